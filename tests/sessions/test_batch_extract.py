@@ -12,7 +12,7 @@ from taiwa.kernel.messages import Request, Usage
 from taiwa.kernel.usage_limits import Prices, UsageLimits
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.sessions import batch
-from taiwa.sessions.batch import BatchInput, ExtractBatch, ExtractRun, TypedRow, extract_one, first_request
+from taiwa.sessions.batch import BatchInput, ExtractBatch, ExtractRun, TypedRow, extract_one
 from taiwa.sessions.commit_turn import PricedModel, TurnOptions
 from taiwa.sessions.repository import Repository
 from taiwa.store import Store
@@ -179,7 +179,7 @@ def test_one_extraction_is_on_the_bill_whether_it_succeeds_or_not(repository: Re
 def test_the_first_request_can_be_seen_without_being_sent() -> None:
     model = scripted_model()
 
-    request = first_request(ExtractRun(OutputType(Order), RepairPolicy(2)), "Two.", model)
+    request = ExtractRun(OutputType(Order), RepairPolicy(2)).first_request("Two.", model.capabilities)
 
     assert request.messages[-1].text == "Two."
     assert request.constraint is not None

@@ -33,7 +33,7 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Request
 from taiwa.kernel.serialization import Json, canonical
 from taiwa.kernel.usage_limits import UsageLimits
-from taiwa.sessions.batch import ExtractRun, first_request
+from taiwa.sessions.batch import ExtractRun
 
 SETTING = "extract"
 
@@ -71,29 +71,29 @@ def _item(path: Path, number: int, row: Fields) -> Item:
 class ExtractionTask(ModelTask):
     """The task of `extract`: one typed extraction for each text."""
 
-    typing: ExtractRun
+    extract_run: ExtractRun
     name: str = "extract"
     settings: tuple[str, ...] = (SETTING,)
 
     @property
     def options(self) -> Mapping[str, Json]:
         """Everything that a value depends on besides text and model."""
-        return self.typing.options
+        return self.extract_run.options
 
     def first_request(self, job: Job) -> Request:
         """Return the first request of a job without sending it."""
-        return first_request(self.typing, job.item.text, self.required_model)
+        return self.extract_run.first_request(job.item.text, self.required_model.capabilities)
 
     async def measure(self, job: Job, limits: UsageLimits) -> Measurement:
         """Extract one value and compare it; a value that cannot be read has no fields."""
         expected = job.item.more["expected"]
         try:
-            done = await self.runtime(limits).run_result(self.typing.program(job.item.text))
+            done = await self.runtime(limits).run_result(self.extract_run.program(job.item.text))
         except ExtractError as error:
             spent: Any = error.spent
             scores = {**compare_values(None, expected), "exact": False, "valid": False, "attempts": len(error.tries)}
             return Measurement(scores, spent) if spent is not None else Measurement(scores)
-        got = self.typing.output_type.dump(done.value.value)
+        got = self.extract_run.output_type.dump(done.value.value)
         scores = compare_values(got, expected)
         return Measurement({**scores, "valid": True, "attempts": len(done.value.attempts), "value": got}, done.spent)
 

@@ -34,7 +34,6 @@ from taiwa.sessions.batch import (
     TurnBatch,
     TypedRow,
     committed_rows,
-    first_request,
     run_in_one_session,
 )
 from taiwa.sessions.commit_turn import TurnOptions
@@ -229,8 +228,8 @@ def preview_extractions(settings: Settings, extract_run: ExtractRun, rows: "RowF
     Raises:
         TaiwaError: the model cannot be opened.
     """
-    model: Any = open_priced_model(None, settings).model
-    return _preview(rows, lambda row: first_request(extract_run, row.text, model, row.attachments))
+    capabilities = open_priced_model(None, settings).model.capabilities
+    return _preview(rows, lambda row: extract_run.first_request(row.text, capabilities, row.attachments))
 
 
 def _preview(rows: "RowFile", request: Callable[[BatchInput], Request]) -> BatchPreview:

@@ -6,7 +6,7 @@ The events of a turn are those of the opened session: `TextDelta` and `Notice` w
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from taiwa.apps.catalog import DEFAULT_APP, convert_param, convert_params, load_app, load_source
@@ -15,9 +15,8 @@ from taiwa.conversation.history import Conversation, begin, change_app
 from taiwa.conversation.turn_prompt import stable_bytes, turn_request
 from taiwa.flows.chat import say
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.effects import Complete, GetCapabilities, Program
 from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.kernel.execution import Observer
+from taiwa.kernel.execution import Observer, first_request
 from taiwa.kernel.messages import Capability, JsonSchema, Message, Part, Request, Text, ToolCall, ToolSpec
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import estimate_tokens
@@ -283,21 +282,12 @@ def preview_turn(
             f"the app {conversation.app.name!r} searches documents before its first request; see taiwa ask -v"
         )
     capabilities = ASSUMED if target is None else target.capabilities
-    request = _first_request(say(text, attachments, tools=tools)(conversation), capabilities)
+    request = first_request(say(text, attachments, tools=tools)(conversation), capabilities)
     preview = RequestPreview(request, request_tokens(request), _cached_tokens(conversation, request))
     if target is None or target.codec is None:
         return preview
     call = target.codec.encode(request)
     return replace(preview, url=f"{target.base_url}/{call.path.lstrip('/')}", body=json.loads(call.body))
-
-
-def _first_request(program: Program[Any], capabilities: frozenset[Capability]) -> Request:
-    """Run a program up to its first request to a model."""
-    effect = next(program)
-    while not isinstance(effect, Complete):
-        effect = program.send(capabilities if isinstance(effect, GetCapabilities) else None)
-    program.close()
-    return effect.request
 
 
 def preview_solve(settings: Settings, reason_run: "ReasonRun", question: str) -> RequestPreview:
@@ -318,9 +308,7 @@ def preview_extraction(
     Raises:
         InputError: the text is empty without attachments.
     """
-    from taiwa.sessions.batch import first_request
-
-    request = first_request(extract_run, text, open_priced_model(None, settings).model, attachments)
+    request = extract_run.first_request(text, open_priced_model(None, settings).model.capabilities, attachments)
     return RequestPreview(request, request_tokens(request))
 
 

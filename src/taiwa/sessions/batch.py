@@ -24,14 +24,13 @@ from taiwa.flows.extract import (
     TypedAnswer,
     extract,
 )
-from taiwa.kernel import execution
 from taiwa.kernel.async_runtime import AsyncRuntime, finish_in_thread
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import AuthenticationError, ConfigError, InputError, LimitError, StoreError, TaiwaError
-from taiwa.kernel.execution import Journal, RunResult
-from taiwa.kernel.messages import Request, Sampling, Usage, system, user
-from taiwa.kernel.runtime import AnyModel, Tool
+from taiwa.kernel.execution import Journal, RunResult, first_request
+from taiwa.kernel.messages import Capability, Request, Sampling, Usage, system, user
+from taiwa.kernel.runtime import Tool
 from taiwa.kernel.serialization import Json, digest, items_at, record, restore, value
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.sessions.commit_turn import PricedModel, TurnOptions, TurnResult, run_outside_sessions, sink
@@ -505,6 +504,16 @@ class ExtractRun:
             self.output_type, prompt, repair=self.repair, mode=self.mode, style=self.style, sampling=self.sampling
         )
 
+    def first_request(
+        self, text: str, capabilities: frozenset[Capability], attachments: Sequence[Attachment] = ()
+    ) -> Request:
+        """Return the request that is sent first; nothing is sent.
+
+        Raises:
+            InputError: the text is empty without attachments.
+        """
+        return first_request(self.program(text, attachments), capabilities)
+
     @property
     def options(self) -> dict[str, Json]:
         """Everything that an answer depends on except the text and the model."""
@@ -519,17 +528,6 @@ class ExtractRun:
             "sampling": None if self.sampling == Sampling() else record(self.sampling),
         }
         return options | {name: part for name, part in more.items() if part}
-
-
-def first_request(
-    extract_run: ExtractRun, text: str, model: AnyModel, attachments: Sequence[Attachment] = ()
-) -> Request:
-    """Return the request that an extraction sends first; nothing is sent.
-
-    Raises:
-        InputError: the text is empty without attachments.
-    """
-    return execution.first_request(extract_run.program(text, attachments), model.capabilities)
 
 
 @value(tag="typed-row")
