@@ -2,7 +2,7 @@
 
 A greedy text is the same as the sample's exactly where each of the model's own tokens is the likeliest one behind the sample's
 tokens before it: so one pass tells. Where that fails, or a check would change a line, a solution is written as it is when it runs:
-with guides, checks and tools; and so is the reply to an order that fails or would be read again.
+with guides, checks and tools; and so is every reply to an order.
 """
 
 import re
@@ -80,7 +80,7 @@ def _judged(loaded: Loaded, model: Transformer, domain: str, count: int) -> Iter
         group = drawn[start : start + TOGETHER]
         for sample, fault in zip(group, _first_faults(model, loaded.tokens, group), strict=True):
             if sample.task == "desk":
-                written = desk.written(sample, exact=fault is None)
+                written = desk.written(sample)
                 yield sample, fault if written is None else None if written == sample.text else written
             elif sample.task != "solve":
                 yield sample, fault

@@ -1,11 +1,18 @@
-"""Replies that make the edits which a guest's words may mean."""
+"""Replies that say what a guest's words mean for an order, and what changes by them."""
 
 import pytest
 
-from taiwa.models.builtin.order_app import Order, OrderLine
-from taiwa.models.builtin.order_edits import MOST_EDITS, edited_replies
+from taiwa.models.builtin.order_app import MAX_NEW_LINES, Order, OrderLine
+from taiwa.models.builtin.order_edits import meant_replies
+from taiwa.models.builtin.order_reply import find_changes, read_reply
 
-ORDER = Order((OrderLine(1, "latte", "grande", 18, ("oat milk", "iced")), OrderLine(2, "ham sandwich", "", 1)))
+ORDER = Order((OrderLine(1, "latte", "grande", 18, ("oat milk", "iced")), OrderLine(3, "ham sandwich", "", 1)))
+LATTES = "18 grande lattes (oat milk, iced)"
+
+
+def meant(said: str, order: Order = ORDER) -> str:
+    """The cheapest reply."""
+    return next(iter(meant_replies(order, said)))
 
 
 @pytest.mark.parametrize(
@@ -14,9 +21,14 @@ ORDER = Order((OrderLine(1, "latte", "grande", 18, ("oat milk", "iced")), OrderL
         ("three more of the lattes", "Now: 21 grande lattes (oat milk, iced). Anything else?"),
         ("make the lattes venti", "Now: 18 venti lattes (oat milk, iced). Anything else?"),
         ("the lattes without oat milk", "Now: 18 grande lattes (iced). Anything else?"),
-        ("the lattes with almond milk instead", "Now: 18 grande lattes (almond milk, iced). Anything else?"),
-        ("two ham sandwiches", "Now: 2 ham sandwiches. Anything else?"),
+        ("make the lattes with almond milk instead", "Now: 18 grande lattes (almond milk, iced). Anything else?"),
+        ("two ham sandwiches", "2 ham sandwiches. Anything else?"),
+        ("make the ham sandwich two", "Now: 2 ham sandwiches. Anything else?"),
         ("never mind the ham sandwich", "Taken off: 1 ham sandwich. Anything else?"),
+        ("undo that", "Taken off: 1 ham sandwich. Anything else?"),
+        ("change item 3 to a bagel", "Now: 1 bagel. Anything else?"),
+        ("cancel all of it", "The order is cancelled."),
+        ("make the tea large", "There is no tea on your order. Anything else?"),
         (
             "one of the lattes decaf",
             "Now: 17 grande lattes (oat milk, iced) and 1 grande latte (oat milk, iced, decaf). Anything else?",
@@ -25,25 +37,43 @@ ORDER = Order((OrderLine(1, "latte", "grande", 18, ("oat milk", "iced")), OrderL
             "no ham sandwich and make the lattes tall",
             "Taken off: 1 ham sandwich. Now: 18 tall lattes (oat milk, iced). Anything else?",
         ),
+        ("a bagel, that's all", "1 bagel. The total is "),
         (
-            "一つ目にキャラメルシロップを2つ",
+            "一つ目にキャラメルシロップを2つ追加で",
             "グランデのラテ18杯(オーツミルク、アイス、キャラメルシロップ2)に変更しました。ほかにはいかがですか?",
         ),
         ("ハムサンドをやめます", "ハムサンド1つを取り消しました。ほかにはいかがですか?"),
+        ("把拿铁换成大杯", "Now: 18 large lattes (oat milk, iced). Anything else?"),
     ],
 )
-def test_the_edit_that_is_meant_is_among_a_few(said: str, reply: str) -> None:
-    found = list(edited_replies(ORDER, said))
-
-    assert reply in found
-    assert len(found) <= MOST_EDITS
+def test_the_cheapest_reading_says_what_is_meant(said: str, reply: str) -> None:
+    assert meant(said) == reply
 
 
-def test_an_order_without_lines_has_no_edits() -> None:
-    assert list(edited_replies(Order(), "make it large")) == []
+def test_a_change_is_that_of_the_line_that_is_named_by_its_place() -> None:
+    ((_, changes), *_) = meant_replies(ORDER, "make the second one large").values()
+
+    assert changes == {3: OrderLine(3, "ham sandwich", "large", 1)}
 
 
-def test_many_lines_are_not_edited_at_once() -> None:
-    lines = tuple(OrderLine(number, "latte", "", number) for number in range(1, 9))
+@pytest.mark.parametrize("said", ["make the lattes venti", "one of the lattes decaf", "two teas and a bagel"])
+def test_the_changes_are_among_those_that_can_be_read_from_the_reply(said: str) -> None:
+    for reply, (_, changes) in meant_replies(ORDER, said).items():
+        assert changes in find_changes(ORDER, read_reply(reply))
 
-    assert list(edited_replies(Order(lines), "make all lattes large")) == []
+
+def test_it_is_asked_which_of_two_lines_is_meant() -> None:
+    order = Order((OrderLine(1, "latte", "", 1), OrderLine(2, "latte", "", 1, ("iced",))))
+
+    assert meant("make the latte large", order) == "Which one: 1 latte or 1 latte (iced)?"
+    assert meant("make both lattes large", order) == "Now: 1 large latte and 1 large latte (iced). Anything else?"
+
+
+def test_more_new_lines_than_a_reply_has_are_not_meant() -> None:
+    dishes = "latte tea bagel mocha muffin cookie scone brownie waffle pretzel danish cola water".split()
+
+    assert len(dishes) > MAX_NEW_LINES
+    assert all(
+        len(changes) <= MAX_NEW_LINES
+        for _, changes in meant_replies(Order(), ", ".join(f"a {each}" for each in dishes)).values()
+    )

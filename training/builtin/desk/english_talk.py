@@ -146,13 +146,14 @@ def stuttered(random: Random, text: str) -> str:
 def hesitating(random: Random, text: str) -> str:
     """Put a word in that means nothing."""
     words = text.split(" ")
-    filler = random.choice(
-        ("um", "uh", "uhm", "er", "like", "you know", "hmm", "let's see", "let me think", "uh uh", "erm", "what was it")
-    )
+    filler = random.choice(HESITATIONS)
     words.insert(random.randint(1, len(words)), filler + random.choice(("", "", ",", "...")))
     return " ".join(words)
 
 
+HESITATIONS = (
+    "um", "uh", "uhm", "er", "like", "you know", "hmm", "let's see", "let me think", "uh uh", "erm", "what was it",
+)  # fmt: skip
 COUNT_WORDS = frozenset("and two three four five six seven eight nine ten x dozen".split())
 
 

@@ -6,16 +6,21 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from taiwa.models.builtin.order_app import COUNTED, PLAIN, SIZES
-from training.builtin.desk import english_lines, english_talk, english_words, foreign, japanese_words
-from training.builtin.desk.changing_words import CHANGES
+from training.builtin.desk import english_lines, english_talk, english_words, foreign, japanese_talk, japanese_words
+from training.builtin.desk.changing_words import CHANGES, JD, JE, J
+from training.builtin.desk.correcting import WORDS as CORRECTIONS
 from training.builtin.desk.english import LITTLE, plural
 from training.builtin.desk.menu import DISHES, MENU
 from training.builtin.desk.replies import ANSWERS, FLAVOURED
+from training.builtin.desk.unknown import LOOKS
 from training.builtin.desk.wishes import DRINKS
+from training.builtin.noise import BACKS, BACKS_JA, FRONTS, FRONTS_JA
 
 __all__ = ["lexicon", "write"]
 
 WORD = re.compile(r"[a-z][a-z']+")
+BEHIND = "is what i want is what we need is what i'd like would be great would be lovely will do is my order for me couple dozen"
+SLOT = re.compile(r"\{\w\}")
 Entry = list[str]
 """What the desk shows in Japanese, and all that guests say."""
 
@@ -35,6 +40,8 @@ def lexicon() -> Mapping[str, Mapping[str, Entry]]:
         },
         "drinks": {"all": [dish.name for dish in DISHES if dish.kind in DRINKS]},
         "words": {"en": sorted(_plain_words())},
+        "fillers": {code: sorted(_fillers(code)) for code in ("en", "ja")},
+        "done": {code: sorted(_dones(code)) for code in ("en", "ja")},
         "numbers": {str(number): _entry("", _number(number - 1)) for number in range(1, 5)},
         "answers": {
             code: sorted({each for each in answers.values() if "{" not in each}) for code, answers in ANSWERS.items()
@@ -69,6 +76,43 @@ def _plain_words() -> set[str]:
     talk = (english_talk.HELLO, english_talk.WANT, english_talk.MORE, english_talk.TAIL, english_talk.DONE)
     texts = (*talk, *CHANGES["en"].values(), *english_lines.LINES.values(), *LITTLE.values())
     return {word for text in texts for word in WORD.findall(text) if len(word) > 3}
+
+
+def _fillers(code: str) -> set[str]:
+    """Give what guests say around wishes and changes: words of English, runs of Japanese."""
+    if code == "en":
+        talk = (
+            english_talk.HELLO,
+            english_talk.WANT,
+            english_talk.MORE,
+            english_talk.TAIL,
+            english_talk.YES_FIRST,
+            BEHIND,
+        )
+        texts = (
+            *talk,
+            *CHANGES["en"].values(),
+            *CORRECTIONS["en"].values(),
+            *english_talk.HESITATIONS,
+            *FRONTS,
+            *BACKS,
+            *LOOKS,
+            *foreign.FRAMES.values(),
+        )
+        return {
+            word
+            for text in texts
+            for word in re.findall(r"[a-z\u00df-\u00ff][a-z'\u00df-\u00ff]*", SLOT.sub(" ", text.lower()))
+        }
+    own = (japanese_talk.HELLO, japanese_talk.MORE, japanese_talk.YES, japanese_talk.ASK, japanese_talk.AFTER_DE)
+    texts = (*own, *japanese_talk.BETWEEN, *japanese_talk.PAUSES, *FRONTS_JA, *BACKS_JA, J, JD, JE)
+    return {run for text in texts for run in re.findall(r"[^\s\[\]|、。!.,]+", text)}
+
+
+def _dones(code: str) -> set[str]:
+    """Give the ways to say that this is all."""
+    text = (english_talk if code == "en" else japanese_talk).DONE
+    return {each.strip() for each in text.replace("\n", "").strip("[]").split("|")}
 
 
 def _number(at: int) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""What a model answers at the desk as it ships: with further readings where a reply has faults, and the calculator."""
+"""What a model answers at the desk as it ships: with the readings of the guest's words, and the calculator."""
 
 import json
 from dataclasses import replace
@@ -7,10 +7,9 @@ from taiwa.apps.catalog import load_app
 from taiwa.conversation.history import add_turn, begin
 from taiwa.conversation.turn_prompt import turn_request
 from taiwa.kernel.messages import StreamEnd, TextDelta
-from taiwa.models.builtin.line_check import CALL_END, CALL_START
+from taiwa.models.builtin.line_check import CALL_END
 from taiwa.models.builtin.model import BuiltinModel
-from taiwa.models.builtin.order_app import DELTA_LINE
-from taiwa.models.builtin.order_reply import Reply, weigh, write_delta
+from taiwa.models.builtin.order_reply import Reply, write_delta
 from taiwa.models.builtin.prompts import read_request
 from taiwa.tools.calculator import calculator
 from training.builtin.desk.prompts import read_prompt
@@ -26,8 +25,8 @@ class Desk:
         self._model = model
         self._app = load_app("order")
 
-    def written(self, sample: Sample, *, exact: bool) -> str | None:
-        """Return the answer to a sample; None if it cannot be asked so, or if it is exact and would not be read again."""
+    def written(self, sample: Sample) -> str | None:
+        """Return the answer to a sample; None if it cannot be asked so."""
         found = read_prompt(sample.prompt)
         if found is None:
             return None
@@ -41,9 +40,6 @@ class Desk:
         request = replace(turn_request(conversation, said), stop=(CALL_END,))
         prompt = read_request(request)
         if prompt is None or prompt.text != sample.prompt:
-            return None
-        reply = sample.text.partition(DELTA_LINE)[0].partition(CALL_START)[0]
-        if exact and not weigh(order, said, reply):
             return None
         text = ""
         while True:

@@ -4,7 +4,6 @@ import json
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,8 +17,10 @@ from taiwa.models.builtin.line_check import CALL_END, CALL_START, check_line, is
 from taiwa.models.builtin.name_check import UNKNOWN
 from taiwa.models.builtin.network import Network, load_weights
 from taiwa.models.builtin.order_app import DELTA_LINE, Order
-from taiwa.models.builtin.order_edits import edited_replies
+from taiwa.models.builtin.order_choice import choose_reply
+from taiwa.models.builtin.order_edits import meant_replies
 from taiwa.models.builtin.order_reply import (
+    HARD,
     Changes,
     after_sum,
     ask_back,
@@ -28,10 +29,8 @@ from taiwa.models.builtin.order_reply import (
     read_reply,
     sum_of,
     weigh,
-    weigh_beginning,
     write_delta,
 )
-from taiwa.models.builtin.order_search import search_reply
 from taiwa.models.builtin.prompts import ANSWER, OUTPUTS, BuiltinPrompt, read_request, refusal_text, unsupported
 from taiwa.models.builtin.second_reading import other_lines
 from taiwa.models.builtin.tokenizer import Tokens, builtin_tokens
@@ -164,9 +163,9 @@ class BuiltinModel(InProcessModel["Loaded"]):
                 yield self._with_confidence(chunk, prompt, "".join(text)) if is_last else chunk
 
     def _order_turn(self, request: Request, prompt: str, order: Order) -> Iterator[Chunk]:
-        """Yield the reply to a guest and the delta that follows from it; where the reply has faults, that of a better reading.
+        """Yield the reply to a guest and the delta that follows from it: what the guest's words mean where they can be read.
 
-        A call of the calculator gets the sum of the order; a reply that fits no line of it asks back.
+        A call of the calculator gets the sum of the order; a reply that contradicts it becomes a question back.
         """
         rest = after_sum(order, request.prefix)
         if rest is None:
@@ -176,26 +175,27 @@ class BuiltinModel(InProcessModel["Loaded"]):
                 rest,
                 StreamEnd("stop", DELTA_LINE, Usage(len(self.generator().loaded.prepare(request).tokens)), self.name),
             )
-        said = prompt.rpartition(" > ")[2]
+        said = prompt.rpartition(">")[2].strip()
         if end.finish != "stop" or (request.prefix and end.stop != DELTA_LINE):
             yield from (TextDelta(text), end)
             return
         head = request.prefix + text
+        meant = meant_replies(order, said)
         if not request.prefix:
             head, call, _ = text.partition(CALL_START)
             if call and not opens_sum(head):
                 yield from (TextDelta(text), end)
                 return
-            if weigh(order, said, head):
-                loaded = self.generator().loaded
-                head = search_reply(
-                    loaded.network, loaded.tokens, loaded.prepare(request).tokens, head,
-                    partial(weigh, order, said), partial(weigh_beginning, order, said), edited_replies(order, said),
-                )  # fmt: skip
+            loaded = self.generator().loaded
+            asked = loaded.network, loaded.tokens, loaded.prepare(request).tokens
+            faults = weigh(order, said, head)
+            chosen = choose_reply(*asked, head, faults, {reply: cost for reply, (cost, _) in meant.items()})
+            head = ask_back(order, said) if chosen == head and faults >= HARD and head not in meant else chosen
         nothing: Changes = {}
-        changes = likeliest_changes(order, said, head)
+        reply = head.partition(CALL_START)[0]
+        changes = meant[reply][1] if reply in meant else likeliest_changes(order, said, head)
         if not request.prefix and (changes is None or (opens_sum(head) and not sum_of(order, changes))):
-            head, changes = ask_back(said), nothing
+            head, changes = ask_back(order, said), nothing
         changes = changes or nothing
         text = head.removeprefix(request.prefix)
         if not request.prefix and opens_sum(head):

@@ -1,93 +1,104 @@
-"""Replies that make the edits which a guest's words may mean: worked out from the order, for the network to choose from."""
+"""The replies that say what a guest's words do to an order, in the sentences of the desk."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice, product
-from typing import Final, TypeAlias
+from typing import Final
 
-from taiwa.models.builtin.order_app import COUNTED, MILKS, TEMPERATURES, Order, OrderLine
-from taiwa.models.builtin.order_reply import KANA, MEASURES_JA, ONE_OF, Heard, divide_option, named_lines, weigh
+from taiwa.models.builtin.order_app import MAX_LINES, MAX_NEW_LINES, MAX_OPTIONS, Order, OrderLine
+from taiwa.models.builtin.order_drafts import Draft
+from taiwa.models.builtin.order_grammar import read_meanings
+from taiwa.models.builtin.order_reply import MEASURES_JA, Changes, ask_back, divide_option
 from taiwa.models.builtin.order_words import drinks, shown
 
-MOST_LINES, MOST_COMBINED, MOST_EDITS = 3, 250, 12
-Edit: TypeAlias = tuple[OrderLine, ...]
-"""What a line becomes: nothing, another line, or two of them."""
-EXCLUSIVE: Final = (frozenset(MILKS.split("|")), frozenset(TEMPERATURES.split("|")))
-"""Options of which a dish has one."""
-MEASURED: Final = {
-    "no": re.compile(r"\b(?:no|without|hold|skip|minus|leave out)\b|なし|抜き|不要"),
-    "light": re.compile(r"\b(?:light|easy|less|little|bit|touch|not too much)\b|少なめ|控えめ"),
-    "extra": re.compile(r"\b(?:extra|lots|plenty|loads|more|a lot|heavy|generous)\b|多め|増し"),
-}
+KANA = re.compile(r"[ぁ-んァ-ヴ]")
+SENTENCES: Final = {
+    "en": {
+        "off": "Taken off: {x}.", "now": "Now: {x}.", "new": "{x}.", "lacking": "Sorry, we have no {x}.", "total": "The total is ",
+        "cancelled": "The order is cancelled.", "which": "Which one: {x}?", "absent": "There is no {x} on your order.",
+        "more": "Anything else?", "gone": "Nothing is ordered now. What would you like?", "none": "What would you like?",
+    },
+    "ja": {
+        "off": "{x}を取り消しました。", "now": "{x}に変更しました。", "new": "{x}ですね。", "lacking": "申し訳ありませんが、{x}はございません。", "total": "合計は",
+        "cancelled": "ご注文をキャンセルしました。", "which": "どちらですか、{x}?", "absent": "ご注文に{x}はありません。",
+        "more": "ほかにはいかがですか?", "gone": "ご注文はなくなりました。何になさいますか?", "none": "何になさいますか?",
+    },
+}  # fmt: skip
+NO_PLURAL, LONG_PLURAL = "cakes", ("ch", "sh", "s")
 
 
-def edited_replies(order: Order, said: str) -> Iterator[str]:
-    """Yield replies without a fault that change the lines which the guest's words name, a few at most."""
-    heard = Heard.of(order, said)
-    lines = named_lines(order, heard)
-    if not 0 < len(lines) <= MOST_LINES:
-        return
-    choices = [list(_edits(heard, line)) for line in lines]
-    texts = (_reply(order, said, lines, edits) for edits in islice(product(*choices), MOST_COMBINED))
-    yield from islice((text for text in texts if not weigh(order, said, text)), MOST_EDITS)
+def meant_replies(order: Order, said: str) -> Mapping[str, tuple[float, Changes]]:
+    """Return the replies that say what a guest's words may mean, with what it costs to read the words so, and what changes."""
+    found: dict[str, tuple[float, Changes]] = {}
+    for cost, draft in read_meanings(order, said):
+        if _is_small(order, draft):
+            found.setdefault(draft_reply(order, said, draft), (cost, _changes(order, draft)))
+    return found
 
 
-def _edits(heard: Heard, line: OrderLine) -> Iterator[Edit]:
-    yield ()
-    yield from ((replace(line, size=size),) for size in sorted(heard.of_kind("sizes") - {line.size}))
-    old = line.quantity
-    numbers = {old + 1, old - 1, *heard.counts, *(old + count for count in heard.counts)} - {old}
-    yield from ((replace(line, quantity=number),) for number in sorted(numbers) if 0 < number < 100)
-    kept = [option for option in line.options if not heard.names("options", divide_option(option)[1])]
-    if len(kept) < len(line.options):
-        yield (replace(line, options=tuple(kept)),)
-    for option in _wished(heard):
-        for options in dict.fromkeys(_with(line.options, option)):
-            if old > 1 and ONE_OF.search(heard.said):
-                yield (replace(line, quantity=old - 1), replace(line, number=0, quantity=1, options=options))
-            yield (replace(line, options=options),)
+def _is_small(order: Order, draft: Draft) -> bool:
+    """Whether the state has room for a draft."""
+    added = len(draft.new) + len(draft.split)
+    last = max((line.number for line in order.lines), default=0) + added
+    lines = (*filter(None, draft.old), *draft.split, *draft.new)
+    return added <= MAX_NEW_LINES and last <= MAX_LINES and all(len(line.options) <= MAX_OPTIONS for line in lines)
 
 
-def _wished(heard: Heard) -> Iterator[str]:
-    """Yield the options that are named, with the measures and numbers that are."""
-    for name in sorted(heard.of_kind("options")):
-        yield name
-        if name in COUNTED:
-            yield from (f"{measure} {name}" for measure, words in MEASURED.items() if words.search(heard.said))
-            yield from (f"{count} {name}" for count in sorted(heard.counts) if 1 < count <= 20)
+def _changes(order: Order, draft: Draft) -> Changes:
+    if draft.which or draft.absent or draft.odd:
+        return {}
+    if draft.cancelled:
+        return dict.fromkeys(line.number for line in order.lines)
+    changes: dict[int, OrderLine | None] = {
+        line.number: after for line, after in zip(order.lines, draft.old, strict=True) if after != line
+    }
+    start = max((line.number for line in order.lines), default=0) + 1
+    return {
+        number: line and replace(line, number=number)
+        for number, line in (*changes.items(), *enumerate((*draft.split, *draft.new), start))
+    }
 
 
-def _with(options: tuple[str, ...], option: str) -> Iterator[tuple[str, ...]]:
-    """Yield options with one more: behind the others, or in the place of another milk or temperature."""
-    alike = next((names for names in EXCLUSIVE if option in names), frozenset[str]())
-    yield (*(each for each in options if each not in alike), option)
-    yield tuple(option if each in alike else each for each in options)
-
-
-def _reply(order: Order, said: str, lines: Sequence[OrderLine], edits: Sequence[Edit]) -> str:
+def draft_reply(order: Order, said: str, draft: Draft) -> str:
+    """Write the reply that says what becomes of an order, up to the call of a sum."""
     code = "ja" if KANA.search(said) else "en"
-    gone = [line for line, edit in zip(lines, edits, strict=True) if not edit]
-    now = [line for edit in edits for line in edit]
-    is_empty = len(gone) == len(order.lines)
-    if code == "en":
-        off = f"Taken off: {_listed(code, gone)}. " if gone else ""
-        changed = f"Now: {_listed(code, now)}. " if now else ""
-        return off + changed + ("Nothing is ordered now. What would you like?" if is_empty else "Anything else?")
-    off = f"{_listed(code, gone)}を取り消しました。" if gone else ""
-    changed = f"{_listed(code, now)}に変更しました。" if now else ""
-    return off + changed + ("ご注文はなくなりました。何になさいますか?" if is_empty else "ほかにはいかがですか?")
+    if draft.odd:
+        return ask_back(order, said)
+    if draft.cancelled:
+        return SENTENCES[code]["cancelled"]
+    if draft.which:
+        return _fill(code, "which", _listed(code, draft.which, choice=True))
+    if draft.absent:
+        name = draft.absent if code == "en" else shown("dishes")[draft.absent]
+        return (
+            _fill(code, "absent", name)
+            + (" " if code == "en" else "")
+            + SENTENCES[code]["more" if order.lines else "none"]
+        )
+    off = [line for line, after in zip(order.lines, draft.old, strict=True) if after is None]
+    now = [after for line, after in zip(order.lines, draft.old, strict=True) if after is not None and after != line]
+    said_lines = {"off": off, "now": [*now, *draft.split], "new": draft.new}
+    parts = [_fill(code, name, _listed(code, lines)) for name, lines in said_lines.items() if lines]
+    if draft.lacking:
+        parts.append(_fill(code, "lacking", (" or " if code == "en" else "や").join(draft.lacking)))
+    left = any(draft.old) or draft.new or draft.split
+    ending = "total" if draft.done and left else "more" if left else "gone" if off else "none"
+    return (" " if code == "en" else "").join((*parts, SENTENCES[code][ending]))
 
 
-def _listed(code: str, lines: Sequence[OrderLine]) -> str:
-    joint, last = (", ", " and ") if code == "en" else ("、", "と")
+def _fill(code: str, name: str, words: str) -> str:
+    return SENTENCES[code][name].replace("{x}", words)
+
+
+def _listed(code: str, lines: Sequence[OrderLine], *, choice: bool = False) -> str:
+    joint, last = (", ", " or " if choice else " and ") if code == "en" else ("、", "か" if choice else "と")
     *others, final = map(_english if code == "en" else _japanese, lines)
     return joint.join(others) + (last if others else "") + final
 
 
 def _english(line: OrderLine) -> str:
-    several = line.quantity > 1 and not line.name.endswith("cakes")
-    ending = "es" if line.name.endswith(("ch", "sh", "s")) else "s"
+    several = line.quantity > 1 and not line.name.endswith(NO_PLURAL)
+    ending = "es" if line.name.endswith(LONG_PLURAL) else "s"
     options = f" ({', '.join(line.options)})" if line.options else ""
     return f"{line.quantity} {line.size + ' ' if line.size else ''}{line.name}{ending if several else ''}{options}"
 

@@ -50,9 +50,10 @@ MISSING = re.compile(r"Sorry, we have no ([^.?!]*)\. ?|申し訳ありません�
 TOTAL = re.compile(r"The total is |合計は")
 SUMS: Final = ("The total is ", "合計は", "So far that is ", "ここまでで")
 SUMMED = re.compile(rf"({'|'.join(SUMS)})<<calculator: [^<>]*>> [0-9.]+\Z")
-SEPARATOR = re.compile(r", | and |\. |[、と。]")
-SENTENCE_ENDS: Final = (".", "を取り消しました。", "に変更しました。", "ですね。")
-ASKED_BACK: Final = ("All right. What shall I change?", "かしこまりました。何を変更しますか?")
+ASKED_BACK: Final = (
+    ("What would you like?", "何になさいますか?"),
+    ("All right. What shall I change?", "かしこまりました。何を変更しますか?"),
+)
 CALLED_OFF = re.compile(r"The order is cancelled\.|ご注文をキャンセルしました。")
 ABSENT = re.compile(r"There is no ([^.]*) on your order\.|ご注文に([^。]*)はありません。")
 WHICH = re.compile(r"Which one: ([^?]*)\?|どちらですか、([^?]*)\?")
@@ -248,9 +249,9 @@ def likeliest_changes(order: Order, said: str, text: str) -> Changes | None:
     return min(possible, key=lambda each: _weight(list(_judged(order, heard, reply, each)))) if possible else None
 
 
-def ask_back(said: str) -> str:
-    """Return the question what shall be changed, in the language of the guest."""
-    return ASKED_BACK[bool(KANA.search(said))]
+def ask_back(order: Order, said: str) -> str:
+    """Return the question what shall be changed, or ordered where nothing is, in the language of the guest."""
+    return ASKED_BACK[bool(order.lines)][bool(KANA.search(said))]
 
 
 def opens_sum(text: str) -> bool:
@@ -326,22 +327,6 @@ def faults(order: Order, said: str, text: str) -> Iterator[tuple[str, float]]:
 def weigh(order: Order, said: str, text: str) -> float:
     """Return the weight of all that speaks against a reply."""
     return _weight(list(faults(order, said, text)))
-
-
-@lru_cache(256)
-def weigh_beginning(order: Order, said: str, text: str) -> float:
-    """Return the weight of what speaks against the lines that are complete in the beginning of a reply."""
-    for cut in reversed([found.start() for found in SEPARATOR.finditer(text)]):
-        replies = [read_reply(text[:cut] + end) for end in SENTENCE_ENDS]
-        if complete := [reply for reply in replies if reply.lines and not reply.rest]:
-            return min(_weigh_lines(order, said, reply) for reply in complete)
-    return 0.0
-
-
-def _weigh_lines(order: Order, said: str, reply: Reply) -> float:
-    heard = Heard.of(order, said)
-    found = (_weight(list(_judged(order, heard, reply, each))) for each in find_changes(order, reply))
-    return min(found, default=HARD)
 
 
 def _weight(found: Sequence[tuple[str, float]]) -> float:
@@ -490,17 +475,6 @@ def _pointed(order: Order, heard: Heard, number: int) -> Iterator[tuple[str, flo
     if number == order.lines[-1].number and (not named or POINTING.search(heard.said)):
         return
     yield f"line {number} was not named", SOFT
-
-
-def named_lines(order: Order, heard: Heard) -> tuple[OrderLine, ...]:
-    """Return the lines of an order that a guest's words name; the last one if they name none."""
-    if ALL.search(heard.said) and not heard.of_kind("dishes") & {line.name for line in order.lines}:
-        return order.lines
-    dishes = heard.of_kind("dishes")
-    found = [line for line in order.lines if line.name in dishes or line.number in heard.placed]
-    if not found:
-        found = [line for line in order.lines if _is_marked(heard, line)] or list(order.lines[-1:])
-    return tuple(found)
 
 
 def _is_marked(heard: Heard, line: OrderLine) -> bool:

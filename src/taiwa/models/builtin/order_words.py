@@ -47,6 +47,24 @@ def drinks() -> frozenset[str]:
     return frozenset(_wordings()["drinks"]["all"])
 
 
+@lru_cache(1)
+def fillers() -> tuple[frozenset[str], frozenset[str]]:
+    """Return what guests say around wishes and changes: words of English, runs of Japanese."""
+    return frozenset(_wordings()["fillers"]["en"]), frozenset(_wordings()["fillers"]["ja"])
+
+
+@lru_cache(1)
+def foreign_numbers() -> Mapping[str, int]:
+    """Return the numbers that some languages write in words."""
+    return {form: int(number) for number, (_, *said) in _wordings()["numbers"].items() for form in said}
+
+
+@lru_cache(1)
+def dones() -> tuple[str, ...]:
+    """Return the ways to say that this is all."""
+    return tuple(each for code in ("en", "ja") for each in _wordings()["done"][code])
+
+
 @lru_cache(64)
 def find_meanings(text: str) -> tuple[frozenset[Meaning], ...]:
     """Return for each wording in a text what it may mean; of two that overlap, the longer one.
@@ -81,7 +99,7 @@ def _wordings() -> Mapping[str, Mapping[str, list[str]]]:
 
 
 @lru_cache(1)
-def _forms() -> tuple[Mapping[tuple[str, ...], frozenset[Meaning]], Mapping[str, frozenset[Meaning]]]:
+def forms() -> tuple[Mapping[tuple[str, ...], frozenset[Meaning]], Mapping[str, frozenset[Meaning]]]:
     """Return the wordings in Latin letters by their words, and the others."""
     latin: dict[tuple[str, ...], frozenset[Meaning]] = {}
     foreign: dict[str, frozenset[Meaning]] = {}
@@ -100,18 +118,18 @@ def _forms() -> tuple[Mapping[tuple[str, ...], frozenset[Meaning]], Mapping[str,
 @lru_cache(1)
 def _known_words() -> tuple[frozenset[str], frozenset[str]]:
     """Return the words of wordings, and those that are no slip of one: pieces of the vocabulary."""
-    words = frozenset(word for form in _forms()[0] for word in form)
+    words = frozenset(word for form in forms()[0] for word in form) | fillers()[0]
     pieces = (piece.decode("utf-8", "replace").strip().lower() for piece in builtin_tokens().vocabulary.tokens)
     return words, words.union(pieces, _wordings()["words"]["en"])
 
 
 def _latin_meanings(text: str) -> Iterator[frozenset[Meaning]]:
-    forms = _forms()[0]
-    words = [_corrected(word) for word in LATIN.findall(text)]
+    latin = forms()[0]
+    words = [corrected(word) for word in LATIN.findall(text)]
     at = 0
     while at < len(words):
         for end in range(min(at + MOST_WORDS, len(words)), at, -1):
-            if found := forms.get(tuple(words[at:end])):
+            if found := latin.get(tuple(words[at:end])):
                 yield found
                 at = end
                 break
@@ -120,12 +138,12 @@ def _latin_meanings(text: str) -> Iterator[frozenset[Meaning]]:
 
 
 def _foreign_meanings(text: str) -> Iterator[frozenset[Meaning]]:
-    forms = _forms()[1]
-    longest = max(map(len, forms))
+    foreign = forms()[1]
+    longest = max(map(len, foreign))
     at = 0
     while at < len(text):
         for end in range(min(at + longest, len(text)), at, -1):
-            if found := forms.get(text[at:end]):
+            if found := foreign.get(text[at:end]):
                 yield found
                 at = end
                 break
@@ -134,7 +152,7 @@ def _foreign_meanings(text: str) -> Iterator[frozenset[Meaning]]:
 
 
 @lru_cache(4_096)
-def _corrected(word: str) -> str:
+def corrected(word: str) -> str:
     """Return the word of a wording that a word is a slip of, if it is one."""
     words, known = _known_words()
     if word in known or len(word) < LONG_ENOUGH:

@@ -1,8 +1,9 @@
-"""Further readings of an order: the likeliest without a fault, never many, and the same every time."""
+"""The choice between what the network wrote to a guest and what the guest's words mean; and turns of the model that ships."""
 
 import json
-from collections.abc import Callable, Iterable
 from dataclasses import replace
+
+import pytest
 
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.history import Conversation, add_turn, begin
@@ -12,7 +13,7 @@ from taiwa.kernel.serialization import Json
 from taiwa.models.builtin.line_check import CALL_END
 from taiwa.models.builtin.model import BuiltinModel
 from taiwa.models.builtin.order_app import DELTA_LINE
-from taiwa.models.builtin.order_search import READINGS, search_reply
+from taiwa.models.builtin.order_choice import CERTAIN, choose_reply
 from taiwa.tools.calculator import calculator
 from tests.models.builtin.small_model import Tiny
 
@@ -22,63 +23,33 @@ LATTES: dict[str, Json] = {"name": "latte", "size": "grande", "quantity": 2, "op
 BAGEL: dict[str, Json] = {"name": "bagel", "quantity": 1, "options": []}
 
 
-def search(
-    judge: Callable[[str], float], begun: Callable[[str], float] = lambda _: 0.0, proposed: Iterable[str] = ()
-) -> str:
+def choose(meant: dict[str, float], faults: float = 0.0) -> str:
     prompt = (LOADED.tokens.special["<desk>"], *LOADED.encode("a latte"), LOADED.tokens.special["<answer>"])
-    return search_reply(LOADED.network, LOADED.tokens, prompt, "the answer", judge, begun, proposed)
+    return choose_reply(LOADED.network, LOADED.tokens, prompt, "first", faults, meant)
 
 
-def judged() -> list[str]:
-    found: list[str] = []
-
-    def judge(text: str) -> float:
-        found.append(text)
-        return 1.0
-
-    assert search(judge) in found
-    return found
+def test_the_reply_of_the_network_stays_where_no_words_can_be_read() -> None:
+    assert choose({}) == "first"
+    assert choose({}, faults=99.0) == "first"
 
 
-def test_a_reply_without_a_fault_is_not_read_again() -> None:
-    assert search(lambda _: 0.0) == "the answer"
+def test_the_only_meaning_wins_whatever_the_network_prefers() -> None:
+    assert choose({"one two three four five six": CERTAIN}) == "one two three four five six"
 
 
-def test_not_many_replies_are_read_and_the_same_ones_every_time() -> None:
-    found = judged()
+def test_the_network_chooses_among_several_meanings() -> None:
+    long = "one two three four five six seven eight nine ten"
 
-    assert found == judged()
-    assert len(set(found)) > 2
-    assert len(found) <= READINGS
-
-
-def test_the_first_one_without_a_fault_is_taken() -> None:
-    third = judged()[2]
-
-    assert search(lambda text: float(text != third)) == third
+    assert choose({long: 0.1, "one": 0.1}, faults=99.0) == "one"
+    assert choose({long: 0.1, "first": 0.1}) == "first"
 
 
-def test_the_fewest_faults_win_in_the_end() -> None:
-    last = judged()[-1]
-
-    assert search(lambda text: 1.0 if text == last else 1_000.0) == last
+def test_faults_speak_against_the_reply_of_the_network() -> None:
+    assert choose({"the other": 1.0}, faults=1_000.0) == "the other"
 
 
-def test_what_begins_with_a_fault_is_read_later() -> None:
-    second = judged()[1]
-    found: list[str] = []
-
-    def judge(text: str) -> float:
-        found.append(text)
-        return 1.0
-
-    search(judge, lambda text: 1_000.0 * second.startswith(text))
-
-    assert found[1] != second
-
-
-def test_a_reply_that_is_proposed_is_taken_where_no_reading_is_without_a_fault() -> None:
-    assert search(lambda _: 100.0, proposed=["the", "the answer is the answer"]) == "the"
+def test_a_reply_that_is_too_long_to_be_read_is_not_chosen() -> None:
+    assert choose({"one " * 2_000: 1.0, "two": 1.0}, faults=1_000.0) == "two"
 
 
 def turn(conversation: Conversation, said: str) -> tuple[str, Json]:
@@ -118,3 +89,26 @@ def test_a_text_of_the_caller_stops_a_reply() -> None:
     response = collect_response(MODEL.stream(request))
 
     assert (response.text, response.stop) == ("Now: 1 ", "bagel")
+
+
+@pytest.mark.parametrize(
+    "said", ["-3 teas", "1/2 bagel", "0.5 lattes", "0 teas", "150 bagels", "ラテを-3個", "マフィンを0個ください"]
+)
+def test_a_count_that_cannot_be_ordered_changes_nothing(said: str) -> None:
+    answer, delta = turn(ORDERED, said)
+
+    assert answer in ("All right. What shall I change?", "かしこまりました。何を変更しますか?")
+    assert delta == {}
+
+
+@pytest.mark.parametrize(
+    ("said", "delta"),
+    [
+        ("make all two lattes venti", {"items": {"1": {**LATTES, "size": "venti"}}}),
+        ("cancel the bagel and make the lattes iced", {"items": {"1": {**LATTES, "options": ["oat milk", "iced"]}, "2": None}}),
+        ("ベーグルを三つにしてください", {"items": {"2": {**BAGEL, "quantity": 3}}}),
+        ("贝果不要了", {"items": {"2": None}}),
+    ],
+)  # fmt: skip
+def test_what_the_words_mean_is_what_changes(said: str, delta: Json) -> None:
+    assert turn(ORDERED, said)[1] == delta
