@@ -3,7 +3,7 @@
 import pytest
 
 from taiwa.models.builtin.order_app import MAX_NEW_LINES, Order, OrderLine
-from taiwa.models.builtin.order_edits import meant_replies
+from taiwa.models.builtin.order_edits import meant_replies, settle
 from taiwa.models.builtin.order_reply import find_changes, read_reply
 
 ORDER = Order((OrderLine(1, "latte", "grande", 18, ("oat milk", "iced")), OrderLine(3, "ham sandwich", "", 1)))
@@ -77,3 +77,23 @@ def test_more_new_lines_than_a_reply_has_are_not_meant() -> None:
         len(changes) <= MAX_NEW_LINES
         for _, changes in meant_replies(Order(), ", ".join(f"a {each}" for each in dishes)).values()
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "written", "settled"),
+    [
+        ("what did i order", "So far: 1 tea. Anything else?", f"So far: {LATTES} and 1 ham sandwich. Anything else?"),
+        ("how much is a mocha", "Hojicha: 2.6 dollars. Anything else?", "Mocha: 4.6 dollars. Anything else?"),
+        ("do you have scones", "Yes, tea: 2.6 dollars. Anything else?", "Yes, scone: 2.8 dollars. Anything else?"),
+        ("ラテはいくらですか", "モカは4.6ドルです。ほかには?", "ラテは4.2ドルです。ほかには?"),
+        ("mochas or lattes?", "Mocha: 4.6 dollars. Anything else?", "Mocha: 4.6 dollars. Anything else?"),
+        ("hello", "Hello! Anything else?", "Hello! Anything else?"),
+    ],
+)
+def test_the_program_fills_in_what_it_knows(said: str, written: str, settled: str) -> None:
+    assert settle(ORDER, said, written) == settled
+
+
+def test_two_lines_are_taken_off_by_one_verb() -> None:
+    assert meant("remove the lattes and the ham sandwich").startswith(f"Taken off: {LATTES} and 1 ham sandwich.")
+    assert meant("ラテとハムサンドを削除してください").endswith("ご注文はなくなりました。何になさいますか?")

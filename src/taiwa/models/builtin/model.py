@@ -18,7 +18,7 @@ from taiwa.models.builtin.name_check import UNKNOWN
 from taiwa.models.builtin.network import Network, load_weights
 from taiwa.models.builtin.order_app import DELTA_LINE, Order
 from taiwa.models.builtin.order_choice import choose_reply
-from taiwa.models.builtin.order_edits import meant_replies
+from taiwa.models.builtin.order_edits import meant_replies, settle
 from taiwa.models.builtin.order_reply import (
     HARD,
     Changes,
@@ -188,6 +188,7 @@ class BuiltinModel(InProcessModel["Loaded"]):
                 return
             loaded = self.generator().loaded
             asked = loaded.network, loaded.tokens, loaded.prepare(request).tokens
+            head = head if call else settle(order, said, head)
             faults = weigh(order, said, head)
             chosen = choose_reply(*asked, head, faults, {reply: cost for reply, (cost, _) in meant.items()})
             head = ask_back(order, said) if chosen == head and faults >= HARD and head not in meant else chosen

@@ -50,6 +50,13 @@ def close(order: Order, draft: Draft, frame: Frame, *, japanese: bool) -> Iterat
         return
     if draft.owed and (frame.unknown or not frame.dish or "definite" in frame.flags):
         return
+    if frame.also:
+        frames = [replace(frame, dish=each, also=()) for each in (frame.dish, *frame.also)]
+        targets = [next(_targets(order, draft, each), (0.0, ())) for each in frames]
+        if frame.flags & {"remove"} and all(len(places) == 1 for _, places in targets):
+            places = tuple(place for _, (place, *_) in targets)
+            yield from _edited(order, draft, frames[0], places, japanese=japanese)
+        return
     if frame.unknown:
         if not frame.flags & {"remove", "more", "not", "the"}:
             yield 0.0 if frame.count else 1.5, replace(draft, lacking=(*draft.lacking, frame.unknown))
@@ -199,7 +206,7 @@ def _edited(order: Order, draft: Draft, frame: Frame, places: Sequence[int], *, 
     if removed and "all" in flags and not frame.off and places == tuple(range(size)) and draft.old == order.lines:
         yield 0.0, replace(draft, cancelled=True)
         return
-    if places[0] < 0 or places[-1] >= len(lines):
+    if min(places) < 0 or max(places) >= len(lines):
         return
     for at in places:
         line = lines[at]

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from taiwa.models.builtin.order_app import MAX_LINES, MAX_NEW_LINES, MAX_OPTIONS, Order, OrderLine
+from taiwa.models.builtin.order_app import MAX_LINES, MAX_NEW_LINES, MAX_OPTIONS, MENU, Order, OrderLine
 from taiwa.models.builtin.order_drafts import Draft
 from taiwa.models.builtin.order_grammar import read_meanings
-from taiwa.models.builtin.order_reply import MEASURES_JA, Changes, ask_back, divide_option
-from taiwa.models.builtin.order_words import drinks, shown
+from taiwa.models.builtin.order_reply import MEASURES_JA, SO_FAR, Changes, ask_back, divide_option
+from taiwa.models.builtin.order_words import drinks, find_meanings, shown
 
 KANA = re.compile(r"[ぁ-んァ-ヴ]")
 SENTENCES: Final = {
@@ -24,6 +24,9 @@ SENTENCES: Final = {
         "more": "ほかにはいかがですか?", "gone": "ご注文はなくなりました。何になさいますか?", "none": "何になさいますか?",
     },
 }  # fmt: skip
+PRICED = re.compile(
+    r"(?P<yes>Yes, )?[A-Za-z ]+: [0-9.]+ dollars\.|(?P<yes_ja>はい、)?[^。、]+は[0-9.]+ドルです。(?!ありがとう)"
+)
 NO_PLURAL, LONG_PLURAL = "cakes", ("ch", "sh", "s")
 
 
@@ -84,6 +87,26 @@ def draft_reply(order: Order, said: str, draft: Draft) -> str:
     left = any(draft.old) or draft.new or draft.split
     ending = "total" if draft.done and left else "more" if left else "gone" if off else "none"
     return (" " if code == "en" else "").join((*parts, SENTENCES[code][ending]))
+
+
+def settle(order: Order, said: str, text: str) -> str:
+    """Return a reply of the network with what the program knows: the lines of the order, and the price of the dish that is named.
+
+    >>> settle(Order((OrderLine(1, "latte", "", 2),)), "what did i order", "So far: 3 lattes. Anything else?")
+    'So far: 2 lattes. Anything else?'
+    """
+    if order.lines and (found := SO_FAR.search(text)):
+        start, end = found.span(1 if found[1] else 2)
+        return text[:start] + _listed("en" if found[1] else "ja", order.lines) + text[end:]
+    dishes = {name for meanings in find_meanings(said) for kind, name in meanings if kind == "dishes"}
+    found = PRICED.match(text)
+    if found is None or len(dishes) != 1:
+        return text
+    (name,) = dishes
+    if not text.isascii():
+        return f"{found['yes_ja'] or ''}{shown('dishes')[name]}は{MENU[name]}ドルです。{text[found.end() :]}"
+    yes = found["yes"] or ""
+    return f"{yes}{name if yes else name.capitalize()}: {MENU[name]} dollars.{text[found.end() :]}"
 
 
 def _fill(code: str, name: str, words: str) -> str:

@@ -16,11 +16,12 @@ HIRAGANA = re.compile(r"[ぁ-ん]")
 class Frame:
     """What has been said of one thing.
 
-    `ref` names a line otherwise than by its dish: `it`, `place 2`. `narrow` is the size by which it is named, `off` are options
+    `also` are further dishes (`the latte and the tea`), `ref` names a line otherwise than by its dish: `it`, `place 2`. `narrow` is the size by which it is named, `off` are options
     that are taken back; `measure` and `number` wait for their option. A count below zero is one that cannot be ordered.
     """
 
     dish: str = ""
+    also: tuple[str, ...] = ()
     ref: str = ""
     size: str = ""
     count: int = 0
@@ -79,6 +80,9 @@ def extend(frame: Frame, last: str, kind: str, name: str, *, japanese: bool) -> 
         elif japanese and kind in ("count", "wo"):
             yield 0.0, frame
     elif kind in ("dish", "dishes"):
+        is_joined = last == "joint" if japanese else last == "the" and "remove" in frame.flags
+        if is_joined and frame.dish and not (frame.opts or frame.count or frame.size or pending):
+            yield 0.3, _flag(replace(frame, also=(*frame.also, name)), "definite")
         frame = _flag(frame, "many" if kind == "dishes" else "")
         if not frame.dish and not frame.ref and not pending:
             if "the" in frame.flags:
