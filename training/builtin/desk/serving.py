@@ -9,6 +9,7 @@ from taiwa.conversation.turn_prompt import turn_request
 from taiwa.kernel.messages import StreamEnd, TextDelta
 from taiwa.models.builtin.line_check import CALL_END
 from taiwa.models.builtin.model import BuiltinModel
+from taiwa.models.builtin.order_app import Order
 from taiwa.models.builtin.order_reply import Reply, write_delta
 from taiwa.models.builtin.prompts import read_request
 from taiwa.tools.calculator import calculator
@@ -32,7 +33,7 @@ class Desk:
             return None
         order, asked, said = found
         conversation = begin(self._app)
-        if asked or order.lines:
+        if asked or order != Order():
             state = json.loads(
                 write_delta(order, Reply(status=order.status), {line.number: line for line in order.lines})
             )

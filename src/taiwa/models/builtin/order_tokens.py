@@ -124,7 +124,7 @@ Edge: TypeAlias = tuple[int, str, str, float]
 CONTENT: Final = frozenset(
     {"dish", "dishes", "place", "last", "count", "of them", "option", "attribute", "adverb", "size", "done"}
 )
-HEAVY: Final = frozenset({"a", "remove", "not", "extra", "light", "each", "all", "more", "rather"})
+HEAVY: Final = frozenset({"a", "same", "remove", "not", "extra", "light", "each", "all", "more", "rather"})
 WEIGHTY: Final = frozenset(
     {"remove", "a", "all", "other", "no", "not", "more", "each", "count", "place", "it", "extra", "light"}
 )
