@@ -1,16 +1,18 @@
 """A server that is stopped or killed: its runs go on when it is started again, and nothing is paid for twice."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
 
-from taiwa.kernel.messages import Request
-from taiwa.models.scripted import ScriptedModel
+from taiwa.kernel.messages import Chunk, Request, TextDelta
+from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel
 from taiwa.server.options import Limits
 from tests.server.serving import serving
 
@@ -58,24 +60,29 @@ def test_after_kill_9_a_response_is_completed_without_paying_twice(tmp_path: Pat
 
 
 def test_a_server_that_is_stopped_leaves_open_runs_to_be_resumed(tmp_path: Path) -> None:
-    store, go_on, asked = tmp_path / "store.db", threading.Event(), threading.Event()
+    store, asked = tmp_path / "store.db", threading.Event()
 
-    def slow(_: Request) -> str:
-        asked.set()
-        assert go_on.wait(300)
-        return "Too late."
+    class Silent(ScriptedModel):
+        async def astream(self, request: Request) -> AsyncIterator[Chunk]:
+            asked.set()
+            await asyncio.Event().wait()
+            yield TextDelta(request.messages[0].text)
 
-    with serving(slow, store=str(store), limits=Limits(grace=0.0)) as served:
-        body = {"model": "scripted", "input": "a", "background": True}
-        name = served.client.post("/v1/responses", json=body).json()["id"]
+    silent = Silent((), "scripted", ALL_CAPABILITIES, 7, None)
+    with serving(model=silent, store=str(store), limits=Limits(grace=0.0)) as served:
+        conversation = served.client.post("/v1/conversations", json={}).json()["id"]
+        waiting = {"items": [{"type": "message", "role": "user", "content": "First of all"}]}
+        served.client.post(f"/v1/conversations/{conversation}/items", json=waiting).raise_for_status()
+        body = {"model": "scripted", "input": "a", "background": True, "include": ["taiwa:state"]}
+        name = served.client.post("/v1/responses", json=body | {"conversation": conversation}).json()["id"]
         assert asked.wait(300)
-        served.server.stop()
-        go_on.set()
     with serving("In time.", store=str(store)) as served:
         with served.client.stream("GET", f"/v1/responses/{name}", params={"stream": "true"}) as response:
             response.read()
         made = served.client.get(f"/v1/responses/{name}").json()
-        assert made["status"] == "completed"
+        items = served.client.get(f"/v1/conversations/{conversation}/items", params={"order": "asc"}).json()["data"]
+        assert (made["status"], made["taiwa"]["state"]) == ("completed", {})
+        assert [item["content"][0]["text"] for item in items] == ["First of all", "a", "In time."]
 
 
 def test_ctrl_c_and_sigterm_end_the_command_with_success(tmp_path: Path) -> None:

@@ -93,7 +93,8 @@ class ResponseRequest:
     stores: bool
     extension: Extension | None
     search: FileSearch | None
-    includes_results: bool
+    included: Body
+    """What the end of the response includes: `results` of its search, at most so many, and the names of parts of `taiwa`."""
     begun: Body
 
 
@@ -188,6 +189,9 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
         raise invalid("background", "background requires store: true", "invalid_value")
     begun = _begun(body, model, previous, conversation, options, instructions, form, stores=stores)
     extension = read_extension(body, INCLUDES)
+    included: Body = {} if extension is None else {"taiwa": [*extension.include]}
+    if search is not None and RESULTS in body.texts("include"):
+        included["results"] = search.most
     streams = body.flag("stream")
     return ResponseRequest(
         model,
@@ -202,7 +206,7 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
         stores,
         extension,
         search,
-        RESULTS in body.texts("include"),
+        included,
         begun,
     )
 
@@ -315,6 +319,21 @@ async def _on_end(state: ServerState, live: LiveResponse, end: Callable[[LiveRun
         state.live.pop(live.id, None)
 
 
+def _end(state: ServerState, live: LiveResponse, items: list[Json], included: Body, run: LiveRun) -> Body:
+    """Write a response that has ended, with what its request `included`, and store it."""
+    repository = state.repository(live.caller)
+    final = with_searches(live.end(), run.last, repository, cast("int | None", included.get("results")))
+    if isinstance(run.last, TurnResult):
+        if isinstance(conversation := live.begun["conversation"], dict):
+            take_pending(repository, str(conversation["id"]))
+        if (names := included.get("taiwa")) is not None:
+            extension = Extension(include=tuple(map(str, cast("list[Json]", names))))
+            final["taiwa"] = extension.write([run.last], repository, state.catalogue)
+    if live.begun["store"]:
+        _store(repository, items, live, final)
+    return final
+
+
 async def create(request: Request) -> "Response | Json":
     """Create a response: as one object, as a stream, or in the background."""
     state, caller = state_of(request), caller_of(request)
@@ -325,19 +344,8 @@ async def create(request: Request) -> "Response | Json":
     asked = replace(asked, search=await check_indexes(request, asked.search))
     completion, begun = await asyncio.to_thread(_begin, state, repository, asked)
 
-    def end(run: LiveRun) -> Body:
-        most = asked.search.most if asked.search is not None else 0
-        final = with_searches(live.end(), run.last, repository, results=asked.includes_results, most=most)
-        if isinstance(run.last, TurnResult):
-            if asked.conversation:
-                take_pending(repository, asked.conversation)
-            if asked.extension is not None:
-                final["taiwa"] = asked.extension.write([run.last], repository, state.catalogue)
-        if asked.stores:
-            _store(repository, asked.items, live, final)
-        return final
-
     live = LiveResponse(caller, LiveRun([]), begun)
+    end = partial(_end, state, live, asked.items, asked.included)
     live.run = start_run(request, "Responses", [completion], partial(_on_end, state, live, end))
     state.live[live.id] = live
     if asked.stores:
@@ -366,7 +374,7 @@ def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -
         options = replace(options, app=choice.app, params=params, request=asked_for)
     completion = begin_completion(repository, state.catalogue.open(choice), options, state.turns, after)
     if asked.stores:
-        begun: Body = {"response": asked.begun, "input": asked.items, "pieces": []}
+        begun: Body = {"response": asked.begun, "input": asked.items, "pieces": [], "included": asked.included}
         name, session = str(asked.begun["id"]), completion.session.name
         if state.sharing.has_others:
             repository.store.shared_runs.begin(name, session)
@@ -598,11 +606,6 @@ async def _resume_one(state: ServerState, caller: str, name: str) -> bool:
         return False
     begun, items = cast("Body", found.body["response"]), cast("list[Json]", found.body["input"])
 
-    def end(run: LiveRun) -> Body:
-        final = with_searches(live.end(), run.last, repository)
-        _store(repository, items, live, final)
-        return final
-
     def reopen() -> Completion:
         runs = repository.store.runs.open_runs(found.session)
         if not runs:
@@ -625,6 +628,7 @@ async def _resume_one(state: ServerState, caller: str, name: str) -> bool:
         body: Body = {"response": failed, "begun": begun, "input": items, "pieces": []}
         await asyncio.to_thread(repository.store.served.put, replace(found, body=body))
         return False
+    end = partial(_end, state, live, items, cast("Body", found.body.get("included", {})))
     live.run = state.runs.start([completion], partial(_on_end, state, live, end))
     state.live[name] = live
     _share(state, live)

@@ -126,21 +126,18 @@ def _check_value(data: Json, at: str, *, ordered: bool = False) -> None:
         raise invalid(at, f"{at} must be {wanted}, got {kind_of(data)}", "invalid_type")
 
 
-def with_searches(
-    final: Body, result: object, repository: Repository, *, results: bool = False, most: int = 50
-) -> Body:
-    """Return the body of a response with what its file search found, and with the citations of its text."""
+def with_searches(final: Body, result: object, repository: Repository, most: int | None) -> Body:
+    """Return the body of a response with the citations of its text, and the first results of its file search, None for none."""
     if not searches(final) or not isinstance(result, TurnResult) or result.ask is None:
         return final
-    turn = find_ask_turn(repository, result.node)
-    passages = () if turn is None else turn.passages[:most]
     app = repository.app(repository.store.nodes.get(result.node).app)
     stores = list(dict.fromkeys(cast("list[str]", app.values["in"])))  # with their whole names
     index = stores[0] if len(stores) == 1 else ""
     found: list[Json] | None = None
-    if results:
+    if most is not None:
+        turn = find_ask_turn(repository, result.node)
         attributes = {store: repository.store.served.attributes(store) for store in stores}
-        found = [_result(each, index, attributes) for each in passages]
+        found = [_result(each, index, attributes) for each in (() if turn is None else turn.passages[:most])]
     output: list[Json] = []
     for item in cast("list[Body]", final["output"]):
         more: Body = {}
