@@ -4,12 +4,15 @@ import pytest
 
 from taiwa.models.builtin.line_check import (
     check_line,
+    check_step,
     count_atoms,
     decided_spans,
     is_checkable,
-    is_doubtful,
+    is_step_doubtful,
     lines_of,
     next_piece,
+    next_step,
+    steps_of,
 )
 
 MIXED = "How many moles of HF come out of 36 moles of F2 with 12 moles NH3?"
@@ -103,6 +106,21 @@ def test_what_the_question_decides_is_put_right(question: str, before: str, writ
             "<<calculator: 90/(15*60)>>",
             "<<calculator: 90/15>>",
         ),
+        ("Ann has 25 nuts. She finds 8 more and sells 4 of them. How many are left?", "Work through what happens.\n", "<<calculator: 25+8-4>>", "<<calculator: 25-8+4>>"),
+        ("There are 27 bells and the number triples.", "Multiply.\n", "<<calculator: 27*3>>", "<<calculator: 27*1>>"),
+        ("Rita is 15 and Eva is thrice as old as Rita. How old is Eva?", "", "Triple means times 3.", "Twice means times 2."),
+        ("Hana and Klaus divide 264 points in the ratio 7:1. What is Hana's share?", "The whole.\n", "<<calculator: 264/(7+1)*7>>", "<<calculator: 264/(7+1)*1>>"),
+        ("Nuts and figs are mixed in the ratio 8 to 9; 54 g of figs are used. How many grams of nuts?", "One part.\n", "<<calculator: 54/9*8>>", "<<calculator: 54/8*9>>"),
+        ("460 g of water and 24 g of salt are mixed. What percent of it is salt?", "The part.\n", "<<calculator: round(24/(24+460)*100, 2)>>", "<<calculator: round(460/(24+460)*100, 2)>>"),
+        ("What is 9 times the sum of 174 and 55?", "Add, then multiply.\n", "<<calculator: 9*(174+55)>>", "<<calculator: 9*174+55>>"),
+        ("A motor of 446 kg runs at 66 m/s. Its momentum?", "Multiply.\n", "<<calculator: 446*66>>", "<<calculator: 446*6>>"),
+        ("My trousers cost 40 dollars and were reduced by 30 percent.", "Take the share off.\n", "<<calculator: 40*(100-30)/100>>", "<<calculator: 30*(100-30)/100>>"),
+        ("What is 2 to the power of 10?", "A power.\n", "<<calculator: 2^10>>", "<<calculator: 10^2>>"),
+        ("There are 56 gloves. How many pairs is that?", "", "A pair is 2.", "A number is missing: I cannot work this out."),
+        ("A boat makes 27 km/h and the river 3 km/h. How fast is it downstream?", "", "With the stream the speeds are added.", "Against the stream its speed is taken away."),
+        ("What is the extra amount if a box costs 68 pounds without tax and the tax is 30%?", "", "The share of the price.", "Add the share."),
+        ("A round table has a diameter of 30 ft. How long is the way around it?", "", "The circumference is pi times the diameter.", "The circumference is 2 pi times the radius."),
+        ("How many rupees are 30 pounds, at 158 pounds per rupee?", "", "Divided.\n<<calculator: 30/158>>", "Times.\n<<calculator: 30*158>>"),
         (
             "A car goes 840 km at 28 km/s. How long does it take?",
             "Time is distance divided by speed.\n<<calculator: 840/28>> 30\n",
@@ -112,8 +130,8 @@ def test_what_the_question_decides_is_put_right(question: str, before: str, writ
     ],
 )  # fmt: skip
 def test_a_line_that_cannot_be_is_doubted(question: str, before: str, right: str, wrong: str) -> None:
-    assert not is_doubtful(question, before, right)
-    assert is_doubtful(question, before, wrong)
+    assert not is_step_doubtful(question, before, right)
+    assert is_step_doubtful(question, before, wrong)
 
 
 def test_a_solution_falls_into_lines_and_the_rests_of_calls() -> None:
@@ -154,3 +172,22 @@ def test_many_signs_do_not_hold_up_a_check() -> None:
 
 def test_a_bracket_that_nothing_opens_is_passed_over() -> None:
     assert count_atoms("Fe)2", "Fe") == "1*2"
+
+
+def test_words_and_the_call_behind_them_are_one_step() -> None:
+    text = "Divide.\n<<calculator: 6/2>> 3\nTherefore, the answer is 3."
+
+    assert [step for _, step in steps_of(text)] == ["Divide.\n<<calculator: 6/2>>", "Therefore, the answer is 3."]
+    for end in range(len(text)):  # as it is written, no step ends before it is known what follows
+        step = next_step(text[:end], 0, is_ended=False)
+        assert step is None or step.text == "Divide.\n<<calculator: 6/2>>"
+
+
+def test_a_step_ends_in_its_first_line_that_is_changed() -> None:
+    question, step = "3ガロンは何リットルですか?", "I do not know this unit: I cannot convert it."
+
+    assert check_step(question, "", step) == "Convert."
+    assert (
+        check_step(question, "", "Convert.\n<<unit_conversion: 3 gallons to cm>>")
+        == "Convert.\n<<unit_conversion: 3 gallons to L>>"
+    )

@@ -6,7 +6,7 @@ from taiwa.kernel.messages import Request, Response, Sampling, collect_response,
 from taiwa.models.builtin import model as built_in
 from taiwa.models.builtin.copy_constraint import CopyGuide
 from taiwa.models.builtin.model import BuiltinModel, load
-from taiwa.models.builtin.second_reading import other_lines
+from taiwa.models.builtin.second_reading import readings
 
 TOOLS = system(
     "Solve it. Write calls as <<name: input>>.\n\nTools:\n- <<calculator: expression>>\n- <<molar_mass: formula>>"
@@ -25,8 +25,8 @@ def asked(stop: tuple[str, ...] = (), most: int | None = None) -> Response:
 @pytest.fixture
 def doubted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only one call can be right."""
-    monkeypatch.setattr(built_in, "check_line", lambda question, before, line: "<<molar_mass: HO>>")
-    monkeypatch.setattr(built_in, "is_doubtful", lambda *_: False)
+    monkeypatch.setattr(built_in, "check_step", lambda question, before, step: "<<molar_mass: HO>>")
+    monkeypatch.setattr(built_in, "is_step_doubtful", lambda *_: False)
 
 
 @pytest.mark.usefixtures("doubted")
@@ -57,21 +57,44 @@ def test_a_line_that_the_guide_does_not_let_through_is_not_changed() -> None:
 
 def test_a_line_that_cannot_be_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     first = asked(stop=(">>",)).text
-    monkeypatch.setattr(built_in, "is_doubtful", lambda question, before, line: line.startswith(first))
+    monkeypatch.setattr(built_in, "is_step_doubtful", lambda question, before, step: step.startswith(first))
     second = asked(stop=(">>",)).text
-    monkeypatch.setattr(built_in, "is_doubtful", lambda *_: True)
+    monkeypatch.setattr(built_in, "is_step_doubtful", lambda *_: True)
 
     assert not second.startswith(first)
     assert asked(stop=(">>",)).text == first  # where no reading can be right, the first one stands
 
 
-def test_other_readings_are_others_and_end_where_a_line_does() -> None:
+def test_readings_differ_begin_with_the_likeliest_and_end_where_a_step_does() -> None:
     loaded = load()
     prepared = loaded.prepare(Request((TOOLS, user(QUESTION)), task="solve"))
-    guide = CopyGuide.for_question(QUESTION, ("stoichiometry", "molar_mass"), loaded.network.vocabulary)
+    guide = CopyGuide.for_question(QUESTION, ("calculator", "molar_mass"), loaded.network.vocabulary)
 
-    found = list(other_lines(loaded.network, loaded.tokens, prepared.tokens, guide.start(), ""))
+    found = list(readings(loaded.network, loaded.tokens, prepared.tokens, guide.start(), ""))
 
     assert 1 < len(found) == len({*found})
-    assert asked(stop=(">>",)).text + ">>" not in found
-    assert all("\n" not in line for line in found)
+    assert asked(stop=(">>",)).text + ">>" == found[0]
+    assert all(step.count("\n") <= 1 for step in found)
+
+
+def test_words_and_the_call_behind_them_are_read_again_together() -> None:
+    question = "A ring costs 30 pounds; the rate is 158 pounds per one rupee. How many rupees is that?"
+
+    answer = collect_response(BuiltinModel().stream(Request((TOOLS, user(question)), stop=(">>",), task="solve")))
+
+    assert answer.text.endswith("<<calculator: 30/158")
+    assert not answer.text.startswith("Times")
+
+
+def test_confidence_leaves_out_the_readings_that_cannot_be_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    question = "Three tablespoons of oil, how many of them are 12 tablespoons?"
+    request = Request((TOOLS, user(question)), task="solve", prefix="Divide.\n<<calculator: 12/3>> 4\n")
+    plain = collect_response(BuiltinModel().stream(request)).confidence
+
+    monkeypatch.setattr(built_in, "UNSURE", (0.0, 1.0))
+    monkeypatch.setattr(built_in, "is_step_doubtful", lambda question, before, step: "12/3" not in step + before)
+    left = collect_response(BuiltinModel().stream(request)).confidence
+
+    assert plain is not None
+    assert left is not None
+    assert left > plain

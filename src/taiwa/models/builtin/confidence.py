@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from taiwa.models.builtin.conversion_check import CALLED
 from taiwa.models.builtin.copy_constraint import CONVERTED
 from taiwa.models.builtin.line_check import decided_spans, is_checkable, is_doubtful, lines_of
 from taiwa.models.builtin.name_check import checked_names
@@ -39,16 +40,6 @@ TEMPERATURE = re.compile(
     re.IGNORECASE,
 )
 """A given temperature, whose scale may differ from the requested one."""
-CALLED = {
-    "feet": ("(?<![a-z])foot",),
-    "degC": ("摂氏|摄氏|度",),
-    "degF": ("華氏|华氏",),
-    "km/h": ("(?<![a-z])k(?:mp|m|p)h|時速|毎時|时速|每小时",),
-    "m/s": ("(?<![a-z])mps|秒速|毎秒|每秒",),
-    "tonnes": ("(?<![a-z])t(?![a-z])",),
-    "m/min": ("分速|毎分|每分",),
-}
-"""Other names of some units."""
 CONVERSION = re.compile(r"<<unit_conversion: -?[\d.]+ (\S+) to (\S+)>>")
 ASKING = re.compile(r"how|what|which|何|いくら|いくつ|どれ|多少|几|什么", re.IGNORECASE)
 END_OF_QUESTION = re.compile(r"[?？]+|\band (?=how (?:many|much)|what (?:is|are))", re.IGNORECASE)
@@ -172,7 +163,10 @@ def _contradicts(question: str) -> bool:
 def _unit(name: str) -> re.Pattern[str]:
     """A pattern of the names of a unit: complete words in Latin letters, singular or plural."""
     one, slash, other = name.partition("/")
-    found = [_named(name), *CALLED.get(name, ())]
+    found = [
+        _named(name),
+        *(rf"(?<![a-z]){each}(?![a-z])" if each.isascii() else each for each in CALLED.get(name, ())),
+    ]
     if slash:
         found.append(rf"(?:{_named(one)})\s?(?:/|p(?:er)?|an?|each|every)\s?(?:{_named(other)})")
     return re.compile("|".join(found), re.IGNORECASE)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -149,7 +150,7 @@ def _numbers(text: str) -> Iterator[str]:
 def _numerals(text: str) -> Iterator[str]:
     """Yield numbers with Chinese numerals, and values derived from tenths: `三千五百`, `1万2千`, `2時間半`, `三割`, `七五折`."""
     for found in NUMERAL.finditer(text):
-        number = _read_numeral(found[0])
+        number = read_numeral(found[0])
         behind = text[found.end() : found.end() + 3]
         yield _spell(number)
         if "半" in behind:
@@ -161,7 +162,8 @@ def _numerals(text: str) -> Iterator[str]:
         yield from ("0.5", "2")
 
 
-def _read_numeral(text: str) -> Decimal:
+def read_numeral(text: str) -> Decimal:
+    """Return the value of a number with Chinese numerals."""
     whole = part = Decimal(0)
     digits = ""
     for sign in text:
@@ -174,6 +176,68 @@ def _read_numeral(text: str) -> Decimal:
             part += Decimal(digits or (0 if part else 1))
             whole, part, digits = whole + part * power, Decimal(0), ""
     return whole + part + Decimal(digits or 0)
+
+
+PLACED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])|\d+(?:\.\d+)?|\.\d+|[A-Za-z]+")
+LINKED = re.compile(r"[ -]|\s+and\s+|, ", re.IGNORECASE)
+INSIDE = re.compile(r"(?<!\d)[A-Za-z]\Z|[A-WYZa-wyz^]\Z")
+"""The end of a text behind which a digit belongs to a formula or a name; not that of `5x`."""
+SAID_ONCE: Final = frozenset(
+    "a an single once couple pair pairs twice double doubles doubled both thrice triple triples tripled quadruple".split()
+)
+"""Words of a number that say how often, or that there is one."""
+SETS: Final = frozenset(("dozen", "dozens", "score", "scores"))
+
+
+def numbers_in_place(text: str) -> tuple[tuple[tuple[int, int, Fraction], ...], frozenset[Fraction]]:
+    """Return the numbers of a text, each once and where it stands, and the numbers that its other words may stand for.
+
+    >>> [str(value) for _, _, value in numbers_in_place("Two hundred and six eggs and 1,250.5 g at 7")[0]]
+    ['206', '2501/2', '7']
+    >>> sorted(map(str, numbers_in_place("half of it in an hour and a half")[1]))
+    ['1', '1/2', '2', '3/2', '5/2']
+    """
+    found: list[tuple[int, int, Fraction]] = []
+    last = None
+    for word in PLACED.finditer(text):
+        if (word[0].isalpha() and not _is_numeral(word[0])) or INSIDE.search(text[: word.start()]):
+            continue
+        if last is not None and _goes_on(text, last, word):
+            start = found.pop()[0]
+        elif word[0].lower() in SCALES and not word[0].isdigit():
+            continue
+        else:
+            start = word.start()
+        last = word
+        value = Fraction(word[0].replace(",", "")) if start == word.start() and not word[0].isalpha() else None
+        if value is None:
+            *_, value = map(Fraction, _number_words(text[start : word.end()].lower()))
+        found.append((start, word.end(), value))
+    told = find_numbers(text) if WORDY.search(text) else ()
+    return tuple(found), frozenset(map(Fraction, told))
+
+
+WORDY = re.compile(
+    rf"(?<![A-Za-z])(?:{'|'.join((*SHARES, *(each for each in SAID_ONCE if each not in ('a', 'an')), 'dozens?', '[0-9]/[0-9]'))})(?![A-Za-z])",
+    re.IGNORECASE,
+)
+"""Words whose numbers may be written in several ways."""
+
+
+def _is_numeral(word: str) -> bool:
+    lower = word.lower()
+    return (lower in UNITS and lower not in SAID_ONCE) or (lower in SCALES and lower not in SETS)
+
+
+def _goes_on(text: str, last: re.Match[str], word: re.Match[str]) -> bool:
+    """Whether a number word continues a number: `twenty five`, `two hundred and six`."""
+    between, one, other = text[last.end() : word.start()], last[0].lower(), word[0].lower()
+    if other in SCALES:
+        return between in (" ", "-") or (other == "k" and not between)
+    if one in SCALES:
+        return between.lower() in (" ", " and ") and not other[0].isdigit()
+    is_ten = one in UNITS and UNITS[one] >= 20 and other in UNITS and 0 < UNITS[other] < 10
+    return is_ten and between in (" ", "-")
 
 
 def _split_commas(digits: str) -> list[str]:
@@ -268,13 +332,15 @@ MODES: Final[dict[str, Mode]] = {
 
 UNIT_FILE = "units.tsv"
 
+UNIT_ROWS: Final = tuple(
+    line.split("\t") for line in (files("taiwa.models.builtin") / UNIT_FILE).read_text("utf-8").splitlines()
+)
+
+UNIT_KINDS: Final[Mapping[str, str]] = MappingProxyType({name: kind for name, kind, *_ in UNIT_ROWS})
+"""What each unit of conversions measures."""
+
 CONVERTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        name: tuple(f"{english}|{japanese}|{chinese}".replace("[", "").replace("]", "").split("|"))
-        for name, _, english, japanese, chinese in (
-            line.split("\t") for line in (files("taiwa.models.builtin") / UNIT_FILE).read_text("utf-8").splitlines()
-        )
-    }
+    {name: tuple("|".join(names).replace("[", "").replace("]", "").split("|")) for name, _, *names in UNIT_ROWS}
 )
 """The units of conversions, as the converter reads them, and their names in English, Japanese and Chinese."""
 

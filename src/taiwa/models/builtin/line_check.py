@@ -5,7 +5,7 @@ substances that are given and asked for, the substances whose mass is needed, an
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 from typing import Final
 
 from taiwa.kernel.errors import ToolError
+from taiwa.models.builtin.conversion_check import decided_line
 from taiwa.models.builtin.copy_constraint import NUMBER_WORDS
 from taiwa.models.builtin.name_check import NAMED, check_names, is_meant, likeness
 from taiwa.models.builtin.word_problem_check import cannot_be, rename
@@ -22,7 +23,8 @@ from taiwa.tools.compound_names import find_names
 from taiwa.tools.stoichiometry import Equation, Term, balance, equation
 
 __all__ = [
-    "CALL_END", "check_line", "count_atoms", "decided_spans", "is_checkable", "is_doubtful", "lines_of", "next_piece",
+    "CALL_END", "check_line", "check_step", "count_atoms", "decided_spans", "is_checkable", "is_doubtful", "is_last_line", "is_step_doubtful", "lines_of",
+    "next_piece", "next_step", "steps_of",
 ]  # fmt: skip
 
 CALL_START, CALL_END = "<<", ">>"
@@ -99,6 +101,48 @@ def next_piece(text: str, start: int, *, is_ended: bool) -> Piece | None:
     return Piece(newline, is_line=False) if newline else None
 
 
+def next_step(text: str, start: int, *, is_ended: bool) -> Piece | None:
+    """Return the piece that begins at a place of a text; a line of words together with the call in the line after it.
+
+    None if the text ends before that is known. What is said and what is calculated can only be right together.
+    """
+    piece = next_piece(text, start, is_ended=is_ended)
+    if piece is None or not piece.is_line or piece.text.startswith(CALL_START):
+        return piece
+    after = start + len(piece.text) + 1
+    rest = text[after:]
+    if is_ended or (rest and not rest.startswith(CALL_START[: len(rest)])):
+        call = next_piece(text, after, is_ended=is_ended) if rest.startswith(CALL_START) else None
+    elif (call := next_piece(text, after, is_ended=False)) is None:
+        return None
+    return Piece(text[start : after + len(call.text)], is_line=True) if call is not None and call.is_line else piece
+
+
+LAST = re.compile(r"I (?:do not know|can only)\b|A number is missing|These units measure")
+
+
+def is_last_line(line: str) -> bool:
+    """Whether a line says why there is no answer."""
+    return bool(LAST.match(line))
+
+
+def check_step(question: str, before: str, step: str) -> str:
+    """Return the lines of a step up to the first one that `check_line` changes, and that one as it is changed."""
+    for at, line in lines_of(step):
+        checked = check_line(question, before + step[:at], line)
+        if checked != line:
+            return step[:at] + checked
+    return step
+
+
+def is_step_doubtful(question: str, before: str, step: str) -> bool:
+    """Whether a line of a step cannot be right; see `is_doubtful`."""
+    lines = [*lines_of(step)]
+    return (len(lines) > 1 and is_last_line(step)) or any(
+        is_doubtful(question, before + step[:at], line) for at, line in lines
+    )
+
+
 def is_checkable(question: str) -> bool:
     """Whether a question is one that the checks can read: of a length that the network reads whole, without endless numbers.
 
@@ -114,6 +158,8 @@ def check_line(question: str, before: str, line: str) -> str:
     >>> check_line("How heavy is a molecule of 2 hydrogen atoms and 1 atom of oxygen?", "", "<<molar_mass: HO>>")
     '<<molar_mass: H2O>>'
     """
+    if decided := decided_line(question, before, line):
+        return decided
     call = CALL.fullmatch(line)
     if call is None:
         return rename(question, _check_words(before, line)) if before else check_names(question, line)
@@ -221,8 +267,17 @@ def _is_substance(word: str, *, is_shouted: bool) -> bool:
 
 def lines_of(solution: str) -> Iterator[tuple[int, str]]:
     """Yield the lines of a solution that are checked, each with the place where it begins."""
+    return _pieces(solution, next_piece)
+
+
+def steps_of(solution: str) -> Iterator[tuple[int, str]]:
+    """Yield the steps of a solution, each with the place where it begins."""
+    return _pieces(solution, next_step)
+
+
+def _pieces(solution: str, read: Callable[..., Piece | None]) -> Iterator[tuple[int, str]]:
     at = 0
-    while (piece := next_piece(solution, at, is_ended=True)) is not None:
+    while (piece := read(solution, at, is_ended=True)) is not None:
         if piece.is_line:
             yield at, piece.text
         at += len(piece.text)
@@ -236,6 +291,8 @@ def decided_spans(question: str, solution: str) -> Iterator[tuple[int, int]]:
     """
     for start, line in lines_of(solution):
         before = solution[:start]
+        if decided_line(question, before, line) == line:
+            yield start, start + len(line)
         call = CALL.fullmatch(line)
         if call is None:
             continue

@@ -1,10 +1,12 @@
 """The built-in model: its loading, its answers, and its model card."""
 
 import json
+import math
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from importlib.resources import files
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from taiwa import constraints
@@ -13,8 +15,16 @@ from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.messages import Chunk, Regex, Request, StreamEnd, TextDelta, Usage
 from taiwa.models.builtin.confidence import confidence
 from taiwa.models.builtin.copy_constraint import CopyGuide, find_digits
-from taiwa.models.builtin.line_check import CALL_END, CALL_START, check_line, is_checkable, is_doubtful, next_piece
-from taiwa.models.builtin.name_check import UNKNOWN
+from taiwa.models.builtin.line_check import (
+    CALL_END,
+    CALL_START,
+    check_step,
+    is_checkable,
+    is_last_line,
+    is_step_doubtful,
+    next_step,
+    steps_of,
+)
 from taiwa.models.builtin.network import Network, load_weights
 from taiwa.models.builtin.order_app import DELTA_LINE, Order
 from taiwa.models.builtin.order_choice import choose_reply
@@ -32,7 +42,7 @@ from taiwa.models.builtin.order_reply import (
     write_delta,
 )
 from taiwa.models.builtin.prompts import ANSWER, OUTPUTS, BuiltinPrompt, read_request, refusal_text, unsupported
-from taiwa.models.builtin.second_reading import other_lines
+from taiwa.models.builtin.second_reading import readings
 from taiwa.models.builtin.tokenizer import Tokens, builtin_tokens
 from taiwa.models.http_api.capabilities import Capabilities, capabilities, fit_attachments
 from taiwa.models.inprocess.generator import Encode, InProcessModel, PreparedRequest
@@ -48,6 +58,9 @@ RESERVED_TOKENS = 320
 MAX_TOKENS = {"solve": 512, "desk": 512, "number": 24, "assess": 1}
 """Tokens of an answer by task: a longer answer only repeats itself."""
 LABEL = Regex("[1-5]")
+UNSURE = (0.01, 0.9)
+"""Between which confidences the readings that were rejected are looked for."""
+LEAST_LEFT = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +173,7 @@ class BuiltinModel(InProcessModel["Loaded"]):
                 if isinstance(chunk, TextDelta):
                     text.append(chunk.text)
                 is_last = isinstance(chunk, StreamEnd) and chunk.finish == "stop" and not chunk.stop
-                yield self._with_confidence(chunk, prompt, "".join(text)) if is_last else chunk
+                yield self._with_confidence(request, chunk, prompt, "".join(text)) if is_last else chunk
 
     def _order_turn(self, request: Request, prompt: str, order: Order) -> Iterator[Chunk]:
         """Yield the reply to a guest and the delta that follows from it: what the guest's words mean where they can be read.
@@ -240,7 +253,7 @@ class BuiltinModel(InProcessModel["Loaded"]):
                 end = chunk if isinstance(chunk, StreamEnd) else None
                 whole = text + ((end and end.stop) or "")
                 shown = at
-                while (piece := next_piece(whole, at, is_ended=end is not None)) is not None:
+                while (piece := next_step(whole, at, is_ended=end is not None)) is not None:
                     checked = self._check(first, question, whole[:at], piece.text) if piece.is_line else piece.text
                     if checked != piece.text and self._may_follow(first, whole[:at] + checked):
                         yield from _text(text[shown:at])
@@ -251,20 +264,37 @@ class BuiltinModel(InProcessModel["Loaded"]):
                     yield self._counted(end, first, request)
         return None
 
-    def _check(self, request: Request, question: str, before: str, line: str) -> str:
-        """Return a line as the checks have it; where it cannot be right, the first other reading that can."""
-        checked = check_line(question, before, line)
-        if not is_doubtful(question, before, checked) or request.sampling.temperature:
+    def _check(self, request: Request, question: str, before: str, step: str) -> str:
+        """Return a step as the checks have it; where it cannot be right, the first other reading that can."""
+        checked = check_step(question, before, step)
+        if not is_step_doubtful(question, before, checked) or request.sampling.temperature:
             return checked
+        for other in islice(self._readings(request, before), 1, None):
+            other_checked = check_step(question, before, other)
+            if not is_step_doubtful(question, before, other_checked):
+                return other_checked
+        return checked
+
+    def _readings(self, request: Request, before: str) -> Iterator[str]:
+        """Yield the readings of the step behind a text, the likeliest one first."""
         loaded = self.generator().loaded
         prepared = loaded.prepare(request)
         written = loaded.encode(before)
         state = _state_behind(prepared, written)
-        for other in other_lines(loaded.network, loaded.tokens, (*prepared.tokens, *written), state, before):
-            other_checked = check_line(question, before, other)
-            if not is_doubtful(question, before, other_checked):
-                return other_checked
-        return checked
+        return readings(loaded.network, loaded.tokens, (*prepared.tokens, *written), state, before)
+
+    def _left(self, request: Request, question: str, text: str) -> float:
+        """Return the share of the probability of all texts that is left where the likelier readings of steps cannot be right."""
+        loaded, left = self.generator().loaded, 1.0
+        for at, step in steps_of(text):
+            if not at and CALL_START not in step:
+                continue
+            for other in self._readings(request, text[:at]):
+                if other.startswith(step) or not is_step_doubtful(question, text[:at], other):
+                    break
+                known = (*loaded.prepare(request).tokens, *loaded.encode(text[:at]))
+                left -= math.exp(math.fsum(loaded.network.log_probabilities(known, loaded.encode(other))))
+        return max(left, LEAST_LEFT)
 
     def _may_follow(self, first: Request, text: str) -> bool:
         """Whether the guides let the answer to a request begin with a text, and it may be longer than what of this is its own."""
@@ -280,7 +310,7 @@ class BuiltinModel(InProcessModel["Loaded"]):
 
     def _changed(self, first: Request, before: str, line: str) -> Generator[Chunk, None, Request | None]:
         """Yield a line; return the request that continues it, None if the answer ends in it at a stop string of the request."""
-        line += "" if before or line.endswith(CALL_END) or UNKNOWN.fullmatch(line) else "\n"
+        line += "" if before or line.endswith(CALL_END) or is_last_line(line) else "\n"
         ends = [(line.find(stop) + len(stop), -len(stop), stop) for stop in first.stop if stop and stop in line]
         if ends:
             end, size, stop = min(ends)
@@ -306,11 +336,14 @@ class BuiltinModel(InProcessModel["Loaded"]):
     def _size(self, text: str) -> int:
         return len(self.generator().loaded.encode(text))
 
-    def _with_confidence(self, end: Chunk, prompt: BuiltinPrompt, text: str) -> Chunk:
+    def _with_confidence(self, request: Request, end: Chunk, prompt: BuiltinPrompt, text: str) -> Chunk:
         if prompt.task != "solve" or not isinstance(end, StreamEnd):
             return end
         loaded = self.generator().loaded
-        return replace(end, confidence=confidence(loaded.network, loaded.tokens, prompt.text, text))
+        found = confidence(loaded.network, loaded.tokens, prompt.text, text)
+        if UNSURE[0] < found < UNSURE[1]:
+            found = min(found / self._left(replace(request, prefix=""), prompt.text, text), 1.0)
+        return replace(end, confidence=found)
 
     def completed(self, request: Request) -> Request:
         """Return the request for the network: greedy by default, since sampling adds errors in such a small model."""

@@ -2,14 +2,16 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 
 from taiwa.kernel.errors import ToolError
 from taiwa.models.builtin.copy_constraint import CONVERTED, NUMBER_WORDS, find_digits
+from taiwa.models.builtin.dimension_check import has_other_dimension, is_other_unit, lacks_quantity
 from taiwa.models.builtin.name_check import likeness
+from taiwa.models.builtin.quantity_reading import read_quantities
 from taiwa.tools.calculator import calculate
 
 __all__ = ["cannot_be", "rename"]
@@ -19,14 +21,28 @@ ALIKE, BEGUN = 0.5, 3
 
 CALCULATION = re.compile(r"<<calculator: (.*)>>\Z")
 CONCLUSION = re.compile(r"Therefore, the answer is (-?\d*\.?\d+) ([A-Za-z/]+)\.?\Z")
-DIGITS = re.compile(r"(?<![a-wyz\d_.])(?:\d[\d,]*(?:\.\d+)?|\.\d+)", re.IGNORECASE)
 UNITS = frozenset(CONVERTED) | frozenset(
     "dollars euros pounds rupees years months weeks hours minutes seconds miles cents degrees".split()
 )
+TOLD = re.compile(r"Therefore, the answer is -?\d*\.?\d+ ([A-Za-z][^.]*?)\.?\Z")
 NUMBERS = re.compile(r"\d*\.?\d+")
 THINGS = re.compile(r"\b(?:how many|number of) ([a-z]{4,})", re.IGNORECASE)
 COUNT = rf"(?<![\w.-])(\d[\d,]*(?:\.\d+)?|{'|'.join(sorted(NUMBER_WORDS.keys() - {'a', 'an'}, key=len, reverse=True))})(?!\w)"
-PLAIN = "Work it out.\n"
+WHOLE = re.compile(r"/\([^()]*\)")
+"""A sum by which something is divided: what is a part of it stands there again."""
+ARITHMETIC = re.compile(
+    r"(?:Multiply|Divide(?:d by)?|Add|Take|Work through|Times|For one|Price of one|The difference|One part|Pay times|More means|"
+    r"Fewer means|So many times|Older|Younger|The part of|The whole (?:by|less)|The other one|One round|Concentration|The work is|"
+    r"With the stream|Against the stream|All (?:moles|the way)|The same moles)\b"
+)
+"""What begins a sentence that works with no other numbers than those of the question."""
+HUNDRED = 100
+SHARED = re.compile(r"(?:Take the share off|Add the share|The share of)\b")
+PERCENT, PERCENTS = (
+    re.compile(r"%|\bp\w{0,4} ?c\w{0,6}t|share|hundred", re.IGNORECASE),
+    frozenset({Fraction(1), Fraction(2), Fraction(100)}),
+)
+PLAIN = ("Work it out.\n", "A power.\n")
 """What precedes a calculation that the question gives in signs or words."""
 SAME_WAY, OTHER_WAY = (
     r"\bsame (?:way|direction)|in the direction of|overtak",
@@ -44,10 +60,107 @@ OPPOSITES = [
         (r"^Add the share\.", MORE, LESS),
         (r"^Take the share off\.", LESS, MORE),
         (r"^Area|^The area", "area|surface|cover|cost|floor|wall|paint|tile", "perimeter|circumference|volume"),
-        (r"^The (?:perimeter|circumference)", "perimeter|circumference|around|fence", "area|volume"),
+        (
+            r"^The (?:perimeter|circumference)|^A square has",
+            "perimeter|circumference|around|fence|border|way",
+            "area|volume|surface",
+        ),
+        (r"^The perimeter is twice", "length|width|side|long|by", "diamet|radius"),
+        (
+            r"^The perimeter is twice",
+            r"(?:the|its) perimeter(?! (?:of|is) (?:about )?\w+ [a-z]*m)",
+            r"(?:missing|other|second) side",
+        ),
+        (r"^The area of a triangle", "triang|base|gable|sail", "length|width|breadth"),
+        (r"^The area of a circle", "circ|rad|diam|round", r"length|width|breadth|base|parallel|by \w+"),
+        (r"^The surface is twice", "surface|cover|paint|wrap", "volume|capacity"),
+        (r"^The volume of a cube", "cub|die|dice|edge", "radius|ball|sphere|globe"),
+        (r"^Length times width", "area|surface|large|big|square", "perimeter"),
+        (
+            r"^(?:Add the share|Take the share off)",
+            r"price|total|in all|account|to pay|altogether",
+            r"extra|is added|saving|reduction|discount (?:worth|in)",
+        ),
+        (
+            r"^The share of the price",
+            r"sav|reduc|extra|added|tax (?:is|comes)|how much (?:tax|discount|off)|discount",
+            r"(?:sale|new|reduced|final|total) price|to pay\b",
+        ),
+        (
+            r"^The share of the whole",
+            r"how many (?:are|is) \w+\?|\b(?:of|off) the",
+            r"\b(?:do not|don't|does not|left|remain\w*)\b",
+        ),
     )
 ]
 """What a line says, the words of questions that it fits, and those that ask for something else."""
+
+
+NEEDED = [
+    (re.compile(said), re.compile(needed, re.IGNORECASE))
+    for said, needed in (
+        (r"^A pair is", "pair"), (r"^A (?:half )?dozen is", "dozen"), (r"^A hundred is", "hundred"),
+        (r"^Hours are 60", r"\d[:.]\d|\d ?h|hour|o'clock|[ap]\.?m\b"), (r"^Half means", "half|halv|1/2"), (r"^A third means", "third|1/3"),
+        (r"^A quarter means", r"quarter|f\w{1,3}th|1/4"), (r"^Two thirds means", "two[ -]thirds|2/3"), (r"^A tenth means", "tenth|1/10"),
+        (r"^Three quarters means", "three[ -](?:quarter|fourth)s|3/4"), (r"^Twice means", r"twice|doubl|(?:two|2) times"),
+        (r"^Triple means", r"tripl|thrice|(?:three|3) times"), (r"^Compound", "compound"), (r"^Simple", "simpl|^(?!.*compound)"),
+        (r"^Take away what was added", r"plus|more|add|increas|sum|great"), (r"^Add what was taken away", r"minus|less|subtract|tak|decreas|reduc|fewer|away"),
+        (r"^Divide by the factor", r"times|multipl|product|\bx\b"), (r"^Multiply by the divisor", r"divid|shar|split|over|quotient"),
+        (r"^With the stream", r"\bdown|\bwith the|before"), (r"^Against the stream", r"\bup|against"),
+        (r"times the radius|the radius squared", "rad[iu]|wide"), (r"times the diameter|half the diameter", "diam|across|wide"), (r"triangle", "triang|gable|base|sail"),
+        (r"of a cube|^A cube", "cub|die|dice|edge|side"), (r"sphere", "spher|ball|globe"), (r"cone\b", r"\bcon"), (r"circle|circumference", "circ|round|rad[iu]|diam|disc|coin|wheel|ring|pond|pool"),
+        (r"^The area of a square|^A square has", "squar|side|edge"), (r"^The side is the root", "area|surface"), (r"^Half the perimeter", "perimeter|around|border|fence|boundary"),
+        (r"^(?:Take the share off|Add the share|The share of|The rest of the hundred)|in percent", r"%|\bp\w{0,4} ?c\w{0,8}t|share|portion|part|rate|concentration|precen"),
+        (r"^The difference over", r"%|\bp\w{0,4} ?c\w{0,8}t|precen"),
+    )
+]  # fmt: skip
+"""What a line says, and words of which the question must have one."""
+
+
+CALCULATED = [
+    (re.compile(asked, re.IGNORECASE), re.compile(needed))
+    for asked, needed in (
+        (r"\btimes the sum of", r"\("), (r"half of the sum of", r"\(.*\)"), (r"\b(?:thrice|tripl\w+|three times as)\b", r"(?<![\d.])3(?![\d.])"),
+        (r"\b(?:twice|doubl\w+|two times as|half (?:of )?(?:them|the|it)\b)", r"(?<![\d.])2(?![\d.])|0\.5"),
+    )
+]  # fmt: skip
+"""Words of a question, and what a calculation must have then."""
+PAIR = re.compile(
+    r"\bbetween (\w+) and (\w+)|\bratio of (\w+) to (\w+)|\b(\w+) (?:and|to) (\w+) (?:share|split|divide|are (?:mixed|in)|get|is|are)\b|\b(?:needs?|of|mix\w*) (\w+) and (\w+)\b",
+    re.IGNORECASE,
+)
+RATIO = re.compile(r"(?<![\d.:])(\d+) ?(?::|to) ?(\d+)(?!\d|[.:]\d)")
+AMOUNT = re.compile(rf"(?<!\w)(?:[\d.,]+|{'|'.join(NUMBER_WORDS)})[ -]?(?:[A-Za-z]+ )?of (\w+)", re.IGNORECASE)
+PARTS = re.compile(r"[\d.]+/(?:\(\d+\+\d+\)|(\d+))\*(\d+)\Z")
+PART_OF = re.compile(r"round\(([\d.]+)/\(([\d.]+)\+([\d.]+)\)\*100, 2\)\Z")
+
+
+def _is_other_part(question: str, calculation: str) -> bool:
+    """Whether a ratio or a mixture is calculated for another one of two than the question asks for."""
+    if (
+        (found := PARTS.match(calculation)) is not None
+        and (ratio := RATIO.search(question)) is not None
+        and (pair := PAIR.search(question))
+    ):
+        names = [each for each in pair.groups() if each]
+        asked = _asked_name(question.replace(pair[0], " ", 1), names)
+        if asked is None or ratio[1] == ratio[2]:
+            return False
+        part, other = (ratio[1], ratio[2]) if asked == names[0] else (ratio[2], ratio[1])
+        return found[2] != part or (found[1] is not None and found[1] != other)
+    if (found := PART_OF.match(calculation)) is not None:
+        amounts = {match[1]: match[0] for match in AMOUNT.finditer(question)}
+        asked = _asked_name(question, list(amounts)) if len(amounts) == 2 else None
+        numbers = read_quantities(amounts[asked]).mentions if asked else ()
+        return bool(numbers) and numbers[0].value != Fraction(found[1])
+    return False
+
+
+def _asked_name(question: str, names: Sequence[str]) -> str | None:
+    """Return which one of two names stands in a question without an amount; None if both do, or neither."""
+    rest = AMOUNT.sub(" ", question)
+    found = [each for each in names if re.search(rf"\b{re.escape(each)}\b", rest, re.IGNORECASE)]
+    return found[0] if len(found) == 1 else None
 
 
 def cannot_be(question: str, before: str, line: str) -> bool:
@@ -59,12 +172,35 @@ def cannot_be(question: str, before: str, line: str) -> bool:
             _miscounts(question, before, found[1])
             or _is_below_nothing(question, found[1])
             or _is_no_motion(question, before, found[1])
+            or _is_other_part(question, found[1])
+            or (
+                "<<" not in before
+                and any(asked.search(question) and not needed.search(found[1]) for asked, needed in CALCULATED)
+            )
+            or _is_other_story(question, before, found[1])
+            or ("<<" not in before and has_other_dimension(question, before, found[1]))
         )
+    if (told := TOLD.search(line)) is not None and is_other_unit(question, before, told[1]):
+        return True
     if (ended := CONCLUSION.search(line)) is not None:
         return _is_strange(question, ended[2]) or _has_other_unit(question, before, ended[1], ended[2])
+    if line in REFUSALS:
+        return bool(read_quantities(question).mentions) and bool(WHOLE_TASK.search(question))
+    if lacks_quantity(question, line) or any(
+        said.search(line) and not needed.search(question) for said, needed in NEEDED
+    ):
+        return True
     return any(
         said.search(line) and other.search(question) and not own.search(question) for said, own, other in OPPOSITES
     )
+
+
+WHOLE_TASK = re.compile(
+    r"\b(?:pairs?|dozens?|doubl\w+|tripl\w+|halves|halved|half of|twice|thrice|radius|diameter)\b|\bhow many pairs|\b(?:a|some|certain|unknown) number (?:plus|minus|less|times)\b",
+    re.IGNORECASE,
+)
+"""What needs one number only, or makes one of those that are given."""
+REFUSALS = frozenset(("A number is missing: I cannot work this out.", "I do not know this unit: I cannot convert it."))
 
 
 def rename(question: str, line: str) -> str:
@@ -81,23 +217,94 @@ def rename(question: str, line: str) -> str:
     return line[: ended.start(2)] + nearest + line[ended.end(2) :] if likeness(nearest, ended[2]) >= ALIKE else line
 
 
-def _written(question: str) -> Counter[str]:
-    return Counter(each.replace(",", "").lstrip("0") for each in DIGITS.findall(question))
-
-
 def _miscounts(question: str, before: str, calculation: str) -> bool:
-    """Whether a number of the things that are asked for is left out, or any while another one is used more often than it is given."""
-    given = _written(question)
-    written = [each.lstrip("0") for each in NUMBERS.findall(calculation)]
-    used = Counter(written)
-    if before == PLAIN and len(given) == given.total() > 1:
-        return written != [*given]
+    """Whether a number of the things that are asked for is left out, or any while another one is used more often than it is given.
+
+    Nor may a solution that says no more than `Multiply.` or `Take away.` use a number that the question does not have.
+    """
+    quantities = read_quantities(question)
+    written = [Fraction(each) for each in NUMBERS.findall(calculation)]
+    if before in PLAIN and not quantities.words:
+        given = [each.value for each in quantities.mentions]
+        if len({*given}) == len(given) > 1:
+            return written != given
     if "<<" in before or "log" in calculation:
         return False
-    missing = [each for each in given if not used[each]]
-    if not {*_asked_things(question)} <= {*used}:
+    if not {*map(Fraction, _asked_things(question))} <= {*written}:
         return True
-    return bool(missing) and any(count > given[each] for each, count in used.items() if each in given)
+    given_ = Counter(each.value for each in quantities.mentions)
+    used = Counter(Fraction(each) for each in NUMBERS.findall(WHOLE.sub("", calculation)))
+    if any(count > given_[each] for each, count in used.items() if each in given_) and not {*given_} <= {*written}:
+        return True
+    if SHARED.match(before) and any(
+        count > given_[each] for each, count in used.items() if each in given_ and each != HUNDRED
+    ):
+        return True
+    if not ARITHMETIC.match(before):
+        return False
+    shares = (each.value / 100 for each in quantities.mentions if each.is_percent)
+    known = {
+        *given_,
+        *quantities.words,
+        *({Fraction(1)} if quantities.words or "recip" in question.lower() else ()),
+        *(each for share in shares for each in (share, 1 + share, abs(1 - share))),
+    }
+    return not {*written} <= known | {*map(Fraction, NUMBERS.findall(before))} | (
+        PERCENTS if PERCENT.search(before + question) else {*()}
+    )
+
+
+LOSING = r"(?:loses?|lost|sells?|sold|uses?|used|drops?|dropped|breaks?|broke|donate[sd]?|spends?|spent|eats?|ate|throws? away|threw away)"
+GIVING = r"(?:gives?|gave|hands?|handed|sends?|sent|lends?|lent|pass(?:es|ed))(?: away)?"
+GETTING = r"(?:gets?|got|receive[sd]?|finds?|found|wins?|won|picks? up|picked(?: up)?|collect(?:s|ed)|(?:is|was) given|earn(?:s|ed)|grows by)"
+LOST_BEFORE = re.compile(rf"\b(?:{LOSING}(?: \w+){{0,2}}|{GIVING})\s+\Z", re.IGNORECASE)
+LOST_BEHIND = re.compile(
+    r" (?:of (?:them|the)\b|(?:(?!\b(?:and|then)\b)[^.,;\d])*?\b(?:away\b|from the lot|(?:get|got|are|were) (?:lost|sold|stolen|thrown out|taken|used up|broken)|went missing|fall down|disappear))",
+    re.IGNORECASE,
+)
+GOT_BEFORE = re.compile(rf"\b(?:{GETTING}|then \w+ (?:buys|adds))\s+(?:another )?\Z", re.IGNORECASE)
+GOT_BEHIND = re.compile(r"\s+(?:more|others|new)\b(?! than)", re.IGNORECASE)
+STORY = re.compile(r"(?:Work through what happens|Add them|Take away)\.\n\Z")
+
+
+def _is_other_story(question: str, before: str, calculation: str) -> bool:
+    """Whether a calculation adds what is lost in a story, or takes away what is got, or leaves out either."""
+    if not STORY.match(before) or re.search(r"\bthan\b|before|at first|originally|to begin with", question):
+        return False
+    signs: dict[Fraction, set[int]] = {}
+    _note_signs(calculation, signs)
+    wanted: dict[Fraction, set[int]] = {}
+    mentions = read_quantities(question).mentions
+    for each in mentions:
+        ahead, behind = question[: each.start], question[each.end :]
+        lost = bool(LOST_BEFORE.search(ahead)) or bool(LOST_BEHIND.match(behind))
+        got = bool(GOT_BEFORE.search(ahead)) or (
+            bool(GOT_BEHIND.match(behind))
+            and not re.search(rf"\b(?:{LOSING}|{GIVING}|t[ao]kes?|took)\b[^.;]*\Z", ahead, re.IGNORECASE)
+        )
+        wanted.setdefault(each.value, set()).add(0 if lost == got else -1 if lost else 1)
+    if not mentions or -1 in wanted[mentions[0].value]:
+        return False
+    return any(
+        len(want) == 1 and 0 not in want and not want <= signs.get(number, want) for number, want in wanted.items()
+    )
+
+
+def _note_signs(calculation: str, signs: dict[Fraction, set[int]]) -> None:
+    """Note with which signs the numbers of a calculation are added; nothing of what is multiplied."""
+    stack, sign = [1], 1
+    for each in re.findall(r"\d*\.?\d+|[-+()*/]", calculation):
+        if each in "+-":
+            sign = 1 if each == "+" else -1
+        elif each == "(":
+            stack.append(stack[-1] * sign)
+            sign = 1
+        elif each == ")":
+            stack = stack[:-1] or [1]
+        elif each in "*/":
+            sign = 0
+        else:
+            signs.setdefault(Fraction(each), set()).add(stack[-1] * sign)
 
 
 def _asked_things(question: str) -> Iterator[str]:
@@ -112,7 +319,7 @@ def _asked_things(question: str) -> Iterator[str]:
 
 def _is_below_nothing(question: str, calculation: str) -> bool:
     """Whether a difference of what is given is negative."""
-    if re.search(r"- ?\.?\d|\d ?-|minus|negative|below zero|another number|other number", question):
+    if re.search(r"- ?\.?\d|\d ?-|minus|negative|below zero|another number|numbers", question):
         return False
     with suppress(ToolError):
         return calculate(calculation) < 0
@@ -139,7 +346,7 @@ MOTION = re.compile(
 )
 KINDS = {"Time": "time", "Distance": "length", "Speed": "speed"}
 SPEED_SCALES = frozenset(length / time for length in LENGTHS.values() for time in TIMES.values())
-PARTS = re.compile("half|quarter", re.IGNORECASE)
+FRACTIONS = re.compile("half|quarter", re.IGNORECASE)
 UNIT = re.compile(
     rf"(?P<number>\b(?:{'|'.join(sorted(NUMBER_WORDS.keys() - {'a', 'an'}, key=len, reverse=True))}) |\d*\.?\d+)?[ -]?(?<![A-Za-z])"
     rf"(?:(?P<speed>(?P<over>{LENGTH}) ?(?:/|per|an?|each|every) ?(?P<per>{TIME})|{'|'.join(SPEEDS_OF)})|(?P<length>{LENGTH})|(?P<time>{TIME}))(?![\w^])",
@@ -177,7 +384,7 @@ class _Motion:
             and len(find_digits(question)) <= 2
             and 0 not in given.values()
         )
-        if not is_alone or PARTS.search(question):
+        if not is_alone or FRACTIONS.search(question):
             return None
         if "speed" not in given:
             return cls(given["length"] / given["time"], frozenset(asked["speed"] or SPEED_SCALES))

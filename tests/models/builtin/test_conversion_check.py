@@ -1,0 +1,90 @@
+"""Which conversion a question asks for: the whole table of units, in each language."""
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taiwa.models.builtin.conversion_check import CALLED, Conversion, decided_line, read_conversion
+from taiwa.models.builtin.copy_constraint import CONVERTED, UNIT_KINDS, UNIT_ROWS
+from taiwa.tools.units import convert
+
+NAMES = {unit: [each.strip("[]").split("|") for each in names] for unit, _, *names in UNIT_ROWS}
+ASKED = (
+    "How many {target} is {number} {source}?",
+    "{number}{source}は何{target}ですか?",
+    "{number}{source}是多少{target}？",
+)
+SPOONS = {"大さじ", "小さじ"}
+INCHES = "in"
+
+
+def question(language: int, number: str, source: str, target: str) -> str:
+    if source in SPOONS:
+        return f"{source}{number}杯は何{target}ですか?"
+    return ASKED[language].format(number=number, source=source, target=target)
+
+
+@pytest.mark.parametrize("language", range(3))
+@pytest.mark.parametrize("unit", CONVERTED)
+def test_every_name_of_a_unit_is_known_on_either_side_of_every_other(unit: str, language: int) -> None:
+    for other in (each for each, kind in UNIT_KINDS.items() if kind == UNIT_KINDS[unit] and each != unit):
+        for source in NAMES[unit][language]:
+            for target in NAMES[other][language]:
+                if target != INCHES:  # `How many in` is no question
+                    assert read_conversion(question(language, "3", source, target)) == Conversion("3", unit, other)
+
+
+def test_every_decided_conversion_can_be_done() -> None:
+    for one, other in permutations(CONVERTED, 2):
+        if UNIT_KINDS[one] == UNIT_KINDS[other]:
+            convert(Conversion("3", one, other).call.removeprefix("<<unit_conversion: ").removesuffix(">>"))
+
+
+@given(st.sampled_from([*CONVERTED]), st.sampled_from([*CONVERTED]), st.sampled_from(range(3)), st.integers(1, 99_999))
+def test_units_of_other_kinds_are_never_converted(unit: str, other: str, language: int, number: int) -> None:
+    asked = question(language, str(number), NAMES[unit][language][-1], NAMES[other][language][0])
+
+    found = read_conversion(asked)
+
+    assert found is None or UNIT_KINDS[found.source] == UNIT_KINDS[found.target]
+    assert found is None or found.number == str(number)
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("Convert five gallons to litres.", Conversion("5", "gallons", "L")),
+        ("八盎司是多少千克?", Conversion("8", "ounces", "kg")),
+        ("It's minus 5 Celsius outside. And in Fahrenheit?", Conversion("-5", "degC", "degF")),
+        ("摂氏20度は華氏で何度ですか", Conversion("20", "degC", "degF")),
+        ("3 in to cm?", Conversion("3", "inches", "cm")),
+        ("what's 3.5 m in cm?", Conversion("3.5", "m", "cm")),
+        ("How many metres do I walk in 3 hours at 1,200 m an hour?", None),
+        ("500mlのペットボトルが6本あります。全部で何リットルですか", None),
+        ("How many hours are 3 gallons?", None),
+        ("How many litres are 5 florps?", None),
+        ("How many kilograms and grams are 3 pounds?", None),
+    ],
+)
+def test_a_conversion_has_one_number_and_two_units_of_a_kind(asked: str, found: Conversion | None) -> None:
+    assert read_conversion(asked) == found
+
+
+def test_the_table_decides_each_line_of_a_conversion() -> None:
+    asked, wrong = "3ガロンは何リットルですか?", "<<unit_conversion: 3 gallons to km>>"
+    call = "<<unit_conversion: 3 gallons to L>>"
+
+    assert decided_line(asked, "", "I do not know this unit: I cannot convert it.") == "Convert."
+    assert decided_line(asked, "Convert.\n", wrong) == call
+    assert (
+        decided_line(asked, f"Convert.\n{call} 11.356 L\n", "Therefore, the answer is 3 km.")
+        == "Therefore, the answer is 11.356 L."
+    )
+    assert decided_line(asked, "", "Multiply.") == ""
+    assert decided_line("5 florps in litres?", "", "I do not know this unit: I cannot convert it.") == ""
+
+
+def test_other_names_are_those_of_units_of_the_table() -> None:
+    assert {*CALLED} <= {*CONVERTED}

@@ -1,0 +1,58 @@
+"""Dimensional analysis of calculations: what is asked for may not be worked out in other dimensions."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taiwa.models.builtin.dimension_check import has_other_dimension, is_other_unit, lacks_quantity
+
+words = st.text("bcdfglmnprtvz", min_size=3, max_size=6).map(lambda letters: f"{letters[0]}o{letters[1:]}a")
+
+
+@given(words, words, st.integers(2, 99), st.integers(100, 999))
+def test_a_rate_between_made_up_units_multiplies_in_one_direction_and_divides_in_the_other(
+    one: str, other: str, rate: int, number: int
+) -> None:
+    if one == other:
+        return
+    facts = f"One {one} is {rate} {other}s. "
+
+    assert not has_other_dimension(f"{facts}How many {one}s are {number} {other}s?", "Divide.\n", f"{number}/{rate}")
+    assert has_other_dimension(f"{facts}How many {one}s are {number} {other}s?", "Multiply.\n", f"{number}*{rate}")
+    assert not has_other_dimension(f"{facts}How many {other}s are {number} {one}s?", "Multiply.\n", f"{number}*{rate}")
+    assert has_other_dimension(f"{facts}How many {other}s are {number} {one}s?", "Divide.\n", f"{number}/{rate}")
+
+
+@pytest.mark.parametrize(
+    ("question", "right", "wrong"),
+    [
+        ("An area of 4 m^2 is pressed with 690 N. What is the pressure?", "Pressure is force divided by area.\n690/4", "Pressure is force divided by area.\n4/690"),
+        ("A printer prints 832 pages per week. How many pages is that in 23 weeks?", "Multiply.\n832*23", "Divide.\n832/23"),
+        ("Twelve machines need 28 minutes. How many minutes do two machines need?", "It is shared.\n12*28/2", "It is shared.\n2*12/28"),
+        ("A boat makes 12 km/h; the stream 2 km/h. How many hours for 98 km?", "Add.\n98/(12+2)", "Add.\n(98-2)*12"),
+        ("There are 6 boxes with 8 pens each. How many pens are there?", "Multiply.\n6*8", "Divide.\n6/8"),
+    ],
+)  # fmt: skip
+def test_a_calculation_in_other_dimensions_is_found(question: str, right: str, wrong: str) -> None:
+    for text, is_wrong in ((right, False), (wrong, True)):
+        saying, _, calculation = text.partition("\n")
+        assert has_other_dimension(question, f"{saying}\n", calculation) is is_wrong
+
+
+def test_a_quantity_that_is_not_given_cannot_be_used() -> None:
+    question = "How large is the current if a bulb has a resistance of 5 ohms and a voltage of 60 V?"
+
+    assert lacks_quantity(question, "Resistance is voltage divided by current.")
+    assert not lacks_quantity(question, "Current is voltage divided by resistance.")
+    assert not lacks_quantity(
+        "A bulb has 5 oms and 60 V.", "Resistance is voltage divided by current."
+    )  # a slip may be any unit
+
+
+def test_an_answer_is_told_in_the_unit_of_its_calculation() -> None:
+    before = "Concentration times volume stays the same.\n<<calculator: 676/1.3>> 520\n"
+    question = "A field of 676 m^2 has a side of 1.3 m. How long is the other?"
+
+    assert is_other_unit(question, before, "m^2")
+    assert not is_other_unit(question, before, "m")
+    assert is_other_unit("He has 640 coins; a mango costs 40 coins for one mango. How many mangos?", "", "coins")
