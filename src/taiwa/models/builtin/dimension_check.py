@@ -53,7 +53,8 @@ CONSTANTS: Final = {
     Fraction("22.4"): frozenset({NONE, frozenset({("L", 3), ("Q", -1)})}),
 }
 ONE_CALL = re.compile(r"(?:[^\n]*\n)?<<calculator: (?P<calculation>[^\n]*)>> [^\n]*\n")
-MOST, HIGHEST, HUNDRED = 64, 4, 100
+SCALES = frozenset((60, 100, 1000, 3600))
+MOST, HIGHEST = 64, 4
 Dimensions: TypeAlias = frozenset[Dimension] | None
 """What a value may count; None if that is not known."""
 
@@ -93,7 +94,7 @@ def has_other_dimension(question: str, before: str, calculation: str) -> bool:
     said = SAYING.fullmatch(before)
     if said is not None:
         return NAMES[said["result"].lower()] not in found and any(_is_physical(each) for each in found)
-    asked = [each for each in asked_dimensions(question) if _is_known(each, quantities)]
+    asked = [each for each in asked_dimensions(question) if _is_known(each, quantities) and ("K", 1) not in each]
     if asked:
         return not any(_agrees(each, wanted) for each in found for wanted in asked)
     currencies = {
@@ -200,7 +201,7 @@ def _number(number: Fraction, quantities: Quantities) -> Dimensions:
     return frozenset(
         (
             *(dimension for each in found for dimension in each.dimensions),
-            *(CONSTANTS[number] if number == HUNDRED else ()),
+            *(CONSTANTS[number] if number in SCALES else ()),
         )
     )
 

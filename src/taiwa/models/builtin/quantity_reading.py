@@ -74,10 +74,13 @@ OF_ONE = re.compile(
 )
 HOW_MANY = re.compile(r"\b(?:how (?:many|much)|(?:the|a|what) number of)\s+((?:[A-Za-z]+[ ,.?!]*){1,3})", re.IGNORECASE)
 IN_UNIT = re.compile(r"(?:\b(?:in|into|to|as)\s+|\()(?=[A-Za-z])", re.IGNORECASE)
+PLURAL = re.compile(r"[a-z]+s\b", re.IGNORECASE)
 EVERY = re.compile(
     r"\b(?:an?|per|each|every) (?:day|week|hour|minute|month|year|second)\b|daily|weekly|hourly|monthly", re.IGNORECASE
 )
-COST = re.compile(r"\b(?:cost|price|pay|pays|paid|owe|owes|spend|how much)\b", re.IGNORECASE)
+COST = re.compile(
+    r"\b(?:cost|price|pay|pays|paid|owe|owes|spend|how much)\b(?!.*\bhow many\b)(?<!how many )", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +271,8 @@ def asked_dimensions(question: str, *, by_unit: bool = True) -> Iterator[Dimensi
             if by_unit and EVERY.search(question):
                 yield over(counted[0], frozenset({("T", 1)}))
     for found in IN_UNIT.finditer(question if by_unit else ""):
-        counted = read_unit(question, found.end()) or _thing_dimension(read_thing(question, found.end()))
+        counted = read_unit(question, found.end())
+        if counted is None and PLURAL.match(question, found.end()):
+            counted = _thing_dimension(read_thing(question, found.end()))
         if counted is not None:
             yield counted[0]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from taiwa.kernel.errors import ToolError
-from taiwa.models.builtin.copy_constraint import CONVERTED, NUMBER_WORDS, find_digits
+from taiwa.models.builtin.copy_constraint import CONVERTED, NUMBER_WORDS
 from taiwa.models.builtin.dimension_check import has_other_dimension, is_other_unit, lacks_quantity
 from taiwa.models.builtin.name_check import likeness
 from taiwa.models.builtin.quantity_reading import read_quantities
@@ -32,7 +32,7 @@ WHOLE = re.compile(r"/\([^()]*\)")
 """A sum by which something is divided: what is a part of it stands there again."""
 ARITHMETIC = re.compile(
     r"(?:Multiply|Divide(?:d by)?|Add|Take|Work through|Times|For one|Price of one|The difference|One part|Pay times|More means|"
-    r"Fewer means|So many times|Older|Younger|The part of|The whole (?:by|less)|The other one|One round|Concentration|The work is|"
+    r"Fewer means|So many times|Older|Younger|The whole by|The other one|One round|Concentration|The work is|"
     r"With the stream|Against the stream|All (?:moles|the way)|The same moles)\b"
 )
 """What begins a sentence that works with no other numbers than those of the question."""
@@ -42,6 +42,7 @@ PERCENT, PERCENTS = (
     re.compile(r"%|\bp\w{0,4} ?c\w{0,6}t|share|hundred", re.IGNORECASE),
     frozenset({Fraction(1), Fraction(2), Fraction(100)}),
 )
+POWER = re.compile(r"to the power of|\^|\*\*")
 PLAIN = ("Work it out.\n", "A power.\n")
 """What precedes a calculation that the question gives in signs or words."""
 SAME_WAY, OTHER_WAY = (
@@ -79,7 +80,7 @@ OPPOSITES = [
         (
             r"^(?:Add the share|Take the share off)",
             r"price|total|in all|account|to pay|altogether",
-            r"extra|is added|saving|reduction|discount (?:worth|in)",
+            r"extra|how much is added|saving|reduction|discount (?:worth|in)",
         ),
         (
             r"^The share of the price",
@@ -108,7 +109,7 @@ NEEDED = [
         (r"^Divide by the factor", r"times|multipl|product|\bx\b"), (r"^Multiply by the divisor", r"divid|shar|split|over|quotient"),
         (r"^With the stream", r"\bdown|\bwith the|before"), (r"^Against the stream", r"\bup|against"),
         (r"times the radius|the radius squared", "rad[iu]|wide"), (r"times the diameter|half the diameter", "diam|across|wide"), (r"triangle", "triang|gable|base|sail"),
-        (r"of a cube|^A cube", "cub|die|dice|edge|side"), (r"sphere", "spher|ball|globe"), (r"cone\b", r"\bcon"), (r"circle|circumference", "circ|round|rad[iu]|diam|disc|coin|wheel|ring|pond|pool"),
+        (r"of a cube|^A cube", "cub|die|dice|edge|side"), (r"sphere", "spher|ball|globe"),  (r"circle|circumference", "circ|round|rad[iu]|diam|disc|coin|wheel|ring|pond|pool"),
         (r"^The area of a square|^A square has", "squar|side|edge"), (r"^The side is the root", "area|surface"), (r"^Half the perimeter", "perimeter|around|border|fence|boundary"),
         (r"^(?:Take the share off|Add the share|The share of|The rest of the hundred)|in percent", r"%|\bp\w{0,4} ?c\w{0,8}t|share|portion|part|rate|concentration|precen"),
         (r"^The difference over", r"%|\bp\w{0,4} ?c\w{0,8}t|precen"),
@@ -224,7 +225,7 @@ def _miscounts(question: str, before: str, calculation: str) -> bool:
     """
     quantities = read_quantities(question)
     written = [Fraction(each) for each in NUMBERS.findall(calculation)]
-    if before in PLAIN and not quantities.words:
+    if before in PLAIN and not quantities.words and (before == PLAIN[0] or POWER.search(question)):
         given = [each.value for each in quantities.mentions]
         if len({*given}) == len(given) > 1:
             return written != given
@@ -232,7 +233,7 @@ def _miscounts(question: str, before: str, calculation: str) -> bool:
         return False
     if not {*map(Fraction, _asked_things(question))} <= {*written}:
         return True
-    given_ = Counter(each.value for each in quantities.mentions)
+    given_ = Counter(each.value for each in quantities.mentions if each.value != 1)
     used = Counter(Fraction(each) for each in NUMBERS.findall(WHOLE.sub("", calculation)))
     if any(count > given_[each] for each, count in used.items() if each in given_) and not {*given_} <= {*written}:
         return True
@@ -244,6 +245,7 @@ def _miscounts(question: str, before: str, calculation: str) -> bool:
         return False
     shares = (each.value / 100 for each in quantities.mentions if each.is_percent)
     known = {
+        Fraction(1),
         *given_,
         *quantities.words,
         *({Fraction(1)} if quantities.words or "recip" in question.lower() else ()),
@@ -381,7 +383,7 @@ class _Motion:
         is_alone = (
             len(given) == numbers == 2
             and KINDS[asking[1]] not in given
-            and len(find_digits(question)) <= 2
+            and len(read_quantities(question).mentions) <= 2
             and 0 not in given.values()
         )
         if not is_alone or FRACTIONS.search(question):
