@@ -133,7 +133,7 @@ def test_the_tools_of_a_server_are_listed_and_called_like_others(taiwa: Taiwa, o
         "taiwa_calculator",
         "shout",
     ]
-    assert taiwa.ok("tools", "call", "shout", "hey", "--mcp-server", server).out == "HEY\n"
+    assert taiwa.ok("tools", "call", "taiwa_calculator", "6*7", "--mcp-server", server).out == "42\n"
 
 
 def test_a_server_that_does_not_start_is_bad_input(taiwa: Taiwa) -> None:

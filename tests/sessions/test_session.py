@@ -9,7 +9,9 @@ from typing import cast
 import pytest
 
 from taiwa.apps.catalog import load_app, load_text
+from taiwa.conversation.app import App
 from taiwa.conversation.history import Node
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import (
     ConfigError,
     ConflictError,
@@ -27,7 +29,7 @@ from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions, TurnResult
 from taiwa.sessions.replay import replay_history
 from taiwa.sessions.repository import SNAPSHOT_EVERY, Repository
-from taiwa.sessions.session import Session, rerun
+from taiwa.sessions.session import LONGEST_AT_ONCE, Session, rerun, writes_little
 from taiwa.sql.sqlite import SqliteDatabase
 from taiwa.store import Store
 from tests.sessions.twins import Face, awaited, blocking, twin_of
@@ -44,13 +46,18 @@ def store() -> Store:
     return Store.open(":memory:")
 
 
+TRANSLATE = load_app("translate").with_params({"target_lang": "English"})
+PLAIN = load_app("plain")
+
+
 def turn(answer: str, delta: str = "{}") -> str:
     return f"{answer}\n@@delta\n{delta}"
 
 
-def session_with(store: Store, model: ScriptedModel, session: str = "t", options: TurnOptions | None = None) -> Session:
+def session_with(
+    store: Store, model: ScriptedModel, session: str = "t", options: TurnOptions | None = None, app: App = TRANSLATE
+) -> Session:
     repository = Repository(store)
-    app = load_app("translate").with_params({"target_lang": "English"})
     start = repository.at(session) if store.refs.has(session) else repository.start(app)
     return Session(repository, session, start, PricedModel(model), options=options)
 
@@ -486,7 +493,7 @@ def test_the_loop_goes_on_while_another_writer_holds_the_store(tmp_path: Path) -
 def test_a_turn_whose_commit_fails_leaves_the_conversation_where_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session = twin_of(session_with(Store.open(tmp_path / "store.db"), scripted_model(turn("Hello."), turn("Again."))))
+    session = twin_of(session_with(Store.open(tmp_path / "store.db"), scripted_model("Hello.", "Again."), app=PLAIN))
     before, run, commits = session.conversation, SqliteDatabase.run, list[str]()
 
     def failing(self: SqliteDatabase, statement: str, *values: object) -> int:
@@ -506,10 +513,47 @@ def test_a_turn_whose_commit_fails_leaves_the_conversation_where_it_was(
     assert [line.requests for line in session.repository.store.costs("app")] == [2]
 
 
+def test_a_turn_whose_commit_fails_fails_even_if_its_task_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = twin_of(session_with(Store.open(tmp_path / "store.db"), scripted_model("Hello."), app=PLAIN))
+    before, run, commits = session.conversation, SqliteDatabase.run, list[str]()
+
+    async def main() -> None:
+        task = asyncio.create_task(session.perform(TurnInput(before, "Hi"), lambda _: None))
+
+        def failing(self: SqliteDatabase, statement: str, *values: object) -> int:
+            commits.extend([statement] * (statement == "COMMIT"))
+            if len(commits) == 2 and statement == "COMMIT":
+                asyncio.get_running_loop().call_soon(task.cancel)
+                raise StoreError("the disk is full")
+            return run(self, statement, *values)
+
+        monkeypatch.setattr(SqliteDatabase, "run", failing)
+        await task
+
+    with pytest.raises(StoreError, match="the disk is full"):
+        asyncio.run(main())
+    assert session.conversation is before
+
+
+def test_only_turns_that_write_some_short_rows_are_begun_on_the_loop() -> None:
+    def little(head: str = "", text: str = "Hi", *files: Attachment) -> bool:
+        app = load_text(f"---\ntaiwa: 1\nname: a\n{head}---\nAnswer.\n", "a.md", "a")
+        return writes_little(TurnInput(Repository(Store.open(":memory:")).start(app), text, attachments=files))
+
+    assert little()
+    assert not little("state: {n: int}\n")
+    assert not little("tools: [calculator]\n")
+    assert not little("flow: ask\n")
+    assert not little("", "Hi", Attachment.from_bytes(b"a", "a.txt"))
+    assert not little("", "a" * (LONGEST_AT_ONCE + 1))
+
+
 def test_a_turn_is_the_same_where_its_steps_had_to_wait(tmp_path: Path) -> None:
     """A step that would wait for another writer is made in a thread."""
     path = tmp_path / "store.db"
-    session = twin_of(session_with(Store.open(path), scripted_model(turn("Hello."), turn("Again."))))
+    session = twin_of(session_with(Store.open(path), scripted_model("Hello.", "Again."), app=PLAIN))
     other = sqlite3.connect(path, isolation_level=None)
 
     async def main() -> tuple[TurnResult | None, TurnResult | None]:

@@ -2,7 +2,7 @@
 
 import sqlite3
 import threading
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -77,12 +77,18 @@ def test_a_file_on_a_read_only_file_system_cannot_be_written(tmp_path: Path, mon
         assert "cannot be written" in str(db._error(error))
 
 
-def test_a_transaction_that_waits_for_nobody_is_committed_even_after_an_error(tmp_path: Path) -> None:
+def test_a_transaction_that_waits_for_nobody_keeps_what_its_parts_committed(tmp_path: Path) -> None:
+    """A part that fails is undone, as on its own; an error outside the parts undoes nothing."""
     with closing(SqliteDatabase(tmp_path / "it.db", BOX)) as db:
         with pytest.raises(ValueError, match="after"), db.transaction_now() as begun:  # noqa: PT012
             assert begun
-            with db.transaction():
+            with db.transaction(), db.transaction():
                 db.run("INSERT INTO thing VALUES(1)")
+            with suppress(LookupError), db.transaction():
+                db.run("INSERT INTO thing VALUES(2)")
+                with db.transaction():
+                    db.run("INSERT INTO thing VALUES(3)")
+                raise LookupError
             raise ValueError("after")
 
         with closing(SqliteDatabase(tmp_path / "it.db", BOX)) as other:
@@ -90,35 +96,47 @@ def test_a_transaction_that_waits_for_nobody_is_committed_even_after_an_error(tm
 
 
 def test_a_transaction_that_would_wait_for_another_program_is_not_begun(tmp_path: Path) -> None:
-    path = tmp_path / "it.db"
+    path, ran = tmp_path / "it.db", list[str]()
+    waits, waits_not = f"PRAGMA busy_timeout = {module.WAIT * 1000:.0f}", "PRAGMA busy_timeout = 0"
     with closing(SqliteDatabase(path, BOX)) as db, closing(SqliteDatabase(path, BOX)) as other:
+        db._sql.set_trace_callback(ran.append)
         with other.transaction(), db.transaction_now() as begun:
             assert not begun
-        settings = [db.one(f"PRAGMA {name}") for name in ("busy_timeout", "wal_autocheckpoint")]
+        assert (ran[0], ran[-1]) == (waits_not, waits)
+        ran.clear()
         with db.transaction_now() as begun:
             assert begun
-            db.run("INSERT INTO thing VALUES(1)")
 
-        assert settings == [module.WAIT * 1000, module.CHECKPOINT_PAGES]
-        assert db.one("PRAGMA wal_autocheckpoint") == module.CHECKPOINT_PAGES
+    writes_back = f"PRAGMA wal_autocheckpoint = {module.CHECKPOINT_PAGES}"
+    assert ran == [waits_not, "BEGIN IMMEDIATE", waits, "PRAGMA wal_autocheckpoint = 0", "COMMIT", writes_back]
 
 
-def test_a_transaction_that_would_wait_for_another_thread_is_not_begun(tmp_path: Path) -> None:
-    held, asked = threading.Event(), threading.Event()
+def test_a_transaction_that_would_wait_for_another_thread_is_not_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, asked, now = threading.Event(), threading.Event(), [0.0]
 
     def write() -> None:
         with db.transaction():
             held.set()
             asked.wait()
 
+    def begins() -> bool:
+        with db.transaction_now() as begun:
+            return begun
+
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     with closing(SqliteDatabase(tmp_path / "it.db", BOX)) as db:
         thread = threading.Thread(target=write)
         thread.start()
         held.wait()
-        with db.transaction_now() as begun:
-            assert not begun
+        assert not begins()
         asked.set()
         thread.join()
+
+        assert not begins()  # it does not ask again so soon
+        now[0] += module.REST_NOW
+        assert begins()
 
 
 def test_some_transactions_are_left_to_those_that_write_the_log_into_the_file(tmp_path: Path) -> None:

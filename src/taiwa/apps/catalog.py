@@ -227,10 +227,6 @@ class AppListing:
     problem: str = ""
 
 
-FOLDER_VARIABLES = ("TAIWA_APPS", "TAIWA_CONFIG", "XDG_CONFIG_HOME", "HOME")
-"""The environment variables that decide `user_folder`."""
-
-
 def user_folder(environ: Mapping[str, str] | None = None) -> Path:
     """Return the folder of the user's apps: `$TAIWA_APPS`, or `apps` next to the config file."""
     environ = os.environ if environ is None else environ
@@ -270,23 +266,13 @@ def load_unchanged(name: str) -> App:
         ConfigError: the app was not found or has an error.
     """
     check_argument("the app", name, str, "a name or a path")
-    for path in (
-        (name,) if "/" in name and name[0] != "~" else _candidates(name, *map(os.environ.get, FOLDER_VARIABLES))
-    ):
-        with suppress(OSError):
-            known = os.stat(path)  # noqa: PTH116  (a `Path` costs more than the look)
-            app = _loaded(path, known.st_mtime_ns, known.st_size)
-            return load(Path(path)) if ".py:" in app.source.source else app  # the file that it names may have changed
-    return load_app(name)
-
-
-@lru_cache(maxsize=64)
-def _candidates(name: str, *values: str | None) -> tuple[str, ...]:
-    """Return the files of an app, the first of which hides the others, with these values of `FOLDER_VARIABLES`."""
-    if not APP_NAME.fullmatch(name):
-        return ()
-    environ = {variable: value for variable, value in zip(FOLDER_VARIABLES, values, strict=True) if value is not None}
-    return tuple(str(folder / f"{name}.md") for folder in (user_folder(environ), BUILT_IN))
+    path = name if "/" in name and name[0] != "~" else str(find_path(name))
+    try:
+        known = os.stat(path)  # noqa: PTH116  (a `Path` costs more than the look)
+    except OSError:
+        return load(Path(path))
+    app = _loaded(path, known.st_mtime_ns, known.st_size)
+    return load(Path(path)) if ".py:" in app.source.source else app  # the file that it names may have changed
 
 
 @lru_cache(maxsize=64)

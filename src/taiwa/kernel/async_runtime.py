@@ -29,7 +29,7 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
 
     Programs of a gather run as tasks, at most `width` at a time. Cancelling the task that awaits a run cancels its calls.
     Blocking work runs in threads and does not block the loop: plain tools and retrievers, and the steps of a program whose
-    journal has a sink, with its observers. Plain handlers of the caller run on the loop, because they may use its objects;
+    journal has a sink, with its observers, unless `finish` may make them at once. Plain handlers of the caller run on the loop, because they may use its objects;
     write a handler that blocks as an `async def` that awaits `asyncio.to_thread`.
 
     Once `stop` is set, a streaming answer ends with the text so far.
@@ -269,6 +269,10 @@ class Outcome(Generic[R]):
         except BaseException as error:
             self._error = error
         self.made = True
+
+    def fail(self, error: BaseException) -> None:
+        """Let `result` raise an exception, whatever the call returned."""
+        self._error, self.made = error, True
 
     def result(self) -> R:
         """Return the result of the call, or raise its exception.

@@ -268,9 +268,10 @@ def query_number(request: Request, name: str, default: int, least: int, most: in
     text = request.query_params.get(name)
     if text is None:
         return default
-    if not text.isascii() or not text.isdigit() or not least <= int(text[:20]) <= most:
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else -1
+    if not least <= number <= most:
         raise invalid(name, f"{name} must be from {least} to {most}")
-    return int(text)
+    return number
 
 
 async def body_parts(request: Request, most: int, seconds: float) -> AsyncGenerator[bytes]:

@@ -188,7 +188,7 @@ class LiveRun:
             self._publish(index, INTERNAL)
 
     def _observe(self, index: int, event: Event) -> None:
-        """Publish what is to be shown; the steps of a program are made in other threads."""
+        """Publish what is to be shown; the steps of a program may be made in other threads."""
         if not isinstance(event, (TextDelta, ThinkingDelta, Notice)):
             return
         if get_ident() == self._thread:

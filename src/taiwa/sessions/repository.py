@@ -2,6 +2,7 @@
 store checks before anything is sent. Independent of models.
 """
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 SNAPSHOT_EVERY = 32
 MOST_RECENT = 64
 LONGEST_RECENT = 250_000
+TRUST_SECONDS = 1
+"""How long `Repository.trust` does not look again, since another process can delete and import an app at any time."""
 """Maximum characters of a conversation kept in memory."""
 
 
@@ -181,7 +184,7 @@ class Repository:
         self.tools: dict[str, Tool] = {}
         self.may_load_tools = False
         self._apps: dict[str, App] = {}
-        self._trusted: set[str] = set()
+        self._trusted: dict[str, float] = {}
         self._recent: dict[str, Conversation] = {}
         self._begun: Conversation | None = None
 
@@ -196,14 +199,13 @@ class Repository:
 
     def trust(self, name: str) -> None:
         """Trust an app, so that its model, tools and documents apply; an app that the store lacks is already trusted."""
-        if name in self._trusted:
+        if time.monotonic() < self._trusted.get(name, 0):
             return
         if not self.store.nodes.is_trusted(name):
             self.store.nodes.trust(name)
             self._apps.pop(name, None)
             self._recent.clear()
-        if self.store.nodes.find(name, "app") is not None:  # an import does not change an app that the store has
-            self._trusted.add(name)
+        self._trusted[name] = time.monotonic() + TRUST_SECONDS
 
     def last_model(self, tip: str, session: str = "") -> str:
         """Return the name of the model of the last answer up to a node; "" if there is none in this store.

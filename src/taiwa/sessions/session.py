@@ -483,7 +483,7 @@ class AsyncSession(BaseSession):
         Once `stop` is set, the answer ends with the text so far, and the turn is committed.
         """
         if turn_input is not None:
-            now = self.repository.store.transaction_now if _writes_little(turn_input) else None
+            now = None if self._observers or not writes_little(turn_input) else self.repository.store.transaction_now
             return await self._run(lambda: self._begin(turn_input), stop, (observer,), now)
         turn = await to_thread(self._resume)
         return None if turn is None else await self._run(lambda: turn, stop, (observer,))
@@ -562,13 +562,15 @@ class AsyncSession(BaseSession):
         try:
             async with self._record_failure(turns):
                 runtime, execution = await self._begin_turn(start, turns, now)
-                await runtime.finish(execution, settle, now)
+                try:
+                    await runtime.finish(execution, settle, now)
+                except StoreError as error:  # the turn was not committed, even if it was settled
+                    self.conversation = before
+                    settled.fail(error)
+                    raise
         except asyncio.CancelledError:
             if not settled.made:
                 raise
-        except StoreError:
-            self.conversation = before  # the end of the transaction failed
-            raise
         return settled.result()  # a turn committed while its task is cancelled is not reverted
 
     async def _begin_turn(self, begin: Callable[[], T], turns: list[ActiveTurn], now: Now | None = None) -> T:
@@ -626,14 +628,18 @@ class AsyncSession(BaseSession):
 # --- opening ----------------------------------------------------------------------------------------------------------
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+LONGEST_AT_ONCE = 100_000
+"""Characters of a conversation whose turns are begun and stored on the event loop, within about a millisecond."""
 
 
-def _writes_little(turn_input: TurnInput) -> bool:
-    """Return whether the steps of a turn only write some rows: no files, plug-ins and indexes."""
+def writes_little(turn_input: TurnInput) -> bool:
+    """Return whether the steps of a turn only write some short rows: no files, indexes, and code of others."""
     base = turn_input.base
-    if base.app.flow != "chat" or base.app.tools or turn_input.attachments:
+    if base.app.flow != "chat" or base.app.tools or base.app.fields or turn_input.attachments:
         return False
-    return not any(past.attachments for past in base.turns)
+    said = len(turn_input.text) + sum(len(message.text) for message in turn_input.messages)
+    said += sum(len(past.user) + len(past.answer) for past in base.turns)
+    return said <= LONGEST_AT_ONCE and not any(past.attachments for past in base.turns)
 
 
 def open_store(store: str | Path | Store | None, chosen: Settings) -> Store:

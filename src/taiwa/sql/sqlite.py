@@ -29,14 +29,15 @@ os.register_at_fork(after_in_child=lambda: _forks.append(None))
 OWNERS = threading.Lock()
 T = TypeVar("T")
 WAIT = 10.0
+"""Seconds to wait for another process that is writing."""
 CHECKPOINT_PAGES = 4_000
 """Pages of the log at which a commit writes them into the file; at the usual 1000, a turn in 50 waits for the disk."""
 REFUSED_NOW = 64
+"""One in so many calls of `transaction_now` is refused, so that a thread writes the log into the file."""
 MOST_WAIT_NOW = 0.002
 """Seconds that `transaction_now` waits for a thread, which holds the lock for the time of a statement or two."""
 REST_NOW = 0.1
 """Seconds for which it does not ask again after a thread kept the lock for longer."""
-"""Seconds to wait for another process that is writing."""
 MARK = """
 SELECT application_id, user_version, EXISTS(SELECT 1 FROM sqlite_master)
 FROM pragma_application_id, pragma_user_version"""
@@ -85,7 +86,7 @@ class SqliteDatabase(Database):
         self.readonly = readonly
         self.clock = clock
         self._inherited: list[sqlite3.Connection] = []
-        self._asked_now, self._busy_until = 0, 0.0
+        self._is_now, self._asked_now, self._busy_until = False, 0, 0.0
         self._begin()
 
     def close(self) -> None:
@@ -161,6 +162,10 @@ class SqliteDatabase(Database):
         """
         self._follow_fork()
         with self._lock:
+            if self._is_now:
+                with self._savepoint():
+                    yield
+                return
             if self._sql.in_transaction:
                 yield
                 return
@@ -179,16 +184,19 @@ class SqliteDatabase(Database):
     def transaction_now(self) -> Generator[bool]:
         """Begin a writing transaction if no other thread or program writes, and return whether it was begun.
 
-        It is committed at its end, even after an exception, and does not wait for the disk: the log is written back into the
-        file by other transactions, and one in `REFUSED_NOW` is refused so that there are some.
+        It is committed at its end, even after an exception, without the changes of a transaction within it that failed. It does
+        not wait for the disk: the log is written back into the file by other transactions, and one in `REFUSED_NOW` is refused
+        so that there are some.
         """
         self._follow_fork()
         if not self._begin_now():
             yield False
             return
+        self._is_now = True
         try:
             yield True
         finally:
+            self._is_now = False
             try:
                 if self._sql.in_transaction:  # SQLite itself ends a transaction if the disk is full
                     self._set("wal_autocheckpoint", 0)
@@ -199,6 +207,22 @@ class SqliteDatabase(Database):
                         self._sql.execute("ROLLBACK")
                     self._set("wal_autocheckpoint", CHECKPOINT_PAGES)
                 self._lock.release()
+
+    @contextmanager
+    def _savepoint(self) -> Generator[None]:
+        """Undo the changes of a block that fails; transactions within it join it."""
+        self.run("SAVEPOINT part")
+        self._is_now = False
+        try:
+            yield
+        except BaseException:
+            with suppress(*FAULTS):  # SQLite itself ends a transaction if the disk is full
+                self._sql.execute("ROLLBACK TO part")
+            raise
+        finally:
+            self._is_now = True
+            if self._sql.in_transaction:
+                self.run("RELEASE part")
 
     def _begin_now(self) -> bool:
         """Take the lock and begin a transaction, unless another thread or program writes; whoever may wait sees the error."""

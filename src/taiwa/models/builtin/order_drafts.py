@@ -54,7 +54,7 @@ def close(order: Order, draft: Draft, frame: Frame, *, japanese: bool) -> Iterat
         frames = [replace(frame, dish=each, also=()) for each in (frame.dish, *frame.also)]
         targets = [next(_targets(order, draft, each), (0.0, ())) for each in frames]
         if frame.flags & {"remove"} and all(len(places) == 1 for _, places in targets):
-            places = tuple(place for _, (place, *_) in targets)
+            places = tuple(found[0] for _, found in targets)
             yield from _edited(order, draft, frames[0], places, japanese=japanese)
         return
     if frame.unknown:
