@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from taiwa.kernel.messages import Notice, Response, TextDelta, ToolResult, Usage, assistant
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.server.access import COOKIE_SECONDS, Access
-from taiwa.server.errors import ApiError
+from taiwa.server.responses import ApiError
 from taiwa.server.runs import RunEvent
 from taiwa.server.shared_store import event_from_json, event_to_json
 from taiwa.sessions.commit_turn import TurnResult

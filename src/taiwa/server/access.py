@@ -22,9 +22,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from taiwa.retrieval.index import IndexScope
-from taiwa.server.errors import ApiError, invalid, too_many
 from taiwa.server.options import LOOPBACK_NAMES, ServerOptions
-from taiwa.server.responses import WRITE, part_writer
+from taiwa.server.responses import WRITE, ApiError, invalid, part_writer, too_many
 from taiwa.sessions.repository import Quota, Repository
 from taiwa.store.server_records import Caller
 

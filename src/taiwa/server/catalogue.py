@@ -14,7 +14,7 @@ from taiwa.kernel.runtime import AnyModel
 from taiwa.models.http_api.capabilities import REMEDIES
 from taiwa.models.http_api.embeddings import open_embedder
 from taiwa.models.providers import resolve_probed
-from taiwa.server.errors import ApiError
+from taiwa.server.responses import ApiError
 from taiwa.sessions.commit_turn import PricedModel
 from taiwa.sessions.session import chosen_model, open_priced_model
 from taiwa.settings import BUILTIN, Settings

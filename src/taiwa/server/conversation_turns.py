@@ -19,7 +19,7 @@ from taiwa.kernel.text import estimate_tokens
 from taiwa.kernel.usage_limits import currency_units
 from taiwa.operations.resent_history import Completion
 from taiwa.server.catalogue import Catalogue
-from taiwa.server.errors import ApiError
+from taiwa.server.responses import ApiError
 from taiwa.server.runs import LiveRun, RunEvent, Runs, Take
 from taiwa.server.shared_store import RemoteRun, Sharing
 from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions

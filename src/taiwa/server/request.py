@@ -15,10 +15,10 @@ from taiwa.operations.resent_history import Completion
 from taiwa.server.access import Access, Repositories, body_too_large
 from taiwa.server.catalogue import Catalogue, EmbeddingModel
 from taiwa.server.conversation_turns import FollowedRuns
-from taiwa.server.errors import ApiError, invalid
 from taiwa.server.indexing import Indexing
 from taiwa.server.options import ServerOptions
 from taiwa.server.page.transcript import CountBreaks, count_breaks
+from taiwa.server.responses import ApiError, invalid
 from taiwa.server.runs import LiveRun, OnEnd, Runs
 from taiwa.server.shared_store import Sharing
 from taiwa.sessions.commit_turn import TurnOptions

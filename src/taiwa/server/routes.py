@@ -19,7 +19,7 @@ from starlette.responses import Response
 
 from taiwa.kernel.serialization import Json
 from taiwa.server.api_types import ErrorAnswer
-from taiwa.server.errors import ApiError
+from taiwa.server.responses import ApiError
 
 TEXT: Mapping[str, Json] = {"type": "string"}
 COUNT: Mapping[str, Json] = {"type": "integer", "minimum": 1, "maximum": 100}

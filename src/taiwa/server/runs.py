@@ -15,7 +15,7 @@ from taiwa.kernel.errors import StoreError, TaiwaError
 from taiwa.kernel.execution import Event
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
 from taiwa.operations.resent_history import Completion
-from taiwa.server.errors import INTERNAL, STOPPING, ApiError, api_error, too_many
+from taiwa.server.responses import INTERNAL, STOPPING, ApiError, api_error, too_many
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
 

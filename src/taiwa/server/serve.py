@@ -31,11 +31,10 @@ from taiwa.retrieval.index import IndexScope
 from taiwa.server.access import COOKIE_SECONDS, Access, Guard, Repositories
 from taiwa.server.catalogue import Catalogue, EmbeddingModel, check_served
 from taiwa.server.conversation_turns import FollowedRuns
-from taiwa.server.errors import INTERNAL, INVALID, ApiError, api_error
 from taiwa.server.indexing import Indexing, uploads_folder
 from taiwa.server.options import ServerOptions
 from taiwa.server.request import ServerState, state_of
-from taiwa.server.responses import json_response
+from taiwa.server.responses import INTERNAL, INVALID, ApiError, api_error, json_response
 from taiwa.server.routes import Endpoint, Route, Wire, document
 from taiwa.server.runs import Runs
 from taiwa.server.shared_store import Sharing

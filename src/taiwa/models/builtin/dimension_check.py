@@ -1,30 +1,289 @@
-"""Dimensional analysis of a calculation: what its result counts must be what the question asks for.
+"""Dimensional analysis: the quantities of a question, and what the result of a calculation must count.
 
-A solution of everyday quantities says what it works out, `Time is work divided by power.`, and calculates. The question must give
-what is divided, metres are not added to seconds, and pages by pages a week are weeks.
+A dimension is a product of powers: of the base quantities of physics for units, `L T-1` of a speed, and of the things themselves for
+what is counted, `page` or `page week-1`. What stands with a number often allows more than one: `one pen is 3 euros` is 3 euros, or
+3 euros a pen. A solution of everyday quantities says what it works out, `Time is work divided by power.`, and calculates. The question
+must give what is divided, metres are not added to seconds, and pages by pages a week are weeks.
 """
 
 import ast
 import re
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache, lru_cache
 from typing import Final, TypeAlias
 
-from taiwa.models.builtin.quantity_reading import (
-    COST,
-    CURRENCIES,
-    NONE,
-    Dimension,
-    Quantities,
-    asked_dimensions,
-    over,
-    read_quantities,
-    read_unit,
-    stem,
-    times,
+from taiwa.models.builtin.copy_constraint import CONVERTED, UNIT_KINDS, numbers_in_place
+
+__all__ = [
+    "NONE",
+    "Dimension",
+    "Mention",
+    "Quantities",
+    "asked_dimensions",
+    "has_other_dimension",
+    "is_other_unit",
+    "lacks_quantity",
+    "over",
+    "read_quantities",
+    "read_unit",
+    "stem",
+    "times",
+]
+
+
+Dimension: TypeAlias = frozenset[tuple[str, int]]
+NONE: Final[Dimension] = frozenset()
+
+KINDS: Final = {
+    "length": "L", "mass": "M", "volume": "L3", "time": "T", "speed": "L T-1", "energy": "M L2 T-2", "pressure": "M L-1 T-2",
+    "area": "L2", "power": "M L2 T-3", "data": "B", "temperature": "K",
+}  # fmt: skip
+"""The dimensions of the kinds of units that are converted."""
+PHYSICS: Final = {
+    "M L T-2": "N newton newtons", "M L2 T-3 I-1": "V volt volts", "I": "A amp amps ampere amperes", "I T": "coulomb coulombs",
+    "M L2 T-3 I-2": "ohm ohms", "T-1": "Hz hertz", "Q": "mol mols mole moles", "Q L-3": "M molar",
+    "L": "kms metre meter centimeter centimeters centimetre kilometer kilometre foot inch", "T": "hr hour secs second month months year years",
+    "L T-1": "kmph kph mps", "L3": "liter litre cc", "M": "gram gm kilo",
+}  # fmt: skip
+"""Other names of units."""
+JOINT = r"\s*(?:/|\*|·|\bper\b|\ban?\b|\beach\b|\bevery\b)\s*(?:1 |one )?"
+DIVIDING = re.compile(
+    r"\s*(?:of [A-Za-z]+ )?(?:/|\b(?:for |in |to |into |from )?(?:per|each|every|an?|one|1|to the)\b)\s*(?:1 |one )?(?=[A-Za-z])",
+    re.IGNORECASE,
+)
+DEFINITE = re.compile(r"\s*(?:of \w+ )?(?:/|(?:for )?(?:per|each|every)\b)", re.IGNORECASE)
+AN = re.compile(r"\s*(?:of \w+ )?an?\b", re.IGNORECASE)
+POWER = re.compile(r"\^?(-?[234])(?!\d|\.\d)|([²³])| (squared|cubed)\b", re.IGNORECASE)
+SHAPED = re.compile(r"(square|sq|cubic)\.? ", re.IGNORECASE)
+WORD = re.compile(r"[A-Za-zµΩ°€$£%]+")
+THING = re.compile(r"\s+((?:[A-Za-z]+ ?){1,4})")
+NEXT_TO = frozenset(
+    """a an the of in on at to for from with by and or but if is are was were be been has have had do does did how what when which
+    who then each every per more less fewer other others another them it he she they his her their its left away off now so than
+    as that this these those times need needs take takes cost costs long old wide high tall far will can could would per cent percent
+    answer long""".split()
+)
+UNEVEN: Final = {
+    "men": "man", "women": "woman", "children": "child", "people": "person", "feet": "foot", "geese": "goose", "mice": "mouse",
+    "teeth": "tooth", "loaves": "loaf", "knives": "knife", "shelves": "shelf", "pence": "penny",
+}  # fmt: skip
+MONEY: Final = {"$": "dollar", "€": "euro", "£": "pound", "rs": "rupee"}
+CURRENCIES: Final = frozenset(
+    "dollar euro pound rupee yen cent peso rand won krona krone kroner franc yuan lira real shilling ruble coin zloty baht".split()
+)
+PERCENT = re.compile(r"\s?(?:%|per ?cent\b|pct\b)", re.IGNORECASE)
+OF_ONE = re.compile(
+    r"\b(?:one|an?|1|each|every|per)\s+((?:[A-Za-z]+ ){1,2}?)(?:[a-z]+ ?){0,4}(?:=|:)?\s*[$€£]?(?:rs\.? )?\Z",
+    re.IGNORECASE,
+)
+HOW_MANY = re.compile(r"\b(?:how (?:many|much)|(?:the|a|what) number of)\s+((?:[A-Za-z]+[ ,.?!]*){1,3})", re.IGNORECASE)
+IN_UNIT = re.compile(r"(?:\b(?:in|into|to|as)\s+|\()(?=[A-Za-z])", re.IGNORECASE)
+PLURAL = re.compile(r"[a-z]+s\b", re.IGNORECASE)
+EVERY = re.compile(
+    r"\b(?:an?|per|each|every) (?:day|week|hour|minute|month|year|second)\b|daily|weekly|hourly|monthly", re.IGNORECASE
+)
+COST = re.compile(
+    r"\b(?:cost|price|pay|pays|paid|owe|owes|spend|how much)\b(?!.*\bhow many\b)(?<!how many )", re.IGNORECASE
 )
 
-__all__ = ["has_other_dimension", "is_other_unit", "lacks_quantity"]
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A number of a question; `dimensions` are those that it may have, empty if what it counts cannot be told."""
+
+    start: int
+    end: int
+    value: Fraction
+    dimensions: frozenset[Dimension]
+    is_percent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Quantities:
+    """The numbers of a question, and the others that its words stand for: `half`, `an hour and a half`."""
+
+    mentions: tuple[Mention, ...]
+    words: frozenset[Fraction]
+
+
+def times(one: Dimension, other: Dimension, sign: int = 1) -> Dimension:
+    """Return the dimension of a product, or of a quotient with `sign` -1."""
+    powers = dict(one)
+    for base, power in other:
+        powers[base] = powers.get(base, 0) + sign * power
+    return frozenset((base, power) for base, power in powers.items() if power)
+
+
+def over(one: Dimension, other: Dimension) -> Dimension:
+    """Return the dimension of a quotient."""
+    return times(one, other, -1)
+
+
+def _dimension(text: str) -> Dimension:
+    """Read `M L2 T-2`."""
+    return frozenset((each[0], int(each[1:] or 1)) for each in text.split())
+
+
+@cache
+def _units() -> Mapping[str, Dimension]:
+    """The names of units and their dimensions: short ones as they are written, long ones in small letters."""
+    found: dict[str, Dimension] = {}
+    for unit, names in CONVERTED.items():
+        dimension = _dimension(KINDS[UNIT_KINDS[unit]])
+        for name in (unit, *names):
+            if name.isascii() and name.isalpha():
+                for each in (name, name.removesuffix("s") if len(name) > 3 else name):
+                    found[each if len(each) <= 2 else each.lower()] = dimension
+    for text, names_ in PHYSICS.items():
+        for name in names_.split():
+            found[name if len(name) <= 2 else name.lower()] = _dimension(text)
+    for (
+        ambiguous
+    ) in "C F in pound pounds stone bar cup cups tablespoon tablespoons tbsp teaspoon teaspoons tsp".split():
+        found.pop(ambiguous, None)
+    return found
+
+
+def _factor(text: str, at: int) -> tuple[Dimension, int] | None:
+    """Read one unit with its power."""
+    shaped = SHAPED.match(text, at)
+    word = WORD.match(text, shaped.end() if shaped else at)
+    if word is None:
+        return None
+    name = word[0]
+    dimension = _units().get(name) if len(name) <= 2 else _units().get(name.lower())
+    if dimension is None:
+        return None
+    power, end = 1, word.end()
+    if shaped is not None:
+        power = 3 if shaped[1].lower() == "cubic" else 2
+    elif (raised := POWER.match(text, end)) is not None and (len(name) <= 2 or raised[3] or raised[0][0] == "^"):
+        power = int(raised[1] or 0) or (3 if (raised[2] or raised[3]) in ("³", "cubed") else 2)
+        end = raised.end()
+    return frozenset((base, own * power) for base, own in dimension), end
+
+
+def read_unit(text: str, at: int) -> tuple[Dimension, int] | None:
+    """Read a unit at a place, `kg m/s^2` or `metres per second`: its dimension and its end; None if there is none."""
+    first = _factor(text, at)
+    if first is None:
+        return None
+    dimension, end = first
+    while True:
+        joint = re.compile(JOINT, re.IGNORECASE).match(text, end) or re.compile(r" (?=(?:m|s)\b)").match(text, end)
+        following = _factor(text, joint.end()) if joint is not None else None
+        if joint is None or following is None:
+            return dimension, end
+        dimension = times(dimension, following[0], 1 if joint[0].strip() in ("*", "·", "") else -1)
+        end = following[1]
+
+
+def stem(word: str) -> str:
+    """Return a noun in the singular, as far as can be told from its letters."""
+    word = word.lower()
+    if word in UNEVEN:
+        return UNEVEN[word]
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    return re.sub(r"(?<=[sxz])es$|(?<=[cs]h)es$|(?<=[^s])s$", "", word) if len(word) > 3 else word
+
+
+def _is_plural(word: str) -> bool:
+    return word.lower() in UNEVEN or (len(word) > 3 and word.lower().endswith("s") and not word.lower().endswith("ss"))
+
+
+def read_thing(text: str, at: int, *, single: bool = False) -> tuple[str, int] | None:
+    """Read what is counted at a place: the first noun in the plural among the next words, or any noun if `single`."""
+    run = THING.match(text, at) if at < len(text) and text[at].isspace() else THING.match(f" {text[at:]}")
+    if run is None:
+        return None
+    offset = 0 if at < len(text) and text[at].isspace() else at - 1
+    found = None
+    for word in re.finditer(r"[A-Za-z]+", run[1]):
+        is_noun = single or _is_plural(word[0]) or stem(word[0]) in CURRENCIES
+        if word[0].lower() in NEXT_TO or (found is not None and (single or not is_noun)):
+            break
+        if is_noun:
+            found = stem(word[0]), offset + run.start(1) + word.end()
+    return found
+
+
+def _counted(text: str, start: int, end: int, *, single: bool) -> tuple[Dimension, int] | None:
+    """Read the unit or thing of the number between two places."""
+    sign = re.search(r"([$€£]|\brs)\.? ?\Z", text[:start], re.IGNORECASE)
+    if sign is not None:
+        return frozenset({(MONEY[sign[1].lower()], 1)}), end
+    behind = re.compile(r"[ -]?").match(text, end)
+    at = behind.end() if behind else end
+    if text[at : at + 1] in MONEY:
+        return frozenset({(MONEY[text[at]], 1)}), at + 1
+    unit = read_unit(text, at)
+    if unit is not None:
+        return unit
+    thing = read_thing(text, end, single=single)
+    return None if thing is None else (frozenset({(thing[0], 1)}), thing[1])
+
+
+def _dimensions(text: str, start: int, end: int, value: Fraction) -> frozenset[Dimension]:
+    """Return what a number may count, by what stands behind it and before it."""
+    if PERCENT.match(text, end):
+        return frozenset({NONE})
+    counted = _counted(text, start, end, single=value == 1)
+    if counted is None:
+        return frozenset()
+    dimension, after = counted
+    found = {dimension}
+    dividing = DIVIDING.match(text, after)
+    if dividing is not None and all(power > 0 for _, power in dimension):
+        by = read_unit(text, dividing.end()) or _thing_dimension(read_thing(text, dividing.end(), single=True))
+        if by is not None:
+            is_rate = DEFINITE.match(dividing[0]) or (("T", 1) in by[0] and AN.match(dividing[0]))
+            if is_rate:
+                return frozenset({over(dimension, by[0])})
+            found.add(over(dimension, by[0]))
+    one = OF_ONE.search(text[:start])
+    if one is not None:
+        by = read_unit(one[1], 0) or _thing_dimension(read_thing(one[1], 0, single=True))
+        if by is not None:
+            found.add(over(dimension, by[0]))
+    return frozenset(found)
+
+
+def _thing_dimension(thing: tuple[str, int] | None) -> tuple[Dimension, int] | None:
+    return None if thing is None else (frozenset({(thing[0], 1)}), thing[1])
+
+
+@lru_cache(256)
+def read_quantities(question: str) -> Quantities:
+    """Return the numbers of a question."""
+    numbers, words = numbers_in_place(question)
+    return Quantities(
+        tuple(
+            Mention(start, end, value, _dimensions(question, start, end, value), bool(PERCENT.match(question, end)))
+            for start, end, value in numbers
+        ),
+        words,
+    )
+
+
+def asked_dimensions(question: str, *, by_unit: bool = True) -> Iterator[Dimension]:
+    """Yield what a question asks for, by `how many` or `the number of`, and with `by_unit` by `in` a unit and as a rate."""
+    for found in HOW_MANY.finditer(question):
+        counted = read_unit(question, found.start(1)) or _thing_dimension(read_thing(question, found.start(1)))
+        if counted is not None:
+            yield counted[0]
+            if by_unit and EVERY.search(question):
+                yield over(counted[0], frozenset({("T", 1)}))
+    for found in IN_UNIT.finditer(question if by_unit else ""):
+        counted = read_unit(question, found.end())
+        if counted is None and PLURAL.match(question, found.end()):
+            counted = _thing_dimension(read_thing(question, found.end()))
+        if counted is not None:
+            yield counted[0]
+
 
 MEASURED: Final = {
     "speed|velocity": "L T-1", "distance|length|extension|height|wavelength|displacement": "L", "time|period": "T", "frequency": "T-1",

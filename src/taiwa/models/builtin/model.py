@@ -23,12 +23,12 @@ from taiwa.models.builtin.line_check import (
     is_last_line,
     is_step_doubtful,
     next_step,
+    readings,
     steps_of,
 )
 from taiwa.models.builtin.network import Network, load_weights
 from taiwa.models.builtin.order_app import DELTA_LINE, Order
-from taiwa.models.builtin.order_choice import choose_reply
-from taiwa.models.builtin.order_edits import meant_replies, settle
+from taiwa.models.builtin.order_edits import choose_reply, meant_replies, settle
 from taiwa.models.builtin.order_reply import (
     HARD,
     Changes,
@@ -42,7 +42,6 @@ from taiwa.models.builtin.order_reply import (
     write_delta,
 )
 from taiwa.models.builtin.prompts import ANSWER, OUTPUTS, BuiltinPrompt, read_request, refusal_text, unsupported
-from taiwa.models.builtin.second_reading import readings
 from taiwa.models.builtin.tokenizer import Tokens, builtin_tokens
 from taiwa.models.http_api.capabilities import Capabilities, capabilities, fit_attachments
 from taiwa.models.inprocess.generator import Encode, InProcessModel, PreparedRequest

@@ -7,15 +7,590 @@ cost, and of all readings the cheapest are kept (beam search).
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from taiwa.models.builtin.order_app import Order
-from taiwa.models.builtin.order_drafts import Draft, close
-from taiwa.models.builtin.order_frames import EMPTY, Frame, extend
-from taiwa.models.builtin.order_tokens import CJK, KANA, WEIGHTY, read_tokens
+from taiwa.kernel.serialization import value
+from taiwa.models.builtin.order_app import COUNTED, MILKS, TEMPERATURES, Order, OrderLine
+from taiwa.models.builtin.order_reply import divide_option
+from taiwa.models.builtin.order_words import CJK, KANA, WEIGHTY, drinks, read_tokens
+
+HIRAGANA = re.compile(r"[ぁ-ん]")
+
+
+@value
+class Frame:
+    """What has been said of one thing.
+
+    `also` are further dishes (`the latte and the tea`), `ref` names a line otherwise than by its dish: `it`, `place 2`. `narrow` is the size by which it is named, `off` are options
+    that are taken back; `measure` and `number` wait for their option. A count below zero is one that cannot be ordered.
+    """
+
+    dish: str = ""
+    also: tuple[str, ...] = ()
+    ref: str = ""
+    size: str = ""
+    count: int = 0
+    opts: tuple[str, ...] = ()
+    off: tuple[str, ...] = ()
+    flags: frozenset[str] = frozenset()
+    measure: str = ""
+    number: int = 0
+    unknown: str = ""
+    narrow: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was said yet that orders or names something."""
+        return self == replace(EMPTY, flags=self.flags)
+
+    @property
+    def has_thing(self) -> bool:
+        """Whether it is known what this is about."""
+        return bool(self.dish or self.ref)
+
+
+EMPTY: Final = Frame()
+
+
+MEASURING: Final = ("no", "light", "extra", "half")
+FLAGS: Final = (
+    "with", "on", "remove", "instead", "change", "into", "more", "each", "all", "plain", "oh", "rather",
+)  # fmt: skip
+"""Kinds of words that are only noted."""
+
+
+def extend(frame: Frame, last: str, kind: str, name: str, *, japanese: bool) -> Iterator[tuple[float, Frame]]:
+    """Yield what a frame becomes by a word of a kind, with what that costs; nothing if the word cannot stand there.
+
+    `last` is the kind of the word before; `japanese` holds for Chinese too, where options and counts follow as well.
+    """
+    pending = bool(frame.measure or frame.number)
+    frame = _topical(frame, kind)
+    if "pre" in frame.flags and kind not in (
+        "option", "attribute", "dish", "size", "fill", "stop", "number", "suffix", "pre", *MEASURING,
+    ):  # fmt: skip
+        return
+    if kind == "fill":
+        if not pending or japanese:
+            yield 0.0, _unflag(frame, "the")
+    elif kind in ("stop", "joint"):
+        dangling = (frame.opts or frame.size) and not frame.has_thing and not frame.count
+        if not pending and not (dangling and (japanese or kind == "joint")):
+            yield 0.0, frame
+    elif kind == "unknown":
+        yield from _unknown(frame, last, name, japanese=japanese)
+    elif frame.unknown:
+        if not japanese and kind in ("of", "unit", "joint") and last == "unknown":
+            yield 0.1 if kind == "of" else 0.5, replace(frame, unknown=f"{frame.unknown} {name}")
+        elif japanese and kind in ("count", "wo"):
+            yield 0.0, frame
+    elif kind in ("dish", "dishes"):
+        is_joined = last == "joint" if japanese else last == "the" and "remove" in frame.flags
+        if is_joined and frame.dish and not (frame.opts or frame.count or frame.size or pending):
+            yield 0.3, _flag(replace(frame, also=(*frame.also, name)), "definite")
+        frame = _flag(frame, "many" if kind == "dishes" else "")
+        if not frame.dish and not frame.ref and not pending:
+            if "the" in frame.flags:
+                yield 0.0, _flag(replace(frame, dish=name), "definite")
+            else:
+                is_led = frame.count or japanese or frame.flags & {"remove", "more", "not", "instead"}
+                yield (0.0 if is_led else 0.6 + 0.15 * len(frame.opts)), _unflag(replace(frame, dish=name), "pre")
+                if japanese or frame.flags & {
+                    "remove",
+                    "more",
+                    "each",
+                    "all",
+                    "not",
+                    "instead",
+                    "change",
+                    "into",
+                    "on",
+                }:
+                    named = replace(frame, narrow=frame.size, size="") if frame.size and japanese else frame
+                    yield 0.15, _unflag(_flag(replace(named, dish=name), "definite"), "pre")
+    elif kind == "size":
+        if "the" in frame.flags and not frame.has_thing and not pending:
+            yield 0.0, replace(frame, narrow=name)
+        elif not frame.size and not pending:
+            yield (0.0 if not frame.dish or last == "with" else 0.1), replace(frame, size=name)
+    elif kind in ("option", "attribute", "adverb"):
+        yield from _optional(frame, last, kind, name, japanese=japanese)
+    elif kind in ("count", "number"):
+        yield from _counted(frame, last, kind, int(name), japanese=japanese)
+    elif kind in ("a", "one"):
+        is_behind = frame.has_thing or ((frame.opts or frame.size) and "on" not in frame.flags)
+        if kind == "a" and is_behind:
+            if frame.has_thing or (frame.count and frame.opts):
+                yield 0.0, frame
+        elif kind == "a" and not frame.count and not pending:
+            yield 0.0, replace(frame, count=1)
+        elif kind == "one" and "the" in frame.flags and not frame.has_thing and frame.opts:
+            yield 0.0, replace(frame, ref=f"one {frame.opts[-1]}", opts=frame.opts[:-1])
+    elif kind in ("it", "last", "place", "line"):
+        if not frame.dish and not frame.ref and not pending:
+            yield (0.0 if kind != "it" else 0.1), replace(frame, ref=f"{kind} {name}")
+    elif kind in MEASURING:
+        yield from _measured(frame, kind, japanese=japanese)
+    elif kind == "unit":
+        if frame.count and not frame.has_thing and not frame.number and not frame.opts:
+            yield 1.0, replace(frame, unknown=name)
+        if frame.number:
+            yield 0.0, frame
+        elif not japanese and (last == "a" or (last in ("with", "count") and (frame.has_thing or frame.count))):
+            is_measure = frame.count == 1 and not (frame.has_thing or frame.opts)
+            yield 0.0, replace(frame, count=0 if is_measure else frame.count, flags=frame.flags | {"unit"})
+    elif kind == "not":
+        if japanese:
+            if last == "count" and frame.count:
+                yield 0.0, replace(frame, count=0)
+            elif last == "option" and frame.opts:
+                yield 0.0, replace(frame, opts=frame.opts[:-1], off=(*frame.off, frame.opts[-1]))
+            elif last in ("dish", "it", "place", "line", "last") and frame.has_thing:
+                yield 0.0, _flag(_flag(frame, "definite"), "instead")
+            elif frame.is_empty:
+                yield 0.0, _flag(frame, "rather")
+        elif not pending:
+            yield 0.0, _flag(frame, "not")
+    elif kind == "pre":
+        if last in ("option", "suffix", "size", *MEASURING) and not frame.has_thing:
+            yield 0.0, _flag(frame, "pre")
+        elif last in ("dish", "it", "place", "line"):
+            yield 0.0, _flag(frame, "possessive")
+    elif kind == "post":
+        fits = last in ("option", "suffix", "size", "number", "count", "adverb", *MEASURING)
+        if (
+            fits
+            and (frame.has_thing or frame.count)
+            and not (last == "count" and name in ("に変えて", "に変更で", "にして"))
+        ):
+            yield 0.0, frame
+    elif kind == "the":
+        if not frame.has_thing:
+            yield 0.0, _flag(frame, "the")
+        elif not pending:
+            yield 0.1, frame
+    elif kind == "fewer":
+        if not frame.has_thing:
+            yield 0.0, _flag(_flag(frame, "each"), "remove")
+    elif kind == "wo" and last in ("dish", "place", "it") and name in ("を", "は"):
+        yield 0.0, _flag(frame, "topic" if name == "を" else "edit")
+    elif (
+        kind in ("of", "wo")
+        or (kind == "some" and not pending)
+        or (kind == "of them" and frame.count and not frame.has_thing)
+    ):
+        yield 0.0, frame
+    elif kind == "suffix":
+        if frame.opts and frame.opts[-1].endswith(" syrup") and last in ("option", "adverb"):
+            yield 0.0, frame
+    elif kind == "other":
+        if not frame.has_thing and not frame.count:
+            yield 0.0, replace(frame, count=1)
+    elif kind == "same":
+        if not frame.has_thing and not pending:
+            yield 0.0, _flag(_flag(frame, "more"), "same")
+    elif kind == "only":
+        if frame.has_thing:
+            yield 0.0, _flag(frame, "edit")
+    elif kind in FLAGS:
+        if japanese and kind == "more" and frame.opts and not frame.has_thing:
+            return
+        misplaced = kind in ("oh", "rather") and not frame.is_empty and name != "instead"
+        misplaced |= kind == "with" and not (frame.has_thing or frame.opts or frame.count)
+        if not pending and misplaced and kind == "oh":
+            yield 0.05, frame
+        elif not pending and not misplaced:
+            late = kind == "remove" and frame.has_thing and last in ("joint", "stop") and not japanese
+            yield 0.3 * late, _flag(frame, kind)
+
+
+def _flag(frame: Frame, flag: str) -> Frame:
+    return replace(frame, flags=frame.flags | {flag}) if flag else frame
+
+
+def _unflag(frame: Frame, *gone: str) -> Frame:
+    return replace(frame, flags=frame.flags - {*gone})
+
+
+def _unknown(frame: Frame, last: str, name: str, *, japanese: bool) -> Iterator[tuple[float, Frame]]:
+    if frame.has_thing or frame.measure or frame.number:
+        return
+    if frame.unknown and last in ("unknown", "of", "unit", "joint"):
+        yield 0.05, replace(frame, unknown=f"{frame.unknown}{'' if japanese else ' '}{name}")
+    elif not frame.unknown and name not in ("x", "u", "r"):
+        price = 2.0 if japanese and HIRAGANA.match(name) else 1.0 if frame.count or japanese else 3.5
+        yield price, replace(frame, unknown=name)
+
+
+def _topical(frame: Frame, kind: str) -> Frame:
+    """Note that a dish is the topic of a change: `ラテを大きく`; `ラテを二つ` is a wish."""
+    if "topic" not in frame.flags:
+        return frame
+    return _flag(
+        _unflag(frame, "topic"), "edit" if kind not in ("count", "number", "wo", "fill", "stop", "joint") else ""
+    )
+
+
+def _optional(frame: Frame, last: str, kind: str, name: str, *, japanese: bool) -> Iterator[tuple[float, Frame]]:
+    option, name = name, bare(name)
+    if frame.measure or frame.number:
+        if name not in COUNTED:
+            return
+        option = name if frame.number == 1 else f"{frame.measure or frame.number} {name}"
+    if "not" in frame.flags and not japanese:
+        yield 0.0, _unflag(replace(frame, off=(*frame.off, option), measure="", number=0), "not")
+        return
+    if any(bare(each) == name for each in frame.opts):
+        return
+    if japanese and kind == "attribute" and frame.has_thing:
+        return
+    if japanese and kind == "adverb" and not (frame.has_thing or frame.count):
+        return
+    price = 0.0
+    if frame.has_thing and not japanese:
+        price = 0.0 if last == "with" or frame.measure == "no" else 0.1
+    if not japanese and last == "count" and option == name and not frame.has_thing:
+        price += 0.15
+    after = replace(frame, opts=(*frame.opts, option), measure="", number=0, flags=frame.flags - {"with", "unit"})
+    yield price, _flag(after, "pre" if kind == "attribute" else "")
+
+
+def _counted(frame: Frame, last: str, kind: str, number: int, *, japanese: bool) -> Iterator[tuple[float, Frame]]:
+    if japanese:
+        if frame.opts and frame.opts[-1] in COUNTED and last in ("option", "suffix") and 1 < number <= 20:
+            yield 0.0, replace(frame, opts=(*frame.opts[:-1], f"{number} {frame.opts[-1]}"))
+        if frame.opts and frame.opts[-1] in COUNTED and last in ("option", "suffix") and number == 1:
+            yield 0.2, frame
+        if kind == "count" and not frame.count and not (last == "joint" and frame.has_thing):
+            yield (0.0 if frame.has_thing else 0.3), replace(frame, count=number)
+        return
+    if frame.measure or frame.number:
+        return
+    if "not" in frame.flags:
+        yield 0.0, _unflag(frame, "not")
+    elif "with" in frame.flags and not frame.count and "definite" in frame.flags:
+        yield 0.4, replace(frame, count=number)
+    elif not frame.count:
+        is_new = bool(frame.dish) and "definite" not in frame.flags
+        is_late = not frame.has_thing and (frame.opts or frame.size)
+        if not is_late and not (is_new and "with" in frame.flags):
+            yield 0.2 * is_new, replace(frame, count=number)
+    if 0 < number <= 20:
+        yield 0.0, replace(frame, number=number)
+
+
+def _measured(frame: Frame, kind: str, *, japanese: bool) -> Iterator[tuple[float, Frame]]:
+    if japanese:
+        if frame.opts and frame.opts[-1] in COUNTED:
+            yield 0.0, replace(frame, opts=(*frame.opts[:-1], f"{kind} {frame.opts[-1]}"))
+    elif not frame.measure and not frame.number:
+        yield 0.0, replace(frame, measure=kind)
+
+
+def bare(option: str) -> str:
+    """Return an option without its measure or number."""
+    return divide_option(option)[1]
+
+
+EXCLUSIVE: Final = (frozenset(MILKS.split("|")), frozenset(TEMPERATURES.split("|")))
+"""Options of which a dish has one."""
+
+
+@value
+class Draft:
+    """The order as it becomes: its lines (None for one that is gone), those that are split off, new ones, and what there is not.
+
+    `which` and `absent` are what must be asked or said instead, `odd` holds where a count cannot be ordered. What is only of use
+    while the words are read: `base` is a new line that may be divided, with what of it is left (`rest`), `gone` is the place of
+    the line that was taken off last, `owed` whether another dish must take its place, `seen` are the lines that were named.
+    """
+
+    code: str
+    old: tuple[OrderLine | None, ...] = ()
+    split: tuple[OrderLine, ...] = ()
+    new: tuple[OrderLine, ...] = ()
+    lacking: tuple[str, ...] = ()
+    done: bool = False
+    which: tuple[OrderLine, ...] = ()
+    absent: str = ""
+    odd: bool = False
+    cancelled: bool = False
+    base: OrderLine | None = None
+    rest: int = 0
+    gone: int = -1
+    owed: bool = False
+    seen: frozenset[int] = frozenset()
+
+
+Closed: TypeAlias = tuple[float, Draft]
+SHORT_DRINKS: Final = frozenset({"espresso", "ristretto", "lungo", "macchiato"})
+SHOT_SIZES: Final = frozenset({"single", "double", "triple", "quad", "solo", "doppio"})
+
+
+def close(order: Order, draft: Draft, frame: Frame, *, japanese: bool) -> Iterator[Closed]:
+    """Yield what becomes of an order by a frame, with what it costs to mean that; nothing if a frame makes no sense for it."""
+    if frame.measure or frame.number or draft.which or draft.absent or draft.cancelled or frame.flags & {"pre"}:
+        return
+    if draft.owed and (frame.unknown or not frame.dish or "definite" in frame.flags):
+        return
+    if frame.also:
+        frames = [replace(frame, dish=each, also=()) for each in (frame.dish, *frame.also)]
+        targets = [next(_targets(order, draft, each), (0.0, ())) for each in frames]
+        if frame.flags & {"remove"} and all(len(places) == 1 for _, places in targets):
+            places = tuple(found[0] for _, found in targets)
+            yield from _edited(order, draft, frames[0], places, japanese=japanese)
+        return
+    if frame.unknown:
+        if not frame.flags & {"remove", "more", "not", "the"}:
+            yield 0.0 if frame.count else 1.5, replace(draft, lacking=(*draft.lacking, frame.unknown))
+        return
+    if frame.count < 0:
+        if frame.has_thing:
+            yield 0.0, replace(draft, odd=True)
+        return
+    kind, _, place = frame.ref.partition(" ")
+    if (
+        kind == "place"
+        and draft.base is not None
+        and int(place) == draft.base.quantity - draft.rest + 1
+        and not frame.count
+    ):
+        yield from _parted(draft, replace(frame, ref="", count=1, flags=frame.flags - {"the"}))
+    if frame.dish and "definite" not in frame.flags:
+        yield from _wished(order, draft, frame, japanese=japanese)
+        return
+    if not frame.has_thing:
+        yield from _parted(draft, frame)
+    for price, places in _targets(order, draft, frame):
+        for more, after in _edited(order, draft, frame, places, japanese=japanese):
+            yield price + more, after
+
+
+def _strangeness(line: OrderLine) -> float:
+    """Return what it costs to have a drink warmed up, something to eat hot, or a long drink by the shot."""
+    shots = 0.3 * (line.size in SHOT_SIZES and line.name not in SHORT_DRINKS)
+    return shots + 0.4 * sum(each in (("warmed",) if line.name in drinks() else TEMPERATURES) for each in line.options)
+
+
+def _wished(order: Order, draft: Draft, frame: Frame, *, japanese: bool) -> Iterator[Closed]:
+    if frame.off or frame.flags & {"remove", "not", "instead", "each", "plain"}:
+        return
+    price = 0.5 if "more" in frame.flags else 1.0 if "all" in frame.flags else 0.0
+    price += 1.0 if frame.flags & {"change", "edit", "possessive", "into"} and japanese else 0.0
+    line = OrderLine(0, frame.dish, frame.size, frame.count or 1, frame.opts)
+    price += _strangeness(line)
+    is_there = any(each is not None and each.name == line.name for each in draft.old)
+    if is_there and (draft.code == "zh" or (japanese and not frame.count)):
+        price += 0.3 if draft.code == "ja" else 1.0
+    base = line if line.quantity > 1 else None
+    added = replace(draft, new=(*draft.new, line), base=base, rest=line.quantity, gone=-1)
+    if not draft.owed and frame.flags & {"oh", "rather"} and draft.new:
+        again = 1.0 * (draft.new[-1].name == line.name)
+        yield price + again, replace(added, new=(*draft.new[:-1], line))
+        yield price + (1.5 if "rather" in frame.flags else 0.3), added
+    elif not draft.owed:
+        yield price, added
+    if draft.gone >= 0:
+        if draft.code == "zh" and not frame.count:
+            line = replace(line, quantity=order.lines[draft.gone].quantity)
+        changed = (*draft.old[: draft.gone], line, *draft.old[draft.gone + 1 :])
+        price += 0.0 if draft.owed else 0.1 if draft.code == "zh" else 0.3
+        yield price, replace(draft, old=changed, gone=-1, owed=False)
+
+
+def _parted(draft: Draft, frame: Frame) -> Iterator[Closed]:
+    """Yield what becomes of several that were wished for where some of them are to differ."""
+    base = draft.base
+    if base is None or frame.off or frame.size or frame.flags & {"remove", "not", "the", "all"} or not draft.new:
+        return
+    if not (frame.opts or "plain" in frame.flags):
+        return
+    number = frame.count
+    if not 0 < number <= draft.rest:
+        return
+    start = draft.new[:-1] if draft.rest == base.quantity else draft.new
+    part = replace(base, quantity=number, options=(*base.options, *frame.opts))
+    yield 0.0, replace(draft, new=(*start, part), rest=draft.rest - number)
+
+
+def _targets(order: Order, draft: Draft, frame: Frame) -> Iterator[tuple[float, tuple[int, ...]]]:
+    """Yield the lines that a frame names: places of the order, and those of new lines behind them."""
+    size = len(draft.old)
+    lines = [*draft.old, *draft.new]
+    news = range(size, len(lines))
+    kind, _, name = frame.ref.partition(" ")
+    if "all" in frame.flags and not frame.dish:
+        places = tuple(news) or tuple(at for at in range(size) if draft.old[at] is not None)
+        if places:
+            yield 0.0, places
+    elif frame.dish:
+        for some in (news, range(size)):
+            alike = [
+                at
+                for at in some
+                if (line := lines[at]) is not None and line.name == frame.dish and at not in draft.seen
+            ]
+            if frame.narrow:
+                alike = [at for at in alike if (line := lines[at]) is not None and line.size == frame.narrow]
+            if len(alike) == 1 or (alike and "all" in frame.flags):
+                yield 0.0, tuple(alike)
+            elif alike and "many" in frame.flags:
+                yield 0.1, tuple(alike)
+            elif alike and some is not news:
+                yield 0.1, tuple(-1 - at for at in alike)
+            if alike:
+                return
+        if frame.flags & {"the", "edit", "remove"}:
+            yield 0.2 if frame.flags & {"the", "edit"} else 0.6, (size,)
+    elif kind in ("it", "last"):
+        at = size - 1 if frame.flags & {"instead", "not"} and size else len(lines) - 1
+        if lines and lines[at] is not None:
+            yield 0.0, (at,)
+    elif kind == "place":
+        if news and int(name) <= len(news):
+            yield 0.0, (size + int(name) - 1,)
+        elif not news and int(name) <= size and lines[int(name) - 1] is not None:
+            yield 0.0, (int(name) - 1,)
+    elif kind == "line":
+        yield from (
+            (0.0, (at,)) for at, line in enumerate(order.lines) if line.number == int(name) and lines[at] is not None
+        )
+    elif kind == "one":
+        alike = [at for at, line in enumerate(lines) if line is not None and name in line.options]
+        if len(alike) == 1:
+            yield 0.0, tuple(alike)
+    elif not frame.has_thing and (frame.flags & {"more"}) and lines and lines[-1] is not None:
+        yield 0.1, (len(lines) - 1,)
+
+
+def _edited(order: Order, draft: Draft, frame: Frame, places: Sequence[int], *, japanese: bool) -> Iterator[Closed]:
+    """Yield what becomes of the lines in these places; a place below zero is one of several that may be meant."""
+    lines = [*draft.old, *draft.new]
+    size = len(draft.old)
+    split = draft.split
+    gone, owed = -1, False
+    price = 0.0
+    flags = frame.flags
+    opts = frame.opts
+    chosen = frame.size
+    named = [line for at in places if 0 <= at < len(lines) and (line := lines[at]) is not None]
+    is_all = bool(opts or chosen) and frame.count == sum(line.quantity for line in named)
+    count = 0 if is_all else frame.count
+    removed = bool(flags & {"remove", "instead", "not"}) and not opts and not chosen
+    if not places or (frame.is_empty and not flags) or "plain" in flags:
+        return
+    if draft.old == order.lines and not draft.new:
+        if places == (size,) and frame.dish:
+            yield 0.0, replace(draft, absent=frame.dish)
+            return
+        if places[0] < 0:
+            yield 0.0, replace(draft, which=tuple(order.lines[-1 - at] for at in places))
+            return
+    if removed and "all" in flags and not frame.off and places == tuple(range(size)) and draft.old == order.lines:
+        yield 0.0, replace(draft, cancelled=True)
+        return
+    if min(places) < 0 or max(places) >= len(lines):
+        return
+    for at in places:
+        line = lines[at]
+        if line is None:
+            return
+        if "each" in flags:
+            if line.quantity < 2 or len(places) > 1:
+                return
+            price = 0.5 if draft.base is not None else 0.0
+            lines[at] = replace(line, quantity=line.quantity - 1)
+            if opts or chosen:
+                split = (*split, replace(_set(line, opts, chosen, frame.off), quantity=1))
+            elif "remove" not in flags:
+                return
+        elif "more" in flags:
+            if frame.off or flags & {"remove"} or ((opts or chosen) and frame.has_thing):
+                return
+            if opts or chosen:
+                lines.append(replace(_set(line, opts, chosen, ()), quantity=count or 1))
+                continue
+            added = count or (line.quantity if "same" in flags else 1)
+            lines[at] = replace(line, quantity=min(99, line.quantity + added))
+        elif removed:
+            if frame.off:
+                kept = tuple(each for each in line.options if bare(each) not in map(bare, frame.off))
+                if len(kept) == len(line.options):
+                    return
+                lines[at] = replace(line, options=kept)
+            elif count and (count < line.quantity or not japanese):
+                if not japanese:
+                    return
+                lines[at] = replace(line, quantity=line.quantity - count)
+            elif line.quantity > 1 and draft.code == "ja" and count:
+                return
+            else:
+                lines[at] = None
+                gone = at if at < size else -1
+                if flags & {"instead", "not"} and "remove" not in flags:
+                    if draft.new and gone >= 0:
+                        lines[at] = draft.new[-1]
+                        yield (
+                            0.0,
+                            replace(draft, old=tuple(lines[:size]), new=draft.new[:-1], base=None, rest=0, gone=-1),
+                        )
+                        lines[at] = None
+                    owed = gone >= 0
+        elif "remove" in flags:
+            names = {bare(each) for each in opts}
+            kept = tuple(each for each in line.options if bare(each) not in names)
+            if chosen or len(kept) == len(line.options):
+                return
+            lines[at] = replace(line, options=kept)
+        else:
+            after = _set(line, opts, chosen, frame.off)
+            price += 0.5 * bool(count and (opts or chosen))
+            if count and not (count == 1 and chosen):
+                after = replace(after, quantity=count)
+            if after == line:
+                if flags & {"into", "topic", "edit"} and at < size and not (opts or chosen or count or frame.off):
+                    yield 0.1, replace(draft, gone=at, owed=True, base=None, rest=0)
+                return
+            if japanese and not flags & {"change", "possessive", "edit", "into"}:
+                price += 0.2 if frame.narrow else 0.5
+            lines[at] = after
+    new = tuple(line for line in lines[size:] if line is not None)
+    yield (
+        price,
+        replace(
+            draft,
+            old=tuple(lines[:size]),
+            new=new,
+            split=split,
+            gone=gone,
+            owed=owed,
+            base=None,
+            rest=0,
+            seen=draft.seen | {at for at in places if at < size},
+        ),
+    )
+
+
+def _set(line: OrderLine, opts: Sequence[str], size: str, off: Sequence[str]) -> OrderLine:
+    """Return a line with other options: a milk takes the place of another one, a temperature too; `no` takes away what is there."""
+    milks = EXCLUSIVE[0] if any(bare(each) in EXCLUSIVE[0] for each in opts) else frozenset[str]()
+    gone = {bare(each) for each in off}
+    options = [each for each in line.options if bare(each) not in gone or each in milks]
+    for option in opts:
+        name = bare(option)
+        alike = EXCLUSIVE[0] if name in EXCLUSIVE[0] else frozenset({name})
+        at = next((at for at, each in enumerate(options) if bare(each) in alike), -1)
+        if option.startswith("no ") and at >= 0:
+            options.pop(at)
+        elif at >= 0:
+            options[at] = option
+        else:
+            options = [each for each in options if not (name in EXCLUSIVE[1] and each in EXCLUSIVE[1])] + [option]
+    return replace(line, options=tuple(options), size=size or line.size)
+
 
 BEAM = 40
 DEAREST = 3.5

@@ -9,9 +9,8 @@ from fractions import Fraction
 
 from taiwa.kernel.errors import ToolError
 from taiwa.models.builtin.copy_constraint import CONVERTED, NUMBER_WORDS
-from taiwa.models.builtin.dimension_check import has_other_dimension, is_other_unit, lacks_quantity
+from taiwa.models.builtin.dimension_check import has_other_dimension, is_other_unit, lacks_quantity, read_quantities
 from taiwa.models.builtin.name_check import likeness
-from taiwa.models.builtin.quantity_reading import read_quantities
 from taiwa.tools.calculator import calculate
 
 __all__ = ["cannot_be", "rename"]

@@ -25,9 +25,8 @@ from taiwa.kernel.serialization import Json, to_json
 from taiwa.operations.inspect import trace
 from taiwa.operations.resent_history import Completion, CompletionOptions, Thread, begin_completion, is_relayed_app
 from taiwa.server.catalogue import Choice
-from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.request import Fields, ServerState, caller_of, read_body, start_run, state_of
-from taiwa.server.responses import EventStream, SendNow, event
+from taiwa.server.responses import ApiError, EventStream, SendNow, error_to_json, event, invalid
 from taiwa.server.routes import Route, Wire
 from taiwa.server.runs import LiveRun, RunEvent, take_pieces
 from taiwa.server.wires.answer_request import Extension, checked_tools, read_extension, response_of

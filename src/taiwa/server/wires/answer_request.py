@@ -27,9 +27,8 @@ from taiwa.operations.inspect import tokens, trace
 from taiwa.operations.resent_history import Completion, CompletionOptions, Place, begin_completion, split_system
 from taiwa.operations.result_json import to_json
 from taiwa.server.catalogue import Catalogue
-from taiwa.server.errors import ApiError, invalid
 from taiwa.server.request import Fields, ServerState, caller_of, start_run, state_of
-from taiwa.server.responses import EventStream, SendNow, json_response, until_left
+from taiwa.server.responses import ApiError, EventStream, SendNow, invalid, json_response, until_left
 from taiwa.server.runs import LiveRun, OnEnd
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository

@@ -46,7 +46,6 @@ from taiwa.server.conversation_turns import (
     run_to_json,
     texts_after,
 )
-from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.indexing import IndexRun
 from taiwa.server.request import (
     Fields,
@@ -59,7 +58,7 @@ from taiwa.server.request import (
     repository_of,
     state_of,
 )
-from taiwa.server.responses import EventStream, SendNow, event
+from taiwa.server.responses import ApiError, EventStream, SendNow, error_to_json, event, invalid
 from taiwa.server.routes import COUNT, LIMIT, TEXT, Described, Route, Wire
 from taiwa.server.runs import PublishedEvent, RunEvent, Take, take_pieces
 from taiwa.server.shared_store import Followable

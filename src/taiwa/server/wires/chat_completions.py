@@ -34,9 +34,8 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.messages import Response as ModelResponse
 from taiwa.kernel.serialization import Json, parse_json, to_json
 from taiwa.models.http_api.provider_interface import EFFORTS
-from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.request import Fields, read_body, state_of
-from taiwa.server.responses import SendNow, event
+from taiwa.server.responses import ApiError, SendNow, error_to_json, event, invalid
 from taiwa.server.routes import Route, Wire
 from taiwa.server.runs import LiveRun, PublishedEvent
 from taiwa.server.wires.answer_request import (

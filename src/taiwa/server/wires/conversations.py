@@ -19,9 +19,8 @@ from taiwa.flows.chat import input_text
 from taiwa.kernel.messages import Message
 from taiwa.kernel.serialization import Json
 from taiwa.operations.resent_history import detach, is_relayed
-from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.request import Fields, name_of, read_body, repository_of, state_of
-from taiwa.server.responses import page_for, page_of
+from taiwa.server.responses import ApiError, error_to_json, invalid, page_for, page_of
 from taiwa.server.routes import Route, Wire
 from taiwa.server.wires.response_items import Body, is_answer, items_of, read_items, response_of_item
 from taiwa.sessions.repository import HistoryEntry, Repository

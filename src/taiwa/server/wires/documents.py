@@ -36,7 +36,6 @@ from taiwa.server.api_types import (
     Nothing,
     ShownIndex,
 )
-from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.indexing import (
     UploadedFile,
     create_upload_index,
@@ -47,6 +46,7 @@ from taiwa.server.indexing import (
     without_folder,
 )
 from taiwa.server.request import body_parts, caller_of, name_of, query_number, read_body, repository_of, state_of
+from taiwa.server.responses import ApiError, error_to_json, invalid
 from taiwa.server.routes import COUNT, OFFSET, TEXT, Described, Route, Wire
 from taiwa.settings import Settings
 

@@ -38,9 +38,8 @@ from taiwa.models.http_api.anthropic import BUDGETS
 from taiwa.models.http_api.provider_interface import EFFORTS
 from taiwa.operations.resent_history import CompletionOptions, Place, estimate_input
 from taiwa.operations.say import request_tokens
-from taiwa.server.errors import ApiError, invalid
 from taiwa.server.request import Fields, read_body, repository_of, state_of
-from taiwa.server.responses import SendNow, event
+from taiwa.server.responses import ApiError, SendNow, event, invalid
 from taiwa.server.routes import Route, Wire
 from taiwa.server.runs import LiveRun, PublishedEvent
 from taiwa.server.wires.answer_request import (

@@ -26,9 +26,8 @@ from taiwa.kernel.messages import (
     ToolResult,
 )
 from taiwa.kernel.serialization import Json, to_json
-from taiwa.server.errors import ApiError
 from taiwa.server.request import Fields, ServerState, read_body, state_of
-from taiwa.server.responses import SendNow
+from taiwa.server.responses import ApiError, SendNow
 from taiwa.server.routes import Route, Wire
 from taiwa.server.runs import LiveRun, PublishedEvent
 from taiwa.server.wires.answer_request import (

@@ -15,7 +15,6 @@ from taiwa.operations.inspect import tokens
 from taiwa.operations.markdown_html import MarkdownStream
 from taiwa.operations.resent_history import Completion
 from taiwa.server.conversation_turns import FollowedRun, interrupted_turn
-from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.page.page import POLICY, STATIC, Page, asset
 from taiwa.server.page.panels import PANELS, Place
 from taiwa.server.page.transcript import LAST_TURNS, common_node, transcript
@@ -29,7 +28,7 @@ from taiwa.server.request import (
     repository_of,
     state_of,
 )
-from taiwa.server.responses import EventStream, event, json_response
+from taiwa.server.responses import ApiError, EventStream, error_to_json, event, invalid, json_response
 from taiwa.server.routes import Route, Wire
 from taiwa.server.wires import documents
 from taiwa.server.wires.api import LOOK_SECONDS

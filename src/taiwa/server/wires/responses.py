@@ -26,9 +26,8 @@ from taiwa.operations.resent_history import (
     begin_completion,
     estimate_input,
 )
-from taiwa.server.errors import ApiError, error_to_json, invalid
 from taiwa.server.request import Fields, ServerState, caller_of, name_of, read_body, repository_of, start_run, state_of
-from taiwa.server.responses import EventStream, SendNow, event, page_for
+from taiwa.server.responses import ApiError, EventStream, SendNow, error_to_json, event, invalid, page_for
 from taiwa.server.routes import Route, Wire
 from taiwa.server.runs import LiveRun, take_pieces
 from taiwa.server.shared_store import RemoteRun

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.models.builtin.quantity_reading import NONE, Dimension, asked_dimensions, over, read_quantities, times
+from taiwa.models.builtin.dimension_check import NONE, Dimension, asked_dimensions, over, read_quantities, times
 
 dimensions = st.dictionaries(st.sampled_from("LMT"), st.integers(-4, 4).filter(bool)).map(
     lambda powers: frozenset(powers.items())

@@ -13,7 +13,7 @@ from taiwa.kernel.serialization import Json
 from taiwa.models.builtin.line_check import CALL_END
 from taiwa.models.builtin.model import BuiltinModel
 from taiwa.models.builtin.order_app import DELTA_LINE
-from taiwa.models.builtin.order_choice import CERTAIN, choose_reply
+from taiwa.models.builtin.order_edits import CERTAIN, choose_reply
 from taiwa.tools.calculator import calculator
 from tests.models.builtin.small_model import Tiny
 

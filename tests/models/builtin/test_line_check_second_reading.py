@@ -5,8 +5,8 @@ import pytest
 from taiwa.kernel.messages import Request, Response, Sampling, collect_response, system, user
 from taiwa.models.builtin import model as built_in
 from taiwa.models.builtin.copy_constraint import CopyGuide
+from taiwa.models.builtin.line_check import readings
 from taiwa.models.builtin.model import BuiltinModel, load
-from taiwa.models.builtin.second_reading import readings
 
 TOOLS = system(
     "Solve it. Write calls as <<name: input>>.\n\nTools:\n- <<calculator: expression>>\n- <<molar_mass: formula>>"
