@@ -338,10 +338,11 @@ def close(order: Order, draft: Draft, frame: Frame, *, japanese: bool) -> Iterat
         return
     if frame.also:
         frames = [replace(frame, dish=each, also=()) for each in (frame.dish, *frame.also)]
-        targets = [next(_targets(order, draft, each), (0.0, ())) for each in frames]
-        if frame.flags & {"remove"} and all(len(places) == 1 for _, places in targets):
-            places = tuple(found[0] for _, found in targets)
-            yield from _edited(order, draft, frames[0], places, japanese=japanese)
+        places = [
+            each for _, each in (next(_targets(order, draft, one), (0.0, ())) for one in frames) if len(each) == 1
+        ]
+        if frame.flags & {"remove"} and len(places) == len(frames):
+            yield from _edited(order, draft, frames[0], [place for (place,) in places], japanese=japanese)
         return
     if frame.unknown:
         if not frame.flags & {"remove", "more", "not", "the"}:

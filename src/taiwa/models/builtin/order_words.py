@@ -178,7 +178,7 @@ def _differ_by_a_slip(one: str, other: str) -> bool:
     return rest[1:] == wanted[1:] or (rest[1::-1] + rest[2:] == wanted and len(rest) > 1)
 
 
-MOST_WORDS, MOST_CHARS = 8, 20
+MOST_RUN, MOST_CHARS = 8, 20
 ROLES_EN: Final = {
     "the": "the|my|our|those|that|these|this|your",
     "it": "it|that|those|them|these|this|that one|this one|those ones",
@@ -347,7 +347,7 @@ def _edges_en(text: str) -> list[list[Edge]]:
     edges: list[list[Edge]] = []
     for at, word in enumerate(words):
         here: list[Edge] = []
-        for end in range(at + 1, min(at + MOST_WORDS, len(words)) + 1):
+        for end in range(at + 1, min(at + MOST_RUN, len(words)) + 1):
             some = tuple(words[at:end])
             for role, name in roles.get(some, ()):
                 many = role == "dish" and some[-1].endswith("s") and not name.endswith("s")
