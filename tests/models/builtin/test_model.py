@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from math import exp
@@ -201,6 +202,12 @@ def test_an_order_is_read_whole_however_much_the_guest_says() -> None:
     posed = MODEL.generator().loaded.prepare(turn_request(begun, "☕" * 2_000))
     assert len(posed.tokens) < MODEL.generator().loaded.network.context
     assert TOKENS.decode(posed.tokens).startswith("1 latte x2 @4.2 | open > ☕")
+
+
+@pytest.mark.parametrize("said", ["ラテ 0.5 100000", "a muffin and 100000 ラテ 200000"])
+def test_a_guest_never_gets_a_reply_without_an_end(said: str) -> None:
+    reply = collect_response(MODEL.stream(turn_request(begin(load_app("order")), said)))
+    assert (reply.finish, re.search("[0-9]{9}", reply.text)) == ("stop", None)
 
 
 def test_an_answer_that_finds_no_end_is_cut_off() -> None:

@@ -188,6 +188,8 @@ class BuiltinModel(InProcessModel["Loaded"]):
                 StreamEnd("stop", DELTA_LINE, Usage(len(self.generator().loaded.prepare(request).tokens)), self.name),
             )
         said = prompt.rpartition(">")[2].strip()
+        if end.finish == "length" and request.sampling.max_tokens is None and not request.prefix:  # it would never end
+            text, end = ask_back(order, said), replace(end, finish="stop", stop=DELTA_LINE)
         if end.finish != "stop" or (request.prefix and end.stop != DELTA_LINE):
             yield from (TextDelta(text), end)
             return

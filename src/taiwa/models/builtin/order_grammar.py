@@ -338,11 +338,10 @@ def close(order: Order, draft: Draft, frame: Frame, *, japanese: bool) -> Iterat
         return
     if frame.also:
         frames = [replace(frame, dish=each, also=()) for each in (frame.dish, *frame.also)]
-        places = [
-            each for _, each in (next(_targets(order, draft, one), (0.0, ())) for one in frames) if len(each) == 1
-        ]
-        if frame.flags & {"remove"} and len(places) == len(frames):
-            yield from _edited(order, draft, frames[0], [place for (place,) in places], japanese=japanese)
+        named = [next(_targets(order, draft, each), (0.0, ()))[1] for each in frames]
+        if frame.flags & {"remove"} and all(len(places) == 1 for places in named):
+            lines = [place for places in named for place in places]
+            yield from _edited(order, draft, frames[0], lines, japanese=japanese)
         return
     if frame.unknown:
         if not frame.flags & {"remove", "more", "not", "the"}:
