@@ -195,7 +195,7 @@ def numbers_in_place(text: str) -> tuple[tuple[tuple[int, int, Fraction], ...], 
     >>> [str(value) for _, _, value in numbers_in_place("Two hundred and six eggs and 1,250.5 g at 7")[0]]
     ['206', '2501/2', '7']
     >>> sorted(map(str, numbers_in_place("half of it in an hour and a half")[1]))
-    ['1', '1/2', '2', '3/2', '5/2']
+    ['1', '1/2', '2']
     """
     found: list[tuple[int, int, Fraction]] = []
     last = None

@@ -372,7 +372,7 @@ def has_other_dimension(question: str, before: str, calculation: str) -> bool:
 def is_other_unit(question: str, before: str, unit: str) -> bool:
     """Whether an answer is told in a unit of something else than what is calculated, or names another thing than is asked for.
 
-    >>> is_other_unit("The side of a cube is 3 cm. Its volume?", "It is its edge cubed.\n<<calculator: 3^3>> 27\n", "cm")
+    >>> is_other_unit("The side of a cube is 3 cm. Its volume?", "It is its edge cubed.\\n<<calculator: 3^3>> 27\\n", "cm")
     True
     """
     read = read_unit(unit, 0)
