@@ -29,8 +29,8 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
 
     Programs of a gather run as tasks, at most `width` at a time. Cancelling the task that awaits a run cancels its calls.
     Blocking work runs in threads and does not block the loop: plain tools and retrievers, and the steps of a program whose
-    journal has a sink, with its observers, unless `finish` may make them at once. Plain handlers of the caller run on the loop, because they may use its objects;
-    write a handler that blocks as an `async def` that awaits `asyncio.to_thread`.
+    journal has a sink, with its observers, unless `finish` may make them at once. Plain handlers of the caller run on the
+    loop, because they may use its objects; write a handler that blocks as an `async def` that awaits `asyncio.to_thread`.
 
     Once `stop` is set, a streaming answer ends with the text so far.
     """
@@ -335,10 +335,9 @@ class _Step(Generic[R]):
 
 
 class StepThreads:
-    """Daemon threads that perform short steps; each performs many, because starting a thread costs more than a step. Threads
-    of `asyncio.to_thread` would keep the program from exiting if a step never ends.
+    """Daemon threads that perform short steps; each performs many, because starting a thread costs more than a step.
 
-
+    Threads of `asyncio.to_thread` would keep the program from exiting if a step never ends.
     """
 
     def __init__(self) -> None:
