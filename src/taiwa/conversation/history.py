@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 from hashlib import blake2b
 from itertools import groupby
+from json.encoder import encode_basestring
 from operator import attrgetter
 from types import NoneType
 from typing import Literal, TypeAlias, TypeVar, cast
@@ -394,8 +395,8 @@ def _normal_texts(messages: Iterable[Message]) -> list[str] | None:
         if role in (last, "system") or len(parts) != 1 or not isinstance(part := parts[0], Text):
             return None
         last, text = role, _normal_text(role, part.text)
-        if text:
-            written.append(f'["{role}",{COMPACT.encode(text)},[],[],[]]')
+        if text != EMPTY:
+            written.append(f'["{role}",{text},[],[],[]]')
     return written
 
 
@@ -414,20 +415,26 @@ def _normal(role: str, messages: Iterable[Message]) -> str:
                 files.append(part.sha256)
     text = _normal_text(role, " ".join(texts))
     if calls or results or files:
-        return COMPACT.encode([role, text, calls, results, sorted(files)])
-    return f'["{role}",{COMPACT.encode(text)},[],[],[]]' if text else ""
+        return f'["{role}",{text},{COMPACT.encode(calls)},{COMPACT.encode(results)},{COMPACT.encode(sorted(files))}]'
+    return "" if text == EMPTY else f'["{role}",{text},[],[],[]]'
+
+
+EMPTY = '""'
 
 
 def _normal_text(role: str, text: str) -> str:
+    """Write the relevant part of a text as JSON; most texts need no change, and checking this takes a quarter of the time."""
     if role == "assistant" and "<think>" in text:
         text = REASONING.sub("", text)
-    return _collapsed(text)
+    text = text.strip()
+    if not text.isprintable():
+        return encode_basestring(_collapsed(text))
+    text = _collapsed(text) if "  " in text else text
+    return encode_basestring(text) if '"' in text or "\\" in text else f'"{text}"'
 
 
 def _collapsed(text: str) -> str:
-    """Collapse white space; most texts need no change, and checking this takes a fifth of the time of splitting them."""
-    text = text.strip()
-    return text if text.isprintable() and "  " not in text else " ".join(text.split())
+    return " ".join(text.split())
 
 
 def _normal_json(text: str) -> object:

@@ -168,12 +168,17 @@ def unpack(body: bytes) -> Json:
         CorruptError: the body is damaged.
     """
     with decoding("row"):
-        text = (zlib.decompress(body) if body[0] == ZLIB else body).decode()
-        data, end = cast("tuple[Json, int]", DECODER.raw_decode(text))
-        if end != len(text):
-            raise ValueError(end)
-        if "\\u" in text:  # `pack` escapes only control characters; a lone surrogate could not be written again
-            canonical(data)
+        return _decode(body)
+
+
+def _decode(body: bytes) -> Json:
+    """Decode a body as `unpack`, within the caller's `decoding`."""
+    text = (zlib.decompress(body) if body[0] == ZLIB else body).decode()
+    data, end = cast("tuple[Json, int]", DECODER.raw_decode(text))
+    if end != len(text):
+        raise ValueError(end)
+    if "\\u" in text:  # `pack` escapes only control characters; a lone surrogate could not be written again
+        canonical(data)
     return data
 
 
@@ -277,7 +282,7 @@ def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
     """Return the node of a row: kind, hash of the app, hash of the state, body."""
     with decoding("node"):
         kind, app, state, body = columns
-        fields = cast("dict[str, Any]", unpack(body))
+        fields = cast("dict[str, Any]", _decode(body))
         user, answer = fields.get("user"), fields.get("answer")
         if kind not in KINDS or not isinstance(user, OPTIONAL) or not isinstance(answer, OPTIONAL):
             raise ValueError(kind)
