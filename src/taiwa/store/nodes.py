@@ -221,6 +221,8 @@ def searchable_texts(body: bytes) -> tuple[str, ...]:
 BATCH = 256
 KINDS = get_args(NodeKind)
 OPTIONAL = (str, NoneType)
+PLAIN = {"user", "answer", "delta"}
+"""The texts of most turns."""
 COLUMNS = "node.kind, app.hash, node.state, node.body"
 """The columns that `node_from_row` reads, after the hash of the parent."""
 INSERT = """
@@ -279,19 +281,32 @@ def node_texts(node: Node) -> dict[str, Json]:
 
 
 def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
-    """Return the node of a row: kind, hash of the app, hash of the state, body."""
+    """Return the node of a row: kind, hash of the app, hash of the state, body.
+
+    Raises:
+        CorruptError: the row is damaged.
+    """
     with decoding("node"):
-        kind, app, state, body = columns
-        fields = cast("dict[str, Any]", _decode(body))
-        user, answer = fields.get("user"), fields.get("answer")
-        if kind not in KINDS or not isinstance(user, OPTIONAL) or not isinstance(answer, OPTIONAL):
-            raise ValueError(kind)
-        attachments = tuple(map(read_reference, fields.get("attachments", ())))
-        thinking = restore_thinking(fields["thinking"]) if "thinking" in fields else ()
-        messages = restore_messages(fields["messages"]) if "messages" in fields else ()
-        above, delta = None if parent is None else parent.hex(), fields.get("delta")
-        prefix = str(fields.get("prefix", ""))
-        return Node(above, kind, app.hex(), user, answer, delta, state.hex(), attachments, thinking, messages, prefix)
+        return _node(parent, *columns)
+
+
+def _node(parent: bytes | None, kind: NodeKind, app: bytes, state: bytes, body: bytes) -> Node:
+    """Decode a node as `node_from_row`, within the caller's `decoding`."""
+    fields = cast("dict[str, Any]", _decode(body))
+    user, answer = fields.get("user"), fields.get("answer")
+    if kind not in KINDS or not isinstance(user, OPTIONAL) or not isinstance(answer, OPTIONAL):
+        raise ValueError(kind)
+    above, delta = None if parent is None else parent.hex(), fields.get("delta")
+    node = Node(above, kind, app.hex(), user, answer, delta, state.hex())
+    if fields.keys() <= PLAIN:
+        return node
+    return replace(
+        node,
+        attachments=tuple(map(read_reference, fields.get("attachments", ()))),
+        thinking=restore_thinking(fields["thinking"]) if "thinking" in fields else (),
+        messages=restore_messages(fields["messages"]) if "messages" in fields else (),
+        prefix=str(fields.get("prefix", "")),
+    )
 
 
 class Nodes:
@@ -587,9 +602,10 @@ class Snapshots:
             near = as_hash(rows[0][0]), unpack(self._db.one("SELECT state FROM snapshot WHERE node = ?", rows[0][1]))
         after = None if near is None else rows.pop(0)[0]
         steps: list[tuple[str, Node]] = []
-        for key, _, *columns in rows:
-            steps.append((as_hash(key), node_from_row(after, tuple(columns))))
-            after = key
+        with decoding("node"):
+            for key, _, kind, app, state, body in rows:
+                steps.append((key.hex(), _node(after, kind, app, state, body)))
+                after = key
         return Checkout(near, tuple(steps))
 
     def clear(self) -> int:
