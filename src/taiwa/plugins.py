@@ -19,7 +19,6 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar, get_args
@@ -53,6 +52,8 @@ class Plugin:
         Raises:
             ConfigError: it cannot be imported; the message names the package.
         """
+        from importlib.metadata import EntryPoint
+
         try:
             return EntryPoint(self.name, self.value, f"taiwa.{self.kind}").load()
         except Exception as error:
@@ -85,6 +86,8 @@ def installed() -> tuple[Plugin, ...]:
 
 @cache
 def _installed(_path: tuple[str, ...]) -> tuple[tuple[PluginKind, str, str, str, str], ...]:
+    from importlib.metadata import entry_points
+
     everything = entry_points()  # asked for one group, it would read every package again for each
     points: set[tuple[PluginKind, str, str, str, str]] = {
         (

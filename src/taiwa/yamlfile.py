@@ -125,6 +125,8 @@ def parse_yaml(
     Every problem goes to `report`; a duplicate key keeps its first value. With `typed=False` every scalar but null keeps its
     text as its value, so that a price is never rounded by a float.
     """
+    if not text:  # as of a config file that does not exist
+        return None
     import yaml
 
     if len(text) > max_chars:

@@ -97,6 +97,47 @@ def test_help_loads_nothing_heavy() -> None:
     assert loaded.isdisjoint(HEAVY), loaded & set(HEAVY)
 
 
+READING = (
+    "log", "log chat-1", "log --tree", "log --json", "show", "show --json", "diff chat-1~1 chat-1", "why topics", "state", "search tea",
+    "cost", "fsck", "export", "undo", "redo", "fork chat-1:1 plan", "switch chat-1", "rename chat-1 tea", "apps check chat",
+    "config show", "plugins", "gc",
+)  # fmt: skip
+ABSENT = (
+    "pydantic",
+    "httpx2",
+    "asyncio",
+    "taiwa.models",
+    "taiwa.flows.chat",
+    "taiwa.sessions.session",
+    "taiwa.sessions.batch",
+)
+
+
+def test_a_command_that_calls_no_model_loads_neither_models_nor_validators(
+    taiwa: Taiwa, model_server: ModelServer, place: Place
+) -> None:
+    model_server(delta("Hello!", topics=["tea"]))
+    taiwa.ok("say", "chat", "-s", "chat-1", "Hi")
+    script = (
+        "import contextlib, io, json, sys\n"
+        "from taiwa.cli.main import main\n"
+        "loaded = {}\n"
+        "for command in json.loads(sys.argv[1]):\n"
+        "    try:\n"
+        "        with contextlib.redirect_stdout(io.StringIO()): main(command.split())\n"
+        "    except SystemExit as end: assert not end.code, command\n"
+        "    loaded[command] = sorted(sys.modules)\n"
+        "print(json.dumps(loaded))"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", script, json.dumps(READING)], check=True, stdout=subprocess.PIPE, env=place.environment()
+    )
+
+    for command, loaded in json.loads(done.stdout).items():
+        assert set(loaded).isdisjoint(ABSENT), (command, set(loaded) & set(ABSENT))
+
+
 def loaded_by(script: str) -> int:
     """The number of modules that a fresh interpreter has loaded when a script ends."""
     lines = f"import atexit, sys\natexit.register(lambda: print(len(sys.modules)))\n{script}"

@@ -12,6 +12,7 @@ from tests.house.source import Source, sources
 ALLOWED = {
     "pydantic": ("taiwa.structured",),
     "pydantic_core": ("taiwa.structured",),
+    "annotated_types": ("taiwa.structured",),
     "typing_extensions": ("taiwa.structured",),
     "jsonschema": ("taiwa.structured",),
     "tree_sitter": ("taiwa.structured",),

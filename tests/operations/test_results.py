@@ -1,6 +1,7 @@
 """Every result of an operation has one JSON form, and it is JSON."""
 
 import json
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,15 @@ from taiwa.operations.documents import (
     open_library,
 )
 from taiwa.operations.generate import ExplainOptions, explain, load_output_type, parse, render_schema
-from taiwa.operations.result_json import BILL, ask_to_json, members, reported_usage_to_json, to_json, usage_to_json
+from taiwa.operations.result_json import (
+    BILL,
+    MEMBERS,
+    ask_to_json,
+    members,
+    reported_usage_to_json,
+    to_json,
+    usage_to_json,
+)
 from taiwa.operations.results import CostResult, StateResult
 from taiwa.sessions.commit_turn import PricedModel, TurnOptions
 from taiwa.sessions.repository import Repository
@@ -50,6 +59,17 @@ def keys(found: Json) -> list[str]:
     assert isinstance(found, dict)
     json.dumps(found)
     return list(found)
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_the_members_of_a_type_are_attributes_of_it(name: str) -> None:
+    module, _, cls = name.rpartition(".")
+    found = getattr(import_module(f"taiwa.{module}"), cls)
+
+    assert (found.__module__, found.__qualname__) == (f"taiwa.{module}", cls)
+    for each in MEMBERS[name].split():
+        member, _, path = each.partition("=")
+        assert hasattr(found, (path or member.rstrip("?")).partition(".")[0]), each
 
 
 def test_a_turn_has_its_place_and_its_bill(repository: Repository) -> None:

@@ -7,8 +7,11 @@ from hypothesis import strategies as st
 from pydantic import Field, TypeAdapter, ValidationError
 
 from taiwa.kernel.errors import InputError
-from taiwa.structured import parse_notation, render_notation
-from taiwa.structured.type_notation import NAME
+from taiwa.kernel.serialization import canonical
+from taiwa.laws.properties import values
+from taiwa.structured import OutputType, parse_notation, render_notation
+from taiwa.structured.type_notation import NAME, fits
+from tests.strategies import json_values
 
 NAMES = st.text("abcé名_", min_size=1, max_size=4).filter(str.isidentifier)
 KEYS = st.one_of(NAMES, st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size=1, max_size=5))
@@ -81,11 +84,44 @@ def test_any_text_is_a_type_or_an_input_error(text: str) -> None:
     ],
 )
 def test_a_notation_validates_its_values(text: str, good: Any, bad: Any) -> None:
-    adapter = TypeAdapter(parse_notation(text))
+    annotation = parse_notation(text)
+    adapter = TypeAdapter(annotation)
 
     adapter.validate_python(good, strict=True)
+    assert fits(annotation, good)
+    assert not fits(annotation, bad)
     with pytest.raises(ValidationError):
         adapter.validate_python(bad, strict=True)
+
+
+@given(NOTATIONS, st.data())
+def test_what_fits_is_valid_and_stays_as_it_is(text: str, drawn: st.DataObject) -> None:
+    annotation = parse_notation(text)
+    output_type = OutputType.fields("Any", {"x": annotation}, frozenset("x"))
+    data = drawn.draw(json_values | values(output_type).map(lambda made: made["x"]))
+
+    if fits(annotation, data):
+        assert canonical(output_type.validate({"x": data})) == canonical({"x": data})
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        ("int", True),
+        ("int", 1.0),
+        ("int", 2**60),
+        ("float", float("nan")),
+        ("float", False),
+        ("str", "\ud83d"),
+        ("any", []),
+        ("list[str]", ("a",)),
+        ("dict[str, int]", {1: 1}),
+        ("{a: int}", {"a": 1, "\ud83d": 1}),
+        ('"a"', ["a"]),
+    ],
+)
+def test_what_is_invalid_or_hard_to_say_does_not_fit(text: str, data: Any) -> None:
+    assert not fits(parse_notation(text), data)
 
 
 def test_a_key_in_decomposed_kana_needs_no_quotes() -> None:

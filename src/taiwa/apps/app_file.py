@@ -19,11 +19,10 @@ from taiwa.conversation.app import (
     fit_params,
 )
 from taiwa.conversation.reducers import IN_FILE, reducer, reducer_names
-from taiwa.conversation.state import COMPUTED_FIELDS, StateField, check_field, delta_output_type
+from taiwa.conversation.state import COMPUTED_FIELDS, StateField, check_field, delta_output_type, fits_delta
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError
 from taiwa.kernel.messages import Sampling
 from taiwa.kernel.serialization import is_number
-from taiwa.structured.type_notation import parse_notation, render_notation
 from taiwa.yamlfile import SURROGATE, Entry, Items, Location, Scalar, Table, Tree, parse_yaml, to_json
 
 T = TypeVar("T", bound=str)
@@ -339,6 +338,8 @@ def _type(keys: Keys) -> str:
     tree = keys.tree("type")
     if tree is None:
         return "any"
+    from taiwa.structured.type_notation import parse_notation, render_notation
+
     plain = tree.text if isinstance(tree, Scalar) else to_json(tree)
     try:
         annotation = parse_notation(plain if isinstance(plain, (str, dict)) else str(plain))
@@ -679,8 +680,11 @@ def _check_delta(delta: Table, at: Location, fields: tuple[StateField, ...], pro
             message = f"unknown field {quoted(entry.key)}"
             problems.error(entry.at, message, suggest(entry.key, names, "fields"))
             return
+    data = {entry.key: to_json(entry.value) for entry in delta.entries}
+    if fits_delta(fields, data):
+        return
     try:
-        delta_output_type(fields).validate(to_json(delta))
+        delta_output_type(fields).validate(data)
     except OutputValidationError as error:
         for line in error.diagnostics or (error.message,):
             named = delta.get(line.removeprefix("$.").partition(":")[0].partition(".")[0].partition("[")[0])

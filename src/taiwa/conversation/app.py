@@ -3,17 +3,19 @@
 import json
 import re
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from taiwa.conversation.state import StateField, delta_output_type, environment_output_type
 from taiwa.kernel.errors import CorruptError, InputError, OutputValidationError
 from taiwa.kernel.messages import Constraint, JsonSchema, Sampling, ToolSpec
 from taiwa.kernel.serialization import Json, canonical, digest, record, restore, value
 from taiwa.kernel.usage_limits import UsageLimits
-from taiwa.structured import OutputType
-from taiwa.structured.type_notation import parse_notation
+
+if TYPE_CHECKING:
+    from taiwa.structured import OutputType
 
 
 @value(tag="app-source")
@@ -258,18 +260,20 @@ class App:
         return tuple(field for field in self.fields if not field.computed)
 
     @cached_property
-    def output_type(self) -> OutputType[Json] | None:
+    def output_type(self) -> "OutputType[Json] | None":
         """The type of the answers; None if they are text."""
+        from taiwa.structured import OutputType
+
         schema = self.answer_options.schema
         return None if schema is None else OutputType.from_json_schema(dict(schema.schema), name=schema.name)
 
     @cached_property
-    def delta_type(self) -> OutputType[dict[str, Json]]:
+    def delta_type(self) -> "OutputType[dict[str, Json]]":
         """The type of a state delta."""
         return delta_output_type(self.fields)
 
     @cached_property
-    def environment_type(self) -> OutputType[dict[str, Json]]:
+    def environment_type(self) -> "OutputType[dict[str, Json]]":
         """The type of a whole environment."""
         return environment_output_type(self.fields)
 
@@ -322,7 +326,14 @@ def fit_params(param: Param, data: Json) -> Json:
     Raises:
         InputError: it does not; the message says what was expected.
     """
-    kind = OutputType.fields("Param", {param.name: parse_notation(param.type)})
+    from taiwa.structured.type_notation import fits, parse_notation
+
+    annotation = parse_notation(param.type)
+    if fits(annotation, data):
+        return deepcopy(data)
+    from taiwa.structured import OutputType
+
+    kind = OutputType.fields("Param", {param.name: annotation})
     try:
         return kind.validate({param.name: data})[param.name]
     except OutputValidationError as error:

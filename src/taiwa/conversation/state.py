@@ -5,14 +5,15 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Annotated, Literal, TypeAlias, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args, get_origin
 
 from taiwa.conversation.reducers import Reducer, reducer
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError
 from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import estimate_tokens, guess_language
-from taiwa.structured import OutputType
-from taiwa.structured.type_notation import parse_notation, render_notation
+
+if TYPE_CHECKING:
+    from taiwa.structured import OutputType
 
 StatePath: TypeAlias = tuple[str | int, ...]
 
@@ -213,6 +214,8 @@ class StateField:
         if self.computed:
             return COMPUTED_FIELDS[self.computed].type
         if self.reducer.delta_kind == "items":
+            from taiwa.structured.type_notation import parse_notation, render_notation
+
             inner = get_args(_unbounded(parse_notation(self.type)))
             item = render_notation(inner[0]) if inner else "any"
             return f"list[{{turn: int, entry: {item}}}]" if self.reduce == "log" else f"list[{item}]"
@@ -242,10 +245,17 @@ def check_field(field: StateField) -> None:
     types = field.reducer.types
     if types and kind_of(field.type) not in types:
         raise ConfigError(f"the reducer {field.reduce!r} requires {' or '.join(types)}, and the type is {field.type!r}")
-    if field.reducer.delta_kind == "words" and render_notation(parse_notation(field.type)) != WORD_COUNTS:
+    if field.reducer.delta_kind == "words" and _normal(field.type) != WORD_COUNTS:
         raise ConfigError(f"the reducer {field.reduce!r} requires {WORD_COUNTS}, and the type is {field.type!r}")
     if field.init is not None and (problems := _problems(field, field.init)):
         raise ConfigError(f"init does not fit the type: {problems}")
+
+
+def _normal(notation: str) -> str:
+    """Return a type as it is rendered."""
+    from taiwa.structured.type_notation import parse_notation, render_notation
+
+    return render_notation(parse_notation(notation))
 
 
 def kind_of(notation: str) -> str:
@@ -254,6 +264,8 @@ def kind_of(notation: str) -> str:
     >>> kind_of("list[str](max 3)"), kind_of("list[str] | null")
     ('list', 'list[str] | null')
     """
+    from taiwa.structured.type_notation import parse_notation
+
     kind = _unbounded(parse_notation(notation))
     origin: object = get_origin(kind)
     named = kind if origin is None else origin
@@ -264,19 +276,29 @@ def _unbounded(annotation: object) -> object:
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
-def value_output_type(field: StateField) -> OutputType[dict[str, Json]]:
+def value_output_type(field: StateField) -> "OutputType[dict[str, Json]]":
     """Build the type `{name: value}` of one field's value."""
     return _output_type("State", ((field.name, field.value_notation),), frozenset([field.name]))
 
 
-def delta_output_type(fields: Iterable[StateField]) -> OutputType[dict[str, Json]]:
+def delta_output_type(fields: Iterable[StateField]) -> "OutputType[dict[str, Json]]":
     """Build the type of a state delta: only required fields must be there, and there are no others."""
     written = [field for field in fields if not field.computed]
     kinds = tuple((field.name, field.delta_notation) for field in written)
     return _output_type("Delta", kinds, frozenset(field.name for field in written if field.required))
 
 
-def environment_output_type(fields: Iterable[StateField]) -> OutputType[dict[str, Json]]:
+def fits_delta(fields: Iterable[StateField], delta: Mapping[str, Json]) -> bool:
+    """Return whether a state delta certainly has its type; if not, the type must say."""
+    from taiwa.structured.type_notation import fits, parse_notation
+
+    written = {field.name: field for field in fields if not field.computed}
+    return all(name in delta for name, field in written.items() if field.required) and all(
+        name in written and fits(parse_notation(written[name].delta_notation), data) for name, data in delta.items()
+    )
+
+
+def environment_output_type(fields: Iterable[StateField]) -> "OutputType[dict[str, Json]]":
     """Build the type of a whole environment: the response and every field that the model writes."""
     kinds = {"response": "str"} | {field.name: field.value_notation for field in fields if not field.computed}
     return _output_type("Environment", tuple(kinds.items()), frozenset(kinds))
@@ -285,8 +307,10 @@ def environment_output_type(fields: Iterable[StateField]) -> OutputType[dict[str
 @lru_cache(maxsize=256)
 def _output_type(
     name: str, notations: tuple[tuple[str, str], ...], required: frozenset[str]
-) -> OutputType[dict[str, Json]]:
+) -> "OutputType[dict[str, Json]]":
     """Build a type once: every turn asks for those of its app, and to build one takes milliseconds."""
+    from taiwa.structured import OutputType, parse_notation
+
     return OutputType.fields(name, {key: parse_notation(text) for key, text in notations}, required)
 
 
@@ -343,6 +367,10 @@ def migrate_state(fields: Fields, state: State) -> State:
 
 def _problems(field: StateField, data: Json) -> str:
     """Return why a value does not fit its field; '' if it fits."""
+    from taiwa.structured.type_notation import fits, parse_notation
+
+    if fits(parse_notation(field.value_notation), data):
+        return ""
     try:
         value_output_type(field).validate({field.name: data})
     except OutputValidationError as error:

@@ -5,7 +5,7 @@ import re
 import shlex
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from html import escape
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from taiwa.conversation.app import AnswerOptions
 from taiwa.conversation.history import Node
 from taiwa.conversation.state import MISSING, Change, Missing, diff_states, format_path, get_path, parse_path
-from taiwa.flows.solve.tool_call_formats import readable_answer
 from taiwa.i18n import catalogue, translator
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import CallTool, Complete, GetCapabilities, GetEvidence, Retrieve
@@ -37,7 +36,6 @@ from taiwa.operations.results import (
     ValueEntry,
     WhyResult,
 )
-from taiwa.sessions.replay import RecordedStep, recorded_steps
 from taiwa.sessions.repository import HistoryEntry, Repository
 from taiwa.store import CallRecord
 
@@ -47,6 +45,7 @@ if TYPE_CHECKING:
     from taiwa.kernel.runtime import AnyModel
     from taiwa.models.inprocess.decode_loop import TokenTrace, TracedToken
     from taiwa.models.inprocess.generator import LoadedModel
+    from taiwa.sessions.replay import RecordedStep
 
 
 SIGNS = {"added": "+", "removed": "-", "changed": "~"}
@@ -287,6 +286,8 @@ def _texts(repository: Repository, tip: str) -> tuple[str, ...]:
 
 def as_markdown(entries: Sequence[HistoryEntry], title: str, language: str = "en") -> str:
     """Write a history as Markdown, in which no text of a user or a model adds headings, HTML, links or images."""
+    from taiwa.flows.solve.tool_call_formats import readable_answer
+
     sentence = translator("cli", language)
     head, summarised, state_title = sentence("Conversation"), sentence("Earlier turns, summarised:"), sentence("State")
     escaped = MARKUP.sub(r"\\\g<0>", title)
@@ -381,6 +382,8 @@ def as_html(
     `fill` returns attachments with their bytes, of which images are shown; nothing is loaded from elsewhere. `written` has
     the model and time of nodes.
     """
+    from taiwa.flows.solve.tool_call_formats import readable_answer
+
     sentence, body = translator("cli", language), list[str]()
     summarised, state_title = escape(sentence("Earlier turns, summarised:")), escape(sentence("State"))
     for entry, delta in _with_changes(entries):
@@ -504,7 +507,7 @@ DIGITS = 6
 MOST_ALTERNATIVES = 20
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TraceResult:
     """The steps of a turn as JSON objects, each with its `kind`: `model`, `tool`, `search` or `evidence`.
 
@@ -537,7 +540,7 @@ class AnswerTokens:
     prefix: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TokensResult:
     """The tokens of the answers of a node, in the order of its calls."""
 
@@ -551,6 +554,8 @@ def trace(repository: Repository, revision: str) -> TraceResult:
     Raises:
         InputError: the revision does not exist.
     """
+    from taiwa.sessions.replay import recorded_steps
+
     name = repository.store.resolve(revision)
     delta = repository.store.nodes.get(name).delta
     decided = delta if isinstance(delta, dict) and "decision" in delta else {}
@@ -566,7 +571,7 @@ def trace(repository: Repository, revision: str) -> TraceResult:
     return TraceResult(name, tuple(steps), decision, all(step.effect is not None for step in found))
 
 
-def _step(step: RecordedStep, last: Request | None) -> dict[str, Json] | None:
+def _step(step: "RecordedStep", last: Request | None) -> dict[str, Json] | None:
     """Write one step; None for effects that a trace omits, such as the capabilities of a model."""
     answer, effect, entry = step.entry.answer, step.effect, step.entry
     if isinstance(effect, Complete) or isinstance(answer, Response):
@@ -648,6 +653,8 @@ def tokens(
         InputError: the revision does not exist, or `most` is out of range.
         ConfigError: a model cannot be loaded.
     """
+    from taiwa.sessions.replay import recorded_steps
+
     if not 0 <= most <= MOST_ALTERNATIVES:
         raise InputError(f"the number of alternatives must be from 0 to {MOST_ALTERNATIVES}, got {most}")
     name = repository.store.resolve(revision)

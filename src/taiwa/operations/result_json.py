@@ -11,13 +11,8 @@ from functools import singledispatch
 from typing import TYPE_CHECKING, Any, cast
 
 from taiwa.conversation.state import Change, format_path
-from taiwa.flows.extract import Attempt
-from taiwa.flows.solve.rationale import ExecutedCall, Rationale
-from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.messages import Enforcement, Usage
 from taiwa.kernel.serialization import Json, record
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits, currency_units
-from taiwa.operations.generate import describe_constraint, token_text
 from taiwa.operations.results import (
     AskTurn,
     CostResult,
@@ -25,28 +20,18 @@ from taiwa.operations.results import (
     DocumentText,
     EmbeddingsResult,
     ExplainResult,
-    ExtractResult,
     FindResult,
     GenerateResult,
     MarkedPassage,
-    ParseResult,
     RequestPreview,
     SchemaResult,
-    SessionEntry,
     SessionTree,
     ShowResult,
     SolveResult,
     StateResult,
     TurnEntry,
-    UntrustedApp,
-    ValueEntry,
     WhyResult,
 )
-from taiwa.sessions.batch import BatchRow, TypedRow
-from taiwa.sessions.commit_turn import TurnResult
-from taiwa.sessions.replay import ReplayedNode
-from taiwa.store import CallRecord, Hit
-from taiwa.structured import Fix
 
 if TYPE_CHECKING:
     from taiwa.ask.ask_turn import AskResult
@@ -55,34 +40,35 @@ if TYPE_CHECKING:
     from taiwa.kernel.messages import Passage
     from taiwa.retrieval.ingest import RefreshReport
     from taiwa.retrieval.types import DocumentListing, IndexSummary
+    from taiwa.sessions.commit_turn import TurnResult
 
 BILL = "usage=spent cost=spent.cost"
 CALL_TOKENS = "input_tokens=usage.input_tokens output_tokens=usage.output_tokens"
-MEMBERS: Mapping[type, str] = {
-    Attachment: "name sha256 type=media_type size",
-    Attempt: "text mode form finish diagnostics fixes usage downgrades enforcement",
-    BatchRow: f"index=input.index id=input.id session? node? parent? text=input.text answer delta state warnings {BILL} error",
-    CallRecord: f"kind model ms {CALL_TOKENS} cost=cost_nano",
-    Enforcement: "method enforced promised checked broken",
-    ExecutedCall: "tool=name input text=result.text value=result.value origin=result.origin error=result.error",
-    ExtractResult: f"value attempts {BILL} seconds=spent.seconds",
-    Fix: "code position level",
-    Hit: "node=hash sessions=refs excerpt=excerpt.text",
-    ParseResult: "value fixes guessed",
-    Rationale: "answer answered_by value ending tool_mode text calls",
-    ReplayedNode: "node=hash kind turn calls problem=difference",
-    SessionEntry: "session=ref.name node=ref.tip app=ref.app turns=ref.turns text answer model? client?=ref.client cost at=ref.at_us",
-    TurnEntry: (
+MEMBERS: Mapping[str, str] = {
+    "kernel.attachments.Attachment": "name sha256 type=media_type size",
+    "flows.extract.Attempt": "text mode form finish diagnostics fixes usage downgrades enforcement",
+    "sessions.batch.BatchRow": f"index=input.index id=input.id session? node? parent? text=input.text answer delta state warnings {BILL} error",
+    "store.runs.CallRecord": f"kind model ms {CALL_TOKENS} cost=cost_nano",
+    "kernel.messages.Enforcement": "method enforced promised checked broken",
+    "flows.solve.rationale.ExecutedCall": "tool=name input text=result.text value=result.value origin=result.origin error=result.error",
+    "operations.results.ExtractResult": f"value attempts {BILL} seconds=spent.seconds",
+    "structured.lenient_scanner.Fix": "code position level",
+    "store.search.Hit": "node=hash sessions=refs excerpt=excerpt.text",
+    "operations.results.ParseResult": "value fixes guessed",
+    "flows.solve.rationale.Rationale": "answer answered_by value ending tool_mode text calls",
+    "sessions.replay.ReplayedNode": "node=hash kind turn calls problem=difference",
+    "operations.results.SessionEntry": "session=ref.name node=ref.tip app=ref.app turns=ref.turns text answer model? client?=ref.client cost at=ref.at_us",
+    "operations.results.TurnEntry": (
         "node=hash parent=node.parent kind=node.kind turn app=node.app user=node.user answer=node.answer delta=node.delta"
         " state_hash=node.state_hash model? attachments=node.attachments"
     ),
-    TurnResult: f"session node parent text delta warnings {BILL} seconds=spent.seconds",
-    TypedRow: f"index=input.index id=input.id text=input.text value attempts {BILL} error",
-    UntrustedApp: "app=name hash sessions model host tools searches documents principals user max_cost",
-    Usage: "input_tokens output_tokens cache_read_tokens",
-    ValueEntry: "node=hash by value",
+    "sessions.commit_turn.TurnResult": f"session node parent text delta warnings {BILL} seconds=spent.seconds",
+    "sessions.batch.TypedRow": f"index=input.index id=input.id text=input.text value attempts {BILL} error",
+    "operations.results.UntrustedApp": "app=name hash sessions model host tools searches documents principals user max_cost",
+    "kernel.messages.Usage": "input_tokens output_tokens cache_read_tokens",
+    "operations.results.ValueEntry": "node=hash by value",
 }
-"""The members of a type, as `members` reads them."""
+"""The members of types, as `members` reads them. Types are named, because to print one needs none of the others."""
 
 
 def members(value: object, names: str) -> dict[str, Any]:
@@ -115,11 +101,13 @@ def to_json(result: Any) -> Any:  # noqa: ANN401  (a result, or a value inside o
     Raises:
         TypeError: the value is not a result of an operation.
     """
-    if type(result) in MEMBERS:
-        return members(result, MEMBERS[type(result)])
-    if result is not None and not isinstance(result, (str, int, float, dict, list)):
-        raise TypeError(f"{type(result).__name__} is not a result of an operation")
-    return cast("Json", result)
+    if result is None or isinstance(result, (str, int, float, dict, list)):
+        return cast("Json", result)
+    cls = type(result)
+    names = MEMBERS.get(f"{cls.__module__}.{cls.__qualname__}".removeprefix("taiwa."))
+    if names is None:
+        raise TypeError(f"{cls.__name__} is not a result of an operation")
+    return members(result, names)
 
 
 @to_json.register(tuple)
@@ -127,7 +115,7 @@ def _sequence(results: Sequence[Any]) -> Json:
     return [to_json(each) for each in results]
 
 
-def ask_to_json(question: str, turn: TurnResult) -> dict[str, Json]:
+def ask_to_json(question: str, turn: "TurnResult") -> dict[str, Json]:
     """Return a turn of the app `ask` as JSON: the question, the decision, the passages, the answer, and the bill."""
     assert turn.ask is not None, "a turn of the app ask has a result"
     bill = {name: each for name, each in to_json(turn).items() if name != "delta"}
@@ -202,6 +190,8 @@ def _generated(answer: GenerateResult) -> Json:
 
 @to_json.register
 def _explained(result: ExplainResult) -> Json:
+    from taiwa.operations.generate import describe_constraint, token_text
+
     vocabulary = result.guide.vocabulary
     explanation = (
         "allowed=explanation.count examples=explanation.examples accepts=explanation.accepts pointer=explanation.pointer keyword=explanation.keyword"

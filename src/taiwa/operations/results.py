@@ -1,8 +1,9 @@
 """Typed results of operations: plain values, without the code that creates them. `result_json.to_json` is their JSON."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from taiwa.kernel.serialization import value
 
 if TYPE_CHECKING:
     from taiwa.ask.ask_turn import AskResult
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from taiwa.structured import Fix
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RequestPreview:
     """The request that would be sent first, with an estimate of its tokens.
 
@@ -36,7 +37,7 @@ class RequestPreview:
     body: "Json" = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SolveResult:
     """A rationale with its answer, and its bill."""
 
@@ -44,7 +45,7 @@ class SolveResult:
     spent: "RunUsage"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ExtractResult:
     """A value of the output type as JSON, the attempts that it took, and their bill."""
 
@@ -53,7 +54,7 @@ class ExtractResult:
     spent: "RunUsage"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ParseResult:
     """A value parsed from the text of an answer, and its repairs; `guessed` if a repair may be wrong."""
 
@@ -62,7 +63,7 @@ class ParseResult:
     guessed: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SchemaResult:
     """An output type in one style, and the estimated tokens of every style.
 
@@ -76,7 +77,7 @@ class SchemaResult:
     unsupported: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class GenerateResult:
     """One answer under a constraint.
 
@@ -97,7 +98,7 @@ class GenerateResult:
     enforcement: "Enforcement | None" = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ExplainResult:
     """A constraint, its guide, and the trace of a text under it."""
 
@@ -109,7 +110,7 @@ class ExplainResult:
     walk: "GuideTrace"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MarkedPassage:
     """A passage with the character ranges of its text that match the query."""
 
@@ -117,7 +118,7 @@ class MarkedPassage:
     marks: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FindResult:
     """The best passages for a query, best first, and the next best; `warnings` say why embeddings were not used."""
 
@@ -126,7 +127,7 @@ class FindResult:
     near_misses: tuple[MarkedPassage, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DocumentText:
     """A part of the plain text of a document.
 
@@ -144,7 +145,7 @@ class DocumentText:
     passages: "tuple[Passage, ...]"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AskTurn:
     """A turn that searched documents, with the texts of its passages.
 
@@ -157,7 +158,7 @@ class AskTurn:
     candidates: "tuple[tuple[Passage, ...], ...]"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class EmbeddingsResult:
     """The embeddings of an index: the model, its vectors, and whether they improve the ranking.
 
@@ -175,7 +176,7 @@ class EmbeddingsResult:
         return self.meaning.always or (self.gain is not None and self.gain.helps)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TurnEntry:
     """A node of a history; `turn` is its number, None in a tree, and `model` wrote its answer ("": not known)."""
 
@@ -185,7 +186,7 @@ class TurnEntry:
     model: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SessionEntry:
     """A session in a listing: its first words, the model that wrote last ("": not known), and the cost of all its turns.
 
@@ -199,7 +200,7 @@ class SessionEntry:
     answer: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SessionTree:
     """All histories of a store: the children of each node, and the sessions whose tip a node is."""
 
@@ -207,7 +208,7 @@ class SessionTree:
     names: Mapping[str, Sequence[str]]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ShowResult:
     """One node, the conversation after it, and its calls; `reasoning` is the model's reasoning, if requested."""
 
@@ -218,7 +219,7 @@ class ShowResult:
     reasoning: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DiffResult:
     """What differs between two revisions: values of the state, and lines of text."""
 
@@ -229,7 +230,7 @@ class DiffResult:
     after_lines: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class WhyResult:
     """The node that set or removed a value last, and its calls."""
 
@@ -238,7 +239,7 @@ class WhyResult:
     calls: "tuple[CallRecord, ...]"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StateResult:
     """The state of a conversation; `session` and `parent` where it was edited."""
 
@@ -247,7 +248,7 @@ class StateResult:
     parent: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ValueEntry:
     """A value that a path of the state had, and the node that set it."""
 
@@ -256,7 +257,7 @@ class ValueEntry:
     value: "Json"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CostResult:
     """The cost by app, model, day or session, including failed turns."""
 
@@ -264,7 +265,7 @@ class CostResult:
     lines: "tuple[CostLine, ...]"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class UntrustedApp:
     """An imported app, the sessions that it would continue, and what applies only once it is trusted.
 

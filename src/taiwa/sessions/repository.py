@@ -37,7 +37,6 @@ from taiwa.kernel.errors import (
 )
 from taiwa.kernel.execution import EffectStarted, Event, Observer
 from taiwa.kernel.messages import Message, Response, Usage
-from taiwa.kernel.runtime import Retriever, Tool
 from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import plural
 from taiwa.kernel.usage_limits import Price, max_attempt_usage, max_usage
@@ -46,6 +45,7 @@ from taiwa.sql import PostgresUrl
 from taiwa.store import Checkout, FsckProblem, Store
 
 if TYPE_CHECKING:
+    from taiwa.kernel.runtime import Retriever, Tool
     from taiwa.retrieval.index import IndexScope
 
 SNAPSHOT_EVERY = 32
@@ -215,7 +215,7 @@ class Repository:
         models = (self.store.runs.model_of(name, session) for name, _ in self.store.nodes.path(tip))
         return next(filter(None, models), "")
 
-    def tools_of(self, app: App) -> tuple[Tool, ...]:
+    def tools_of(self, app: App) -> "tuple[Tool, ...]":
         """Find the tools that an app names.
 
         Raises:

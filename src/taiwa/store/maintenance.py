@@ -6,13 +6,13 @@ Problems are reported, never repaired silently.
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 
 from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import Node
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
+from taiwa.kernel.serialization import value
 from taiwa.sql import Database
 from taiwa.store.nodes import COLUMNS, app_from_row, decoding, node_from_row, searchable_texts, unpack
 from taiwa.store.refs import Refs, check_name, composed
@@ -76,7 +76,7 @@ TOKENS = " OR ".join(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FsckProblem:
     """One problem and its location; it never contains text of a conversation."""
 
@@ -268,7 +268,7 @@ SEVERING = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class GcResult:
     """What `gc` deleted, or would delete."""
 
@@ -278,7 +278,7 @@ class GcResult:
     attachments: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DeleteResult:
     """What `delete_session` deleted; `shared` nodes stay, because other sessions use them.
 

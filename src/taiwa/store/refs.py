@@ -6,12 +6,11 @@ import re
 import unicodedata
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import count
 
 from taiwa.kernel.errors import ConflictError, InputError
-from taiwa.kernel.serialization import Json
+from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import plural
 from taiwa.sql import Database
 from taiwa.store.nodes import HASH_LENGTH, OWNED, Nodes, as_hash, check_json, decoding, pack, short_hash, unpack
@@ -80,7 +79,7 @@ FROM ref JOIN node ON node.seq = ref.node JOIN app ON app.seq = node.app JOIN re
 WHERE ref.owner = ? AND ref.moved > ? ORDER BY ref.moved DESC"""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Ref:
     """A session in a listing: `reason` says why it moved last, and `at_us` is the clock then, for display only."""
 
@@ -97,7 +96,7 @@ class Ref:
         return self.reason.removeprefix(BY_CLIENT) if self.reason.startswith(BY_CLIENT) else ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReflogEntry:
     """One move of a name: `create commit undo redo move rename delete`, from where, to where, and why."""
 
@@ -444,7 +443,7 @@ SELECT name, at_us, (SELECT count(*) FROM feedback WHERE feedback.user_profile =
 FROM user_profile WHERE owner = ? ORDER BY name"""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class UserListing:
     """A user in a listing: the time of the last change of the profile, and the numbers of feedback entries and sessions."""
 

@@ -7,7 +7,7 @@ journal without paying twice.
 
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import date, timedelta
 from typing import Any, Literal, TypeAlias, cast
 
@@ -16,7 +16,7 @@ from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConflictError, StoreError, TaiwaError
 from taiwa.kernel.execution import Entry
 from taiwa.kernel.messages import Response, Usage
-from taiwa.kernel.serialization import Json, digest, record
+from taiwa.kernel.serialization import Json, digest, record, value
 from taiwa.kernel.usage_limits import Price
 from taiwa.sql import Database
 from taiwa.sql.base import SqlRow
@@ -60,7 +60,7 @@ FROM (SELECT run.status, run.reserved,
     FROM run WHERE run.owner = ? AND run.at_us >= ? AND run.reserved > 0) reserving"""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Run:
     """The input of a run: the user's text, the tip, the app and the options.
 
@@ -78,7 +78,7 @@ class Run:
     calls: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CallRecord:
     """One paid effect of a run. `usage` and `cost_nano` are None if unknown, which is not zero."""
 
@@ -398,7 +398,7 @@ FROM (SELECT run.*, (SELECT count(*) FROM call WHERE call.run = run.seq AND call
 LEFT JOIN app ON app.seq = run.app WHERE run.requests > run.answered AND """
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CostLine:
     """One line of costs, in billionths of the currency unit.
 
@@ -471,7 +471,7 @@ UPDATE batch_item SET cost_nano = cost_nano + ?, at_us = ?,
 WHERE key = ?"""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class BatchItem:
     """One row: its status, number of attempts, their cost (None: unknown), and its result or error."""
 

@@ -10,9 +10,9 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from taiwa.kernel.errors import InputError, StoreError
+from taiwa.kernel.serialization import value
 from taiwa.sql import Database, SqlRow
 from taiwa.store.nodes import Nodes, decoding, searchable_texts
 
@@ -33,7 +33,7 @@ MOST_WORDS = 64
 """Maximum number of query words looked up in the index; the others are searched in the texts that it returns."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Excerpt:
     """Text around a match; `marks` are the matches as (start, end) in characters of the excerpt."""
 
@@ -126,7 +126,7 @@ SELECT reached.hit, ref.name FROM reached JOIN ref ON ref.node = reached.seq WHE
 FIRST = 2**62
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Hit:
     """A node whose texts contain every term, the sessions it belongs to (latest first), and an excerpt."""
 

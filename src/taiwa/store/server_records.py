@@ -4,12 +4,11 @@ that lead to them (for clients that resend their history), named callers, and th
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal, TypeAlias, cast
 
 from taiwa.kernel.errors import ConflictError, InputError
-from taiwa.kernel.serialization import Json
+from taiwa.kernel.serialization import Json, value
 from taiwa.sql import Database
 from taiwa.sql.base import SqlRow
 from taiwa.store.nodes import Nodes, decoding, hash_to_bytes, pack, unpack
@@ -22,7 +21,7 @@ SELECT served.id, served.kind, served.session, node.hash, served.body
 FROM served LEFT JOIN node ON node.seq = served.node"""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ServedObject:
     """An object, its session, and its resulting node; None before there is one."""
 
@@ -90,7 +89,7 @@ MOST_CANDIDATES = 16
 MOST_AT_ONCE = 256
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TranscriptEntry:
     """A node under the address of the whole history that leads to it, and the digest of its last turn."""
 
@@ -153,7 +152,7 @@ class Transcripts:
 SELECT_CALLER = "SELECT name, max_cost, rate, principals, at_us FROM caller"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Caller:
     """A caller. `max_cost` is its daily budget (UTC), in billionths of the currency unit, and `rate` the number of answers
     per minute; None means no limit. `principals` are those for whom it searches documents.
@@ -226,7 +225,7 @@ MOST_ENDED = 256
 """Ended runs of an owner whose events can still be followed."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SharedRun:
     """A run of a server. `is_lost` says that its process has ended or released it."""
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NotRequired, TypeAlias, Union, cast, get_args, get_origin
 
-from pydantic import Field
-from pydantic.fields import FieldInfo
+from annotated_types import Ge, Le, MaxLen, MinLen
 from typing_extensions import TypedDict, is_typeddict
 
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.serialization import Json
+from taiwa.kernel.text import SURROGATE
 from taiwa.structured.ir import ANONYMOUS
 
 Annotation: TypeAlias = Any
@@ -26,6 +27,8 @@ MAX_CHARS = 1_000
 MAX_MAPPING_CHARS = 10_000
 MAX_DEPTH = 16
 MAX_ITEMS = 1_000_000_000
+MAX_EXACT = 2**53
+"""The largest number up to which floats express all whole numbers."""
 CONSTRUCTORS: dict[str, Any] = {"list": list, "dict": dict, "union": Union, "literal": Literal, "optional": NotRequired}
 """Type constructors as values: type checkers do not understand a subscript that is a variable."""
 
@@ -71,11 +74,17 @@ def parse_fields(text: str) -> tuple[dict[str, Annotation], frozenset[str]]:
                 f"invalid field {part.strip()!r} of a type; write NAME, NAME TYPE or NAME TYPE: DESCRIPTION"
             )
         annotation, about = parse_notation(field["type"] or "str"), field["about"]
-        fields[field["name"]] = Annotated[annotation, Field(description=about)] if about else annotation
+        fields[field["name"]] = _described(annotation, about) if about else annotation
         required |= set() if field["optional"] else {field["name"]}
     if not fields:
         raise InputError("a type needs at least one field")
     return fields, frozenset(required)
+
+
+def _described(annotation: Annotation, about: str) -> Annotation:
+    from pydantic import Field
+
+    return Annotated[annotation, Field(description=about)]
 
 
 def parse_notation(notation: str | Mapping[str, Any] | None) -> Annotation:
@@ -97,6 +106,67 @@ def render_notation(annotation: Annotation) -> str:
         InputError: the notation cannot express the type.
     """
     return _render(annotation, 0)
+
+
+def fits(annotation: Annotation, data: Json) -> bool:
+    """Return whether JSON data certainly has a type of the notation; if not, a validator must say, and what is wrong.
+
+    Loading pydantic and building a validator takes longer than most commands that only read a conversation.
+
+    >>> fits(parse_notation("{name: str(max 80)}"), {"name": "Aiko"})
+    True
+    """
+    if annotation is Any:
+        return data is None or any(fits(kind, data) for kind in (str, bool, float))
+    if annotation is None or annotation is NoneType:
+        return data is None
+    if annotation is str:
+        return _is_text(data)
+    if annotation is bool:
+        return isinstance(data, bool)
+    if annotation is int or annotation is float:
+        return (type(data) is int or (type(data) is float and annotation is float)) and abs(data) <= MAX_EXACT
+    origin: object = get_origin(annotation)
+    inner: tuple[Any, ...] = get_args(annotation)
+    if origin is Annotated:
+        return fits(inner[0], data) and all(_is_within(mark, data) for mark in inner[1:])
+    if origin is Union or origin is UnionType:
+        return any(fits(part, data) for part in inner)
+    if origin is Literal:
+        return _is_text(data) and data in inner
+    if type(data) is list:
+        return origin is list and all(fits(inner[0], item) for item in data)
+    if type(data) is not dict or not all(map(_is_text, data)):
+        return False
+    if origin is dict:
+        return all(fits(inner[1], item) for item in data.values())
+    return (
+        is_typeddict(annotation)
+        and annotation.__required_keys__ <= data.keys() <= annotation.__annotations__.keys()
+        and all(fits(_without_optional(annotation.__annotations__[key]), item) for key, item in data.items())
+    )
+
+
+def _is_text(data: object) -> bool:
+    return type(data) is str and (data.isascii() or not SURROGATE.search(data))
+
+
+def _is_within(mark: object, data: Any) -> bool:  # noqa: ANN401  (of the bounded type)
+    match mark:
+        case Ge(ge=low):
+            return bool(low <= data)
+        case Le(le=high):
+            return bool(data <= high)
+        case MinLen(min_length=low):
+            return low <= len(data)
+        case MaxLen(max_length=high):
+            return len(data) <= high
+        case _:
+            return False
+
+
+def _without_optional(annotation: Annotation) -> Annotation:
+    return get_args(annotation)[0] if get_origin(annotation) is NotRequired else annotation
 
 
 @dataclass(slots=True)
@@ -252,8 +322,9 @@ class _Parser:
         self.take(")")
         if low is not None and high is not None and low > high:
             raise InputError(f"{self.where}, column {self.column}: no value lies between {low} and {high}")
-        names = ("ge", "le") if word in ("int", "float") else ("min_length", "max_length")
-        return Annotated[annotation, Field(**cast("dict[str, Any]", dict(zip(names, (low, high), strict=True))))]
+        kinds = (Ge, Le) if word in ("int", "float") else (MinLen, MaxLen)
+        bounds = [kind(cast("Any", bound)) for kind, bound in zip(kinds, (low, high), strict=True) if bound is not None]
+        return Annotated[annotation, *bounds]
 
     def span(self, word: str) -> tuple[float | None, float | None]:
         expected = "bounds such as 1..5, 1.. or ..5"
@@ -320,8 +391,7 @@ def _render(annotation: Annotation, depth: int) -> str:
 
 
 def _field(annotation: Annotation, key: str, depth: int) -> str:
-    inner = annotation.__annotations__[key]
-    inner = get_args(inner)[0] if get_origin(inner) is NotRequired else inner
+    inner = _without_optional(annotation.__annotations__[key])
     name = key if PLAIN_KEY.match(key) else _quoted(key)
     return f"{name}{'?' if key in annotation.__optional_keys__ else ''}: {_render(inner, depth + 1)}"
 
@@ -336,7 +406,7 @@ def _quoted(text: str) -> str:
 def _bounds(annotation: Annotation, inner: tuple[Annotation, ...], depth: int) -> str:
     limits: dict[str, object] = {}
     for mark in inner[1:]:
-        for part in mark.metadata if isinstance(mark, FieldInfo) else (mark,):
+        for part in getattr(mark, "metadata", (mark,)):  # of pydantic's `Field`, which may hold several bounds
             known = [name for name in ("ge", "le", "min_length", "max_length") if hasattr(part, name)]
             if len(known) != 1:
                 raise InputError(f"the type notation cannot express {annotation!r}")

@@ -9,11 +9,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from importlib import import_module
 from itertools import islice
 from math import isfinite
 from types import NoneType, TracebackType, UnionType
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     Generic,
@@ -29,9 +31,6 @@ from typing import (
     is_typeddict,
 )
 
-from pydantic import PydanticUserError, TypeAdapter, ValidationError
-from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import PydanticSerializationError, SchemaError
 from typing_extensions import TypedDict
 
 from taiwa.kernel.errors import InputError, TaiwaError
@@ -41,19 +40,10 @@ from taiwa.kernel.text import truncate
 from taiwa.structured import ir
 from taiwa.structured.ir import describe, join_names, join_or, literal, members, resolve
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from pydantic.json_schema import GenerateJsonSchema
 
-ANNOTATION_ERRORS = (
-    PydanticUserError,
-    SchemaError,
-    NameError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    RecursionError,
-    SyntaxError,
-)
-"""Exceptions of pydantic for an unsupported annotation."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +71,10 @@ class _InvalidOnError:
         pass
 
     def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if error is None:
+            return
+        from pydantic import ValidationError
+
         if isinstance(error, ValidationError):
             details = error.errors(include_url=False, include_input=False)
             raised = [detail.get("ctx", {}).get("error") for detail in details]
@@ -94,20 +88,24 @@ class _InvalidOnError:
             raise InvalidValueError((ValidationIssue((), text, "validator"),)) from error
 
 
-class _SchemaGenerator(GenerateJsonSchema):
-    """Adds that a class has no unknown keys, unless it sets `extra` itself, and the `Doc` of fields."""
+@cache
+def _schema_generator() -> "type[GenerateJsonSchema]":
+    """Return the class that writes JSON Schemas: a class has no unknown keys, unless it sets `extra` itself, and the `Doc` of
+    fields is added.
+    """
+    from pydantic.json_schema import GenerateJsonSchema
 
-    def model_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401  (pydantic's core schemas have no common type)
-        """Write a pydantic model."""
-        return _of_class(super().model_schema(schema), schema)
+    class SchemaGenerator(GenerateJsonSchema):
+        def model_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401  (pydantic's core schemas have no common type)
+            return _of_class(super().model_schema(schema), schema)
 
-    def dataclass_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Write a dataclass."""
-        return _of_class(super().dataclass_schema(schema), schema)
+        def dataclass_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401
+            return _of_class(super().dataclass_schema(schema), schema)
 
-    def typed_dict_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Write a TypedDict."""
-        return _of_class(super().typed_dict_schema(schema), schema)
+        def typed_dict_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401
+            return _of_class(super().typed_dict_schema(schema), schema)
+
+    return SchemaGenerator
 
 
 def _of_class(written: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,12 +163,16 @@ class PydanticValidator(Generic[T]):
     """
 
     def __init__(self, annotation: Any) -> None:  # noqa: ANN401  (no static type says "a type expression")
+        from pydantic import PydanticUserError, TypeAdapter
+        from pydantic_core import SchemaError
+
+        refusals = (NameError, TypeError, ValueError, AttributeError, RecursionError, SyntaxError)
         try:
             self.adapter: TypeAdapter[T] = TypeAdapter(with_bases_resolved(annotation))
-            self.schema = cast("dict[str, Json]", self.adapter.json_schema(schema_generator=_SchemaGenerator))
+            self.schema = cast("dict[str, Json]", self.adapter.json_schema(schema_generator=_schema_generator()))
             add_comments(self.schema, annotation)
             self.checks_keys = _is_closed(self.schema)
-        except ANNOTATION_ERRORS as error:
+        except (PydanticUserError, SchemaError, *refusals) as error:
             first = str(error).strip().split("\n")[0]
             if isinstance(error, PydanticUserError) and error.code == REFUSED:
                 first = TAKE_OTHER
@@ -185,6 +187,8 @@ class PydanticValidator(Generic[T]):
 
     def dump(self, value: object) -> Json:
         """Return a value as JSON data."""
+        from pydantic_core import PydanticSerializationError
+
         try:
             return cast(
                 "Json", self.adapter.dump_python(cast("T", value), mode="json", by_alias=True, warnings="error")
