@@ -1,5 +1,6 @@
 """Turns of the app `order`, as the conversation itself asks for them, read as one line and a grammar."""
 
+import json
 import re
 
 import pytest
@@ -10,11 +11,11 @@ from taiwa import constraints
 from taiwa.apps.catalog import load_app
 from taiwa.constraints.allowed_tokens import MatcherGuide
 from taiwa.constraints.vocabulary import Vocabulary
-from taiwa.conversation.history import add_turn, begin
+from taiwa.conversation.history import add_turn, begin, edit_state
 from taiwa.conversation.turn_prompt import turn_request
 from taiwa.kernel.messages import Request, system, user
 from taiwa.kernel.serialization import Json
-from taiwa.models.builtin.order_app import MENU, Order, OrderLine, format_order, grammar, last_question
+from taiwa.models.builtin.order_app import MENU, Order, OrderLine, format_order, grammar, last_question, order_before
 from taiwa.models.builtin.prompts import BuiltinPrompt, read_request
 from taiwa.models.builtin.tokenizer import normalize_text
 
@@ -53,7 +54,7 @@ def test_a_turn_is_read_as_the_order_the_question_and_what_is_said() -> None:
 
     line = "1 latte grande x2 @4.2 oat milk, iced; 3 bagel x1 @2.8 | open | Anything else? > And a tea"
     lines = (OrderLine(1, "latte", "grande", 2, ("oat milk", "iced")), OrderLine(3, "bagel", "", 1))
-    assert found == BuiltinPrompt("desk", line, grammar=grammar((1, 3)), order=Order(lines))
+    assert found == BuiltinPrompt("desk", line, grammar=grammar((1, 3)), order=Order(lines), before=Order())
 
 
 def test_a_first_turn_is_read_without_the_examples() -> None:
@@ -150,3 +151,59 @@ def test_a_removed_line_leaves_its_number_unused() -> None:
 
     assert held(1, 4).accepts(first.encode())
     assert not held(4).accepts(first.encode())
+
+
+ONE, TWO = OrderLine(1, "latte", "grande", 2, ("oat milk", "iced")), OrderLine(2, "bagel", "", 1)
+
+
+def replied(**delta: Json) -> str:
+    return f"Good.\n@@delta\n{json.dumps(delta)}"
+
+
+ADDED = [("lattes", replied(items={"1": LATTE})), ("a bagel", replied(items={"2": BAGEL}))]
+
+
+def test_the_order_before_its_last_change_is_that_of_the_turns() -> None:
+    assert order_before(ADDED, Order((ONE, TWO))) == Order((ONE,))
+    assert order_before([*ADDED, ("thanks", replied())], Order((ONE, TWO))) == Order((ONE,))
+    assert order_before([*ADDED, ("no lattes", replied(items={"1": None}))], Order((TWO,))) == Order((ONE, TWO))
+    confirmed = [*ADDED, ("that's all", replied(status="confirmed"))]
+    assert order_before(confirmed, Order((ONE, TWO), "confirmed")) == Order((ONE, TWO))
+
+
+def test_a_change_that_was_undone_is_not_undone_again() -> None:
+    undone = [*ADDED, ("undo that", replied(items={"2": None}))]
+
+    assert order_before(undone, Order((ONE,))) == Order()
+    assert order_before([*undone, ("undo that", replied(items={"1": None}))], Order()) is None
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        [],
+        ADDED[1:],
+        [*ADDED, ("a pizza", replied(items={"3": {"name": "pizza", "quantity": 1, "options": []}}))],
+        [("lattes", "Good."), ("a bagel", "Good.\n@@delta\n[]"), ("a tea", "Good.\n@@delta\n{")],
+    ],
+)
+def test_turns_that_do_not_lead_to_the_order_tell_nothing(turns: list[tuple[str, str]]) -> None:
+    assert order_before(turns, Order((ONE, TWO))) is None
+
+
+def test_the_turns_of_a_conversation_tell_what_its_order_was() -> None:
+    conversation = add_turn(begin(APP), "lattes", "2 grande lattes.", {"items": {"1": LATTE}})
+    conversation = add_turn(conversation, "a bagel", "1 bagel.", {"items": {"2": BAGEL}})
+
+    found = read_request(turn_request(conversation, "undo that"))
+
+    assert found is not None
+    assert (found.order, found.before) == (Order((ONE, TWO)), Order((ONE,)))
+
+
+def test_a_state_that_was_edited_has_no_order_before() -> None:
+    conversation = add_turn(begin(APP), "lattes", "2 grande lattes.", {"items": {"1": LATTE}})
+    found = read_request(turn_request(edit_state(conversation, {"items": {"1": LATTE, "2": BAGEL}}), "undo that"))
+
+    assert found is not None
+    assert found.before is None

@@ -25,7 +25,9 @@ def meant(said: str, order: Order = ORDER) -> str:
         ("two ham sandwiches", "2 ham sandwiches. Anything else?"),
         ("make the ham sandwich two", "Now: 2 ham sandwiches. Anything else?"),
         ("never mind the ham sandwich", "Taken off: 1 ham sandwich. Anything else?"),
-        ("undo that", "Taken off: 1 ham sandwich. Anything else?"),
+        ("undo that", "All right. What shall I change?"),
+        ("undo that and add a bagel", "All right. What shall I change?"),
+        ("undo the ham sandwich", "Taken off: 1 ham sandwich. Anything else?"),
         ("change item 3 to a bagel", "Now: 1 bagel. Anything else?"),
         ("cancel all of it", "The order is cancelled."),
         ("make the tea large", "There is no tea on your order. Anything else?"),
@@ -97,3 +99,37 @@ def test_the_program_fills_in_what_it_knows(said: str, written: str, settled: st
 def test_two_lines_are_taken_off_by_one_verb() -> None:
     assert meant("remove the lattes and the ham sandwich").startswith(f"Taken off: {LATTES} and 1 ham sandwich.")
     assert meant("ラテとハムサンドを削除してください").endswith("ご注文はなくなりました。何になさいますか?")
+
+
+BEFORE = Order((OrderLine(1, "latte", "grande", 2, ("oat milk", "iced")), OrderLine(2, "bagel", "", 1)))
+
+
+@pytest.mark.parametrize(
+    ("said", "reply"),
+    [
+        (
+            "undo that",
+            "Taken off: 1 ham sandwich. Now: 2 grande lattes (oat milk, iced). 1 bagel. Anything else?",
+        ),
+        (
+            "取り消してください",
+            "ハムサンド1つを取り消しました。グランデのラテ2つ(オーツミルク、アイス)に変更しました。ベーグル1つですね。ほかにはいかがですか?",
+        ),
+    ],
+)
+def test_what_was_changed_last_is_undone_as_a_whole(said: str, reply: str) -> None:
+    (found, (_, changes)), *others = meant_replies(ORDER, said, BEFORE).items()
+
+    assert (found, others) == (reply, [])
+    assert changes == {1: BEFORE.lines[0], 2: BEFORE.lines[1], 3: None}
+
+
+def test_an_order_that_is_undone_from_its_beginning_is_empty() -> None:
+    reply, (_, changes) = next(iter(meant_replies(ORDER, "undo that", Order()).items()))
+
+    assert reply.endswith("Nothing is ordered now. What would you like?")
+    assert changes == {1: None, 3: None}
+
+
+def test_where_no_line_changed_it_is_asked_what_to_undo() -> None:
+    assert meant_replies(ORDER, "undo that", ORDER) == {"All right. What shall I change?": (0.0, {})}

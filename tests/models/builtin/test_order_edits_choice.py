@@ -112,3 +112,16 @@ def test_a_count_that_cannot_be_ordered_changes_nothing(said: str) -> None:
 )  # fmt: skip
 def test_what_the_words_mean_is_what_changes(said: str, delta: Json) -> None:
     assert turn(ORDERED, said)[1] == delta
+
+
+def test_the_last_change_is_undone_and_then_the_one_before() -> None:
+    conversation = add_turn(begin(APP), "lattes and a bagel", "Anything else?", {"items": {"1": LATTES, "2": BAGEL}})
+    for said in ("make the lattes venti", "remove the bagel"):
+        conversation = add_turn(conversation, said, *turn(conversation, said))
+
+    assert turn(conversation, "sorry, undo that") == ("1 bagel. Anything else?", {"items": {"2": BAGEL}})
+    conversation = add_turn(conversation, "undo that", *turn(conversation, "undo that"))
+    assert turn(conversation, "取り消して") == (
+        "グランデのラテ2つ(オーツミルク)に変更しました。ほかにはいかがですか?",
+        {"items": {"1": LATTES}},
+    )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from taiwa.models.builtin.order_words import find_counts, find_meanings, sentences, shown
+from taiwa.models.builtin.order_words import asks_to_undo, find_counts, find_meanings, sentences, shown
 
 
 def names(text: str) -> set[str]:
@@ -48,3 +48,26 @@ def test_the_desk_has_a_word_in_japanese_for_everything() -> None:
     assert shown("dishes")["latte"] == "ラテ"
     assert all(word for kind in ("dishes", "sizes", "options") for word in shown(kind).values())
     assert "Anything else?" in sentences()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "undo", "Undo that!", "could you undo that, please?", "sorry, undo the last change", "revert it", "Go back one step.",
+        "取り消して", "さっきの変更を取り消してください。", "元に戻してください", "一つ前に戻して", "やっぱり取り消しで", "撤销", "请撤销刚才的操作", "撤回吧",
+        "把刚才的更改撤销",
+    ],
+)  # fmt: skip
+def test_words_that_take_back_the_last_change_are_known(text: str) -> None:
+    assert asks_to_undo(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "undo the latte", "undo the last one", "undo those", "i want to undo my order", "注文を取り消して", "ラテを取り消して",
+        "それを取り消して", "全部取り消してください", "取消拿铁", "",
+    ],
+)  # fmt: skip
+def test_words_that_name_what_is_taken_off_undo_no_change(text: str) -> None:
+    assert not asks_to_undo(text)

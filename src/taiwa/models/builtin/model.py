@@ -165,7 +165,7 @@ class BuiltinModel(InProcessModel["Loaded"]):
             yield TextDelta(refusal_text(request))
             yield StreamEnd("stop", None, Usage(), self.name)
         elif prompt.order is not None and _is_plain(request):
-            yield from self._order_turn(request, prompt.text, prompt.order)
+            yield from self._order_turn(request, prompt, prompt.order)
         else:
             text = [request.prefix]
             for chunk in self._checked(request, prompt):
@@ -174,7 +174,7 @@ class BuiltinModel(InProcessModel["Loaded"]):
                 is_last = isinstance(chunk, StreamEnd) and chunk.finish == "stop" and not chunk.stop
                 yield self._with_confidence(request, chunk, prompt, "".join(text)) if is_last else chunk
 
-    def _order_turn(self, request: Request, prompt: str, order: Order) -> Iterator[Chunk]:
+    def _order_turn(self, request: Request, prompt: BuiltinPrompt, order: Order) -> Iterator[Chunk]:
         """Yield the reply to a guest and the delta that follows from it: what the guest's words mean where they can be read.
 
         A call of the calculator gets the sum of the order; a reply that contradicts it becomes a question back.
@@ -187,14 +187,14 @@ class BuiltinModel(InProcessModel["Loaded"]):
                 rest,
                 StreamEnd("stop", DELTA_LINE, Usage(len(self.generator().loaded.prepare(request).tokens)), self.name),
             )
-        said = prompt.rpartition(">")[2].strip()
+        said = prompt.text.rpartition(">")[2].strip()
         if end.finish == "length" and request.sampling.max_tokens is None and not request.prefix:  # it would never end
             text, end = ask_back(order, said), replace(end, finish="stop", stop=DELTA_LINE)
         if end.finish != "stop" or (request.prefix and end.stop != DELTA_LINE):
             yield from (TextDelta(text), end)
             return
         head = request.prefix + text
-        meant = meant_replies(order, said)
+        meant = meant_replies(order, said, prompt.before)
         if not request.prefix:
             head, call, _ = text.partition(CALL_START)
             if call and not opens_sum(head):

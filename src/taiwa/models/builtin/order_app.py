@@ -2,13 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from types import MappingProxyType
 
 from taiwa.kernel.messages import Grammar
 from taiwa.kernel.serialization import Json, value
+from taiwa.models.builtin.order_words import asks_to_undo
 from taiwa.models.builtin.tokenizer import normalize_text
 
 MENU_HEADING = "\nThe menu, in dollars:\n"
@@ -186,6 +187,38 @@ def _parse_line(number: str, item: Json) -> OrderLine | None:
         return None
     known = tuple(option for option in options if isinstance(option, str) and _option_pattern().fullmatch(option))
     return OrderLine(int(number), name, size or "", quantity, known) if len(known) == len(options) else None
+
+
+def order_before(turns: Iterable[tuple[str, str]], order: Order) -> Order | None:
+    """Return what an order was before its last change that was not undone; None if the turns that are known do not tell.
+
+    `turns` are what the guest said and the reply with its delta, the oldest first.
+    """
+    state: dict[str, Json] = {"items": {}, "status": OPEN}
+    orders = [Order()]
+    for said, reply in turns:
+        state = _moved(state, reply.partition(DELTA_LINE)[2])
+        after = parse_order(state)
+        if after is None:
+            return None
+        if len(orders) > 1 and asks_to_undo(said) and after.lines == orders[-2].lines != orders[-1].lines:
+            orders[-2:] = [after]
+        elif after != orders[-1]:
+            orders.append(after)
+    return orders[-2] if len(orders) > 1 and orders[-1] == order else None
+
+
+def _moved(state: Mapping[str, Json], delta: str) -> dict[str, Json]:
+    """Return the state behind a delta; one that cannot be read changes nothing."""
+    try:
+        found: Json = json.loads(delta or "{}")
+    except ValueError:
+        found = {}
+    after = {**state, **found} if isinstance(found, dict) else dict(state)
+    old, new = state["items"], after["items"]
+    if isinstance(old, dict) and isinstance(new, dict):
+        after["items"] = {number: item for number, item in (old | new).items() if item is not None}
+    return after
 
 
 def _any(words: Sequence[str]) -> str:

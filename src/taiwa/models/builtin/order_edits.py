@@ -9,7 +9,7 @@ from taiwa.models.builtin.network import Network
 from taiwa.models.builtin.order_app import MAX_LINES, MAX_NEW_LINES, MAX_OPTIONS, MENU, Order, OrderLine
 from taiwa.models.builtin.order_grammar import Draft, read_meanings
 from taiwa.models.builtin.order_reply import MEASURES_JA, SO_FAR, Changes, ask_back, divide_option, read_reply
-from taiwa.models.builtin.order_words import drinks, find_meanings, shown
+from taiwa.models.builtin.order_words import asks_to_undo, drinks, find_meanings, shown
 from taiwa.models.builtin.tokenizer import Tokens
 
 KANA = re.compile(r"[ぁ-んァ-ヴ]")
@@ -31,13 +31,29 @@ PRICED = re.compile(
 NO_PLURAL, LONG_PLURAL = "cakes", ("ch", "sh", "s")
 
 
-def meant_replies(order: Order, said: str) -> Mapping[str, tuple[float, Changes]]:
-    """Return the replies that say what a guest's words may mean, with what it costs to read the words so, and what changes."""
+def meant_replies(order: Order, said: str, before: Order | None = None) -> Mapping[str, tuple[float, Changes]]:
+    """Return the replies that say what a guest's words may mean, with what it costs to read the words so, and what changes.
+
+    `before` is what the order was before its last change; where it is not known, words that undo that are asked back.
+    """
+    if asks_to_undo(said):
+        return dict([_undone(order, said, order if before is None else before)])
     found: dict[str, tuple[float, Changes]] = {}
     for cost, draft in read_meanings(order, said):
         if _is_small(order, draft):
             found.setdefault(draft_reply(order, said, draft), (cost, _changes(order, draft)))
     return found
+
+
+def _undone(order: Order, said: str, before: Order) -> tuple[str, tuple[float, Changes]]:
+    """Return the reply that says how an order becomes what it was, and what changes."""
+    now, then = ({line.number: line for line in each.lines} for each in (order, before))
+    changes = {number: then.get(number) for number in sorted(now | then) if then.get(number) != now.get(number)}
+    if not changes:
+        return ask_back(order, said), (0.0, {})
+    old = tuple(then.get(line.number) for line in order.lines)
+    new = tuple(line for line in before.lines if line.number not in now)
+    return draft_reply(order, said, Draft("", old=old, new=new)), (0.0, changes)
 
 
 def _is_small(order: Order, draft: Draft) -> bool:

@@ -204,7 +204,7 @@ def extend(frame: Frame, last: str, kind: str, name: str, *, japanese: bool) -> 
             yield 0.05, frame
         elif not pending and not misplaced:
             late = kind == "remove" and frame.has_thing and last in ("joint", "stop") and not japanese
-            yield 0.3 * late, _flag(frame, kind)
+            yield 0.3 * late, _flag(_flag(frame, kind), "undo" if name == "undo" else "")
 
 
 def _flag(frame: Frame, flag: str) -> Frame:
@@ -347,11 +347,11 @@ def close(order: Order, draft: Draft, frame: Frame, *, japanese: bool) -> Iterat
         if not frame.flags & {"remove", "more", "not", "the"}:
             yield 0.0 if frame.count else 1.5, replace(draft, lacking=(*draft.lacking, frame.unknown))
         return
-    if frame.count < 0:
+    kind, _, place = frame.ref.partition(" ")
+    if frame.count < 0 or ("undo" in frame.flags and kind == "it"):
         if frame.has_thing:
             yield 0.0, replace(draft, odd=True)
         return
-    kind, _, place = frame.ref.partition(" ")
     if (
         kind == "place"
         and draft.base is not None

@@ -178,6 +178,35 @@ def _differ_by_a_slip(one: str, other: str) -> bool:
     return rest[1:] == wanted[1:] or (rest[1::-1] + rest[2:] == wanted and len(rest) > 1)
 
 
+UNDO: Final = (
+    re.compile(
+        r"(?:(?:please|can you|could you|would you|i'd like to|i want to|let's|just|hey|um|hmm|ok|okay|oh|oops|no|wait|sorry|actually|and|i changed my mind|on second thought)[,.! ]+)*"
+        r"(?:(?:undo|revert)(?: it| that| this| (?:the|my|your|that) (?:last |latest |previous )?(?:change|step|edit|action|correction))?|go back (?:one|a) step)"
+        r"(?:[,. ]+(?:please|thanks|thank you|again|if possible|for me|actually|instead))*[.!? ]*"
+    ),
+    re.compile(
+        r"(?:(?:すみません|すいません|ごめんなさい|ごめん|やっぱり|やっぱ|えっと|あの|あ|いや|いえ|ちょっと待って|間違えました)[、。, ]*)*"
+        r"(?:(?:(?:今の|さっきの|直前の|最後の|前の)?(?:変更|操作|修正)を?、?)?(?:取り消し|取消し?|(?:元|もと)に戻し)|(?:一つ|ひとつ|1つ)前に戻し)(?:て|で)?"
+        r"(?:ください|下さい|お願いします|もらえますか|いただけますか|ほしいです|です)?[ねよ]?[。!? ]*"
+    ),
+    re.compile(
+        r"(?:(?:请|麻烦|不好意思|对不起|那个|等等|我想|帮我)[,\uff0c ]*)*(?:把?(?:刚才|上次|上一次|最后)的?(?:更改|修改|操作|改动)?)?(?:撤销|撤回|还原)"
+        r"(?:上一步|(?:刚才|上次|上一次|最后)的?(?:更改|修改|操作|改动)?)?(?:一下|吧|了|[,\uff0c]?谢谢|可以吗)*[。!? ]*"
+    ),
+)  # fmt: skip
+"""Words that take back the last change, whatever it was, and name no line."""
+
+
+def asks_to_undo(said: str) -> bool:
+    """Whether a guest's words take back the last change.
+
+    >>> asks_to_undo("Sorry, can you undo that please?"), asks_to_undo("取り消してください"), asks_to_undo("undo the latte")
+    (True, True, False)
+    """
+    said = said.lower().strip()
+    return any(pattern.fullmatch(said) for pattern in UNDO)
+
+
 MOST_RUN, MOST_CHARS = 8, 20
 ROLES_EN: Final = {
     "the": "the|my|our|those|that|these|this|your",

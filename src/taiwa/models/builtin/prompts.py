@@ -55,7 +55,8 @@ class BuiltinPrompt:
     """A task and its prompt: the model reads `<task>`, the prompt, `<output>` and the beginning of the answer.
 
     `output` is `answer`, or the name of the requested score. `grammar` constrains the complete answer, in addition to the
-    constraint of the request. `tools` are those that the answer may call. `order` is that of a turn of the app `order`.
+    constraint of the request. `tools` are those that the answer may call. `order` is that of a turn of the app `order`, `before`
+    what it was before its last change, where the dialogue tells.
     """
 
     task: str
@@ -64,6 +65,7 @@ class BuiltinPrompt:
     grammar: Grammar | None = None
     tools: tuple[str, ...] = ()
     order: order_app.Order | None = None
+    before: order_app.Order | None = None
 
 
 def first_paragraph(text: str) -> str:
@@ -138,13 +140,26 @@ def _order_prompt(request: Request) -> BuiltinPrompt | None:
     order = order_app.parse_order(state) if isinstance(state, dict) else None
     if order is None or not isinstance(state, dict):
         return None
-    answers = (message.text for message in reversed(request.messages[:-1]) if message.role == "assistant")
-    asked = order_app.last_question(next(answers, "")) if state.get("turns") else ""
+    past = _past_turns(request.messages[1:-1], state.get("turns"))
+    asked = order_app.last_question(past[-1][1]) if past else ""
     text = order_app.format_order(order, message_text(last), asked)
     if text is None:
         return None
     numbers = tuple(line.number for line in order.lines)
-    return BuiltinPrompt("desk", text, grammar=order_app.grammar(numbers), order=order)
+    before = order_app.order_before(past, order)
+    return BuiltinPrompt("desk", text, grammar=order_app.grammar(numbers), order=order, before=before)
+
+
+def _past_turns(messages: Sequence[Message], count: Json) -> list[tuple[str, str]]:
+    """Return what a guest said and the replies, the newest `count` of them: the examples of the app are before these."""
+    turns: list[tuple[str, str]] = []
+    said = ""
+    for message in messages:
+        if message.role == "assistant":
+            turns.append((said, message.text))
+        elif message.role == "user":
+            said = next((part.text for part in reversed(message.parts) if isinstance(part, Text)), "")
+    return turns[-count:] if isinstance(count, int) and count > 0 else []
 
 
 def _dialogue_prompt(request: Request, output: str) -> BuiltinPrompt | None:
