@@ -1,4 +1,8 @@
-"""Constraints compiled for a vocabulary: the tokens that may come next so that a text fits a type, a pattern or a grammar."""
+"""Constraints compiled for a vocabulary: the tokens that may come next so that a text fits a type, a pattern or a grammar.
+
+A JSON Schema becomes a grammar in `schema_rewriter` and `compile` for a model in this process, and in `gbnf` for a server, from
+the pattern that `schema_regex` writes.
+"""
 
 from taiwa.constraints.compile import compile
 from taiwa.constraints.guide import (

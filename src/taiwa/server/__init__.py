@@ -1,4 +1,4 @@
 """A local server that speaks the protocols of other model servers, in front of apps, sessions and one store.
 
-`application.build` makes the ASGI application, `serve.serve` runs it. Each protocol is a module of `wires`.
+`serve.build` makes the ASGI application, `serve.TaiwaServer` runs it. Each protocol is a module of `wires`, which lists its routes.
 """

@@ -180,8 +180,6 @@ ALLOWED_HEADERS = "authorization, content-type, x-api-key, anthropic-version, la
 class Guard:
     """The outermost application. It passes only requests with a known host, an allowed origin and a caller, which is in the
     scope as `caller`.
-
-
     """
 
     def __init__(
