@@ -103,10 +103,10 @@ def to_json(result: Any) -> Any:  # noqa: ANN401  (a result, or a value inside o
     """
     if result is None or isinstance(result, (str, int, float, dict, list)):
         return cast("Json", result)
-    cls = type(result)
-    names = MEMBERS.get(f"{cls.__module__}.{cls.__qualname__}".removeprefix("taiwa."))
+    path = f"{type(result).__module__}.{type(result).__qualname__}"
+    names = MEMBERS.get(path.removeprefix("taiwa."))
     if names is None:
-        raise TypeError(f"{cls.__name__} is not a result of an operation")
+        raise TypeError(f"{type(result).__name__} is not a result of an operation")
     return members(result, names)
 
 

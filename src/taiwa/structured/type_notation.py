@@ -166,7 +166,8 @@ def _is_within(mark: object, data: Any) -> bool:  # noqa: ANN401  (of the bounde
 
 
 def _without_optional(annotation: Annotation) -> Annotation:
-    return get_args(annotation)[0] if get_origin(annotation) is NotRequired else annotation
+    origin: object = get_origin(annotation)
+    return get_args(annotation)[0] if origin is NotRequired else annotation
 
 
 @dataclass(slots=True)
