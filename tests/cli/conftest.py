@@ -14,6 +14,7 @@ from typing import Any, cast
 import pytest
 
 from taiwa.cli.main import main
+from tests.cli.forked import ForkedCommand
 from tests.peers.faults import Act, FaultServer, Seen, speech, status
 
 MODEL = "test-model"
@@ -92,8 +93,12 @@ class Taiwa:
         assert result.code == 0, f"{arguments}: {result.err}"
         return result
 
-    def start(self, *arguments: str, **environment: str) -> "subprocess.Popen[bytes]":
+    def fork(self, *arguments: str) -> ForkedCommand:
         """Run a command in a process of its own, for what only a process can show."""
+        return ForkedCommand(arguments, self.place.environment(), reads=arguments[0] == "chat")
+
+    def start(self, *arguments: str, **environment: str) -> "subprocess.Popen[bytes]":
+        """Run a command in a process of its own from its very beginning."""
         return subprocess.Popen(
             [sys.executable, "-m", "taiwa", *arguments],
             stdin=subprocess.PIPE if arguments[0] == "chat" else subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -4,13 +4,13 @@ import os
 import pty
 import re
 import select
-import signal
-import sys
+import subprocess
 import time
 from collections.abc import Mapping
 from typing import Self
 
 from taiwa.isolation import is_ready
+from tests.cli.forked import ForkedCommand
 
 __all__ = ["Terminal", "screen"]
 
@@ -19,28 +19,24 @@ PATIENCE = 300.0
 
 
 class Terminal:
-    """One command on its terminal, from entering to leaving."""
+    """One command on its terminal, from entering to leaving; `whole` starts an interpreter for it."""
 
-    def __init__(self, environment: Mapping[str, str], *arguments: str) -> None:
+    def __init__(self, environment: Mapping[str, str], *arguments: str, whole: bool = False) -> None:
         self.raw = b""
+        self._whole = whole
         self._environment = {"COLUMNS": "100", **environment, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
         self._arguments = arguments
         self._mark = 0
 
     def __enter__(self) -> Self:
-        pid, self._terminal = pty.fork()
-        if pid == 0:
-            os.execve(sys.executable, [sys.executable, "-m", "taiwa", *self._arguments], self._environment)
-        self.pid = pid
+        self._terminal, inner = pty.openpty()
+        self._process = ForkedCommand(self._arguments, self._environment, terminal=inner, whole=self._whole)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.code is None:
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
+        self._process.kill()
+        self._process.wait()
         os.close(self._terminal)
-
-    code: int | None = None
 
     @property
     def text(self) -> str:
@@ -69,13 +65,10 @@ class Terminal:
         deadline = time.monotonic() + PATIENCE
         while self._read(deadline):
             pass
-        ended, status = os.waitpid(self.pid, os.WNOHANG)
-        while not ended and time.monotonic() < deadline:
-            time.sleep(0.01)
-            ended, status = os.waitpid(self.pid, os.WNOHANG)
-        assert ended, f"it does not end; what was shown:\n{self.text}"
-        self.code = os.waitstatus_to_exitcode(status)
-        return self.code
+        try:
+            return self._process.wait(deadline - time.monotonic())
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"it does not end; what was shown:\n{self.text}") from None
 
     def _read(self, deadline: float) -> bool:
         ready = is_ready(self._terminal, select.POLLIN, deadline - time.monotonic())

@@ -54,7 +54,7 @@ def test_a_file_is_asked_with_text_that_is_piped_in(taiwa: Taiwa, folder: Path) 
 
 def test_an_interrupted_question_can_be_resumed(taiwa: Taiwa, model_server: ModelServer, folder: Path) -> None:
     model_server(silence())
-    process = taiwa.start("ask", "paid leave", "--in", str(folder), "--assess-by", "typed")
+    process = taiwa.fork("ask", "paid leave", "--in", str(folder), "--assess-by", "typed")
     end = time.monotonic() + 300
     while not model_server.seen:
         assert time.monotonic() < end

@@ -227,7 +227,7 @@ def test_a_killed_turn_is_resumed_with_its_attachments(
     taiwa: Taiwa, model_server: ModelServer, files: Path, place: Place
 ) -> None:
     model_server.plays(silence())
-    process = taiwa.start("say", "-s", "cat", "-a", "cat.png", "What is this?")
+    process = taiwa.fork("say", "-s", "cat", "-a", "cat.png", "What is this?")
     while not model_server.seen:
         assert process.poll() is None
     process.kill()

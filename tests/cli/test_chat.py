@@ -289,7 +289,7 @@ def test_sessions_that_begin_at_once_get_different_names(taiwa: Taiwa, model_ser
         await speech(delta("Hello!"))(scene)
 
     model_server.plays(act)
-    talks = [taiwa.start("say", "chat", f"Hi {number}") for number in range(4)]
+    talks = [taiwa.fork("say", "chat", f"Hi {number}") for number in range(4)]
 
     ends = [(talk.communicate(timeout=300), talk.returncode) for talk in talks]
 
@@ -307,7 +307,7 @@ def test_switching_before_the_first_turn_does_not_report_a_new_name(taiwa: Taiwa
 
 def test_a_name_taken_by_another_process_gives_a_notice(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
     model_server(delta("One."), delta("Two."))
-    waiting = taiwa.start("chat", "chat")
+    waiting = taiwa.fork("chat", "chat")
     assert waiting.stdin is not None
     waiting.stdin.write(b"/state\n")
     waiting.stdin.flush()

@@ -477,7 +477,7 @@ def test_rows_of_a_killed_run_are_kept_and_none_is_sent_twice(
         str(folder),
     )
     model_server.plays(pupil(wait=0.05))
-    process = taiwa.start(*words)
+    process = taiwa.fork(*words)
     until(7, folder, process)
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=300)
@@ -498,7 +498,7 @@ def test_an_interrupt_keeps_the_rows_and_prints_how_to_continue(
 ) -> None:
     folder = place.folder / "run"
     model_server.plays(pupil(wait=0.5))  # far from done when the interrupt comes, however late that is
-    process = taiwa.start("eval", "reason", "--data", sums(20), "--shots", "0", "--out", str(folder), "--json")
+    process = taiwa.fork("eval", "reason", "--data", sums(20), "--shots", "0", "--out", str(folder), "--json")
     until(3, folder, process)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=300)

@@ -155,7 +155,7 @@ def test_folders_of_the_same_name_get_different_indexes(taiwa: Taiwa, tmp_path: 
 @pytest.mark.slow
 def test_two_commands_at_once_make_one_index_and_both_end_well(taiwa: Taiwa, folder: Path, tmp_path: Path) -> None:
     store = str(tmp_path / "shared.db")
-    both = [taiwa.start("index", str(folder), "--json", "--store", store) for _ in range(2)]
+    both = [taiwa.fork("index", str(folder), "--json", "--store", store) for _ in range(2)]
 
     result = [json.loads(one.communicate()[0]) for one in both]
 

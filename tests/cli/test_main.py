@@ -180,8 +180,8 @@ def test_an_error_is_one_line_without_debug_and_has_its_traceback_with_it(
     model_server()
     command = ("say", "chat", "-s", "x y", "Hi")
 
-    plain = taiwa.start(*command).communicate(timeout=300)[1].decode()
-    debugged = taiwa.start(*command, "--debug").communicate(timeout=300)[1].decode()
+    plain = taiwa.fork(*command).communicate(timeout=300)[1].decode()
+    debugged = taiwa.fork(*command, "--debug").communicate(timeout=300)[1].decode()
 
     assert plain.count("\n") == 1
     assert plain.startswith("taiwa: ")

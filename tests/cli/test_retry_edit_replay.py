@@ -111,7 +111,7 @@ def test_an_impossible_retry_is_an_error_of_one_line(
 
 def killed(taiwa: Taiwa, model_server: ModelServer, *command: str, requests: int = 2) -> None:
     """Start a turn and kill it while it waits for its second answer."""
-    process = taiwa.start(*command)
+    process = taiwa.fork(*command)
     end = time.monotonic() + 300
     while len(model_server.seen) < requests:
         assert time.monotonic() < end
@@ -154,7 +154,7 @@ def test_an_interrupted_turn_prints_how_to_continue(taiwa: Taiwa, model_server: 
     import signal
 
     model_server(silence())
-    process = taiwa.start("say", "chat", "Hi")
+    process = taiwa.fork("say", "chat", "Hi")
     end = time.monotonic() + 300
     while not model_server.seen:
         assert time.monotonic() < end

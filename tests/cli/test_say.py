@@ -374,7 +374,7 @@ def test_of_two_concurrent_turns_one_is_committed_and_the_other_is_a_conflict(
 
     model_server(delta("One."), late, delta("Quick."))
     taiwa.ok("say", "chat", "One")
-    slow = taiwa.start("say", "chat", "-s", "chat-1", "Slow")
+    slow = taiwa.fork("say", "chat", "-s", "chat-1", "Slow")
     assert asked.wait(300)
 
     taiwa.ok("say", "chat", "-s", "chat-1", "Quick")

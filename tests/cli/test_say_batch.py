@@ -411,7 +411,7 @@ def test_ctrl_c_ends_a_map_and_keeps_what_is_done(
     out = tmp_path / "out.jsonl"
     model_server(delta("a"), silence())
     file = lines("one", "two", "three")
-    process = taiwa.start("batch", "chat", file, "--mode", "map", "-j", "1", "-o", str(out))
+    process = taiwa.fork("batch", "chat", file, "--mode", "map", "-j", "1", "-o", str(out))
     wait_for(lambda: len(model_server.seen) == 2)
 
     process.send_signal(signal.SIGINT)
@@ -430,7 +430,7 @@ def test_a_killed_batch_continues_without_paying_again(
     out = tmp_path / "out.jsonl"
     model_server(delta("a"), 'no state at all\n@@delta\n{"nix": 1}', silence())
     file = lines("one", "two", "three")
-    process = taiwa.start("batch", "chat", file, "--mode", mode, "-j", "1", "-o", str(out))
+    process = taiwa.fork("batch", "chat", file, "--mode", mode, "-j", "1", "-o", str(out))
     wait_for(lambda: len(model_server.seen) == 3)
     process.kill()
     process.communicate()

@@ -491,7 +491,7 @@ def test_on_a_terminal_calls_and_results_are_coloured(model_server: ModelServer,
 
 def test_a_key_ends_the_answer_and_keeps_what_was_paid(taiwa: Taiwa, model_server: ModelServer) -> None:
     no_tools(model_server, FIRST, speech("Three of them weigh a lot more than one of them does. " * 40, gap=0.05))
-    process = taiwa.start("solve", QUESTION)
+    process = taiwa.fork("solve", QUESTION)
     assert process.stdout is not None
 
     shown = b""

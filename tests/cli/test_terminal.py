@@ -16,7 +16,7 @@ PASTE = "\x1b[200~{}\x1b[201~"
 
 @pytest.fixture
 def open_chat(place: Place) -> Callable[..., Terminal]:
-    return lambda *arguments: Terminal(place.environment(), "chat", "chat", *arguments)
+    return lambda *arguments, whole=False: Terminal(place.environment(), "chat", "chat", *arguments, whole=whole)
 
 
 def test_a_whole_conversation_on_a_terminal(
@@ -24,7 +24,7 @@ def test_a_whole_conversation_on_a_terminal(
 ) -> None:
     model_server(delta("Hello!", topics=["tea"]))
 
-    with open_chat() as chat:
+    with open_chat(whole=True) as chat:
         chat.see("/help")
         chat.prompted()
         chat.type("Hi\r")
@@ -190,7 +190,7 @@ def test_the_answer_s_control_codes_are_shown_and_not_obeyed(
 def cut_off(taiwa: Taiwa, model_server: ModelServer) -> None:
     """Kill a turn of `chat-1` that has one answer and waits for the repair of its state."""
     model_server(delta("Hello!", topics="wrong"), silence())
-    process = taiwa.start("chat", "chat", "-s", "chat-1")
+    process = taiwa.fork("chat", "chat", "-s", "chat-1")
     assert process.stdin is not None
     process.stdin.write(b"Hi\n")
     process.stdin.flush()
