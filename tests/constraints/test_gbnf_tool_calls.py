@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,6 +55,37 @@ def test_both_grammars_end_a_call_at_the_first_closing_marker(opening: str, clos
 
     assert accepted == tool_calls_to_gbnf(calls).accepts(text)
     assert not accepted or text.index(closing, len(opening.format(name="calc"))) == len(text) - len(closing)
+
+
+PUT = tool("put", a={"type": "string"}, b={"type": "string"})
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"), [("<<{name}: ", ">>"), ("<call:{name}> ", "</call>"), ("[{name}: ", "]")]
+)
+@given(
+    text=st.lists(st.sampled_from([">", "<", "</", "</call", "call>", "]", "a", " ", "\\n", '\\"']), max_size=5).map(
+        "".join
+    )
+)
+def test_both_grammars_allow_the_same_texts_in_quotes(opening: str, closing: str, text: str) -> None:
+    calls = ToolCallsInText((PUT,), opening, closing)
+    written = f'{opening.format(name="put")}{{"a": "{text}", "b": ""}}{closing}'
+
+    accepted = compile(calls, BYTES).accepts(written.encode())
+
+    assert accepted == tool_calls_to_gbnf(calls).accepts(written) == (closing not in text)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"), [(r"^[a-z]+\\$", "ab\\"), (r"^[a-z]+\$", "ab$x"), (r"^[a-z]+$", "ab"), (r"\$5", "x$5y")]
+)
+def test_only_an_unescaped_dollar_ends_a_pattern(pattern: str, text: str) -> None:
+    calls = ToolCallsInText((tool("put", a={"type": "string", "pattern": pattern}),))
+
+    for said in (text, f"{text}-"):
+        assert tool_calls_to_gbnf(calls).accepts(f"<<put: {said}>>") == bool(re.search(pattern, said))
+        assert compile(calls, BYTES).accepts(f"<<put: {said}>>".encode()) == bool(re.search(pattern, said))
 
 
 def test_a_call_whose_input_overlaps_its_closing_marker_is_refused() -> None:

@@ -31,17 +31,25 @@ ANY_VALUE = "any"
 def marker_free_pattern(mark: str) -> str:
     """Return a pattern of the texts without a marker; in quotes, a text may end with the beginning of one.
 
+    If the first character of a marker occurs in it again, but not throughout, no text contains that character.
+
     >>> [bool(re.search(marker_free_pattern(">>"), text)) for text in ("a > b", "a >> b", "a >")]
     [True, False, True]
+    >>> [bool(re.search(marker_free_pattern("</call>"), text)) for text in ("a < b", "</call>", "</call", "<</call>>")]
+    [True, False, True, False]
     """
-    first, rest = mark[0], len(mark) - 1
-    if mark != first * len(mark):
-        return f"^[^{_in_class(first)}\\n]*$"
-    ways = [
-        f"[^{_in_class(first)}\\n]",
-        *(f"{_one(first) * count}[^{_in_class(first)}\\n]" for count in range(1, rest + 1)),
-    ]
-    return f"^(?:{'|'.join(ways)})*{_one(first)}{{0,{rest}}}$"
+    first, rest = mark[0], mark[1:]
+    other = f"[^{_in_class(first)}]"
+    if mark == first * len(mark):
+        ways = (f"{_one(first) * count}{other}" for count in range(len(mark)))
+        return f"^(?:{'|'.join(ways)})*{_one(first)}{{0,{len(rest)}}}$"
+    if first in rest:
+        return f"^{other}*$"
+    behind = ""
+    for char in reversed(rest):  # what may follow a beginning of the marker, up to the next first character
+        longer = f"|{_one(char)}{behind}" if behind else ""
+        behind = f"(?:[^{_in_class(first)}{_in_class(char)}]{other}*{longer})?"
+    return f"^{other}*(?:{_one(first)}{behind})*$"
 
 
 def _in_class(char: str) -> str:
@@ -243,7 +251,7 @@ def _whole(pattern: str, tool: str, parameter: str) -> str:
         where = f"the parameter {parameter} of the tool {tool}"
         raise InputError(f"the pattern of {where} has ends on one side of a |: write it as ^(…|…)$")
     start = "" if pattern.startswith("^") else ANY
-    end = "" if pattern.endswith("$") and not pattern.endswith("\\$") else ANY
+    end = "" if re.search(r"(?<!\\)(?:\\\\)*\$\Z", pattern) else ANY
     core = pattern.removeprefix("^")
     core = core[:-1] if not end else core
     return f"{start}(?:{core.replace('/', chr(92) + '/')}){end}".replace("\\\\/", "\\/")

@@ -1,1 +1,4 @@
-"""A conversation is a value: apps, fields, reducers, windows, nodes, and the layout of a prompt. No I/O."""
+"""A conversation is a value: `app`, `state` with its `reducers`, `history` (nodes, turns, windows), `turn_prompt`, `replies`.
+
+Without I/O, except that `reducers` loads the reducers that a user wrote.
+"""

@@ -1,8 +1,8 @@
 """Decode responses: bytes of server-sent events or of one JSON object to chunks; ids of tool calls.
 
 A codec provides an `EventReader`, which reads the events of its protocol into a `ResponseBuilder`; `StreamDecoder` does the
-rest. The codecs find the calls of tools in their events; those in the text of an answer are found by
-`taiwa.flows.solve.tool_call_formats`.
+rest. The `EventReader` of each codec finds the calls of tools, and `ToolCallBuilder` assembles their pieces; calls in the text of an
+answer are found by `taiwa.flows.solve.tool_call_formats`.
 """
 
 import re
