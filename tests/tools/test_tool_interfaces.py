@@ -19,7 +19,7 @@ from taiwa.models.http_api.provider_interface import Codec
 from taiwa.models.providers import resolve
 from taiwa.tools.function_tool import IsolatedTool
 from taiwa.tools.mcp_client import mcp_tools
-from taiwa.tools.registry import builtin_tools
+from taiwa.tools.registry import BUILT_IN, builtin_tools
 
 EXERCISES = [
     {"id": "a", "kind": "arithmetic", "input": "1,000 × (2 + 1/2)%", "gold": 25},
@@ -204,6 +204,10 @@ def test_an_exercise_is_right_through_every_door(row: Mapping[str, Any], door: s
     worked = solve_exercise(row, DOORS[door])
 
     assert worked.right, worked
+
+
+def test_the_names_of_the_built_in_tools_are_those_of_the_tools() -> None:
+    assert tuple(builtin_tools()) == BUILT_IN
 
 
 def test_every_textbook_item_is_right_and_the_same_through_every_door(

@@ -463,10 +463,10 @@ def _tools(keys: Keys) -> tuple[str, ...]:
         elif item.text in names:
             keys.problems.error(item.at, f"the tool {item.text} is listed twice", "remove one of the two")
         else:
-            from taiwa.tools.registry import builtin_tools, tool_names
+            from taiwa.tools.registry import BUILT_IN, tool_names
 
             names.append(item.text)
-            if item.text not in builtin_tools() and item.text not in tool_names():
+            if item.text not in BUILT_IN and item.text not in tool_names():
                 hint = suggest(item.text, tool_names(), "tools")
                 keys.problems.warn(item.at, f"the tool {item.text} is not built in; the program must pass it", hint)
     return tuple(names)

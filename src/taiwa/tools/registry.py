@@ -21,26 +21,29 @@ from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import clean_untrusted
 from taiwa.plugins import find_plugin, load_plugin, plugin_names
 from taiwa.settings import config_path
-from taiwa.tools.calculator import calculator
-from taiwa.tools.chemical_formulas import molar_mass
 from taiwa.tools.function_tool import FunctionTool
-from taiwa.tools.stoichiometry import stoichiometry
-from taiwa.tools.units import unit_conversion
 from taiwa.yamlfile import write_private
 
 HASH_CHARS = 32
+BUILT_IN = ("calculator", "stoichiometry", "molar_mass", "unit_conversion")
+"""The names of the built-in tools, which an app may name without loading them."""
 
 
 @cache
 def builtin_tools() -> Mapping[str, FunctionTool[Any, Any]]:
     """Return the built-in tools by name."""
+    from taiwa.tools.calculator import calculator
+    from taiwa.tools.chemical_formulas import molar_mass
+    from taiwa.tools.stoichiometry import stoichiometry
+    from taiwa.tools.units import unit_conversion
+
     tools = (calculator, stoichiometry, molar_mass, unit_conversion)
     return MappingProxyType({tool.spec.name: tool for tool in tools})
 
 
 def tool_names() -> tuple[str, ...]:
     """Return the names of the built-in tools and of plug-ins, without loading a plug-in."""
-    return tuple(dict.fromkeys((*builtin_tools(), *plugin_names("tools"))))
+    return tuple(dict.fromkeys((*BUILT_IN, *plugin_names("tools"))))
 
 
 def named_tool(name: str) -> FunctionTool[Any, Any] | None:
@@ -49,9 +52,8 @@ def named_tool(name: str) -> FunctionTool[Any, Any] | None:
     Raises:
         ConfigError: the plug-in cannot be used.
     """
-    built_in = builtin_tools().get(name)
-    if built_in is not None:
-        return built_in
+    if name in BUILT_IN:
+        return builtin_tools()[name]
     expected = cast("type[FunctionTool[Any, Any]]", FunctionTool)
     loaded = load_plugin("tools", name, expected, "a function with @taiwa.tool above it")
     if loaded is not None and loaded.spec.name != name:
