@@ -27,6 +27,8 @@ LIMITS = (
     "It learned from texts that a program wrote. How well it does on words that people wrote is what the evaluations show,"
     " and it is less than on held-out texts of that program.",
     "A substance whose English name is not in its table of about 1,600 is refused; how often a number is given all the same was measured.",
+    "The scores of a dialogue are drawn with a spread, as judges differ, so nobody writes all of the held-out ones exactly; `best` is the share"
+    " that can be expected at best.",
     "It has no knowledge of the world, and gives none.",
 )
 
@@ -105,7 +107,7 @@ def _data() -> Found:
     return {"shares": shares}
 
 
-def _held_out(table: Mapping[str, Mapping[str, Sequence[int]]]) -> Found:
+def _held_out(table: Mapping[str, Mapping[str, tuple[int, int, int, float]]]) -> Found:
     """How often held-out samples are written exactly, and end in the right line, by domain, task and kind, with intervals."""
     found: Found = {
         domain: {kind: _counted(*counts) for kind, counts in kinds.items() if counts[1]}
@@ -117,8 +119,10 @@ def _held_out(table: Mapping[str, Mapping[str, Sequence[int]]]) -> Found:
     return found
 
 
-def _counted(exact: int, of: int, right: int) -> Found:
-    return {"exact": exact, "right": right, "of": of, "share": exact / of, "interval": _interval(exact, of)}
+def _counted(exact: int, of: int, right: int, best: float) -> Found:
+    """`best` is the share that can be expected at best where samples are drawn with a spread."""
+    found = {"exact": exact, "right": right, "of": of, "share": exact / of, "interval": _interval(exact, of)}
+    return found | ({"best": round(best / of, 6)} if best < of else {})
 
 
 def _interval(count: int, of: int) -> list[float] | None:

@@ -2,7 +2,8 @@
 
 A greedy text is the same as the sample's exactly where each of the model's own tokens is the likeliest one behind the sample's
 tokens before it: so one pass tells. Where that fails, or a check would change a line, a solution is written as it is when it runs:
-with guides, checks and tools; and so is every reply to an order.
+with guides, checks and tools; and so is every reply to an order. Digits of scores are drawn with a spread, so nobody
+writes all of them exactly, and `Measured.best` says how many can be expected at best.
 """
 
 import re
@@ -44,11 +45,15 @@ MASS = re.compile(r"<<molar_mass: ([^\n]*)>> ([^\n]*)")
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """How many samples of a kind there were, how many were written exactly, and how many with the right last line."""
+    """How many samples of a kind there were, how many were written exactly, and how many with the right last line.
+
+    `best` is how many can be expected of somebody who knows how each sample is drawn, but not what chance then did.
+    """
 
     count: int
     exact: int
     right: int
+    best: float
 
 
 def measure(loaded: Loaded, model: Transformer, domain: str, count: int) -> Mapping[str, Measured]:
@@ -56,14 +61,16 @@ def measure(loaded: Loaded, model: Transformer, domain: str, count: int) -> Mapp
     counts: Counter[str] = Counter()
     exact: Counter[str] = Counter()
     right: Counter[str] = Counter()
+    best: dict[str, float] = {}
     for sample, written in _judged(loaded, model, domain, count):
         for kind in (f"{sample.task}: {sample.kind}", f"all {sample.task.partition('.')[0]}", "all"):
             counts[kind] += 1
+            best[kind] = best.get(kind, 0.0) + sample.best
             exact[kind] += written is None
             right[kind] += written is None or (
                 sample.task == "solve" and _last_line(written) == _last_line(sample.text)
             )
-    return {kind: Measured(counts[kind], exact[kind], right[kind]) for kind in sorted(counts)}
+    return {kind: Measured(counts[kind], exact[kind], right[kind], best[kind]) for kind in sorted(counts)}
 
 
 def mistakes(loaded: Loaded, model: Transformer, domain: str, count: int) -> Iterator[tuple[Sample, str]]:

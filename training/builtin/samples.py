@@ -21,12 +21,14 @@ class Sample:
     """One exchange. `prompt` is what the runtime makes of a request, so it is already in that form.
 
     `kind` is what it is counted as when the model is measured. `answer` is what stands behind the answer mark, without an end.
+    `best` is how likely the likeliest answer was to be drawn: below 1 nobody can know the answer from the prompt.
     """
 
     task: str
     kind: str
     prompt: str
     answer: tuple[Span, ...]
+    best: float = 1.0
 
     @property
     def text(self) -> str:

@@ -11,7 +11,7 @@ from taiwa.ask.types import SCORES
 from taiwa.models.builtin.tokenizer import normalize_text
 from training.builtin.asking import SHARES
 from training.builtin.asking.scenes import Stage
-from training.builtin.asking.shares import SCENES
+from training.builtin.asking.shares import SCENES, SPREAD, likelihoods
 from training.builtin.asking.wording import expand, fill, listed
 from training.builtin.asking.work import injected
 from training.builtin.samples import Sample, choose
@@ -98,3 +98,17 @@ def test_no_question_that_judges_the_model_is_drawn(drawn: list[Sample]) -> None
 
 def _letters(text: str) -> str:
     return "".join(sign for sign in text.casefold() if sign.isalnum())
+
+
+@pytest.mark.parametrize("level", [1.0, 1.6, 2.5, 4.9])
+def test_digits_are_drawn_as_likely_as_it_is_told(level: float) -> None:
+    random = Random(11)
+    drawn = Counter(min(max(round(level + random.gauss(0, SPREAD)), 1), 5) for _ in range(4_000))
+    assert sum(likelihoods(level)) == pytest.approx(1)
+    for digit, likely in enumerate(likelihoods(level), 1):
+        assert drawn[digit] / 4_000 == pytest.approx(likely, abs=0.03)
+
+
+def test_nobody_writes_every_score_exactly(drawn: list[Sample]) -> None:
+    assert all(0.4 < sample.best < 1 for sample in drawn)
+    assert 0.75 < sum(sample.best for sample in drawn) / len(drawn) < 0.85

@@ -1,6 +1,8 @@
 """Samples made of scenes: a dialogue, and one of five scores of it."""
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
+from math import erf, sqrt
 from random import Random
 
 from taiwa.models.builtin.prompts import format_dialogue
@@ -8,7 +10,7 @@ from training.builtin.asking import threads, work, world
 from training.builtin.asking.scenes import Scene, Stage
 from training.builtin.samples import Draw, Sample, Share, Span
 
-__all__ = ["SHARES", "assess"]
+__all__ = ["SHARES", "assess", "likelihoods"]
 
 Make = Callable[[Stage], Scene]
 SCENES: Mapping[str, tuple[Make, float]] = {
@@ -35,6 +37,16 @@ SPREAD = 0.35
 """How far judgements of one and the same scene lie apart, in levels."""
 
 
+def likelihoods(level: float) -> tuple[float, ...]:
+    """How likely each of the digits 1 to 5 is drawn for a level.
+
+    >>> [round(each, 2) for each in likelihoods(1.2)]
+    [0.8, 0.2, 0.0, 0.0, 0.0]
+    """
+    below = [0.0, *((1 + erf((bound - level) / (SPREAD * sqrt(2)))) / 2 for bound in (1.5, 2.5, 3.5, 4.5)), 1.0]
+    return tuple(high - low for low, high in pairwise(below))
+
+
 def assess(name: str) -> Draw:
     """A draw of one of the five scores, as a digit."""
 
@@ -42,7 +54,8 @@ def assess(name: str) -> Draw:
         stage, kind, scene = _scene(random)
         level = float(getattr(scene.levels, name))
         digit = min(max(round(level + random.gauss(0, SPREAD)), 1), 5)
-        return Sample(f"assess.{name}", f"{kind}.{stage.language}", _prompt(stage, scene), (Span(str(digit)),))
+        answer, best = (Span(str(digit)),), max(likelihoods(level))
+        return Sample(f"assess.{name}", f"{kind}.{stage.language}", _prompt(stage, scene), answer, best)
 
     return draw
 
