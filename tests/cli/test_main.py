@@ -199,9 +199,9 @@ def test_debug_behind_two_dashes_is_a_text(taiwa: Taiwa, model_server: ModelServ
 
 def test_an_internal_error_is_one_line_too(place: Place) -> None:
     script = (
-        "import sys; from taiwa.cli import main as m; from taiwa.cli import say\n"
+        "import sys; from taiwa.cli import main as m; from taiwa.cli import store\n"
         "sys.argv = ['taiwa', 'undo']\n"
-        "say.undo.callback = lambda **_: 1 / 0\n"
+        "store.undo.callback = lambda **_: 1 / 0\n"
         "m.main()"
     )
     script = script.replace(

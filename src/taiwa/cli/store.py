@@ -1,7 +1,7 @@
-"""Costs, and maintenance of the store: cost, fsck, gc, delete."""
+"""The store without a model: undo, redo, fork, switch, rename and replay conversations; fsck, gc, delete; and cost."""
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -9,6 +9,7 @@ from taiwa.cli.options import CommonOptions, common_options, complete_session, c
 from taiwa.cli.output import print_item, print_json, print_line, print_notice, print_result, table
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import CorruptError, InputError
+from taiwa.kernel.serialization import Json
 
 if TYPE_CHECKING:
     from taiwa.sessions.repository import Repository
@@ -16,6 +17,144 @@ if TYPE_CHECKING:
 
 AXES = ("app", "model", "day", "session", "owner")
 """The values of `store.Axis`; the store itself is opened when the command runs."""
+
+
+@click.command()
+@click.argument("session_and_turns", nargs=-1, metavar="[NAME] [TURNS]", shell_complete=complete_session)
+@common_options("session", "as_json", "store")
+def undo(common: CommonOptions, session_and_turns: tuple[str, ...]) -> None:
+    """Take back the last turn of the conversation NAME, or TURNS of them: message, state and window together.
+
+    redo restores them.
+
+    \b
+    taiwa undo            take back the last turn of the latest conversation
+    taiwa undo chat-1 3   take back three turns of chat-1
+    """
+    _move(common, session_and_turns, "undo", _("back to turn {turn}"))
+
+
+def _move(common: CommonOptions, words: tuple[str, ...], way: Literal["undo", "redo"], where: str) -> None:
+    """Undo or redo what is given: the name of a conversation, a number of turns, or both; a number alone counts turns.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    session = common.session
+    if words and not words[0].isdecimal():
+        if session not in ("", words[0]):
+            raise click.UsageError(f"two conversations are given: {session!r} and {words[0]!r}")
+        session, words = words[0], words[1:]
+    if len(words) > 1 or any(not word.isdecimal() or int(word) < 1 for word in words):
+        raise click.UsageError(f"give a number of turns, at least 1, not {' '.join(words)!r}")
+    repository = common.repository()
+    session = repository.session(session)
+    (repository.store.undo if way == "undo" else repository.store.redo)(session, int(words[0]) if words else 1)
+    _print_position(repository, session, where, as_json=common.as_json)
+
+
+@click.command()
+@click.argument("session_and_turns", nargs=-1, metavar="[NAME] [TURNS]", shell_complete=complete_session)
+@common_options("session", "as_json", "store")
+def redo(common: CommonOptions, session_and_turns: tuple[str, ...]) -> None:
+    """Restore the turn of the conversation NAME that was taken back, or TURNS of them.
+
+    \b
+    taiwa redo            restore the turn that was taken back last
+    taiwa redo chat-1     restore that of chat-1
+    """
+    _move(common, session_and_turns, "redo", _("forward to turn {turn}"))
+
+
+@click.command()
+@click.argument("revision", shell_complete=complete_session)
+@click.argument("name", required=False)
+@common_options("session", "as_json", "store")
+def fork(common: CommonOptions, revision: str, name: str | None) -> None:
+    """Create the branch NAME at REVISION and make it the current conversation.
+
+    With one argument the latest conversation is forked under that name. Neither branch can change the other.
+
+    \b
+    taiwa fork plan-b               fork the latest conversation at its last turn
+    taiwa fork chat-1:2 plan-b      fork chat-1 after its second turn
+    """
+    where, called = ("", revision) if name is None else (revision, name)
+    where = common.place(where)
+    repository = common.repository()
+    repository.fork(where, called)
+    _print_position(repository, called, _("now on {session}, turn {turn}"), as_json=common.as_json)
+
+
+@click.command()
+@click.argument("name", shell_complete=complete_session)
+@common_options("as_json", "store")
+def switch(common: CommonOptions, name: str) -> None:
+    """Make NAME the current conversation, which -c and other commands use.
+
+    \b
+    taiwa switch chat-1
+    """
+    repository = common.repository()
+    tip = repository.store.refs.tip(name)
+    repository.store.refs.move(name, tip, tip, "switch")
+    _print_position(repository, name, _("now on {session}, turn {turn}"), as_json=common.as_json)
+
+
+@click.command()
+@click.argument("name", shell_complete=complete_session)
+@click.argument("new")
+@common_options("as_json", "store")
+def rename(common: CommonOptions, name: str, new: str) -> None:
+    """Give the conversation NAME the name NEW; its turns, costs and history stay.
+
+    \b
+    taiwa rename chat-1 monads
+    """
+    repository = common.repository()
+    repository.store.refs.rename(name, new)
+    _print_position(repository, new, _("{name} is now {session}", name=name, session=new), as_json=common.as_json)
+
+
+def _print_position(repository: "Repository", session: str, text: str, *, as_json: bool) -> None:
+    here = repository.at(session)
+    item: Json = {"session": session, "node": here.tip, "turn": here.count, "state": here.state}
+    print_item(item, text.format(session=session, turn=here.count), as_json=as_json)
+
+
+@click.command()
+@click.argument("revision", required=False, default="", shell_complete=complete_session)
+@common_options("session", "as_json", "verbose", "store", verbose="List the nodes with their results.")
+def replay(common: CommonOptions, revision: str) -> None:
+    """Repeat a conversation from its recorded calls and check every hash. No model is called.
+
+    \b
+    taiwa replay
+    taiwa replay chat-1:3 -v
+    """
+    from taiwa.sessions.replay import replay_history
+
+    rows = tuple(replay_history(common.repository(reading=True), common.place(revision)))
+    wrong = [row for row in rows if row.difference]
+    if common.as_json:
+        print_result(rows)
+    elif common.verbose or wrong:
+        lines = [(str(row.turn), row.hash[:12], row.kind, str(row.calls), row.difference or "ok") for row in rows]
+        table(("turn", "node", "kind", "calls", "result"), lines, frozenset({0, 3}))
+    if wrong:
+        raise CorruptError(
+            ngettext(
+                "{n} turn does not end where it did; the program or an app has changed since",
+                "{n} turns do not end where they did; the program or an app has changed since",
+                len(wrong),
+            )
+        )
+    if not common.as_json:
+        nodes = ngettext("{n} node", "{n} nodes", len(rows))
+        answers = ngettext("{n} recorded answer", "{n} recorded answers", sum(row.calls for row in rows))
+        print_line(
+            _("{nodes}, {answers}, 0 model calls: every state has its recorded hash", nodes=nodes, answers=answers)
+        )
 
 
 @click.command()
