@@ -79,6 +79,9 @@ def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
         patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
         for place in ("CONFIG", "DATA", "STATE", "CACHE"):
             patch.setenv(f"XDG_{place}_HOME", str(home / place.lower()))
+        # Nobody vouches for a server: to load a hundred authorities takes each client 30 ms, and no test leaves the machine.
+        patch.delenv("SSL_CERT_FILE", raising=False)
+        patch.setenv("SSL_CERT_DIR", str(tmp_path_factory.mktemp("authorities")))
         yield
 
 
