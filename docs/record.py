@@ -19,12 +19,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, chdir, contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -44,9 +45,13 @@ BUILTIN = "#! builtin"
 SERVED = "#! serve"
 WEIGHTS = "#~ weights of the built-in model: "
 PLAIN = re.compile(
-    r"""(?P<program>taiwa|python -m evals) (?:[^|<>&;$`"'\\\n]|"(?:[^"$`\\]|\\[^"$`\\\n])*"|'[^']*')*\Z"""
+    r"""((?P<feed>(?:echo|printf) [^|\n]+) \| )?"""
+    r"""(?P<words>(?P<program>taiwa|python -m evals|llm) (?:[^|<>&;$`"'\\\n]|"(?:[^"$`\\]|\\[^"$`\\\n])*"|'[^']*')*)"""
+    r"""( <<'END'\n(?P<text>.*)END)?\Z""",
+    re.DOTALL,
 )
-"""A command that a shell would do nothing about but take its quotes off."""
+"""A command that a shell would do nothing about but take its quotes off, and give it what another one prints, or a text, to read."""
+PYTHON = re.compile(r"python <<'END'\n(?P<text>.*)END\Z", re.DOTALL)
 WRITTEN_BY = DATA / "weights.safetensors"
 LONGEST = 300.0
 """Seconds that a command may take."""
@@ -193,8 +198,14 @@ class Stage:
         """Run a command and return what a person sees."""
         reached = threading.Event()
         self._player.learn(step.answers, reached if step.killed else None)
-        plain = PLAIN.match(step.command.replace("\\\n", "")) if self._quick and not step.killed else None
-        code, printed = self._shell(step, reached) if plain is None else self._inside(plain[0], plain["program"])
+        inside = self._quick and not step.killed
+        if inside and (script := PYTHON.match(step.command)):
+            code, printed = self._inside(partial(exec, compile(script["text"], "<stdin>", "exec"), {}))
+        elif inside and (plain := PLAIN.match(step.command.replace("\\\n", ""))):
+            given = self._said(plain["feed"]) if plain["feed"] else (plain["text"] or "").encode()
+            code, printed = self._inside(partial(_run, plain["program"], shlex.split(plain["words"])), given)
+        else:
+            code, printed = self._shell(step, reached)
         failed = code != 0
         if failed != (step.fails or step.killed):
             raise SystemExit(f"{step.command!r} ended with {code}:\n{printed}")
@@ -215,8 +226,11 @@ class Stage:
         printed = process.communicate(timeout=LONGEST)[0].decode()
         return process.returncode, printed
 
-    def _inside(self, command: str, program: str) -> tuple[int, str]:
-        """Run a command as its process would; the folder and the environment are those of the whole process meanwhile."""
+    def _said(self, command: str) -> bytes:
+        return subprocess.run(["bash", "-c", command], cwd=self._home, stdout=subprocess.PIPE, check=True).stdout
+
+    def _inside(self, run: Callable[[], object], given: bytes = b"") -> tuple[int, str]:
+        """Do what a process would do; the folder and the environment are those of the whole process meanwhile."""
         out = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
         kept = dict(os.environ)
         os.environ.clear()
@@ -226,13 +240,10 @@ class Stage:
                 chdir(self._home),
                 redirect_stdout(out),
                 redirect_stderr(out),
-                patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO())),
+                patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(given), "utf-8")),
             ):
-                words = shlex.split(command.removeprefix(program))
-                if program == "taiwa":
-                    main_of_taiwa(words)
-                else:
-                    main_of_taiwa(words, evals, program)
+                run()
+            code = 0
         except SystemExit as end:
             code = int(end.code or 0)
         finally:
@@ -278,6 +289,16 @@ def recorded(path: Path, *, quick: bool = False) -> str:
                 lines.append("\n")
             lines.append(f"$ {step.command}\n{printed}".rstrip("\n") + "\n")
     return "".join(lines)
+
+
+def _run(program: str, words: list[str]) -> None:
+    """Run a command of the package, of the evaluations, or of a client of the server."""
+    if program == "taiwa":
+        main_of_taiwa(words[1:])
+    elif program == "llm":
+        import_module("llm.cli").cli(words[1:])
+    else:
+        main_of_taiwa(words[3:], evals, program)
 
 
 def stale(path: Path, record: str) -> Iterable[str]:
