@@ -7,8 +7,9 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import chdir
+from contextlib import chdir, suppress
 from doctest import ELLIPSIS
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 from sybil.parsers.rest import DocTestParser
 from sybil.sybil import SybilCollection
 
+ROOT = Path(__file__).parent
 ENVIRONMENT = dict(os.environ)
 # Workers share the cores: threads of BLAS beside theirs would wait for each other, spinning. Set before numpy is imported.
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
@@ -114,6 +116,16 @@ TOGETHER = {
     "tests/house/test_safety.py": "sources",
 }
 """Files that one worker runs, by the beginning of their paths: to load torch takes seconds, and so does to parse all sources."""
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Let each worker begin with modules of its own: what one has compiled, the others find compiled when they come to it."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None or [*map(str, session.config.args)] != session.config.getini("testpaths"):
+        return
+    for path in sorted(ROOT.glob("tests/**/test_*.py"))[int(worker["workerid"][2:]) :: worker["workercount"]]:
+        with suppress(pytest.Collector.CollectError, pytest.skip.Exception):  # said when all are collected
+            _ = pytest.Module.from_parent(session, path=path).obj
 
 
 @pytest.hookimpl(optionalhook=True)
