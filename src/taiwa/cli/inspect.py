@@ -138,7 +138,6 @@ def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
     taiwa show chat-1~2    two turns before its last one
     taiwa show 3f9a12      by the beginning of its hash
     """
-    from taiwa.flows.solve.tool_call_formats import readable_answer
     from taiwa.operations import inspect
 
     found = inspect.show(common.repository(reading=True), common.place(revision), reasoning=reasoning)
@@ -158,7 +157,11 @@ def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
         heading, missing = _("reasoning"), _("none was recorded")
         print_line(f"\n{heading}: {found.reasoning or missing}", "dim")
     if node.answer is not None:
-        answer = readable_answer(node.answer, here.app.tools)
+        answer = node.answer
+        if here.app.tools:
+            from taiwa.flows.solve.tool_call_formats import readable_answer
+
+            answer = readable_answer(answer, here.app.tools)
         print_line(f"\n{here.app.name}: {answer}")
         if answer != node.answer:
             print_line(f"\nwith its calls: {node.answer}", "dim")

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from html import escape
-from importlib.resources import files
 from math import exp
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias, cast
@@ -367,6 +366,8 @@ Fill: TypeAlias = Callable[[Iterable[Attachment]], tuple[Attachment, ...]]
 
 def asset(name: str) -> str:
     """Return a style sheet or a script of the pages that are written."""
+    from importlib.resources import files
+
     return (files("taiwa.operations") / name).read_text(encoding="utf-8")
 
 
