@@ -30,13 +30,36 @@ def new_lines(said: str) -> Told:
         ("ラテ二つ、一つはアイスで、一つは豆乳で", [("latte", "", 1, "iced"), ("latte", "", 1, "soy milk")]),
         ("deux croissants et un café", [("croissant", "", 2), ("coffee", "", 1)]),
         ("我要两杯拿铁和一个贝果", [("latte", "", 2), ("bagel", "", 1)]),
+        ("a single espresso and a single latte", [("espresso", "single", 1), ("latte", "", 1)]),
+        ("a scone x2 with two portions of jam, a tea", [("scone", "", 2, "2 jam"), ("tea", "", 1)]),
+        ("three mochas with 3 pumps of vanilla and a tea", [("mocha", "", 3, "3 vanilla syrup"), ("tea", "", 1)]),
+        ("a coffee with two sugars plus non-fat milk", [("coffee", "", 1, "2 sugar", "nonfat milk")]),
+        ("a no butter croissant", [("croissant", "", 1, "no butter")]),
+        ("well as that, one danish", [("danish", "", 1)]),
+        ("we need one scone need one scone and a tea", [("scone", "", 1), ("tea", "", 1)]),
+        ("ラテ二つ、じゃなくて、スコーンを三つにします", [("scone", "", 3)]),
+        ("追加で、2個、ベーグル", [("bagel", "", 2)]),
+        ("two teas and a cola, all, with lemon", [("tea", "", 2, "lemon"), ("cola", "", 1, "lemon")]),
+        ("カプチノーを二つ", [("cappuccino", "", 2)]),
+        ("ブルベリーマフィンを三つ", [("blueberry muffin", "", 3)]),
     ],
 )
 def test_wishes_are_read_with_all_that_belongs_to_them(said: str, lines: Told) -> None:
     assert new_lines(said) == lines
 
 
-@pytest.mark.parametrize("said", ["how much is a latte?", "what did i order", "hello", "ラテはいくらですか", "!"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "how much is a latte?",
+        "how er much is a coke",
+        "what did i order",
+        "say it back to me",
+        "hello",
+        "ラテはいくらですか",
+        "!",
+    ],
+)
 def test_what_orders_nothing_has_no_meaning(said: str) -> None:
     assert read_meanings(Order(), said) == ()
 
@@ -52,10 +75,21 @@ def test_a_part_of_a_name_is_no_count() -> None:
     assert new_lines("a 1/3 caf latte") == [("latte", "", 1, "one third caf")]
 
 
-def test_what_is_not_on_the_menu_is_named() -> None:
-    (_, draft), *_ = read_meanings(Order(), "a latte and two bicycles")
+@pytest.mark.parametrize(
+    ("said", "lacking"),
+    [
+        ("a latte and two bicycles", ("bicycles",)),
+        ("a garden hose and two chairs", ("garden hose", "chairs")),
+        ("a big dror", ("dror",)),
+        ("バイク一つ、ついでに傘二つ", ("バイク", "傘")),
+        ("お好み焼き二個と新聞3個にします", ("お好み焼き", "新聞")),
+        ("ホットドッグ3つ、ついでにサンドイッチ", ("ホットドッグ",)),
+    ],
+)
+def test_what_is_not_on_the_menu_is_named_as_it_was_said(said: str, lacking: tuple[str, ...]) -> None:
+    (_, draft), *_ = read_meanings(Order(), said)
 
-    assert draft.lacking == ("bicycles",)
+    assert draft.lacking == lacking
 
 
 def test_readings_come_in_the_order_of_their_costs_and_are_never_the_same() -> None:

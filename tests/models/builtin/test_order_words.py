@@ -17,6 +17,7 @@ def names(text: str) -> set[str]:
         ("an orange juice", {"orange juice"}),
         ("ラージの抹茶オレを二つ", {"large", "matcha latte"}),
         ("把拿铁换成冰的", {"latte", "iced"}),
+        ("two sugars and three chairs", {"sugar"}),
         ("i don't want to skip this", set[str]()),
         ("", set[str]()),
     ],

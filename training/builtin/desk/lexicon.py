@@ -125,7 +125,9 @@ def _option(name: str) -> Iterable[str]:
     yield name
     if flavour != name:
         yield flavour
-    yield from (*english_words.MILK_WORDS.get(name, ()), *english_words.SWEET_WORDS.get(name, ()))
+    for said in english_words.MILK_WORDS.get(name, ()):
+        yield from (said, said if said.endswith("milk") else f"{said} milk")
+    yield from english_words.SWEET_WORDS.get(name, ())
     for forms in (*english_words.STANDS.get(name, ()), *japanese_words.STANDS.get(name, ())):
         yield from forms
     yield from (*japanese_words.ADDED.get(name, ()), japanese_words.SHOWN.get(name, ""))

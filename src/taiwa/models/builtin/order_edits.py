@@ -70,7 +70,9 @@ def _changes(order: Order, draft: Draft) -> Changes:
     if draft.cancelled:
         return dict.fromkeys(line.number for line in order.lines)
     changes: dict[int, OrderLine | None] = {
-        line.number: after for line, after in zip(order.lines, draft.old, strict=True) if after != line
+        line.number: after
+        for at, (line, after) in enumerate(zip(order.lines, draft.old, strict=True))
+        if after != line or at in draft.kept
     }
     start = max((line.number for line in order.lines), default=0) + 1
     return {
@@ -96,7 +98,11 @@ def draft_reply(order: Order, said: str, draft: Draft) -> str:
             + SENTENCES[code]["more" if order.lines else "none"]
         )
     off = [line for line, after in zip(order.lines, draft.old, strict=True) if after is None]
-    now = [after for line, after in zip(order.lines, draft.old, strict=True) if after is not None and after != line]
+    now = [
+        after
+        for at, (line, after) in enumerate(zip(order.lines, draft.old, strict=True))
+        if after is not None and (after != line or at in draft.kept)
+    ]
     said_lines = {"off": off, "now": [*now, *draft.split], "new": draft.new}
     parts = [_fill(code, name, _listed(code, lines)) for name, lines in said_lines.items() if lines]
     if draft.lacking:

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from taiwa.kernel.serialization import value
 from taiwa.models.builtin.order_app import COUNTED, MILKS, TEMPERATURES, Order, OrderLine
 from taiwa.models.builtin.order_reply import divide_option
-from taiwa.models.builtin.order_words import CJK, KANA, WEIGHTY, drinks, read_tokens
+from taiwa.models.builtin.order_words import CJK, HESITATION, KANA, WEIGHTY, drinks, read_tokens
 
 HIRAGANA = re.compile(r"[ぁ-ん]")
 
@@ -24,12 +24,12 @@ HIRAGANA = re.compile(r"[ぁ-ん]")
 class Frame:
     """What has been said of one thing.
 
-    `also` are further dishes (`the latte and the tea`), `ref` names a line otherwise than by its dish: `it`, `place 2`. `narrow` is the size by which it is named, `off` are options
+    `also` are further frames of what is taken off with it (`the latte and the second one`), `ref` names a line otherwise than by its dish: `it`, `place 2`. `narrow` is the size by which it is named, `off` are options
     that are taken back; `measure` and `number` wait for their option. A count below zero is one that cannot be ordered.
     """
 
     dish: str = ""
-    also: tuple[str, ...] = ()
+    also: tuple["Frame", ...] = ()
     ref: str = ""
     size: str = ""
     count: int = 0
@@ -75,23 +75,24 @@ def extend(frame: Frame, last: str, kind: str, name: str, *, japanese: bool) -> 
         return
     if kind == "fill":
         if not pending or japanese:
-            yield 0.0, _unflag(frame, "the")
+            yield 0.4 * ("the" in frame.flags and not frame.has_thing), _unflag(frame, "the")
     elif kind in ("stop", "joint"):
         dangling = (frame.opts or frame.size) and not frame.has_thing and not frame.count
-        if not pending and not (dangling and (japanese or kind == "joint")):
-            yield 0.0, frame
+        is_cut = kind == "joint" and "the" in frame.flags and not frame.has_thing
+        if not pending and not is_cut and not (dangling and (japanese or kind == "joint")):
+            is_more = not japanese and "more" in frame.flags and not (frame.has_thing or frame.opts or frame.size)
+            yield 0.4 * is_more, frame if frame.has_thing else _unflag(frame, "the")
     elif kind == "unknown":
         yield from _unknown(frame, last, name, japanese=japanese)
     elif frame.unknown:
         if not japanese and kind in ("of", "unit", "joint") and last == "unknown":
             yield 0.1 if kind == "of" else 0.5, replace(frame, unknown=f"{frame.unknown} {name}")
         elif japanese and kind in ("count", "wo"):
-            yield 0.0, frame
+            yield (-0.5, replace(frame, count=int(name))) if kind == "count" else (0.0, frame)
     elif kind in ("dish", "dishes"):
-        is_joined = last == "joint" if japanese else last == "the" and "remove" in frame.flags
-        if is_joined and frame.dish and not (frame.opts or frame.count or frame.size or pending):
-            yield 0.3, _flag(replace(frame, also=(*frame.also, name)), "definite")
-        frame = _flag(frame, "many" if kind == "dishes" else "")
+        if last == ("joint" if japanese else "the"):
+            yield from _joined(frame, Frame(dish=name, flags=THE), pending=pending, japanese=japanese)
+        frame = _flag(_flag(frame, "many" if kind == "dishes" else ""), "led" if frame.opts and japanese else "")
         if not frame.dish and not frame.ref and not pending:
             if "the" in frame.flags:
                 yield 0.0, _flag(replace(frame, dish=name), "definite")
@@ -118,18 +119,26 @@ def extend(frame: Frame, last: str, kind: str, name: str, *, japanese: bool) -> 
             yield (0.0 if not frame.dish or last == "with" else 0.1), replace(frame, size=name)
     elif kind in ("option", "attribute", "adverb"):
         yield from _optional(frame, last, kind, name, japanese=japanese)
+    elif kind == "times":
+        if last in ("dish", "dishes") and not frame.count:
+            yield 0.0, replace(frame, count=int(name))
     elif kind in ("count", "number"):
         yield from _counted(frame, last, kind, int(name), japanese=japanese)
     elif kind in ("a", "one"):
         is_behind = frame.has_thing or ((frame.opts or frame.size) and "on" not in frame.flags)
         if kind == "a" and is_behind:
             if frame.has_thing or (frame.count and frame.opts):
-                yield 0.0, frame
-        elif kind == "a" and not frame.count and not pending:
+                yield 0.0 if frame.has_thing else 0.4, frame
+        elif kind == "a" and not frame.count and not pending and "the" not in frame.flags:
             yield 0.0, replace(frame, count=1)
-        elif kind == "one" and "the" in frame.flags and not frame.has_thing and frame.opts:
-            yield 0.0, replace(frame, ref=f"one {frame.opts[-1]}", opts=frame.opts[:-1])
+        elif kind == "one" and "the" in frame.flags and not frame.has_thing:
+            if frame.opts:
+                yield 0.0, replace(frame, ref=f"one {frame.opts[-1]}", opts=frame.opts[:-1])
+            elif not frame.size:
+                yield 0.0, _flag(frame, "one")
     elif kind in ("it", "last", "place", "line"):
+        if last == "joint":
+            yield from _joined(frame, Frame(ref=f"{kind} {name}", flags=THE), pending=pending, japanese=japanese)
         if not frame.dish and not frame.ref and not pending:
             yield (0.0 if kind != "it" else 0.1), replace(frame, ref=f"{kind} {name}")
     elif kind in MEASURING:
@@ -139,7 +148,11 @@ def extend(frame: Frame, last: str, kind: str, name: str, *, japanese: bool) -> 
             yield 1.0, replace(frame, unknown=name)
         if frame.number:
             yield 0.0, frame
-        elif not japanese and (last == "a" or (last in ("with", "count") and (frame.has_thing or frame.count))):
+        elif not japanese and (
+            last == "a"
+            or (last == "with" and (frame.has_thing or frame.count))
+            or (last == "count" and frame.count == 1)
+        ):
             is_measure = frame.count == 1 and not (frame.has_thing or frame.opts)
             yield 0.0, replace(frame, count=0 if is_measure else frame.count, flags=frame.flags | {"unit"})
     elif kind == "not":
@@ -165,6 +178,7 @@ def extend(frame: Frame, last: str, kind: str, name: str, *, japanese: bool) -> 
             fits
             and (frame.has_thing or frame.count)
             and not (last == "count" and name in ("に変えて", "に変更で", "にして"))
+            and not (last == "count" and not frame.opts and name == "追加で")
         ):
             yield 0.0, frame
     elif kind == "the":
@@ -195,16 +209,32 @@ def extend(frame: Frame, last: str, kind: str, name: str, *, japanese: bool) -> 
     elif kind == "only":
         if frame.has_thing:
             yield 0.0, _flag(frame, "edit")
+    elif kind == "order":
+        yield 0.0, _flag(frame, "all") if "remove" in frame.flags and not frame.has_thing else frame
     elif kind in FLAGS:
         if japanese and kind == "more" and frame.opts and not frame.has_thing:
             return
         misplaced = kind in ("oh", "rather") and not frame.is_empty and name != "instead"
-        misplaced |= kind == "with" and not (frame.has_thing or frame.opts or frame.count)
+        misplaced |= kind == "with" and not (
+            frame.has_thing or frame.opts or frame.count or frame.flags & {"all", "one"}
+        )
+        is_cut = "the" in frame.flags and not (frame.has_thing or frame.opts or frame.size or frame.flags & {"one"})
+        misplaced |= is_cut and kind in ("on", "change", "into") and not japanese
         if not pending and misplaced and kind == "oh":
-            yield 0.05, frame
+            yield 0.5 if name == "no" else 0.05, frame
         elif not pending and not misplaced:
             late = kind == "remove" and frame.has_thing and last in ("joint", "stop") and not japanese
             yield 0.3 * late, _flag(_flag(frame, kind), "undo" if name == "undo" else "")
+
+
+THE: Final = frozenset({"the", "definite"})
+
+
+def _joined(frame: Frame, other: Frame, *, pending: bool, japanese: bool) -> Iterator[tuple[float, Frame]]:
+    """Yield a frame with another thing that is taken off as well: `take off the latte and the second one`."""
+    is_bare = frame.has_thing and not (frame.opts or frame.count or frame.size or pending)
+    if is_bare and (japanese or frame.flags & {"remove", "definite"} or frame.ref):
+        yield 0.15, _flag(replace(frame, also=(*frame.also, other)), "definite")
 
 
 def _flag(frame: Frame, flag: str) -> Frame:
@@ -218,10 +248,12 @@ def _unflag(frame: Frame, *gone: str) -> Frame:
 def _unknown(frame: Frame, last: str, name: str, *, japanese: bool) -> Iterator[tuple[float, Frame]]:
     if frame.has_thing or frame.measure or frame.number:
         return
+    if japanese and (frame.opts or frame.size or (frame.count and last in ("joint", "stop"))):
+        return
     if frame.unknown and last in ("unknown", "of", "unit", "joint"):
         yield 0.05, replace(frame, unknown=f"{frame.unknown}{'' if japanese else ' '}{name}")
     elif not frame.unknown and name not in ("x", "u", "r"):
-        price = 2.0 if japanese and HIRAGANA.match(name) else 1.0 if frame.count or japanese else 3.5
+        price = 1.2 if japanese and HIRAGANA.match(name) else 1.0 if frame.count or japanese else 3.5
         yield price, replace(frame, unknown=name)
 
 
@@ -240,6 +272,9 @@ def _optional(frame: Frame, last: str, kind: str, name: str, *, japanese: bool) 
         if name not in COUNTED:
             return
         option = name if frame.number == 1 else f"{frame.measure or frame.number} {name}"
+    if "one" in frame.flags and not frame.has_thing:
+        yield 0.0, _unflag(replace(frame, ref=f"one {option}", measure="", number=0), "one", "with")
+        return
     if "not" in frame.flags and not japanese:
         yield 0.0, _unflag(replace(frame, off=(*frame.off, option), measure="", number=0), "not")
         return
@@ -251,7 +286,8 @@ def _optional(frame: Frame, last: str, kind: str, name: str, *, japanese: bool) 
         return
     price = 0.0
     if frame.has_thing and not japanese:
-        price = 0.0 if last == "with" or frame.measure == "no" else 0.1
+        is_led = last == "with" or frame.measure == "no" or (frame.number and "with" in frame.flags)
+        price = 0.0 if is_led else 0.1
     if not japanese and last == "count" and option == name and not frame.has_thing:
         price += 0.15
     after = replace(frame, opts=(*frame.opts, option), measure="", number=0, flags=frame.flags - {"with", "unit"})
@@ -265,12 +301,14 @@ def _counted(frame: Frame, last: str, kind: str, number: int, *, japanese: bool)
         if frame.opts and frame.opts[-1] in COUNTED and last in ("option", "suffix") and number == 1:
             yield 0.2, frame
         if kind == "count" and not frame.count and not (last == "joint" and frame.has_thing):
-            yield (0.0 if frame.has_thing else 0.3), replace(frame, count=number)
+            is_number = frame.opts and frame.opts[-1] in COUNTED and last in ("option", "suffix")
+            yield (0.6 if is_number else 0.0 if frame.has_thing else 0.3), replace(frame, count=number)
         return
     if frame.measure or frame.number:
         return
     if "not" in frame.flags:
-        yield 0.0, _unflag(frame, "not")
+        if "the" not in frame.flags:
+            yield 0.0, _unflag(frame, "not")
     elif "with" in frame.flags and not frame.count and "definite" in frame.flags:
         yield 0.4, replace(frame, count=number)
     elif not frame.count:
@@ -303,12 +341,14 @@ EXCLUSIVE: Final = (frozenset(MILKS.split("|")), frozenset(TEMPERATURES.split("|
 class Draft:
     """The order as it becomes: its lines (None for one that is gone), those that are split off, new ones, and what there is not.
 
-    `which` and `absent` are what must be asked or said instead, `odd` holds where a count cannot be ordered. What is only of use
+    `which` and `absent` are what must be asked or said instead, `odd` holds where a count cannot be ordered, `kept` are the places of lines that are said as they are. What is only of use
     while the words are read: `base` is a new line that may be divided, with what of it is left (`rest`), `gone` is the place of
-    the line that was taken off last, `owed` whether another dish must take its place, `seen` are the lines that were named.
+    the line that was taken off last, `owed` whether another dish must take its place, `renames` whether the words suggest that,
+    `seen` are the lines that were named.
     """
 
     code: str
+    renames: bool = False
     old: tuple[OrderLine | None, ...] = ()
     split: tuple[OrderLine, ...] = ()
     new: tuple[OrderLine, ...] = ()
@@ -318,6 +358,7 @@ class Draft:
     absent: str = ""
     odd: bool = False
     cancelled: bool = False
+    kept: frozenset[int] = frozenset()
     base: OrderLine | None = None
     rest: int = 0
     gone: int = -1
@@ -337,11 +378,10 @@ def close(order: Order, draft: Draft, frame: Frame, *, japanese: bool) -> Iterat
     if draft.owed and (frame.unknown or not frame.dish or "definite" in frame.flags):
         return
     if frame.also:
-        frames = [replace(frame, dish=each, also=()) for each in (frame.dish, *frame.also)]
-        named = [next(_targets(order, draft, each), (0.0, ()))[1] for each in frames]
+        named = [next(_targets(order, draft, each), (0.0, ()))[1] for each in (replace(frame, also=()), *frame.also)]
         if frame.flags & {"remove"} and all(len(places) == 1 for places in named):
             lines = [place for places in named for place in places]
-            yield from _edited(order, draft, frames[0], lines, japanese=japanese)
+            yield from _edited(order, draft, replace(frame, also=()), lines, japanese=japanese)
         return
     if frame.unknown:
         if not frame.flags & {"remove", "more", "not", "the"}:
@@ -378,26 +418,35 @@ def _strangeness(line: OrderLine) -> float:
 def _wished(order: Order, draft: Draft, frame: Frame, *, japanese: bool) -> Iterator[Closed]:
     if frame.off or frame.flags & {"remove", "not", "instead", "each", "plain"}:
         return
-    price = 0.5 if "more" in frame.flags else 1.0 if "all" in frame.flags else 0.0
-    price += 1.0 if frame.flags & {"change", "edit", "possessive", "into"} and japanese else 0.0
     line = OrderLine(0, frame.dish, frame.size, frame.count or 1, frame.opts)
-    price += _strangeness(line)
+    base_price = _strangeness(line) + (0.5 if "more" in frame.flags else 1.0 if "all" in frame.flags else 0.0)
+    is_change = frame.flags & ({"change", "edit", "possessive", "into"} if japanese else {"into"})
+    price = base_price + (1.0 if japanese else 0.5) * bool(is_change)
     is_there = any(each is not None and each.name == line.name for each in draft.old)
-    if is_there and (draft.code == "zh" or (japanese and not frame.count)):
-        price += 0.3 if draft.code == "ja" else 1.0
+    is_bare = not frame.count and "led" not in frame.flags
+    if is_there and (draft.code == "zh" or (japanese and (is_bare or "more" in frame.flags))):
+        price += 0.8 if draft.code == "ja" else 1.0
+    added_price = price + 0.3 * (draft.gone >= 0 and (draft.code == "zh" or draft.renames))
     base = line if line.quantity > 1 else None
     added = replace(draft, new=(*draft.new, line), base=base, rest=line.quantity, gone=-1)
     if not draft.owed and frame.flags & {"oh", "rather"} and draft.new:
         again = 1.0 * (draft.new[-1].name == line.name)
         yield price + again, replace(added, new=(*draft.new[:-1], line))
-        yield price + (1.5 if "rather" in frame.flags else 0.3), added
+        yield added_price + (1.5 if "rather" in frame.flags else 0.3), added
     elif not draft.owed:
-        yield price, added
+        yield added_price, added
     if draft.gone >= 0:
         if draft.code == "zh" and not frame.count:
             line = replace(line, quantity=order.lines[draft.gone].quantity)
         changed = (*draft.old[: draft.gone], line, *draft.old[draft.gone + 1 :])
-        price += 0.0 if draft.owed else 0.1 if draft.code == "zh" else 0.3
+        is_renamed = draft.owed or draft.renames or "change" in frame.flags
+        price = (
+            base_price
+            if is_renamed and not frame.flags & {"edit", "possessive"}
+            else price + 0.1
+            if draft.code == "zh"
+            else price + 0.3
+        )
         yield price, replace(draft, old=changed, gone=-1, owed=False)
 
 
@@ -443,8 +492,9 @@ def _targets(order: Order, draft: Draft, frame: Frame) -> Iterator[tuple[float, 
                 yield 0.1, tuple(-1 - at for at in alike)
             if alike:
                 return
-        if frame.flags & {"the", "edit", "remove"}:
-            yield 0.2 if frame.flags & {"the", "edit"} else 0.6, (size,)
+        is_pointed = frame.flags & {"the", "edit", "remove"} or (draft.code == "ja" and "change" in frame.flags)
+        if is_pointed and not news:
+            yield 0.2 if frame.flags & {"the", "edit", "change"} else 0.6, (size,)
     elif kind in ("it", "last"):
         at = size - 1 if frame.flags & {"instead", "not"} and size else len(lines) - 1
         if lines and lines[at] is not None:
@@ -463,7 +513,7 @@ def _targets(order: Order, draft: Draft, frame: Frame) -> Iterator[tuple[float, 
         if len(alike) == 1:
             yield 0.0, tuple(alike)
     elif not frame.has_thing and (frame.flags & {"more"}) and lines and lines[-1] is not None:
-        yield 0.1, (len(lines) - 1,)
+        yield 0.4 if news else 0.1, (len(lines) - 1,)
 
 
 def _edited(order: Order, draft: Draft, frame: Frame, places: Sequence[int], *, japanese: bool) -> Iterator[Closed]:
@@ -482,6 +532,8 @@ def _edited(order: Order, draft: Draft, frame: Frame, places: Sequence[int], *, 
     removed = bool(flags & {"remove", "instead", "not"}) and not opts and not chosen
     if not places or (frame.is_empty and not flags) or "plain" in flags:
         return
+    if not japanese and flags & {"not", "instead"} and (opts or chosen) and not frame.off:
+        return
     if draft.old == order.lines and not draft.new:
         if places == (size,) and frame.dish:
             yield 0.0, replace(draft, absent=frame.dish)
@@ -489,7 +541,8 @@ def _edited(order: Order, draft: Draft, frame: Frame, places: Sequence[int], *, 
         if places[0] < 0:
             yield 0.0, replace(draft, which=tuple(order.lines[-1 - at] for at in places))
             return
-    if removed and "all" in flags and not frame.off and places == tuple(range(size)) and draft.old == order.lines:
+    is_whole = removed and "all" in flags and not frame.dish and not frame.off
+    if is_whole and places == tuple(range(size)) and draft.old == order.lines:
         yield 0.0, replace(draft, cancelled=True)
         return
     if min(places) < 0 or max(places) >= len(lines):
@@ -550,6 +603,9 @@ def _edited(order: Order, draft: Draft, frame: Frame, places: Sequence[int], *, 
             price += 0.5 * bool(count and (opts or chosen))
             if count and not (count == 1 and chosen):
                 after = replace(after, quantity=count)
+            if after == line and draft.code == "zh" and count and flags & {"into", "definite"} and at < size:
+                yield 0.1, replace(draft, kept=draft.kept | {at}, seen=draft.seen | {at}, base=None, rest=0, gone=-1)
+                return
             if after == line:
                 if flags & {"into", "topic", "edit"} and at < size and not (opts or chosen or count or frame.off):
                     yield 0.1, replace(draft, gone=at, owed=True, base=None, rest=0)
@@ -598,16 +654,21 @@ DEAREST = 3.5
 UNFINISHED = 1.5
 """What it costs to divide a part of several only, or that a verb has no object."""
 ASKS = re.compile(
-    r"\b(?:how (?:much|many|expensive)|price|cost|do you (?:have|sell|serve|do|offer|make|happen)|have you got|is there|are there|what(?:'s| is| are| do| did| have)|which|charge|total|bill|sum|repeat|read)\b"
-    r"|ありますか|ありませんか|いくら|値段|何ですか|おすすめ|合計|価格|置いて|ある$|確認"
+    r"\b(?:how (?:\w+ )?(?:much|many|expensive)|price|cost|do you (?:have|sell|serve|do|offer|make|happen)|have you got|is there|are there|what(?:'s| is| are| was| were| do| did| have)|say (?:it|that|them) back|which|charge|total|bill|sum|repeat|read)\b"
+    r"|ありますか|ありませんか|は頼めますか|いくら|値段|何ですか|おすすめ|合計|価格|置いて|ある$|確認"
 )
 """Questions, which order nothing."""
+RENAMES = re.compile(r"\bforget\b.+\band (?:give me|get me|make it)\b|なしで、")
+"""Words that order something in the place of what they take off."""
 QUIET: Final = frozenset({"on", "change", "into", "with", "oh", "rather", "the"})
 """Words that may stand before a frame."""
 HEADS: Final = frozenset(
     {"a", "the", "remove", "more", "place", "line", "it", "last", "all", "each", "other", "done", "oh"}
 )
 """Words with which a frame begins."""
+IDLE: Final = WEIGHTY | {"plain", "into"}
+IDLE_JA: Final = IDLE | {"change"}
+"""Words that must not stand at the end without what they are about."""
 State: TypeAlias = tuple[Draft, Frame, str]
 """The order so far, the open frame, and the kind of the last word."""
 Beam: TypeAlias = dict[State, float]
@@ -623,10 +684,11 @@ def read_meanings(order: Order, said: str) -> tuple[tuple[float, Draft], ...]:
     """
     text = said.lower()
     japanese = bool(CJK.search(text))
-    nothing = Draft("ja" if KANA.search(text) else "zh" if japanese else "en", order.lines)
+    code = "ja" if KANA.search(text) else "zh" if japanese else "en"
+    nothing = Draft(code, bool(RENAMES.search(text)), order.lines)
     if not text:
         return ((0.0, replace(nothing, odd=True)),)
-    if ASKS.search(text):
+    if ASKS.search(" ".join(HESITATION.sub(" ", text).split())):
         return ()
     edges = read_tokens(text)
     beams: list[Beam] = [{} for _ in range(len(edges) + 1)]
@@ -639,7 +701,7 @@ def read_meanings(order: Order, said: str) -> tuple[tuple[float, Draft], ...]:
                     _keep(beams[end], (after, told, last if quiet else kind), cost + price + more)
     found: dict[Draft, float] = {}
     for cost, draft in _ends(order, beams[-1], japanese=japanese):
-        if cost < DEAREST and replace(draft, done=False) != nothing:
+        if cost < DEAREST and (replace(draft, done=False) != nothing or (draft.done and order.lines)):
             found[draft] = min(found.get(draft, cost), cost)
     return tuple(sorted(((cost, draft) for draft, cost in found.items()), key=lambda each: each[0])[:BEAM])
 
@@ -658,8 +720,11 @@ def _with_closed(order: Order, beam: Beam, *, japanese: bool) -> Beam:
     closed: Beam = {}
     for (draft, frame, last), cost in best.items():
         if not frame.is_empty and not draft.done:
+            is_bare = "more" in frame.flags and not (frame.has_thing or frame.opts or frame.size)
+            early = 0.5 * (japanese and is_bare)
             for more, after in close(order, draft, frame, japanese=japanese):
-                _keep(closed, (after, EMPTY, "joint" if last in ("joint", "stop") else "closed"), cost + more)
+                is_clause = last in ("joint", "stop") or (japanese and last in ("remove", "change"))
+                _keep(closed, (after, EMPTY, "joint" if is_clause else "closed"), cost + more + early)
     for state, cost in closed.items():
         _keep(best, state, cost)
     return best
@@ -683,10 +748,11 @@ def _extended(
 def _ends(order: Order, beam: Beam, *, japanese: bool) -> Iterator[tuple[float, Draft]]:
     """Yield the drafts at the end of a text."""
     for (draft, frame, _), cost in beam.items():
-        ends = [(0.0, draft)] if frame.is_empty else close(order, draft, frame, japanese=japanese)
+        is_open = not frame.is_empty or "more" in frame.flags or frame.flags >= {"remove", "all"}
+        ends = close(order, draft, frame, japanese=japanese) if is_open else [(0.0, draft)]
         for more, after in ends:
             is_divided = after.base is not None and 0 < after.rest < after.base.quantity
-            is_idle = frame.is_empty and bool(frame.flags & WEIGHTY)
+            is_idle = not is_open and bool(frame.flags & (IDLE_JA if japanese else IDLE))
             if not after.owed:
                 bare = replace(after, base=None, rest=0, gone=-1, seen=frozenset())
                 yield cost + more + UNFINISHED * (is_divided + is_idle), bare

@@ -159,8 +159,10 @@ def corrected(word: str) -> str:
     words, known = _known_words()
     if word in known or len(word) < LONG_ENOUGH:
         return word
+    if word[-1] == "s" and word[:-1] in known:
+        return word[:-1] if word[:-1] in words else word
     near = [each for each in words if len(each) >= LONG_ENOUGH and _differ_by_a_slip(word, each)]
-    return min(near, default=word)
+    return min(near, key=lambda each: (each[0] != word[0], each), default=word)
 
 
 def _differ_by_a_slip(one: str, other: str) -> bool:
@@ -228,7 +230,7 @@ ROLES_EN: Final = {
     "half": "half|half the",
     "remove": "remove|delete|cancel|drop|scratch|skip|lose|strike|kill|forget|forget about|leave|leave out|take off|take away|take back|take out|off|away|back|out"
     "|get rid of|scrap|i don't want|don't want|i don't need|we don't need|don't need|no longer want|won't need|no need for|never mind|without|no|i'll skip|we'll skip"
-    "|pass on|i'll pass on|undo|can go|is not needed|isn't needed|must go|has to go|leave it|cancel it|minus|no more|never",
+    "|pass on|i'll pass on|changed my mind about|undo|can go|is not needed|isn't needed|must go|has to go|leave it|cancel it|minus|no more|never",
     "not": "not|and not|instead of|instead of the|than|rather than",
     "instead": "instead of|than|rather than|not",
     "into": "change|turn|switch|swap|exchange|trade|replace",
@@ -237,25 +239,29 @@ ROLES_EN: Final = {
     "same": "same again|the same again|the same|same|the same thing|the same thing again|and the same|another round",
     "more": "more|another|an extra|another one|one more|an additional|additional|a second|an extra one|additional ones|more of",
     "each": "one of|one from",
-    "all": "all|both|everything|all of it|all of them|all of that|each|each of them|all the|both the|everything i ordered|the whole order|it all|all the items",
+    "all": "all|both|everything|all of it|all of them|all of that|each|each of them|all the|both the|everything i ordered|the whole order|the whole thing|it all|all the items",
     "plain": "plain|normal|regular style|as is|as it is|without anything|regular",
     "oh": "actually|sorry|no|oh",
     "rather": "wait|no wait|no sorry|hmm actually|on second thought|wait no|or no|oh wait|scratch that|my mistake|hang on|i mean|oops|no no|or rather|i meant|make that|sorry make that|no make that|or better|instead",
+    "fill": "after all|any more|anymore|start with|go with|one more thing|one last thing",
+    "order": "the order|my order|our order|that order|this order|the entire order",
+    "done": "check out|checkout|place the order|place my order|confirm the order|confirm my order|send the order|finish the order"
+    "|that completes my order|that would be everything|that will be everything|that's all i want|i think that's it|nothing more",
     "joint": "et|und|y|e|and|also|and also|then|plus|as well as|along with|and then|&|but|oh and",
 }
 ROLES_JA: Final = {
     "it": "それ|これ|今の|さっきの",
     "last": "最後の",
-    "no": "なし|抜き|ぬき",
+    "no": "なし|抜き|ぬき|なしで|抜きで|ぬきで",
     "light": "少なめ|控えめ|ちょっと",
     "extra": "多め|増し|たっぷり",
     "half": "半分|半量",
     "remove": "キャンセル|取り消して|取り消し|いりません|やめます|やめて|なしで|結構です|やめておきます|要らないです|不要です|なしにしてください|消して|抜いて|外して|削除して|減らして|いらない|なくして|なしに戻して|少なくて|なしで",
     "not": "じゃなくて|ではなく|ではなくて|でなく|の代わりに",
-    "change": "に変更|に変えて|にして|サイズに|ミルクは|でした|にします",
+    "change": "に変更|に変えて|にして|にお願いします|サイズに|ミルクは|でした",
     "only": "だけ|の方は|の方|のサイズを|の数を|のミルクを|サイズを|の数",
     "same": "同じの|同じもの|同じ|さっきと同じの",
-    "fill": "こっちは|でも|ただし|もう一度|もう一回|おかわり",
+    "fill": "ちょっと|こっちは|でも|ただし|もう一度|もう一回|おかわり",
     "more": "もう|あと|追加|おかわり|追加で|追加して",
     "each": "の一つ|のうち1つ|一つだけ|のひとつ|の1つ|ひとつだけ|1つだけ",
     "all": "全部|すべて|両方|どれも|全て|両方とも|全部の商品|注文を全部",
@@ -267,6 +273,7 @@ ROLES_JA: Final = {
     "joint": "と|に|それと|あと|それから|あとは|ついでに|そして|それに|さらに|加えて|他に|も|もう一つ",
     "wo": "を|が|は|サイズは|ミルクは|サイズ",
     "suffix": "シロップ",
+    "done": "注文を確定して|注文を完了して|これで確定して|確定で",
 }
 ROLES_ZH: Final = {
     "it": "那个|这个|它|刚才那个",
@@ -297,7 +304,6 @@ SETS: Final[Mapping[tuple[str, ...], int]] = {
     ("a", "couple", "of"): 2,
     ("a", "couple"): 2,
     ("couple", "of"): 2,
-    ("a", "single"): 1,
     ("just", "one"): 1,
     ("dozen",): 12,
     ("only", "one"): 1,
@@ -322,7 +328,7 @@ Edge: TypeAlias = tuple[int, str, str, float]
 
 
 CONTENT: Final = frozenset(
-    {"dish", "dishes", "place", "last", "count", "of them", "option", "attribute", "adverb", "size", "done"}
+    {"dish", "dishes", "place", "last", "count", "times", "of them", "option", "attribute", "adverb", "size", "done"}
 )
 HEAVY: Final = frozenset({"a", "same", "remove", "not", "extra", "light", "each", "all", "more", "rather"})
 WEIGHTY: Final = frozenset(
@@ -372,7 +378,8 @@ def _edges_en(text: str) -> list[list[Edge]]:
         | NUMBERS.keys()
         | TENS.keys()
     )
-    words = _once([word if word in own else corrected(word) for word in WORD.findall(HESITATION.sub(" ", text))])
+    typed = _once(WORD.findall(HESITATION.sub(" ", text)))
+    words = [word if word in own else corrected(word) for word in typed]
     edges: list[list[Edge]] = []
     for at, word in enumerate(words):
         here: list[Edge] = []
@@ -380,12 +387,15 @@ def _edges_en(text: str) -> list[list[Edge]]:
             some = tuple(words[at:end])
             for role, name in roles.get(some, ()):
                 many = role == "dish" and some[-1].endswith("s") and not name.endswith("s")
-                here.append((end, "dishes" if many else role, name or " ".join(some), 0.02))
+                price = 0.02 + 0.1 * (words[at:end] != typed[at:end])
+                here.append((end, "dishes" if many else role, name or " ".join(some), price))
             if some in foreign:
                 here.append((end, "count", str(foreign[some]), 0.0))
             if some in SETS:
                 here.append((end, "count", str(SETS[some]), 0.0))
-        here += [(end, "count", str(number), 0.0) for end, number in _numbers_en(words, at)]
+            if some == ("a", "single"):  # the size of a short drink, or one of something
+                here.append((end, "count", "1", 0.5))
+        here += [(end, kind, str(number), 0.0) for end, kind, number in _numbers_en(words, at)]
         if ODD.fullmatch(word):
             here = [(at + 1, "count", "-1", 0.0)]
         if word in ("number", "line", "item") and at + 1 < len(words) and words[at + 1].isdigit():
@@ -396,16 +406,13 @@ def _edges_en(text: str) -> list[list[Edge]]:
             kinds = {kind for _, kind, _, _ in here}
             if not here and len(word) > 3:
                 here.append((at + 1, "unknown", word, 0.6))
-            here.append(
-                (
-                    at + 1,
-                    "fill",
-                    "",
-                    1.0 if kinds & (CONTENT | HEAVY) else 0.5 if kinds & WEIGHTY else 0.05 if here else 0.0,
-                )
-            )
+            is_weighty = kinds & WEIGHTY or word in ("with", "w")
+            price = 1.0 if kinds & (CONTENT | HEAVY) else 0.5 if is_weighty else 0.05 if here else 0.0
+            here.append((at + 1, "fill", "", price + 0.35 * (word != typed[at])))
         elif not here:
-            here.append((at + 1, "unknown", word, 0.0))
+            here.append((at + 1, "unknown", typed[at], 0.0))
+        if word != typed[at] and here[-1][1] != "unknown":
+            here.append((at + 1, "unknown", typed[at], 0.0))
         edges.append(_favour_long(at, here))
     return edges
 
@@ -416,30 +423,34 @@ def _once(words: Sequence[str]) -> list[str]:
     for word in words:
         found.append(word)
         for length in (1, 2, 3):
-            if found[-length:] == found[-2 * length : -length] and not {*found[-length:]} & {"no", "half", *NUMBERS}:
+            numbers = NUMBERS.keys() - {"one"} if length > 1 else NUMBERS.keys()
+            if found[-length:] == found[-2 * length : -length] and not {*found[-length:]} & {"no", "half", *numbers}:
                 del found[-length:]
                 break
     return found
 
 
-def _favour_long(at: int, edges: Sequence[Edge]) -> list[Edge]:
+def _favour_long(at: int, edges: Sequence[Edge], more: float = 0.4) -> list[Edge]:
     """Make words within a longer name dearer."""
     longest = max((end for end, kind, _, _ in edges if kind in CONTENT | HEAVY | {"change"}), default=at)
-    return [(end, kind, name, price + (0.4 if end < longest else 0.0)) for end, kind, name, price in edges]
+    return [(end, kind, name, price + (more if end < longest else 0.0)) for end, kind, name, price in edges]
 
 
-def _numbers_en(words: Sequence[str], at: int) -> Iterator[tuple[int, int]]:
+def _numbers_en(words: Sequence[str], at: int) -> Iterator[tuple[int, str, int]]:
+    """Yield the numbers that begin with a word: where they end, whether they count what follows or what is before (`x2`)."""
     word, following = words[at], words[at + 1] if at + 1 < len(words) else ""
-    if found := re.fullmatch(r"x?([1-9][0-9]?)x?", word):
-        yield at + 1 + (following == "x"), int(found[1])
+    if found := re.fullmatch(r"([1-9][0-9]?)x?", word):
+        yield at + 1 + (following == "x"), "count", int(found[1])
+    if found := re.fullmatch(r"x([1-9][0-9]?)", word):
+        yield at + 1, "times", int(found[1])
     if word == "x" and following.isdigit() and 0 < int(following) < 100:
-        yield at + 2, int(following)
+        yield at + 2, "times", int(following)
     if word in TENS:
-        yield at + 1, TENS[word]
+        yield at + 1, "count", TENS[word]
         if following in NUMBERS and NUMBERS[following] < 10:
-            yield at + 2, TENS[word] + NUMBERS[following]
+            yield at + 2, "count", TENS[word] + NUMBERS[following]
     elif word in NUMBERS:
-        yield at + 1, NUMBERS[word]
+        yield at + 1, "count", NUMBERS[word]
 
 
 @lru_cache(2)
@@ -466,21 +477,45 @@ def _roles_ja(code: str) -> Mapping[str, tuple[tuple[str, str], ...]]:
     return found
 
 
+SLIP = 0.6
+"""What it costs to read a word of kana with a slip in it."""
+
+
+@lru_cache(1)
+def _slips_ja() -> Mapping[str, tuple[tuple[str, str], ...]]:
+    """Return the wordings with one kana too few, twice, or swapped with the next, where that is no other word."""
+    known = _roles_ja("ja")
+    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    for form, meant in known.items():
+        roles = tuple(each for each in meant if each[0] in ("dish", "option", "size"))
+        if len(form) <= LONG_ENOUGH or not roles:
+            continue
+        for at in range(len(form) - 1):
+            if KANA.match(form, at) or form[at] == "ー":
+                rest = form[at + 1 :]
+                for slip in (form[:at] + rest, form[: at + 1] + form[at:], form[:at] + rest[:1] + form[at] + rest[1:]):
+                    if slip not in known:
+                        found[slip] = tuple(dict.fromkeys((*found.get(slip, ()), *roles)))
+    return found
+
+
 def _edges_ja(text: str) -> list[list[Edge]]:
     roles = _roles_ja("ja" if KANA.search(text) else "zh")
+    slips = _slips_ja() if KANA.search(text) else {}
     edges: list[list[Edge]] = []
     for at, sign in enumerate(text):
         here: list[Edge] = []
         for end in range(at + 1, min(at + MOST_CHARS, len(text)) + 1):
             part = text[at:end]
             for role, name in roles.get(part, ()):
-                here.append((end, role, name or part, 0.02))
+                here.append((end, role, name or part, 0.3 if (role, part) == ("joint", "に") else 0.02))
                 if role == "option" and part[-1] in "のたい":
                     here.append((end, "attribute", name, 0.0))
                     here.pop(-2)
                 elif role == "option" and part[-1] in "でてすん" and len(part) > 2:
                     here.append((end, "adverb", name, 0.0))
                     here.pop(-2)
+            here += [(end, role, name, SLIP) for role, name in slips.get(part, ())]
             if part == "もう一つ":
                 here = [edge for edge in here if edge[1] != "fill"]
             if part in COUNT_WORDS:
@@ -501,15 +536,17 @@ def _edges_ja(text: str) -> list[list[Edge]]:
                 )
         counted = any(kind in ("count", "number", "place") for _, kind, _, _ in here)
         if sign in "、。.!?, ・…~〜ー":
-            here.append((at + 1, "stop", sign, 0.0))
+            here = [edge for edge in here if edge[0] > at + 1]
+            here.append((at + 1, "stop", sign, 0.1 * (sign == "ー")))
         if sign == "ー" and at:
             here.append((at + 1, "unknown", sign, 0.0))
         elif re.match(r"[ぁ-ん]", sign):
             here.append((at + 1, "unknown", sign, 0.4))
             here.append((at + 1, "fill", "", 0.8))
-        elif sign not in "、。.!?, ・…~〜ー" and not counted and not any(kind in CONTENT for _, kind, _, _ in here):
-            here.append((at + 1, "unknown", sign, 0.0))
-        edges.append(_favour_long(at, here))
+        elif sign not in "、。.!?, ・…~〜ー" and not counted:
+            kinds = {kind for _, kind, _, _ in here}
+            here.append((at + 1, "unknown", sign, 0.9 if kinds & CONTENT else 0.4 if "fill" in kinds else 0.0))
+        edges.append(_favour_long(at, here, 0.8))
     return edges
 
 
