@@ -292,8 +292,8 @@ async def body_parts(request: Request, most: int, seconds: float) -> AsyncGenera
         raise ApiError(408, "the body did not arrive in time", code="request_timeout") from None
 
 
-async def read_body(request: Request) -> Fields:
-    """Read the body of a request, a JSON object.
+async def read_body(request: Request, known: Collection[str] | None = None) -> Fields:
+    """Read the body of a request, a JSON object, which may have only the `known` fields.
 
     Raises:
         ApiError: it is too large, too slow, or not a JSON object.
@@ -301,7 +301,10 @@ async def read_body(request: Request) -> Fields:
     limits = state_of(request).options.limits
     body = b"".join([part async for part in body_parts(request, limits.body, limits.body_seconds)])
     data = await asyncio.to_thread(_parse, body) if len(body) > 1 << 20 else _parse(body)
-    return Fields.of(data)
+    fields = Fields.of(data)
+    if known is not None:
+        fields.check_names(known)
+    return fields
 
 
 def _parse(body: bytes) -> Json:

@@ -27,6 +27,7 @@ TEXT: Mapping[str, Json] = {"type": "string"}
 COUNT: Mapping[str, Json] = {"type": "integer", "minimum": 1, "maximum": 100}
 OFFSET: Mapping[str, Json] = {"type": "integer", "minimum": 0, "maximum": 1 << 40}
 LIMIT: Mapping[str, Json] = {"type": "integer", "minimum": 1, "maximum": 1000}
+GET, POST, DELETE = ("GET",), ("POST",), ("DELETE",)
 PREFIX = "/api/"
 OWN = frozenset({"api", "documents", "persons"})
 """The wires of the server's own API; that of Ollama has paths below `/api/`, too."""
@@ -60,7 +61,7 @@ class Route:
 
     path: str
     endpoint: Endpoint
-    methods: tuple[str, ...] = ("POST",)
+    methods: tuple[str, ...] = POST
     takes_files: bool = False
     untyped: bool = False
     api: Described | None = None

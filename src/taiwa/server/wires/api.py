@@ -59,7 +59,7 @@ from taiwa.server.request import (
     state_of,
 )
 from taiwa.server.responses import ApiError, EventStream, SendNow, error_to_json, event, invalid
-from taiwa.server.routes import COUNT, LIMIT, TEXT, Described, Route, Wire
+from taiwa.server.routes import COUNT, DELETE, GET, LIMIT, POST, TEXT, Described, Route, Wire
 from taiwa.server.runs import PublishedEvent, RunEvent, Take, take_pieces
 from taiwa.server.shared_store import Followable
 from taiwa.server.wires.answer_request import read_base64, read_params
@@ -144,7 +144,7 @@ def read_files(body: Fields) -> tuple[Attachment, ...]:
     """
     files: list[Attachment] = []
     for each in body.objects("attachments"):
-        each.check_names({"name", "data"})
+        each.check_names(api_types.NewAttachment.__annotations__)
         files.append(read_base64(each.text("data"), each.at("data"), each.text("name", "")))
     return read_attachments(files)
 
@@ -162,8 +162,7 @@ async def list_conversations(request: Request) -> Json:
 
 async def begin(request: Request) -> Json:
     """Begin a conversation with its first turn; the answer names its run."""
-    state, body = state_of(request), await read_body(request)
-    body.check_names({"app", "model", "params", "person", "text", "name", "attachments"})
+    state, body = state_of(request), await read_body(request, api_types.NewConversation.__annotations__)
     params, files = read_params(body), await asyncio.to_thread(read_files, body)
     app = await asyncio.to_thread(load_app, state.catalogue.app_file(body.text("app", "plain")))
     state.catalogue.check_attachments(app, body.text("model", ""), files)
@@ -201,10 +200,8 @@ async def all_trees(request: Request) -> Json:
 
 async def say(request: Request) -> Json:
     """Begin a turn: at the end, after a node, in place of a turn, or the last one again; the answer names its run."""
-    state, name, body = state_of(request), await _idle_session(request), await read_body(request)
-    body.check_names(
-        {"text", "option", "parent", "edit", "retry", "replay", "model", "attachments", "expected", "prefix"}
-    )
+    state, name = state_of(request), await _idle_session(request)
+    body = await read_body(request, api_types.NewTurn.__annotations__)
     repository, prefix = repository_of(request), body.text("prefix", "")
     if (number := body.count("option", 1)) is not None:
         body = Fields(body.data | {"text": await asyncio.to_thread(_option, repository, name, number)})
@@ -237,8 +234,7 @@ def _edited(body: Fields) -> int:
 
 async def rewrite(request: Request) -> Json:
     """Change the text of a turn in a new branch, with all its answers as they are; no model is called."""
-    name, body = await _idle_session(request), await read_body(request)
-    body.check_names({"text", "parent", "edit", "expected"})
+    name, body = await _idle_session(request), await read_body(request, api_types.Rewritten.__annotations__)
     edit, text, parent, expected = _edited(body), body.text("text"), body.text("parent", ""), body.text("expected", "")
 
     def write(repository: Repository) -> Json:
@@ -292,8 +288,7 @@ async def question(request: Request) -> Json:
 
 async def set_params(request: Request) -> Json:
     """Go on with other parameters of the app, such as the indexes that are searched; those not named stay."""
-    name, body = await _idle_session(request), await read_body(request)
-    body.check_names({"params", "person"})
+    name, body = await _idle_session(request), await read_body(request, api_types.NewParams.__annotations__)
     params, served = read_params(body), state_of(request).catalogue
 
     def write(repository: Repository) -> Json:
@@ -309,8 +304,8 @@ async def set_params(request: Request) -> Json:
 
 async def resume(request: Request) -> Json:
     """Complete the interrupted turn; calls that were answered are not repeated. The answer names its run."""
-    state, name, body = state_of(request), await _idle_session(request), await read_body(request)
-    body.check_names({"model"})
+    state, name = state_of(request), await _idle_session(request)
+    body = await read_body(request, api_types.ResumeTurn.__annotations__)
     repository = repository_of(request)
 
     def reopen() -> AsyncSession:
@@ -335,8 +330,7 @@ async def redo(request: Request) -> Json:
 
 
 async def _move(request: Request, way: str) -> Json:
-    body, name = await read_body(request), await _session(request)
-    body.check_names({"turns"})
+    body, name = await read_body(request, api_types.MoveTurns.__annotations__), await _session(request)
     turns = body.count("turns", 1, MOST_LISTED) or 1
 
     def move(repository: Repository) -> Json:
@@ -348,16 +342,14 @@ async def _move(request: Request, way: str) -> Json:
 
 async def fork(request: Request) -> Json:
     """Give a node a second name."""
-    body, name = await read_body(request), await _session(request)
-    body.check_names({"node", "name"})
+    body, name = await read_body(request, api_types.NewFork.__annotations__), await _session(request)
     new, node = body.text("name"), body.text("node", name)
     return await _reading(request, lambda repository: {"session": new, "node": repository.fork(node, new)})
 
 
 async def rename(request: Request) -> Json:
     """Rename a conversation."""
-    body, name = await read_body(request), await _session(request)
-    body.check_names({"name"})
+    body, name = await read_body(request, api_types.NewName.__annotations__), await _session(request)
     new = body.text("name")
 
     def write(repository: Repository) -> Json:
@@ -375,8 +367,7 @@ async def state(request: Request) -> Json:
 
 async def set_state(request: Request) -> Json:
     """Set a value of the state by hand, as a node of its own."""
-    body, name = await read_body(request), await _session(request)
-    body.check_names({"path", "value", "author", "parent", "expected"})
+    body, name = await read_body(request, api_types.NewValue.__annotations__), await _session(request)
     path, value, author = body.text("path"), body.data.get("value"), body.text("author", "")[:MOST_AUTHOR]
     parent, expected = body.text("parent", ""), body.text("expected", "")
 
@@ -631,7 +622,6 @@ async def end_lost(state: ServerState) -> None:
         await state.sharing.end_lost(run)
 
 
-GET, POST = ("GET",), ("POST",)
 HERE = "/api/conversations/{name}"
 wire = Wire(
     "api",
@@ -649,7 +639,7 @@ wire = Wire(
             api=Described(api_types.RunStarted, api_types.NewConversation, status=202),
         ),
         Route(HERE, history, GET, api=Described(list[api_types.NodeEntry], query={"limit": LIMIT})),
-        Route(HERE, delete, ("DELETE",), api=Described(api_types.Deleted)),
+        Route(HERE, delete, DELETE, api=Described(api_types.Deleted)),
         Route(f"{HERE}/turns", say, POST, api=Described(api_types.RunStarted, api_types.NewTurn, status=202)),
         Route(f"{HERE}/rewrite", rewrite, POST, api=Described(api_types.Moved, api_types.Rewritten)),
         Route(

@@ -21,7 +21,7 @@ from taiwa.kernel.serialization import Json
 from taiwa.operations.resent_history import detach, is_relayed
 from taiwa.server.request import Fields, name_of, read_body, repository_of, state_of
 from taiwa.server.responses import ApiError, error_to_json, invalid, page_for, page_of
-from taiwa.server.routes import Route, Wire
+from taiwa.server.routes import DELETE, GET, Route, Wire
 from taiwa.server.wires.response_items import Body, is_answer, items_of, read_items, response_of_item
 from taiwa.sessions.repository import HistoryEntry, Repository
 from taiwa.store.server_records import ServedObject
@@ -115,8 +115,7 @@ def _with_turns(base: Conversation, messages: Sequence[Message]) -> Conversation
 async def create(request: Request) -> Json:
     """Create a conversation, with items if there are any."""
     state, repository = state_of(request), repository_of(request)
-    body = await read_body(request)
-    body.check_names({"items", "metadata"})
+    body = await read_body(request, {"items", "metadata"})
     metadata, most = read_metadata(body), state.options.limits.messages
 
     def make() -> ServedObject:
@@ -134,8 +133,7 @@ async def create(request: Request) -> Json:
 async def add_items(request: Request) -> Json:
     """Add items at the end of a conversation."""
     repository, name = repository_of(request), name_of(request, "id")
-    body = await read_body(request)
-    body.check_names({"items"})
+    body = await read_body(request, {"items"})
 
     def add() -> list[Json]:
         found = conversation_of(repository, name)
@@ -206,8 +204,7 @@ async def show(request: Request) -> Json:
 async def update_metadata(request: Request) -> Json:
     """Replace the metadata of a conversation."""
     repository = repository_of(request)
-    body = await read_body(request)
-    body.check_names({"metadata"})
+    body = await read_body(request, {"metadata"})
     metadata = read_metadata(body)
 
     def update() -> ServedObject:
@@ -275,7 +272,6 @@ async def get_item(request: Request) -> Json:
 
 
 HERE = "/v1/conversations/{id}"
-GET, DELETE = ("GET",), ("DELETE",)
 wire = Wire(
     "conversations",
     (

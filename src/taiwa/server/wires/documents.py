@@ -47,7 +47,7 @@ from taiwa.server.indexing import (
 )
 from taiwa.server.request import body_parts, caller_of, name_of, query_number, read_body, repository_of, state_of
 from taiwa.server.responses import ApiError, error_to_json, invalid
-from taiwa.server.routes import COUNT, OFFSET, TEXT, Described, Route, Wire
+from taiwa.server.routes import COUNT, DELETE, GET, OFFSET, POST, TEXT, Described, Route, Wire
 from taiwa.settings import Settings
 
 T = TypeVar("T")
@@ -168,8 +168,7 @@ def _summary(documents: Documents, index: Index, run: str) -> dict[str, Json]:
 
 async def create(request: Request) -> Json:
     """Create an index for uploads, which is empty."""
-    body = await read_body(request)
-    body.check_names({"name", "language"})
+    body = await read_body(request, NewIndex.__annotations__)
     name, language = body.text("name"), body.text("language", "english")
 
     def make(documents: Documents) -> Json:
@@ -231,8 +230,7 @@ async def delete(request: Request) -> Json:
 
 async def refresh(request: Request) -> Json:
     """Read what changed in the folder of an index; the answer names its run."""
-    body = await read_body(request)
-    body.check_names(set())
+    await read_body(request, Nothing.__annotations__)
     name = name_of(request)
 
     def find_root(documents: Documents) -> tuple[str, str]:
@@ -464,7 +462,6 @@ async def find_passages(request: Request) -> dict[str, Json]:
     return await with_documents(request, read, writes=True)
 
 
-GET, POST, DELETE = ("GET",), ("POST",), ("DELETE",)
 HERE = "/api/indexes/{name}"
 wire = Wire(
     "documents",

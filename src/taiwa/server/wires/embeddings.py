@@ -21,8 +21,7 @@ MOST_TEXTS = 2_048
 
 async def create(request: Request) -> Json:
     """Return the vectors of some texts."""
-    body = await read_body(request)
-    body.check_names({"model", "input", "encoding_format", "dimensions", "user"})
+    body = await read_body(request, {"model", "input", "encoding_format", "dimensions", "user"})
     name, texts = body.text("model"), _read_input(body)
     form, dimensions = body.choice("encoding_format", ("float", "base64"), "float"), body.count("dimensions", 1)
     vectors = await vectors_of(request, name, texts, dimensions)

@@ -28,7 +28,7 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.serialization import Json, to_json
 from taiwa.server.request import Fields, ServerState, read_body, state_of
 from taiwa.server.responses import ApiError, SendNow
-from taiwa.server.routes import Route, Wire
+from taiwa.server.routes import DELETE, GET, Route, Wire
 from taiwa.server.runs import LiveRun, PublishedEvent
 from taiwa.server.wires.answer_request import (
     MOST_LOGPROBS,
@@ -300,8 +300,7 @@ async def tags(request: Request) -> Json:
 
 async def show(request: Request) -> Json:
     """Describe a model."""
-    body = await read_body(request)
-    body.check_names({"model", "name", "verbose"})
+    body = await read_body(request, {"model", "name", "verbose"})
     state = state_of(request)
     choice = state.catalogue.choose(_untagged(state, body.text("model", body.optional_text("name"))))
     priced_model = await asyncio.to_thread(partial(state.catalogue.open, choice))
@@ -347,8 +346,8 @@ async def running(_: Request) -> Json:
 
 async def embed(request: Request) -> Json:
     """Return the vectors of some texts."""
-    body, started = await read_body(request), time.perf_counter_ns()
-    body.check_names({"model", "input", "truncate", "dimensions", "options", "keep_alive"})
+    body = await read_body(request, {"model", "input", "truncate", "dimensions", "options", "keep_alive"})
+    started = time.perf_counter_ns()
     texts = body.texts("input")
     name, dimensions = body.text("model"), body.count("dimensions", 1)
     vectors = [*await vectors_of(request, _untagged(state_of(request), name), texts, dimensions)] if texts else []
@@ -358,8 +357,7 @@ async def embed(request: Request) -> Json:
 
 async def embed_prompt(request: Request) -> Json:
     """Return the vector of one text, as older clients ask for it."""
-    body = await read_body(request)
-    body.check_names({"model", "prompt", "options", "keep_alive"})
+    body = await read_body(request, {"model", "prompt", "options", "keep_alive"})
     (row,) = await vectors_of(request, _untagged(state_of(request), body.text("model")), (body.text("prompt"),))
     return {"embedding": [*map(float, row)]}
 
@@ -384,12 +382,12 @@ wire = Wire(
         Route("/api/generate", generate, untyped=True),
         Route("/api/embed", embed, untyped=True),
         Route("/api/embeddings", embed_prompt, untyped=True),
-        Route("/api/tags", tags, ("GET",)),
+        Route("/api/tags", tags, GET),
         Route("/api/show", show, untyped=True),
-        Route("/api/version", version, ("GET",)),
-        Route("/api/ps", running, ("GET",)),
+        Route("/api/version", version, GET),
+        Route("/api/ps", running, GET),
         *(Route(f"/api/{name}", manage, untyped=True) for name in ("pull", "push", "create", "copy")),
-        Route("/api/delete", manage, ("DELETE",), untyped=True),
+        Route("/api/delete", manage, DELETE, untyped=True),
     ),
     error,
 )

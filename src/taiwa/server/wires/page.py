@@ -29,7 +29,7 @@ from taiwa.server.request import (
     state_of,
 )
 from taiwa.server.responses import ApiError, EventStream, error_to_json, event, invalid, json_response
-from taiwa.server.routes import Route, Wire
+from taiwa.server.routes import GET, POST, Route, Wire
 from taiwa.server.wires import documents
 from taiwa.server.wires.api import LOOK_SECONDS
 from taiwa.server.wires.persons import shown_person
@@ -333,7 +333,6 @@ async def document_text(request: Request) -> Response:
     return await _render(request, lambda page: page.document(name_of(request), document))
 
 
-GET = ("GET",)
 wire = Wire(
     "page",
     (
@@ -354,7 +353,7 @@ wire = Wire(
         Route("/persons", person_list, GET),
         Route("/documents/{name}", document_index, GET),
         Route("/documents/{name}/text/{path:path}", document_text, GET),
-        Route("/page/language", language, ("POST",)),
+        Route("/page/language", language, POST),
         Route("/page/{name}", static, GET),
     ),
     error_to_json,

@@ -12,7 +12,7 @@ from taiwa.operations.result_json import members, person_to_json
 from taiwa.server.api_types import Deleted, Person, PersonChange, PersonEntry, Rating
 from taiwa.server.request import Fields, name_of, read_body, repository_of
 from taiwa.server.responses import ApiError, error_to_json
-from taiwa.server.routes import Described, Route, Wire
+from taiwa.server.routes import DELETE, GET, POST, Described, Route, Wire
 from taiwa.sessions.users import UserProfiles, set_profile_value
 
 
@@ -51,8 +51,7 @@ async def show(request: Request) -> Json:
 
 async def change(request: Request) -> Json:
     """Set facts, language and thresholds of a person, who is new or known; null or "" removes a fact."""
-    name, body = name_of(request), await read_body(request)
-    body.check_names({"facts", "language", "thresholds"})
+    name, body = name_of(request), await read_body(request, PersonChange.__annotations__)
     values = _values(body)
 
     def write(users: UserProfiles) -> Json:
@@ -91,8 +90,7 @@ async def delete(request: Request) -> Json:
 
 async def rate(request: Request) -> Json:
     """Store how a person rates the last turn: good, bad, should_have_asked or should_not_have_asked."""
-    name, body = name_of(request), await read_body(request)
-    body.check_names({"verdict", "asked"})
+    name, body = name_of(request), await read_body(request, Rating.__annotations__)
     verdict, asked = parse_verdict(body.text("verdict")), body.flag("asked")
 
     def write(users: UserProfiles) -> Json:
@@ -115,7 +113,6 @@ async def forget(request: Request) -> Json:
     return await _answer(request, write)
 
 
-GET, POST, DELETE = ("GET",), ("POST",), ("DELETE",)
 HERE = "/api/persons/{name}"
 wire = Wire(
     "persons",

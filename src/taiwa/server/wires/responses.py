@@ -28,7 +28,7 @@ from taiwa.operations.resent_history import (
 )
 from taiwa.server.request import Fields, ServerState, caller_of, name_of, read_body, repository_of, start_run, state_of
 from taiwa.server.responses import ApiError, EventStream, SendNow, error_to_json, event, invalid, page_for
-from taiwa.server.routes import Route, Wire
+from taiwa.server.routes import DELETE, GET, Route, Wire
 from taiwa.server.runs import LiveRun, take_pieces
 from taiwa.server.shared_store import RemoteRun
 from taiwa.server.wires.answer_request import (
@@ -545,8 +545,7 @@ async def compact(request: Request) -> Json:
     """Replace a history by a summary, which later inputs refer to by the item that this returns."""
     state, repository = state_of(request), repository_of(request)
     state.runs.check_room()
-    body = await read_body(request)
-    body.check_names({"model", "input", "previous_response_id", "instructions", "prompt_cache_key"})
+    body = await read_body(request, {"model", "input", "previous_response_id", "instructions", "prompt_cache_key"})
     choice = state.catalogue.choose(body.text("model"))
 
     def begin() -> tuple[Completion, list[Json]]:
@@ -640,10 +639,10 @@ wire = Wire(
         Route("/v1/responses", create),
         Route("/v1/responses/input_tokens", input_tokens),
         Route("/v1/responses/compact", compact),
-        Route("/v1/responses/{id}", retrieve, ("GET",)),
-        Route("/v1/responses/{id}", delete, ("DELETE",)),
+        Route("/v1/responses/{id}", retrieve, GET),
+        Route("/v1/responses/{id}", delete, DELETE),
         Route("/v1/responses/{id}/cancel", cancel),
-        Route("/v1/responses/{id}/input_items", input_items, ("GET",)),
+        Route("/v1/responses/{id}/input_items", input_items, GET),
     ),
     error_to_json,
     resume,

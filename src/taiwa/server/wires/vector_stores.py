@@ -22,7 +22,7 @@ from taiwa.server.catalogue import Catalogue, Choice
 from taiwa.server.indexing import create_upload_index, delete_upload, drop_upload_index, room_for_uploads
 from taiwa.server.request import Fields, caller_of, kind_of, name_of, read_body, repository_of, state_of
 from taiwa.server.responses import ApiError, error_to_json, invalid, page_for
-from taiwa.server.routes import Route, Wire
+from taiwa.server.routes import DELETE, GET, Route, Wire
 from taiwa.server.wires.conversations import read_metadata
 from taiwa.server.wires.documents import Documents, checked_path, keep, with_documents
 from taiwa.server.wires.files import find_file, not_found
@@ -264,8 +264,7 @@ async def get(request: Request) -> Json:
 
 async def create(request: Request) -> Json:
     """Create an index for files, which has the given name where that is free."""
-    body = await read_body(request)
-    body.check_names({"name", "file_ids", "metadata"} | IGNORED)
+    body = await read_body(request, {"name", "file_ids", "metadata"} | IGNORED)
     name, metadata, files = body.optional_text("name"), read_metadata(body), body.texts("file_ids")
 
     def make(documents: Documents) -> tuple[Index, Body]:
@@ -287,8 +286,7 @@ async def create(request: Request) -> Json:
 
 async def update(request: Request) -> Json:
     """Change the shown name and the metadata of an index."""
-    body = await read_body(request)
-    body.check_names({"name", "metadata", "expires_after"})
+    body = await read_body(request, {"name", "metadata", "expires_after"})
     name, metadata = body.optional_text("name"), read_metadata(body)
 
     def change(documents: Documents) -> Body:
@@ -362,8 +360,7 @@ async def _attach(request: Request, name: str, files: Mapping[str, Body]) -> Non
 
 async def attach(request: Request) -> Json:
     """Attach an uploaded file to an index, which is read in the background."""
-    body = await read_body(request)
-    body.check_names({"file_id", "attributes"} | IGNORED)
+    body = await read_body(request, {"file_id", "attributes"} | IGNORED)
     await _attach(request, name_of(request, "id"), {body.text("file_id"): read_attributes(body)})
     return await _shown(request, body.text("file_id"))
 
@@ -424,8 +421,7 @@ async def get_file(request: Request) -> Json:
 
 async def update_file(request: Request) -> Json:
     """Replace the attributes of a file."""
-    body = await read_body(request)
-    body.check_names({"attributes"})
+    body = await read_body(request, {"attributes"})
     attributes = read_attributes(body)
     await _shown(request, _file(request))
 
@@ -472,8 +468,7 @@ async def delete_file(request: Request) -> Json:
 
 async def create_batch(request: Request) -> Json:
     """Attach several files at once."""
-    body = await read_body(request)
-    body.check_names({"file_ids", "files", "attributes"} | IGNORED)
+    body = await read_body(request, {"file_ids", "files", "attributes"} | IGNORED)
     shared = read_attributes(body)
     files = dict.fromkeys(body.texts("file_ids"), shared)
     files |= {each.text("file_id"): read_attributes(each) for each in body.objects("files")}
@@ -518,8 +513,8 @@ async def list_batch(request: Request) -> Json:
 
 async def search(request: Request) -> Json:
     """Find the passages of an index that fit a query best."""
-    name, body = name_of(request, "id"), await read_body(request)
-    body.check_names({"query", "max_num_results", "rewrite_query", "ranking_options", "filters"})
+    name, known = name_of(request, "id"), {"query", "max_num_results", "rewrite_query", "ranking_options", "filters"}
+    body = await read_body(request, known)
     query, most = " ".join(body.texts("query")), body.count("max_num_results", 1, MOST_RESULTS) or 10
     filters = read_filters(body)
 
@@ -543,7 +538,6 @@ async def search(request: Request) -> Json:
     return await with_documents(request, read, writes=True)
 
 
-GET, DELETE = ("GET",), ("DELETE",)
 HERE = "/v1/vector_stores/{id}"
 FILE = f"{HERE}/files/{{file}}"
 wire = Wire(
