@@ -512,8 +512,6 @@ def _open_app(options: CompletionOptions, repository: Repository) -> App:
 
 
 def split_system(messages: Sequence[Message]) -> tuple[str, tuple[Message, ...]]:
-    """Return the text of the leading system messages of a history, and the other messages."""
+    """Return the text of the leading system messages of a history, and the messages behind them."""
     count = next((index for index, message in enumerate(messages) if message.role != "system"), len(messages))
-    if count == len(messages):
-        raise InputError("the messages must contain one of the user")
     return "\n\n".join(message.text for message in messages[:count]), tuple(messages[count:])

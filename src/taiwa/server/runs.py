@@ -239,7 +239,6 @@ class Runs:
         self._most = most
         self._on_turn = on_turn
         self._running: dict[asyncio.Task[None], LiveRun] = {}
-        self._answers = 0
         self.stopping = False
 
     def check_room(self, count: int = 1) -> None:
@@ -250,7 +249,7 @@ class Runs:
         """
         if self.stopping:
             raise STOPPING
-        if self._answers + count > self._most:
+        if sum(len(run.completions) for run in self._running.values()) + count > self._most:
             raise too_many("the server writes as many answers as it may; try again in a moment")
 
     def start(self, completions: Sequence[Completion], on_end: OnEnd | None = None) -> LiveRun:
@@ -265,12 +264,8 @@ class Runs:
         run = LiveRun(completions, on_end, self._on_turn)
         task = run.begin()
         self._running[task] = run
-        self._answers += len(run.completions)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._running.pop)
         return run
-
-    def _ended(self, task: "asyncio.Task[None]") -> None:
-        self._answers -= len(self._running.pop(task).completions)
 
     async def stop(self, grace: float) -> None:
         """Let open runs end for some seconds; unfinished runs stay in the store, to be resumed."""

@@ -23,7 +23,14 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, Part, Text, TextDelta, ThinkingDelta, ToolCall, ToolResult, ToolSpec
 from taiwa.kernel.serialization import Json, to_json
 from taiwa.operations.inspect import trace
-from taiwa.operations.resent_history import Completion, CompletionOptions, Thread, begin_completion, is_relayed_app
+from taiwa.operations.resent_history import (
+    Completion,
+    CompletionOptions,
+    Thread,
+    begin_completion,
+    is_relayed_app,
+    split_system,
+)
 from taiwa.server.catalogue import Choice
 from taiwa.server.request import Fields, ServerState, caller_of, read_body, start_run, state_of
 from taiwa.server.responses import ApiError, EventStream, SendNow, error_to_json, event, invalid
@@ -276,7 +283,7 @@ def _begin(state: ServerState, caller: str, choice: Choice, asked: RunInput) -> 
     session = session_of(asked.thread)
     parent = _parent(repository, asked)
     params: Mapping[str, Json] = {} if asked.extension is None else asked.extension.params
-    system, messages = _divided(asked)
+    system, messages = split_system(asked.messages)
     options = CompletionOptions(choice.app, messages, params)
     relayed = is_relayed_app(options, repository)
     if not relayed:
@@ -334,13 +341,6 @@ def _parent(repository: Repository, asked: RunInput) -> str:
     return found.node or "" if found is not None and found.kind == "run" else ""
 
 
-def _divided(asked: RunInput) -> tuple[str, tuple[Message, ...]]:
-    """Return the text of the system messages that the history begins with, and the messages behind them."""
-    messages = asked.messages
-    count = next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
-    return "\n\n".join(message.text for message in messages[:count]), messages[count:]
-
-
 def without_own_tools(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return a history without the calls of tools that the server performs, which are part of its turns."""
     said = (message for message in messages if message.role != "tool" and (message.role != "assistant" or message.text))
@@ -359,13 +359,11 @@ def readable(messages: tuple[Message, ...], model: "AnyModel") -> tuple[Message,
         inputs = frozenset(known.inputs) if isinstance(known, Capabilities) else inputs
     elif not isinstance(model, InProcessModel):
         return messages
-    return tuple(replace(message, parts=tuple(_readable(message.parts, inputs))) for message in messages)
 
+    def is_readable(part: Part) -> bool:
+        return not isinstance(part, Attachment) or part.kind is None or part.kind in inputs
 
-def _readable(parts: Sequence[Part], inputs: frozenset[str]) -> Iterator[Part]:
-    for part in parts:
-        if not isinstance(part, Attachment) or part.kind is None or part.kind in inputs:
-            yield part
+    return tuple(replace(message, parts=tuple(filter(is_readable, message.parts))) for message in messages)
 
 
 def _with_answers(

@@ -166,10 +166,17 @@ def read_history(
     messages = read(body)
     if not messages:
         raise invalid("messages", "messages must have at least one message", "empty_array")
-    try:
-        return split_system(messages)
-    except InputError as error:
-        raise invalid("messages", error.message) from None
+    system, said = split_system(messages)
+    if not said:
+        raise invalid("messages", "the messages must contain one of the user")
+    return system, said
+
+
+def append_message(messages: list[Message], message: Message) -> None:
+    """Add a message; texts and calls of the assistant that follow each other are one answer."""
+    if messages and messages[-1].role == message.role == "assistant":
+        message = Message("assistant", (*messages.pop().parts, *message.parts))
+    messages.append(message)
 
 
 def read_stops(body: Fields, name: str) -> tuple[str, ...]:

@@ -46,6 +46,7 @@ from taiwa.server.wires.answer_request import (
     AnswerRequest,
     Extend,
     answer,
+    append_message,
     arguments_of,
     checked_choice,
     checked_tools,
@@ -208,11 +209,7 @@ def read_messages(body: Fields) -> tuple[Message, ...]:
         elif role == "user":
             messages += _read_user(item, names)
         else:
-            parts = _read_assistant(item, names)
-            if messages and messages[-1].role == "assistant":
-                messages[-1] = Message("assistant", (*messages[-1].parts, *parts))
-            else:
-                messages.append(Message("assistant", parts))
+            append_message(messages, Message("assistant", _read_assistant(item, names)))
     return tuple(messages)
 
 

@@ -10,7 +10,7 @@ from taiwa.kernel.serialization import Json
 from taiwa.server.request import Fields
 from taiwa.server.responses import ApiError, invalid
 from taiwa.server.runs import RunEvent
-from taiwa.server.wires.answer_request import MOST_LOGPROBS, response_of, write_logprobs
+from taiwa.server.wires.answer_request import MOST_LOGPROBS, append_message, response_of, write_logprobs
 from taiwa.server.wires.chat_completions import read_content, read_files
 from taiwa.sessions.commit_turn import TurnResult
 
@@ -50,16 +50,8 @@ def read_items(body: Fields, name: str, refer: Referred, most: int) -> tuple[lis
             item = Fields.of(found, given.path)
         items.append(item.data)
         if (message := _read_item(item, names)) is not None:
-            _append(messages, message)
+            append_message(messages, message)
     return items, tuple(messages)
-
-
-def _append(messages: list[Message], message: Message) -> None:
-    """Add a message; texts and calls of the assistant that follow each other are one answer."""
-    if messages and messages[-1].role == message.role == "assistant":
-        messages[-1] = Message("assistant", (*messages[-1].parts, *message.parts))
-    else:
-        messages.append(message)
 
 
 def _read_item(item: Fields, names: dict[str, str]) -> Message | None:
@@ -273,9 +265,11 @@ class EventWriter:
             self._thinks = True
             item = cast("Body", _reasoning(str(self._begun["id"]), ""))
             yield self._event("response.output_item.added", output_index=self._at, item=item | {"content": []})
-            yield self._thinking_event("response.content_part.added", part={"type": "reasoning_text", "text": ""})
+            yield self._part_event(
+                REASONING, "response.content_part.added", part={"type": "reasoning_text", "text": ""}
+            )
         self._thought.append(piece)
-        yield self._thinking_event("response.reasoning_text.delta", delta=piece)
+        yield self._part_event(REASONING, "response.reasoning_text.delta", delta=piece)
 
     def _end_thinking(self) -> Iterator[Body]:
         """End the reasoning that is open."""
@@ -283,8 +277,8 @@ class EventWriter:
             return
         self._thinks = False
         text = "".join(self._thought)
-        yield self._thinking_event("response.reasoning_text.done", text=text)
-        yield self._thinking_event("response.content_part.done", part={"type": "reasoning_text", "text": text})
+        yield self._part_event(REASONING, "response.reasoning_text.done", text=text)
+        yield self._part_event(REASONING, "response.content_part.done", part={"type": "reasoning_text", "text": text})
         item = _reasoning(str(self._begun["id"]), text)
         yield self._event("response.output_item.done", output_index=self._at, item=item)
         self._at += 1
@@ -294,7 +288,7 @@ class EventWriter:
         if not self._has_text:
             yield from self._end_thinking()
             yield from self._open_message()
-        yield self._text_event("response.output_text.delta", delta=piece, logprobs=[])
+        yield self._part_event(TEXT, "response.output_text.delta", delta=piece, logprobs=[])
 
     def end(self, final: Body) -> Iterator[Body]:
         """Write the rest: what is complete now, the other items, and the final body."""
@@ -321,7 +315,7 @@ class EventWriter:
         }  # fmt: skip
         yield self._event("response.output_item.added", output_index=self._at, item=item)
         part: Json = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
-        yield self._text_event("response.content_part.added", part=part)
+        yield self._part_event(TEXT, "response.content_part.added", part=part)
 
     def _end_message(self, index: int, item: Body) -> Iterator[Body]:
         if not self._has_text:
@@ -329,9 +323,9 @@ class EventWriter:
         (part,) = cast("list[Body]", item["content"])
         for number, annotation in enumerate(cast("list[Json]", part["annotations"])):
             kind = "response.output_text.annotation.added"
-            yield self._text_event(kind, annotation=annotation, annotation_index=number)
-        yield self._text_event("response.output_text.done", text=part["text"], logprobs=part["logprobs"])
-        yield self._text_event("response.content_part.done", part=part)
+            yield self._part_event(TEXT, kind, annotation=annotation, annotation_index=number)
+        yield self._part_event(TEXT, "response.output_text.done", text=part["text"], logprobs=part["logprobs"])
+        yield self._part_event(TEXT, "response.content_part.done", part=part)
         yield self._event("response.output_item.done", output_index=index, item=item)
 
     def _whole_item(self, index: int, item: Body) -> Iterator[Body]:
@@ -343,12 +337,8 @@ class EventWriter:
         yield self._event(f"{kind}.done", **where, name=item["name"], arguments=item["arguments"])
         yield self._event("response.output_item.done", output_index=index, item=item)
 
-    def _text_event(self, kind: str, **fields: Json) -> Body:
-        name = item_id(TEXT, str(self._begun["id"]), 0)
-        return self._event(kind, item_id=name, output_index=self._at, content_index=0, **fields)
-
-    def _thinking_event(self, kind: str, **fields: Json) -> Body:
-        name = item_id(REASONING, str(self._begun["id"]), 0)
+    def _part_event(self, of: str, kind: str, **fields: Json) -> Body:
+        name = item_id(of, str(self._begun["id"]), 0)
         return self._event(kind, item_id=name, output_index=self._at, content_index=0, **fields)
 
     def _event(self, kind: str, **fields: Json) -> Body:

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from taiwa.conversation.app import AnswerOptions
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.messages import JsonSchema, Message, Sampling, TextDelta, ThinkingDelta, ToolSpec
+from taiwa.kernel.messages import JsonSchema, Sampling, TextDelta, ThinkingDelta, ToolSpec
 from taiwa.kernel.serialization import Json
 from taiwa.operations.resent_history import (
     Completion,
@@ -25,6 +25,7 @@ from taiwa.operations.resent_history import (
     begin_compaction,
     begin_completion,
     estimate_input,
+    split_system,
 )
 from taiwa.server.request import Fields, ServerState, caller_of, name_of, read_body, repository_of, start_run, state_of
 from taiwa.server.responses import ApiError, EventStream, SendNow, error_to_json, event, invalid, page_for
@@ -33,6 +34,7 @@ from taiwa.server.runs import LiveRun, take_pieces
 from taiwa.server.shared_store import RemoteRun
 from taiwa.server.wires.answer_request import (
     MOST_LOGPROBS,
+    AnswerRequest,
     Extension,
     checked_tools,
     read_extension,
@@ -76,21 +78,16 @@ INCLUDES = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseRequest:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseRequest(AnswerRequest):
     """A request as it was read."""
 
-    model: str
-    messages: tuple[Message, ...]
     items: list[Json]
-    options: AnswerOptions
     previous: str
     conversation: str
     compaction: str
-    streams: bool
     background: bool
     stores: bool
-    extension: Extension | None
     search: FileSearch | None
     included: Body
     """What the end of the response includes: `results` of its search, at most so many, and the names of parts of `taiwa`."""
@@ -161,9 +158,8 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
     body, compaction = _behind_compaction(body)
     items, messages = read_input(body, lambda name: find_item(repository, name), most)
     instructions = body.optional_text("instructions")
-    count = next((index for index, each in enumerate(messages) if each.role != "system"), len(messages))
-    system = "\n\n".join([*([instructions] if instructions else []), *(each.text for each in messages[:count])])
-    if count == len(messages):
+    leading, said = split_system(messages)
+    if not said:
         raise invalid("input", "input must contain a message of the user or a result of a tool", "invalid_value")
     tools, search = _read_tools(body), read_file_search(body)
     form = None if (text := body.object("text")) is None else text.object("format")
@@ -173,7 +169,7 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
         logprobs = max(logprobs or 0, 1)
     reasoning = body.object("reasoning")
     options = AnswerOptions(
-        system or None, client_tools=tools, tool_choice="auto" if search else read_tool_choice(body, tools), constraint=constraint,
+        "\n\n".join(filter(None, (instructions, leading))) or None, client_tools=tools, tool_choice="auto" if search else read_tool_choice(body, tools), constraint=constraint,
         top_logprobs=logprobs or 0,
         sampling=Sampling(
             body.number("temperature", 0, 2), body.number("top_p", 0, 1), body.count("max_output_tokens", 1),
@@ -191,23 +187,11 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
     included: Body = {} if extension is None else {"taiwa": [*extension.include]}
     if search is not None and RESULTS in body.texts("include"):
         included["results"] = search.most
-    streams = body.flag("stream")
     return ResponseRequest(
-        model,
-        messages[count:],
-        items,
-        options,
-        previous,
-        conversation,
-        compaction,
-        streams,
-        background,
-        stores,
-        extension,
-        search,
-        included,
-        begun,
-    )
+        model=model, messages=said, items=items, options=options, previous=previous, conversation=conversation,
+        compaction=compaction, streams=body.flag("stream"), background=background, stores=stores, extension=extension,
+        search=search, included=included, begun=begun,
+    )  # fmt: skip
 
 
 def _behind_compaction(body: Fields) -> tuple[Fields, str]:
