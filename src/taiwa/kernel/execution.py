@@ -542,9 +542,9 @@ class Execution(Generic[T]):
         if self._recorded_only:
             self._notify(EffectStarted(strand.path, entry.index, effect))
         if isinstance(effect, Complete):
-            self.ledger.requests += 1
+            self.ledger.add(RunUsage(requests=1))
         elif isinstance(effect, CallTool):
-            self.ledger.tool_calls += 1
+            self.ledger.add(RunUsage(tool_calls=1))
         if isinstance(entry.answer, Response):
             self.ledger.charge(entry.answer)
             self._show_recorded(strand, entry, effect)

@@ -6,7 +6,7 @@ An unknown price is `None`, never zero.
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import TypeAlias
 
@@ -166,13 +166,7 @@ class UsageLedger:
         names: frozenset[str] = frozenset(),
     ) -> None:
         self.limits = limits
-        self.requests = 0
-        self.tool_calls = 0
-        self.usage = Usage()
-        self.calls_without_usage = 0
-        self.cost: int | None = 0
-        self.estimated = Usage()
-        self.max_cost: int | None = 0
+        self._counted = RunUsage()
         self._model = model
         self._names = names
         self._price = price
@@ -182,8 +176,11 @@ class UsageLedger:
     @property
     def spent(self) -> RunUsage:
         """The usage so far."""
-        counts = (self.requests, self.tool_calls, self.usage, self.calls_without_usage, self.cost)
-        return RunUsage(*counts, self._clock() - self._started, self.estimated, self.max_cost)
+        return replace(self._counted, seconds=self._clock() - self._started)
+
+    def add(self, usage: RunUsage) -> None:
+        """Count more usage."""
+        self._counted += usage
 
     def now(self) -> float:
         """Return the time of the clock of this run, in seconds."""
@@ -204,17 +201,17 @@ class UsageLedger:
 
     def start_request(self) -> TaiwaError | None:
         """Count a model call, or return the error of the limit that forbids it."""
-        limits = self.limits
-        if limits.requests is not None and self.requests >= limits.requests:
-            return LimitError("requests", self.requests, limits.requests)
-        written = self.usage.output_tokens + self.estimated.output_tokens
+        limits, counted = self.limits, self._counted
+        if limits.requests is not None and counted.requests >= limits.requests:
+            return LimitError("requests", counted.requests, limits.requests)
+        written = counted.usage.output_tokens + counted.estimated.output_tokens
         if limits.output_tokens is not None and written >= limits.output_tokens:
             return LimitError("output_tokens", written, limits.output_tokens)
         error: TaiwaError | None = self.time_error() if limits.seconds is not None else None
         if limits.cost is not None:
             error = error or self._cost_error(limits.cost)
         if error is None:
-            self.requests += 1
+            self.add(RunUsage(requests=1))
         return error
 
     def _cost_error(self, bound: int) -> TaiwaError | None:
@@ -223,20 +220,21 @@ class UsageLedger:
             return ConfigError(
                 f"the price of {unpriced} is unknown, so the cost limit cannot be checked; set it in `prices`"
             )
-        if self.max_cost is None:
+        most = self._counted.max_cost
+        if most is None:
             return ConfigError(
                 f"{self._model} did not report the usage of a call, so the cost limit can no longer be checked"
             )
-        return LimitError("cost", self.max_cost / 1e9, bound / 1e9) if self.max_cost >= bound else None
+        return LimitError("cost", most / 1e9, bound / 1e9) if most >= bound else None
 
     def start_tool_call(self) -> TaiwaError | None:
         """Count a tool call, or return the error of the limit that forbids it."""
-        bound = self.limits.tool_calls
-        if bound is not None and self.tool_calls >= bound:
-            return LimitError("tool_calls", self.tool_calls, bound)
+        bound, made = self.limits.tool_calls, self._counted.tool_calls
+        if bound is not None and made >= bound:
+            return LimitError("tool_calls", made, bound)
         error = self.time_error()
         if error is None:
-            self.tool_calls += 1
+            self.add(RunUsage(tool_calls=1))
         return error
 
     def charge(self, response: Response) -> None:
@@ -244,16 +242,13 @@ class UsageLedger:
         if response.usage is None:
             self.charge_unknown(response.max_usage)
             return
-        self.usage = self.usage + response.usage
         price = self._quote(response.usage, response.model)
-        self.cost, self.max_cost = _sum(self.cost, price), _sum(self.max_cost, price)
+        self.add(RunUsage(usage=response.usage, cost=price, max_cost=price))
 
     def charge_unknown(self, bound: Usage | None = None) -> None:
         """Add a call of unknown usage, at most `bound` if that is known."""
-        self.calls_without_usage += 1
-        self.cost = None
-        self.estimated = self.estimated + (bound or Usage())
-        self.max_cost = _sum(self.max_cost, None if bound is None else self._quote(bound))
+        most = None if bound is None else self._quote(bound)
+        self.add(RunUsage(calls_without_usage=1, cost=None, estimated=bound or Usage(), max_cost=most))
 
     def _quote(self, usage: Usage, model: str = "") -> int | None:
         """Return the cost of a usage; a response of an unknown model is priced as the model of the run."""
