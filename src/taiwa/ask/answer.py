@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
-from unicodedata import normalize
 
 from taiwa.ask.check_citations import clean_untrusted, find_quotation, supports
 from taiwa.ask.prompts import load_prompts
@@ -21,7 +20,7 @@ from taiwa.kernel.effects import Program, notify
 from taiwa.kernel.errors import UnsupportedError
 from taiwa.kernel.messages import Message, Passage, Sampling, passage_key, system, user
 from taiwa.kernel.serialization import Json, value
-from taiwa.kernel.text import strip_control
+from taiwa.kernel.text import strip_control, terms
 from taiwa.structured import OutputType
 
 
@@ -254,10 +253,6 @@ LINKED = re.compile(r"\]\([^)]*\)")
 
 EMPHASIS = re.compile(r"\*+|`+")
 
-RUN = re.compile(
-    r"(?P<cjk>[\u3005\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff]+)|\w+"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class TermWeights:
@@ -330,12 +325,12 @@ def spans(
     own = frozenset(term for term in question if term in rare)
     own = frozenset(term for term in own if len(term) > 1) or own  # 給 of 給与 is in 有給休暇 too
     found: list[Span | None] = []
-    for passage, each, terms in zip(passages, units, unit_terms, strict=True):
+    for passage, each, inside in zip(passages, units, unit_terms, strict=True):
         above = frozenset(term_weights.terms("\n".join((passage.title, *passage.heading))))
         inner = {term: weight * (HEADING_TERM if term in above else 1.0) for term, weight in rare.items()}
-        if own and above.isdisjoint(own) and not any(own & unit for unit in terms):
+        if own and above.isdisjoint(own) and not any(own & unit for unit in inside):
             inner = {}
-        found.append(_best(passage.text, each, terms, inner))
+        found.append(_best(passage.text, each, inside, inner))
     return tuple(found)
 
 
@@ -347,8 +342,7 @@ def _best(text: str, units: Sequence[_Unit], unit_terms: Sequence[frozenset[str]
             joined = last > at
             if joined and not _neighbours(text, unit, units[last]):
                 continue
-            terms = unit_terms[at] | unit_terms[last]
-            score = sum(rare.get(term, 0.0) for term in terms)
+            score = sum(rare.get(term, 0.0) for term in unit_terms[at] | unit_terms[last])
             score /= 1 + 0.15 * joined + (units[last].end - unit.start) / 1_500
             if LINKED.search(text, unit.start, units[last].end):
                 score *= LINKING
@@ -414,22 +408,12 @@ def _sentences(text: str, start: int, end: int) -> Iterator[_Unit]:
         yield _Unit(at, end)
 
 
-def _terms(text: str) -> Iterator[str]:
-    """Yield words, and pairs of characters in scripts without spaces."""
-    for run in RUN.finditer(normalize("NFKC", text).casefold()):
-        word = run[0]
-        if run["cjk"] and len(word) > 1:
-            yield from (word[at : at + 2] for at in range(len(word) - 1))
-        else:
-            yield word
-
-
 def _weigh(query: str, history: Sequence[Message]) -> dict[str, float]:
-    weights = {term: 0.5 for message in history if message.role == "user" for term in _terms(message.text)}
-    return weights | dict.fromkeys(_terms(query), 1.0)
+    weights = {term: 0.5 for message in history if message.role == "user" for term in terms(message.text)}
+    return weights | dict.fromkeys(terms(query), 1.0)
 
 
-PLAIN = TermWeights(_weigh, _terms)
+PLAIN = TermWeights(_weigh, terms)
 """Plain words, for a retriever without an analyzer."""
 
 

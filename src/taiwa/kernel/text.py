@@ -3,6 +3,7 @@
 import json
 import re
 import unicodedata
+from collections.abc import Iterator
 
 MAX_LANGUAGE_CHARS = 2_000
 """Characters of a text used to guess its language."""
@@ -21,6 +22,10 @@ SCRIPTS = {
 }
 
 LETTER = re.compile(r"[^\W\d_]")
+
+# Scripts without spaces between words, or with agglutinated endings: kana, Chinese characters, Hangul.
+CJK = r"\u3005\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
+TERM = re.compile(rf"(?P<cjk>[{CJK}]+)|(?:(?![{CJK}])\w)+")
 
 WIDE = re.compile(r"[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6b\uff01-\uff60\uffe0-\uffe6"
                   r"\U0001f300-\U0001f64f\U0001f680-\U0001f6ff\U0001f900-\U0001faff\U00020000-\U0003fffd]")  # fmt: skip
@@ -117,6 +122,20 @@ def estimate_tokens(text: str) -> int:
     """Estimate the tokens of a text without a tokenizer: four Latin characters, or one and a half of CJK, to a token."""
     wide = 0 if text.isascii() else len(WIDE.findall(text))
     return -(-(len(text) - wide) // 4) + -(-wide * 2 // 3)
+
+
+def terms(text: str) -> Iterator[str]:
+    """Split text into terms: lower-case words, and pairs of neighbouring Chinese characters or kana.
+
+    >>> list(terms("Tokyo 東京タワー、駅"))
+    ['tokyo', '東京', '京タ', 'タワ', 'ワー', '駅']
+    """
+    for run in TERM.finditer(unicodedata.normalize("NFKC", text).casefold()):
+        word = run[0]
+        if run["cjk"] and len(word) > 1:
+            yield from (word[at : at + 2] for at in range(len(word) - 1))
+        else:
+            yield word
 
 
 def whole_characters(text: str) -> str:

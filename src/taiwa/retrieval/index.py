@@ -7,27 +7,23 @@ import operator
 import re
 from base64 import urlsafe_b64encode
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import filterfalse
 from pathlib import Path
 from statistics import pstdev
 from typing import Any, NamedTuple, TypeAlias
-from unicodedata import normalize
 
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, StoreError
 from taiwa.kernel.messages import Evidence, Message, Passage
 from taiwa.kernel.serialization import Json
+from taiwa.kernel.text import terms
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.backend import IndexBackend, LibraryBackend
 from taiwa.retrieval.ingest import Progress, RefreshReport, RuleListing, list_rules, refresh
 from taiwa.retrieval.types import DocumentListing, IndexSummary, PassageFeedback, Principals, TermCounts
 from taiwa.sql import PostgresUrl, is_postgres_url
-
-# Scripts without spaces between words, or with agglutinated endings: kana, Chinese characters, Hangul.
-CJK = r"\u3005\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
-TERM = re.compile(rf"(?P<cjk>[{CJK}]+)|(?:(?![{CJK}])\w)+")
 
 
 class InMemoryRetriever:
@@ -54,20 +50,6 @@ class InMemoryRetriever:
                 hits.append((-shared / whole, len(own), replace(passage, score=shared / whole)))
         hits.sort(key=lambda hit: hit[:2])
         return tuple(passage for _, _, passage in hits[: max(k, 0)])
-
-
-def terms(text: str) -> Iterator[str]:
-    """Split text into terms: lower-case words, and pairs of neighbouring Chinese characters or kana.
-
-    >>> list(terms("Tokyo 東京タワー、駅"))
-    ['tokyo', '東京', '京タ', 'タワ', 'ワー', '駅']
-    """
-    for run in TERM.finditer(normalize("NFKC", text).casefold()):
-        word = run[0]
-        if run["cjk"] and len(word) > 1:
-            yield from (word[at : at + 2] for at in range(len(word) - 1))
-        else:
-            yield word
 
 
 EASE = 60
