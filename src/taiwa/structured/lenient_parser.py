@@ -17,6 +17,7 @@ from taiwa.structured.lenient_scanner import (
     CLOSERS,
     COLONS,
     COMMAS,
+    ESCAPES,
     KEY,
     MAX_DEPTH,
     OPENERS,
@@ -629,7 +630,6 @@ DOUBLED = re.compile(r"\{\{\s*[\"'{}]")
 GOES_ON = re.compile(r"\s*,\s*\"[^\"\n]{0,100}\"\s*:")
 ANY_BRACKET = re.compile(r"[{}\[\]]")
 ESCAPE = re.compile(r"\\([\"\\/nrt])")
-ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def find_candidates(text: str, start: int, end: int, work: WorkBudget, hints: ParseHints) -> Iterator[LenientResult]:
@@ -671,7 +671,7 @@ def _read_at(text: str, at: int, end: int, work: WorkBudget, hints: ParseHints) 
     except DepthError:
         raise
     except EscapedError:
-        inner = ESCAPE.sub(lambda escape: ESCAPES.get(escape[1], escape[1]), text[at:end])
+        inner = ESCAPE.sub(lambda escape: ESCAPES[escape[1]], text[at:end])
         return _rewritten(inner, Fix("escaped-quotes", at, "likely"), end, work, hints), end
     except UnreadableError as error:
         if not like:

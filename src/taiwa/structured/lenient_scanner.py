@@ -127,11 +127,11 @@ class Scanner:
         """Record a fix."""
         self.fixes.append(Fix(code, self.at if position is None else position, level))
 
-    def fix_once(self, code: str, level: Level, position: int | None = None) -> None:
+    def fix_once(self, code: str, level: Level) -> None:
         """Record a fix once, of a kind that occurs throughout a text."""
         if code not in self.once:
             self.once.add(code)
-            self.fix(code, level, position)
+            self.fix(code, level)
 
     def peek(self) -> str:
         """Return the character here, '' at the end."""

@@ -6,6 +6,7 @@
 The notation is parsed, never evaluated.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -47,7 +48,6 @@ TOKEN = re.compile(
 )
 
 PLAIN_KEY = re.compile(rf"{NAME}\Z")
-ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 FIELD = re.compile(rf"(?P<name>{NAME})(?P<optional>\?)?(?:\s+(?P<type>[^:\s][^:]*?))?\s*(?::\s*(?P<about>.+))?")
@@ -269,7 +269,7 @@ class _Parser:
 
     def term(self) -> Annotation:
         if self.kind == "string":
-            annotation = CONSTRUCTORS["literal"][_unquoted(self.word)]
+            annotation = CONSTRUCTORS["literal"][json.loads(self.word)]
             self.step()
             return annotation
         if self.has("("):
@@ -301,7 +301,7 @@ class _Parser:
         while not self.has("}"):
             if self.kind not in ("word", "string"):
                 self.fail("a field name or `}`")
-            name = _unquoted(self.word) if self.kind == "string" else self.word
+            name = str(json.loads(self.word)) if self.kind == "string" else self.word
             if not name or name in fields:
                 self.fail("another field name" if name else "a field name")
             self.step()
@@ -364,10 +364,6 @@ class _Parser:
         return value
 
 
-def _unquoted(word: str) -> str:
-    return re.sub(r"\\(.)", lambda escape: ESCAPES[escape[1]], word[1:-1])
-
-
 def _render(annotation: Annotation, depth: int) -> str:
     if depth > MAX_DEPTH:
         raise InputError(f"the type notation cannot express the type: nested deeper than {MAX_DEPTH}")
@@ -398,10 +394,9 @@ def _field(annotation: Annotation, key: str, depth: int) -> str:
 
 
 def _quoted(text: str) -> str:
-    named = {char: letter for letter, char in ESCAPES.items() if letter != "/"}
-    if any(ord(char) < 32 and char not in named for char in text):
+    if any(ord(char) < 32 and char not in "\b\f\n\r\t" for char in text):
         raise InputError(f"the type notation cannot express the text {text!r}")
-    return '"' + "".join(f"\\{named[char]}" if char in named else char for char in text) + '"'
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _bounds(annotation: Annotation, inner: tuple[Annotation, ...], depth: int) -> str:
