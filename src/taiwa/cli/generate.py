@@ -257,15 +257,9 @@ def _outcome(found: "ExplainResult") -> str:
 
 def page(found: "ExplainResult") -> str:
     """Write a constraint and the steps of a text as one HTML page that loads and runs nothing; all texts are escaped."""
-    from taiwa.operations.inspect import asset
+    from taiwa.operations.inspect import html_page
 
-    title = escape(f"{found.kind} {found.title}")
-    return (
-        f'<!doctype html>\n<html><head><meta charset="utf-8"><title>{title}</title>\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">\n'
-        f'<meta name="viewport" content="width=device-width"><style>\n{asset("masks.css")}</style></head>\n'
-        f"<body><h1>{title}</h1>\n{chr(10).join(_body(found))}\n</body></html>\n"
-    )
+    return html_page(escape(f"{found.kind} {found.title}"), _body(found), escape(POLICY), "masks.css")
 
 
 def _body(found: "ExplainResult") -> Iterator[str]:

@@ -24,7 +24,7 @@ from taiwa.kernel.execution import Entry
 from taiwa.kernel.messages import Evidence, Passage, Request, Response, Thinking, TokenLogprob, ToolResult
 from taiwa.kernel.serialization import Json, canonical, record, tag_of, value
 from taiwa.kernel.text import inert, plain
-from taiwa.operations.result_json import format_time, members, options_to_json, to_json
+from taiwa.operations.result_json import format_time, members, options_to_json, passage_to_json, to_json
 from taiwa.operations.results import (
     DiffResult,
     SessionEntry,
@@ -371,6 +371,17 @@ def asset(name: str) -> str:
     return (files("taiwa.operations") / name).read_text(encoding="utf-8")
 
 
+def html_page(title: str, body: Iterable[str], policy: str, style: str, language: str = "en") -> str:
+    """Write a page with a style sheet inside of it; `title` and the parts of the body are HTML."""
+    parts = "\n".join(body)
+    return (
+        f'<!doctype html>\n<html lang="{language}"><head><meta charset="utf-8"><title>{title}</title>\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        f'<meta name="viewport" content="width=device-width"><style>\n{asset(style)}</style></head>\n'
+        f"<body><h1>{title}</h1>\n{parts}</body></html>\n"
+    )
+
+
 def as_html(
     entries: Sequence[HistoryEntry],
     title: str,
@@ -406,13 +417,8 @@ def as_html(
     state = escape(json.dumps(entries[-1].after.state, ensure_ascii=False, indent=1)) if entries else ""
     head = escape(title or sentence("Conversation"))
     policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-    return (
-        f'<!doctype html>\n<html lang="{language}"><head><meta charset="utf-8"><title>{head}</title>\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        f'<meta name="viewport" content="width=device-width"><style>\n{asset("conversation.css")}</style></head>\n'
-        f"<body><h1>{head}</h1>\n{chr(10).join(body)}\n"
-        f"<details><summary>{state_title}</summary><pre>{state}</pre></details></body></html>\n"
-    )
+    body += [f"<details><summary>{state_title}</summary><pre>{state}</pre></details>"]
+    return html_page(head, body, policy, "conversation.css", language)
 
 
 @cache
@@ -460,15 +466,14 @@ def as_verifiable_html(entries: Sequence[HistoryEntry], title: str, language: st
     off, state_title = escape(sentence("not verified: scripts are off")), escape(sentence("State"))
     data, texts = _script_json(rows), _script_json(_script_texts(language))
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{allowed}'"
-    return (
-        f'<!doctype html>\n<html lang="{language}"><head><meta charset="utf-8"><title>{head}</title>\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        f'<meta name="viewport" content="width=device-width"><style>\n{asset("verifiable.css")}</style></head>\n'
-        f'<body><h1>{head}</h1>\n<p id="verdict" role="status">{off}</p>\n{chr(10).join(body)}\n'
-        f"<details><summary>{state_title}</summary><pre data-state></pre></details>\n"
-        f'<script type="application/json" id="records">{data}</script>\n'
-        f'<script type="application/json" id="texts">{texts}</script>\n<script>{script}</script></body></html>\n'
+    parts = (
+        f'<p id="verdict" role="status">{off}</p>',
+        *body,
+        f"<details><summary>{state_title}</summary><pre data-state></pre></details>",
+        f'<script type="application/json" id="records">{data}</script>',
+        f'<script type="application/json" id="texts">{texts}</script>\n<script>{script}</script>',
     )
+    return html_page(head, parts, policy, "verifiable.css", language)
 
 
 def _script_json(data: Json) -> str:
@@ -591,7 +596,12 @@ def _step(step: "RecordedStep", last: Request | None) -> dict[str, Json] | None:
         }
     if isinstance(effect, Retrieve):
         passages = cast("tuple[Passage, ...]", answer or ())
-        return {"kind": "search", "query": effect.query, "passages": list(map(_passage, passages)), **_ending(entry)}
+        return {
+            "kind": "search",
+            "query": effect.query,
+            "passages": list(map(passage_to_json, passages)),
+            **_ending(entry),
+        }
     if isinstance(effect, GetEvidence) and isinstance(answer, Evidence):
         return {"kind": "evidence", "query": effect.query, "figures": record(answer), **_ending(entry)}
     return None
@@ -634,12 +644,6 @@ def _ending(entry: Entry) -> dict[str, Json]:
     if error is None and isinstance(entry.answer, ToolResult) and entry.answer.error:
         error = entry.answer.error
     return {"error": error, "ms": round(entry.seconds * 1000)}
-
-
-def _passage(passage: Passage) -> Json:
-    found = {"path": passage.source, "score": round(passage.score, 4)}
-    end = passage.start + len(passage.text)
-    return {**found, **members(passage, "title heading page? start"), "end": end, **members(passage, "id text")}
 
 
 def tokens(

@@ -224,15 +224,18 @@ def _found(result: FindResult) -> Any:  # noqa: ANN401  (a list of passages)
 
 
 @to_json.register
-def _passage(found: MarkedPassage) -> Json:
-    passage = found.passage
+def _marked(found: MarkedPassage) -> Json:
+    return {**passage_to_json(found.passage), "marks": to_json(found.marks)}
+
+
+def passage_to_json(passage: "Passage") -> dict[str, Json]:
+    """Return a passage as JSON, with its place in the document and its score."""
     return {
         "path": passage.source,
         "score": round(passage.score, 4),
         **members(passage, "title heading page? start"),
         "end": passage.start + len(passage.text),
         **members(passage, "id text"),
-        "marks": to_json(found.marks),
     }
 
 
