@@ -49,12 +49,10 @@ conversations."""
 
 @value
 class PlacedTurn:
-    """A placed turn: the session that it continues or begins, and the number of resent turns found in the store."""
+    """A turn with its place: the session that it continues or begins."""
 
     session: str
     turn_input: TurnInput
-    matched: int
-    adopted: int = 0
 
 
 def is_relayed(app: App) -> bool:
@@ -78,8 +76,7 @@ def place_turn(repository: Repository, app: App, messages: Sequence[Message]) ->
         return _place(repository, app, repository.start(app), "", START, turns, inputs)
     entry, known, base = found
     session = entry.session if _is_at(repository, entry.session, entry.node) else ""
-    placed = _place(repository, app, base, session, entry.address, turns[known:], inputs)
-    return replace(placed, matched=known)
+    return _place(repository, app, base, session, entry.address, turns[known:], inputs)
 
 
 def place_after(
@@ -186,7 +183,7 @@ def place_compaction(repository: Repository, app: App, messages: Sequence[Messag
         )
     base, session = _stored(repository, base, "", "", None)
     turn_input = TurnInput(base, "compact", "compact", branches=not session, may_branch=True, compacts=True)
-    return PlacedTurn(session or branch_name(base), turn_input, 0, len(turns))
+    return PlacedTurn(session or branch_name(base), turn_input)
 
 
 def _place(
@@ -246,7 +243,7 @@ def _place(
         may_branch=True,
         transcript=Transcript(app.name, address),
     )
-    return PlacedTurn(session or name or branch_name(base), turn_input, 0, len(turns) if adopts else 0)
+    return PlacedTurn(session or name or branch_name(base), turn_input)
 
 
 def detach(messages: Sequence[Message]) -> tuple[tuple[Attachment, ...], tuple[Message, ...]]:
