@@ -22,7 +22,7 @@ from taiwa.retrieval import Index, Library
 from taiwa.retrieval.ingest import LARGEST_FILE, LEFT_OUT
 from taiwa.retrieval.readers import document_format, readable_suffixes
 from taiwa.retrieval.types import UnreadableError
-from taiwa.server.responses import INTERNAL, ApiError, api_error
+from taiwa.server.responses import INTERNAL, api_error, error_to_json
 from taiwa.settings import Settings, data_folder
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ MOST_KEPT = 64
 """Ended runs whose events can still be followed."""
 STEPS = 100
 """Events of progress of a run at most."""
-IndexEvent: TypeAlias = tuple[str, "Json | ApiError"]
+IndexEvent: TypeAlias = tuple[str, Json]
 """The kind of an event and its data: `progress`, `warning`, `indexed`, `embeddings`, `error`."""
 
 
@@ -72,7 +72,7 @@ class IndexRun:
         """Stop behind the file that is being read; the next run reads the rest."""
         self.cancelled = True
 
-    def publish(self, kind: str, data: "Json | ApiError") -> None:
+    def publish(self, kind: str, data: Json) -> None:
         """Add an event; for the event loop."""
         self.events.append((kind, data))
         self._wake()
@@ -94,7 +94,7 @@ class IndexRun:
 
         return Reporter(said, said, self._progress)
 
-    def report(self, kind: str, data: "Json | ApiError") -> None:
+    def report(self, kind: str, data: Json) -> None:
         """Add an event; for any thread."""
         self._loop.call_soon_threadsafe(self.publish, kind, data)
 
@@ -148,7 +148,7 @@ class Indexing:
         problem = None if task.cancelled() else task.exception()
         if problem is not None:
             logger.error("indexing failed", exc_info=problem)
-            run.publish("error", INTERNAL)
+            run.publish("error", error_to_json(INTERNAL))
         run.end()
 
     async def _perform(self, run: IndexRun, root: str) -> None:
@@ -158,7 +158,7 @@ class Indexing:
         except _CancelledError:
             run.publish("warning", {"text": "stopped; the next run reads the rest"})
         except TaiwaError as error:
-            run.publish("error", api_error(error))
+            run.publish("error", error_to_json(api_error(error)))
 
     def _index(self, run: IndexRun, root: str) -> None:
         with open_library(self._settings) as library:

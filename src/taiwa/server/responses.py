@@ -66,33 +66,31 @@ INTERNAL = ApiError(500, "internal error; the log of the server has its tracebac
 STOPPING = ApiError(503, "the server is stopping; the turn can be resumed", SERVER, "stopping", retry_after=5)
 
 
+ERRORS: Mapping[type[TaiwaError], tuple[int, str, str | None]] = {
+    RateLimitError: (429, "rate_limit_error", "rate_limit_exceeded"),
+    LimitError: (429, "insufficient_quota", "insufficient_quota"),
+    UnsupportedError: (400, INVALID, "unsupported_parameter"),
+    NoValidTokenError: (400, INVALID, "unsupported_parameter"),
+    RefusalError: (400, INVALID, "content_filter"),
+    OverloadedError: (503, SERVER, "overloaded"),
+    TimeoutError: (504, SERVER, "timeout"),
+    ModelError: (502, SERVER, "model_error"),
+    OutputValidationError: (502, SERVER, "model_error"),
+    InputError: (400, INVALID, None),
+    ConflictError: (409, "conflict_error", "conflict"),
+    ConfigError: (500, SERVER, "configuration_error"),
+}
+"""The status, the type and the code of the errors of the library; the first class that fits counts."""
+
+
 def api_error(error: TaiwaError) -> ApiError:
     """Map an error of the library to one of a request. An error of the model's server is not the client's fault."""
-    text = error.message
-    if isinstance(error, RateLimitError):
-        wait = None if error.retry_after is None else ceil(error.retry_after)
-        return ApiError(429, text, "rate_limit_error", "rate_limit_exceeded", retry_after=1 if wait is None else wait)
-    if isinstance(error, BudgetError):
-        return ApiError(429, text, "insufficient_quota", "insufficient_quota", retry_after=error.retry_after)
-    if isinstance(error, LimitError):
-        return ApiError(429, text, "insufficient_quota", "insufficient_quota")
-    if isinstance(error, (UnsupportedError, NoValidTokenError)):
-        return ApiError(400, text, code="unsupported_parameter")
-    if isinstance(error, RefusalError):
-        return ApiError(400, text, code="content_filter")
-    if isinstance(error, OverloadedError):
-        return ApiError(503, text, SERVER, "overloaded")
-    if isinstance(error, TimeoutError):
-        return ApiError(504, text, SERVER, "timeout")
-    if isinstance(error, (ModelError, OutputValidationError)):
-        return ApiError(502, text, SERVER, "model_error")
-    if isinstance(error, InputError):
-        return ApiError(400, text)
-    if isinstance(error, ConflictError):
-        return ApiError(409, text, "conflict_error", "conflict")
-    if isinstance(error, ConfigError):
-        return ApiError(500, text, SERVER, "configuration_error")
-    return ApiError(500, text, SERVER, error.tag)
+    known = (answer for kind, answer in ERRORS.items() if isinstance(error, kind))
+    status, kind, code = next(known, (500, SERVER, error.tag))
+    wait = None
+    if isinstance(error, (RateLimitError, BudgetError)):
+        wait = 1 if error.retry_after is None else ceil(error.retry_after)
+    return ApiError(status, error.message, kind, code, retry_after=wait)
 
 
 def error_to_json(error: ApiError) -> dict[str, Json]:

@@ -1,7 +1,7 @@
 """The server's own API: conversations with their trees, states and bills, for the page and for programs."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from functools import partial
 from itertools import count
 from typing import cast
@@ -14,7 +14,7 @@ from taiwa.ask.read_dialogue import select_option
 from taiwa.conversation.state import parse_path
 from taiwa.kernel.attachments import Attachment, read_attachments
 from taiwa.kernel.errors import CorruptError, InputError, TaiwaError
-from taiwa.kernel.messages import TextDelta, ThinkingDelta
+from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
 from taiwa.kernel.serialization import Json
 from taiwa.operations.documents import find_ask_turn
 from taiwa.operations.inspect import (
@@ -46,7 +46,6 @@ from taiwa.server.conversation_turns import (
     run_to_json,
     texts_after,
 )
-from taiwa.server.indexing import IndexRun
 from taiwa.server.request import (
     Fields,
     ServerState,
@@ -60,7 +59,7 @@ from taiwa.server.request import (
 )
 from taiwa.server.responses import ApiError, EventStream, SendNow, error_to_json, event, invalid
 from taiwa.server.routes import COUNT, DELETE, GET, LIMIT, POST, TEXT, Described, Route, Wire
-from taiwa.server.runs import PublishedEvent, RunEvent, Take, take_pieces
+from taiwa.server.runs import RunEvent, Take, take_pieces
 from taiwa.server.shared_store import Followable
 from taiwa.server.wires.answer_request import read_base64, read_params
 from taiwa.server.wires.responses import is_response
@@ -555,7 +554,7 @@ async def events(request: Request) -> Response:
             number = next(numbers)
             return f"id: {number}\n".encode() + event(data, kind) if number >= start else b""
 
-        take = take_pieces(lambda piece: numbered(_kind(piece), {"text": piece.text}), send_now)
+        take = take_pieces(lambda piece: numbered(KINDS[type(piece)], {"text": piece.text}), send_now)
         async for kind, data in happened(take):
             if part := numbered(kind, data):
                 yield part
@@ -572,13 +571,8 @@ async def _events_of(request: Request) -> Callable[[Take], AsyncIterator[tuple[s
     """
     state, name, caller = state_of(request), name_of(request), caller_of(request)
     if (indexing := state.indexing.find(name, caller)) is not None:
-        return lambda _: _events_of_indexing(indexing)
+        return lambda _: indexing.follow()
     return partial(_events_of_turns, await state.followed.get(name, caller), repository_of(request))
-
-
-async def _events_of_indexing(run: IndexRun) -> AsyncIterator[tuple[str, Json]]:
-    async for kind, data in run.follow():
-        yield kind, error_to_json(data) if isinstance(data, ApiError) else data
 
 
 async def _events_of_turns(run: Followable, repository: Repository, take: Take) -> AsyncIterator[tuple[str, Json]]:
@@ -586,17 +580,13 @@ async def _events_of_turns(run: Followable, repository: Repository, take: Take) 
         data = _event(each)
         if isinstance(each.event, TurnResult) and each.event.ask is not None and isinstance(data, dict):
             data = data | {"ask": to_json(await asyncio.to_thread(find_ask_turn, repository, each.event.node))}
-        yield _kind(each.event), data
+        yield KINDS[type(each.event)], data
 
 
-def _kind(event: PublishedEvent) -> str:
-    if isinstance(event, TurnResult):
-        return "turn"
-    if isinstance(event, ApiError):
-        return "error"
-    if isinstance(event, ThinkingDelta):
-        return "thinking"
-    return "text" if isinstance(event, TextDelta) else "notice"
+KINDS: Mapping[type, str] = {
+    TurnResult: "turn", ApiError: "error", ThinkingDelta: "thinking", TextDelta: "text", Notice: "notice",
+}  # fmt: skip
+"""The events of a run by their types."""
 
 
 def _event(each: RunEvent) -> Json:
