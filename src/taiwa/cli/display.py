@@ -33,12 +33,6 @@ REFRESHES = 12
 
 
 @cache
-def terminal() -> Console:
-    """Return the console of answers; it breaks lines between words."""
-    return Console(highlight=False, emoji=False, markup=False)
-
-
-@cache
 def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
 
@@ -111,14 +105,15 @@ class Blocks:
 class AnswerDisplay:
     """Shows one answer on a terminal: a spinner, the block that is being written, and above them what is final."""
 
-    def __init__(self) -> None:
+    def __init__(self, console: Console) -> None:
+        self._console = console
         self._blocks = Blocks()
         self._printed = False
         self._note = ""
         self._began = time.monotonic()
         self._spinner = Spinner("dots", style="dim")
         self._live = Live(
-            console=terminal(), transient=True, refresh_per_second=REFRESHES, get_renderable=lambda: self,
+            console=console, transient=True, refresh_per_second=REFRESHES, get_renderable=lambda: self,
             redirect_stdout=False, redirect_stderr=False,
         )  # fmt: skip
 
@@ -160,9 +155,9 @@ class AnswerDisplay:
     def _print(self, block: str) -> None:
         if block.strip():
             printed, self._printed = self._printed, True
-            lines = _lines(Block(block), terminal(), terminal().options)
+            lines = _lines(Block(block), self._console, self._console.options)
             ended = [Segments([*line, Segment.line()]) for line in lines]
-            terminal().print(*([Segments([Segment.line()])] if printed else []), *ended, sep="", end="")
+            self._console.print(*([Segments([Segment.line()])] if printed else []), *ended, sep="", end="")
 
 
 def _lines(block: RenderableType, console: Console, options: ConsoleOptions) -> list[list[Segment]]:

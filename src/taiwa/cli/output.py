@@ -196,7 +196,7 @@ def answer_display(*, raw: bool) -> "RawDisplay | AnswerDisplay":
         return RawDisplay()
     from taiwa.cli.display import AnswerDisplay
 
-    return AnswerDisplay()
+    return AnswerDisplay(console())
 
 
 def print_stream(

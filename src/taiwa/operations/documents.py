@@ -33,24 +33,16 @@ RECHECK_SHARE = 0.1
 """The share of new passages above which the check of the embeddings is repeated."""
 
 
-def _ignore(_: str) -> None:
-    """Ignore a report."""
-
-
-def _no_progress() -> "AbstractContextManager[Progress]":
-    return nullcontext(lambda _done, _whole, _what: None)
-
-
 @dataclass(frozen=True, slots=True)
 class Reporter:
     """The receiver of indexing reports: `notice` and `warning` get lines, `progress` opens a progress bar."""
 
-    notice: Callable[[str], None] = _ignore
-    warning: Callable[[str], None] = _ignore
-    progress: "Callable[[], AbstractContextManager[Progress]]" = _no_progress
+    notice: Callable[[str], None]
+    warning: Callable[[str], None]
+    progress: "Callable[[], AbstractContextManager[Progress]]"
 
 
-SILENT = Reporter()
+SILENT = Reporter(lambda _: None, lambda _: None, lambda: nullcontext(lambda _done, _whole, _what: None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
-from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from secrets import token_urlsafe
 from threading import Lock
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -78,7 +78,7 @@ class Access:
         found = {await self._caller(key) for key in given}
         if not self._token:
             found = {caller for caller in found if caller is not None} or {LOCAL_CALLER}
-        elif not given and (cookie := self._read_cookie(headers.get("cookie", ""))) is not None:
+        elif not given and (cookie := cookie_parser(headers.get("cookie", "")).get(self.cookie)) is not None:
             found = {LOCAL_CALLER if self._is_valid(cookie) else None}
         if len(found) != 1 or None in found:
             what = "the key is wrong" if found else "a key is missing"
@@ -104,13 +104,6 @@ class Access:
         if self._token and hmac.compare_digest(self._token, _hashed(key)):
             return LOCAL_CALLER
         return await to_thread(self._find, key)
-
-    def _read_cookie(self, header: str) -> str | None:
-        try:
-            morsel = SimpleCookie(header).get(self.cookie)
-        except CookieError:
-            return None
-        return None if morsel is None else morsel.value
 
 
 def _bearer(header: str) -> str:
