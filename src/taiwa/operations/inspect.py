@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from taiwa.conversation.app import AnswerOptions
 from taiwa.conversation.history import Node
-from taiwa.conversation.state import MISSING, Change, Missing, diff_states, format_path, get_path, parse_path
+from taiwa.conversation.state import Change, Missing, diff_states, format_path, get_path, parse_path
 from taiwa.i18n import catalogue, translator
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import CallTool, Complete, GetCapabilities, GetEvidence, Retrieve
@@ -35,7 +35,7 @@ from taiwa.operations.results import (
     ValueEntry,
     WhyResult,
 )
-from taiwa.sessions.repository import HistoryEntry, Repository
+from taiwa.sessions.repository import HistoryEntry, Repository, value_changes
 from taiwa.store import CallRecord
 
 if TYPE_CHECKING:
@@ -163,14 +163,12 @@ def value_at(state: Json, path: str) -> Json:
 def value_history(repository: Repository, path: str, revision: str) -> tuple[ValueEntry, ...]:
     """Return every value that a path of the state had, oldest first."""
     where = parse_path(path)
-    entries: list[ValueEntry] = []
-    last: Json | Missing = MISSING
-    for entry in repository.walk(repository.store.resolve(revision)):
-        value = get_path(dict(entry.after.state), where)
-        if not isinstance(value, Missing) and value != last:
-            entries.append(ValueEntry(entry.hash, f"{entry.node.kind} {entry.after.count}", value))
-        last = value
-    return tuple(entries)
+    changes = value_changes(repository.walk(repository.store.resolve(revision)), where)
+    return tuple(
+        ValueEntry(entry.hash, f"{entry.node.kind} {entry.after.count}", value)
+        for entry, _, value in changes
+        if not isinstance(value, Missing)
+    )
 
 
 def set_value(

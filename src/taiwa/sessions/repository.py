@@ -165,6 +165,18 @@ class ValueOrigin:
     is_removed: bool = False
 
 
+def value_changes(
+    entries: Iterable[HistoryEntry], path: StatePath
+) -> "Iterator[tuple[HistoryEntry, Json | Missing, Json | Missing]]":
+    """Yield the entries of a history that gave a path of the state another value, with the values before and after."""
+    before: Json | Missing = MISSING
+    for entry in entries:
+        after = get_path(dict(entry.after.state), path)
+        if after != before:
+            yield entry, before, after
+        before = after
+
+
 class Repository:
     """Conversations by name or revision. Each change of a session is one transaction of the store.
 
@@ -442,19 +454,12 @@ class Repository:
         Raises:
             InputError: there never was a value at the path.
         """
-        origin: ValueOrigin | None = None
-        data: Json | Missing = MISSING
-        for entry in self.walk(tip):
-            now = get_path(dict(entry.after.state), path)
-            if not isinstance(now, Missing) and (isinstance(data, Missing) or now != data):
-                before = None if isinstance(data, Missing) else data
-                origin = ValueOrigin(entry.hash, entry.node, entry.after.count, before, now)
-            elif isinstance(now, Missing) and not isinstance(data, Missing):
-                origin = ValueOrigin(entry.hash, entry.node, entry.after.count, data, None, is_removed=True)
-            data = now
-        if origin is None:
+        last = deque(value_changes(self.walk(tip), path), maxlen=1)
+        if not last:
             raise InputError(f"no value at {format_path(path)}; `taiwa state` shows the state")
-        return origin
+        ((entry, *values),) = last
+        before, after = (None if isinstance(each, Missing) else each for each in values)
+        return ValueOrigin(entry.hash, entry.node, entry.after.count, before, after, values[1] is MISSING)
 
     def _folded(self, parts: Checkout) -> tuple[Conversation, int]:
         """Fold nodes, and return the conversation with their number."""

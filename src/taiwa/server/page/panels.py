@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import advance
-from taiwa.conversation.state import MISSING, Change, Missing, StatePath, diff_states, format_path, get_path, parse_path
+from taiwa.conversation.state import Change, Missing, StatePath, diff_states, format_path, get_path, parse_path
 from taiwa.i18n import gettext_noop
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.messages import Response
@@ -23,7 +23,7 @@ from taiwa.server.page.branches import branch_map
 from taiwa.server.page.text import pretty
 from taiwa.server.page.transcript import common_node, place_of_passage
 from taiwa.sessions.replay import recorded_requests
-from taiwa.sessions.repository import HistoryEntry, Repository
+from taiwa.sessions.repository import HistoryEntry, Repository, value_changes
 from taiwa.store import CallRecord, CostLine
 
 MOST_NAMES = 200
@@ -224,13 +224,10 @@ def value_story(repository: Repository, path: str, at: str, tip: str) -> ValueSt
     if at not in names:
         entries = tuple(repository.walk(at))
         names = [entry.hash for entry in entries]
-    steps: list[tuple[int, ValueStep]] = []
-    value: Json | Missing = MISSING
-    for index, entry in enumerate(entries):
-        now = get_path(dict(entry.after.state), where)
-        if now != value:
-            steps.append((index, ValueStep(entry.hash, entry.after.count, entry.node.kind, value, now)))
-        value = now
+    steps = [
+        (names.index(entry.hash), ValueStep(entry.hash, entry.after.count, entry.node.kind, before, after))
+        for entry, before, after in value_changes(entries, where)
+    ]
     here = names.index(at)
     found = next(((index, step) for index, step in reversed(steps) if index <= here), None)
     if found is None:
