@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from taiwa.cli.extract import MODES
-from taiwa.cli.options import CommonOptions, Group, add_options, common_options
+from taiwa.cli.options import CommonOptions, Group, add_options, common_options, option, options_of
 from taiwa.cli.output import (
     bill_line,
     print_item,
@@ -46,30 +46,25 @@ FAILED, INTERRUPTED = 1, 130
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 PATH = click.Path(path_type=Path)
-RUN_OPTIONS = add_options(
-    click.option("-j", "width", type=click.IntRange(1, 256), default=4, show_default=True, help="Rows at a time."),
-    click.option("--ray", metavar="ADDRESS", help="Run on Ray: local, local:N or ray://HOST:PORT."),
-    click.option("--out", type=FOLDER, metavar="DIR", help="Write rows, table and chart to DIR; continue its rows."),
-    click.option("--resume", is_flag=True, help="Require DIR to hold rows of this evaluation."),
-    click.option("--limit", type=click.IntRange(1), metavar="N", help="Use the first N questions only."),
-    click.option(
-        "--only", metavar="KINDS", help="Use questions of these types, classes or sets only (comma-separated)."
-    ),
-    click.option("--strict", is_flag=True, help="Stop at a row of another form instead of skipping it."),
-)
 
 
 @dataclass(frozen=True, slots=True)
 class EvalOptions:
     """The options of every evaluation that writes rows."""
 
-    width: int = 4
-    ray: str | None = None
-    out: Path | None = None
-    resume: bool = False
-    limit: int | None = None
-    only: str | None = None
-    strict: bool = False
+    width: int = option(
+        "-j", "width", type=click.IntRange(1, 256), default=4, show_default=True, help="Rows at a time."
+    )
+    ray: str | None = option("--ray", metavar="ADDRESS", help="Run on Ray: local, local:N or ray://HOST:PORT.")
+    out: Path | None = option(
+        "--out", type=FOLDER, metavar="DIR", help="Write rows, table and chart to DIR; continue its rows."
+    )
+    resume: bool = option("--resume", is_flag=True, help="Require DIR to hold rows of this evaluation.")
+    limit: int | None = option("--limit", type=click.IntRange(1), metavar="N", help="Use the first N questions only.")
+    only: str | None = option(
+        "--only", metavar="KINDS", help="Use questions of these types, classes or sets only (comma-separated)."
+    )
+    strict: bool = option("--strict", is_flag=True, help="Stop at a row of another form instead of skipping it.")
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -94,13 +89,14 @@ class EvalOptions:
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of every evaluation that writes rows; they arrive as `options`, an `EvalOptions`."""
+    names = options_of(EvalOptions)
 
     @wraps(command)
     def run(*context: Any, **values: Any) -> Any:  # noqa: ANN401  (click hands over what it parsed)
-        options = EvalOptions(**{name: values.pop(name) for name in EvalOptions.__dataclass_fields__})
+        options = EvalOptions(**{name: values.pop(name) for name in names})
         return command(*context, options=options, **values)
 
-    return RUN_OPTIONS(run)
+    return add_options(*names.values())(run)
 
 
 def split_names(text: str | None) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import wraps
 from pathlib import Path
 from select import select
@@ -48,98 +48,6 @@ def complete_app(_context: click.Context, _parameter: click.Parameter, begun: st
     return [app.name for app in apps() if app.name.startswith(begun)]
 
 
-COMMON_OPTIONS: dict[str, Callable[[Any], Any]] = {
-    "judge_model": click.option("--judge-model", metavar="MODEL", help="Assess the dialogue by this model."),
-    "rewrite_model": click.option(
-        "--rewrite-model", metavar="MODEL", help="Rewrite the dialogue as queries by this model."
-    ),
-    "model": click.option(
-        "-m", "--model", metavar="MODEL", help="Use this model, such as openai:NAME or http://host:port/v1#NAME."
-    ),
-    "params": click.option(
-        "-p", "--param", "params", metavar="KEY=VALUE", multiple=True, help="Set a parameter of the app."
-    ),
-    "session": click.option(
-        "-s",
-        "--session",
-        metavar="NAME",
-        default="",
-        help="Use the conversation of this name.",
-        shell_complete=complete_session,
-    ),
-    "continue_latest": click.option(
-        "-c", "--continue", "continue_latest", is_flag=True, help="Continue the latest conversation."
-    ),
-    "system": click.option(
-        "--system",
-        metavar="TEXT",
-        help="Give the model these instructions (system prompt); an app that has its own refuses them.",
-    ),
-    "temperature": click.option(
-        "--temperature", type=click.FloatRange(0, 2), metavar="T", help="Set the temperature of sampling."
-    ),
-    "max_tokens": click.option(
-        "--max-tokens", type=click.IntRange(1), metavar="N", help="Write at most N tokens in an answer."
-    ),
-    "tool_names": click.option(
-        "--tool",
-        "tool_names",
-        metavar="NAME|FILE.py:NAME",
-        multiple=True,
-        help="Let the model call this tool (function calling); may be given several times.",
-    ),
-    "schema": click.option(
-        "--schema",
-        metavar="TYPE",
-        help="Answer in JSON of this type (structured output): FILE.json, FILE.ts:Type, FILE.py:Type, 'name, age int', or none.",
-    ),
-    "fragments": click.option(
-        "-f",
-        "--fragment",
-        "fragments",
-        metavar="FILE",
-        multiple=True,
-        help="Append a text file to the prompt (- for standard input); may be given several times.",
-    ),
-    "raw": click.option("--raw", is_flag=True, help="Print raw Markdown, even on a terminal."),
-    "no_stream": click.option(
-        "--no-stream", is_flag=True, help="Print the answer when it is whole, without streaming."
-    ),
-    "attachments": click.option(
-        "-a",
-        "--attach",
-        "attachments",
-        metavar="FILE",
-        multiple=True,
-        help="Attach an image, a PDF or a text file (- for standard input); may be given several times.",
-    ),
-    "attach_as_text": click.option(
-        "--attach-as-text", is_flag=True, help="Attach the text of PDF, DOCX and HTML files in place of the files."
-    ),
-    "as_json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
-    "verbose": click.option("-v", "--verbose", is_flag=True, help="Show calls, tokens, cost and time."),
-    "dry_run": click.option(
-        "--dry-run", is_flag=True, help="Print the request and its size in the context window; send nothing."
-    ),
-    "max_cost": click.option(
-        "--max-cost", metavar="AMOUNT", help="Stop before this command costs more than AMOUNT; none for no limit."
-    ),
-    "retry_paid": click.option(
-        "--retry-paid",
-        is_flag=True,
-        help="Repeat a failed call even if it may have been charged; a rate limit is always waited for.",
-    ),
-    "wire": click.option(
-        "--wire",
-        type=click.Choice(["chat", "responses", "completions", "messages"]),
-        help="Ask by /v1/chat/completions, /v1/responses, /v1/completions or /v1/messages; the provider has a default.",
-    ),
-    "no_store": click.option("--no-store", is_flag=True, help="Write nothing to the store."),
-    "strict": click.option("--strict", is_flag=True, help="Fail the turn if its state delta cannot be read."),
-    "store": click.option(
-        "--store", metavar="FILE|URL", help="Use this store: a file, or postgresql://USER@HOST/DATABASE."
-    ),
-}
 ANSWERS = ("system", "temperature", "max_tokens", "tool_names", "schema")
 """The options of answers that a conversation keeps."""
 SHOWN = ("raw", "no_stream", "as_json", "verbose")
@@ -154,35 +62,109 @@ NEW_FILE = click.Path(path_type=Path, dir_okay=False)
 CONSTRAINTS = ("type", "schema", "regex", "grammar", "choice")
 
 
+def option(*names: str, **attributes: Any) -> Any:  # noqa: ANN401  (a field of any type)
+    """Return a field of a dataclass that an option of a command fills, as `click.option`."""
+    empty = () if "multiple" in attributes else False if "is_flag" in attributes else None
+    return field(default=attributes.get("default", empty), metadata={"option": click.option(*names, **attributes)})
+
+
+def options_of(options: type) -> dict[str, Callable[[Any], Any]]:
+    """Return the options that fill the fields of a dataclass, by the names of these."""
+    return {each.name: each.metadata["option"] for each in fields(options)}
+
+
 @dataclass(frozen=True, slots=True)
 class CommonOptions:
     """The common options of one command; options that the command lacks have their defaults."""
 
-    model: str | None = None
-    judge_model: str | None = None
-    rewrite_model: str | None = None
-    params: tuple[str, ...] = ()
-    system: str | None = None
-    temperature: float | None = None
-    max_tokens: int | None = None
-    tool_names: tuple[str, ...] = ()
-    schema: str | None = None
-    fragments: tuple[str, ...] = ()
-    raw: bool = False
-    no_stream: bool = False
-    session: str = ""
-    continue_latest: bool = False
-    attachments: tuple[str, ...] = ()
-    attach_as_text: bool = False
-    as_json: bool = False
-    verbose: bool = False
-    dry_run: bool = False
-    max_cost: str | None = None
-    retry_paid: bool = False
-    wire: str | None = None
-    no_store: bool = False
-    strict: bool = False
-    store: str | None = None
+    judge_model: str | None = option("--judge-model", metavar="MODEL", help="Assess the dialogue by this model.")
+    rewrite_model: str | None = option(
+        "--rewrite-model", metavar="MODEL", help="Rewrite the dialogue as queries by this model."
+    )
+    model: str | None = option(
+        "-m", "--model", metavar="MODEL", help="Use this model, such as openai:NAME or http://host:port/v1#NAME."
+    )
+    params: tuple[str, ...] = option(
+        "-p", "--param", "params", metavar="KEY=VALUE", multiple=True, help="Set a parameter of the app."
+    )
+    session: str = option(
+        "-s",
+        "--session",
+        metavar="NAME",
+        default="",
+        help="Use the conversation of this name.",
+        shell_complete=complete_session,
+    )
+    continue_latest: bool = option(
+        "-c", "--continue", "continue_latest", is_flag=True, help="Continue the latest conversation."
+    )
+    system: str | None = option(
+        "--system",
+        metavar="TEXT",
+        help="Give the model these instructions (system prompt); an app that has its own refuses them.",
+    )
+    temperature: float | None = option(
+        "--temperature", type=click.FloatRange(0, 2), metavar="T", help="Set the temperature of sampling."
+    )
+    max_tokens: int | None = option(
+        "--max-tokens", type=click.IntRange(1), metavar="N", help="Write at most N tokens in an answer."
+    )
+    tool_names: tuple[str, ...] = option(
+        "--tool",
+        "tool_names",
+        metavar="NAME|FILE.py:NAME",
+        multiple=True,
+        help="Let the model call this tool (function calling); may be given several times.",
+    )
+    schema: str | None = option(
+        "--schema",
+        metavar="TYPE",
+        help="Answer in JSON of this type (structured output): FILE.json, FILE.ts:Type, FILE.py:Type, 'name, age int', or none.",
+    )
+    fragments: tuple[str, ...] = option(
+        "-f",
+        "--fragment",
+        "fragments",
+        metavar="FILE",
+        multiple=True,
+        help="Append a text file to the prompt (- for standard input); may be given several times.",
+    )
+    raw: bool = option("--raw", is_flag=True, help="Print raw Markdown, even on a terminal.")
+    no_stream: bool = option("--no-stream", is_flag=True, help="Print the answer when it is whole, without streaming.")
+    attachments: tuple[str, ...] = option(
+        "-a",
+        "--attach",
+        "attachments",
+        metavar="FILE",
+        multiple=True,
+        help="Attach an image, a PDF or a text file (- for standard input); may be given several times.",
+    )
+    attach_as_text: bool = option(
+        "--attach-as-text", is_flag=True, help="Attach the text of PDF, DOCX and HTML files in place of the files."
+    )
+    as_json: bool = option("--json", "as_json", is_flag=True, help="Print JSON.")
+    verbose: bool = option("-v", "--verbose", is_flag=True, help="Show calls, tokens, cost and time.")
+    dry_run: bool = option(
+        "--dry-run", is_flag=True, help="Print the request and its size in the context window; send nothing."
+    )
+    max_cost: str | None = option(
+        "--max-cost", metavar="AMOUNT", help="Stop before this command costs more than AMOUNT; none for no limit."
+    )
+    retry_paid: bool = option(
+        "--retry-paid",
+        is_flag=True,
+        help="Repeat a failed call even if it may have been charged; a rate limit is always waited for.",
+    )
+    wire: str | None = option(
+        "--wire",
+        type=click.Choice(["chat", "responses", "completions", "messages"]),
+        help="Ask by /v1/chat/completions, /v1/responses, /v1/completions or /v1/messages; the provider has a default.",
+    )
+    no_store: bool = option("--no-store", is_flag=True, help="Write nothing to the store.")
+    strict: bool = option("--strict", is_flag=True, help="Fail the turn if its state delta cannot be read.")
+    store: str | None = option(
+        "--store", metavar="FILE|URL", help="Use this store: a file, or postgresql://USER@HOST/DATABASE."
+    )
 
     def settings(self) -> "Settings":
         """Read the settings, with these options on top."""
@@ -340,6 +322,9 @@ def _ask_model(settings: "Settings", found: "Sequence[FoundModel]") -> "Settings
         set_value(settings.path, "model", name)
         print_notice(_("the model is set to {model} in {file}", model=name, file=settings.path))
         return replace(settings, model=name)
+
+
+COMMON_OPTIONS = options_of(CommonOptions)
 
 
 def common_options(*names: str, **helps: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
