@@ -27,6 +27,7 @@ from taiwa.cli.output import (
     print_json,
     print_line,
     print_notice,
+    print_rows,
     table,
     wait_for_turn,
 )
@@ -223,13 +224,11 @@ def list_(common: CommonOptions) -> None:
     from taiwa.operations.result_json import members
 
     users = common.repository(reading=True).store.users.list()
-    if common.as_json:
-        print_json([members(each, "user=name feedback sessions") for each in users])
-    elif not users:
-        print_notice("there are no users yet; create one with taiwa user set NAME office=Osaka")
-    else:
-        rows = [(each.name, str(each.feedback), str(each.sessions)) for each in users]
-        table(("user", "feedback", "conversations"), rows, frozenset({1, 2}))
+    item = [members(each, "user=name feedback sessions") for each in users]
+    rows = [(each.name, str(each.feedback), str(each.sessions)) for each in users]
+    none = "there are no users yet; create one with taiwa user set NAME office=Osaka"
+    heads = ("user", "feedback", "conversations")
+    print_rows(item, heads, rows, frozenset({1, 2}), as_json=common.as_json, none=none)
 
 
 @user.command("show")

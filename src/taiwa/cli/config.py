@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import click
 
 from taiwa.cli.options import CommonOptions, Group, common_options
-from taiwa.cli.output import print_json, print_line, print_notice, table
+from taiwa.cli.output import print_json, print_line, print_notice, print_rows, table
 from taiwa.kernel.errors import AuthenticationError, ConfigError, InputError, ModelError, TaiwaError
 
 if TYPE_CHECKING:
@@ -171,12 +171,9 @@ def list_(common: CommonOptions) -> None:
 
     settings = load()
     rows = list_keys(settings, key_variables(settings))
-    if common.as_json:
-        print_json([{"origin": row.origin, "variable": row.variable, "stored": row.is_stored} for row in rows])
-    elif rows:
-        table(("server", "key"), [(row.origin, _place(row)) for row in rows])
-    else:
-        print_notice("no keys are stored; a local server needs none")
+    item = [{"origin": row.origin, "variable": row.variable, "stored": row.is_stored} for row in rows]
+    shown, none = [(row.origin, _place(row)) for row in rows], "no keys are stored; a local server needs none"
+    print_rows(item, ("server", "key"), shown, as_json=common.as_json, none=none)
 
 
 def _place(row: "KeyRow") -> str:

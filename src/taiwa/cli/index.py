@@ -19,6 +19,7 @@ from taiwa.cli.output import (
     print_line,
     print_notice,
     print_result,
+    print_rows,
     progress_bar,
     table,
 )
@@ -155,22 +156,16 @@ def list_(common: CommonOptions, audience: tuple[str, ...], caller: str) -> None
 
     with open_library(common.settings(), reading=True) as library:
         found = [library.index(name).summary(audience) for name in library.names(caller)]
-    if common.as_json:
-        print_json([summary_to_json(each) for each in found])
-        return
-    if not found:
-        print_notice("there are no indexes yet; create one with `taiwa index FOLDER`")
-        return
     rows = [
         (
-            each.name,
-            *(f"{n:,}" for n in (each.documents, each.passages, each.problems)),
-            format_time(each.at_us),
+            each.name, f"{each.documents:,}", f"{each.passages:,}", f"{each.problems:,}", format_time(each.at_us),
             each.root,
         )
         for each in found
-    ]
-    table(("index", "documents", "passages", "not read", "changed", "folder"), rows, frozenset({1, 2, 3}))
+    ]  # fmt: skip
+    heads = ("index", "documents", "passages", "not read", "changed", "folder")
+    none = "there are no indexes yet; create one with `taiwa index FOLDER`"
+    print_rows(list(map(summary_to_json, found)), heads, rows, frozenset({1, 2, 3}), as_json=common.as_json, none=none)
 
 
 @index.command("show")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from taiwa.cli.options import NEW_FILE, CommonOptions, Group, common_options, complete_session, confirm, read_whole
-from taiwa.cli.output import bracketed, one_line, print_item, print_line, print_notice, print_result, table
+from taiwa.cli.output import bracketed, one_line, print_item, print_line, print_notice, print_result, print_rows, table
 from taiwa.i18n import _, ngettext, user_language
 from taiwa.kernel.errors import InputError, StoreError
 from taiwa.kernel.serialization import Json, parse_json
@@ -53,19 +53,16 @@ def _print_sessions(repository: "Repository", limit: int, *, as_json: bool) -> N
     from taiwa.operations.result_json import format_time
 
     entries = inspect.sessions(repository, limit)
-    if as_json:
-        print_result(entries)
-    elif not entries:
-        print_notice("there are no conversations yet; begin one with `taiwa chat` or `taiwa say`")
-    else:
-        rows = [
-            (
-                each.ref.name, each.ref.app, str(each.ref.turns), each.model, format_cost(each.cost),
-                format_time(each.ref.at_us), one_line(each.text, FIRST_WORDS),
-            )
-            for each in entries
-        ]  # fmt: skip
-        table(("session", "app", "turns", "model", "cost", "last", "first words"), rows, frozenset({2, 4}))
+    rows = [
+        (
+            each.ref.name, each.ref.app, str(each.ref.turns), each.model, format_cost(each.cost),
+            format_time(each.ref.at_us), one_line(each.text, FIRST_WORDS),
+        )
+        for each in entries
+    ]  # fmt: skip
+    heads = ("session", "app", "turns", "model", "cost", "last", "first words")
+    none = "there are no conversations yet; begin one with `taiwa chat` or `taiwa say`"
+    print_rows(entries, heads, rows, frozenset({2, 4}), as_json=as_json, none=none)
 
 
 def print_log(repository: "Repository", revision: str, limit: int, *, as_json: bool = False) -> None:
@@ -190,15 +187,9 @@ def search(common: CommonOptions, text: str, limit: int) -> None:
     except StoreError:
         repository = common.repository(reading=True)
     hits = repository.store.search(text, limit)
-    if common.as_json:
-        print_result(hits)
-    elif not hits:
-        print_notice(f"no turn contains {text!r}")
-    else:
-        rows = [
-            (hit.hash[:12], ", ".join(hit.refs[:3]), bracketed(hit.excerpt.text, hit.excerpt.marks)) for hit in hits
-        ]
-        table(("node", "session", "text"), rows)
+    rows = [(hit.hash[:12], ", ".join(hit.refs[:3]), bracketed(hit.excerpt.text, hit.excerpt.marks)) for hit in hits]
+    none = f"no turn contains {text!r}"
+    print_rows(hits, ("node", "session", "text"), rows, as_json=common.as_json, none=none)
 
 
 @click.command()
@@ -366,14 +357,9 @@ def history(common: CommonOptions, path: str) -> None:
     from taiwa.operations import inspect
 
     entries = inspect.value_history(common.repository(reading=True), path, common.session)
-    if common.as_json:
-        print_result(entries)
-    elif not entries:
-        print_notice(f"{path} never had a value")
-    else:
-        table(
-            ("node", "by", "value"), [(each.hash[:12], each.by, inspect.format_value(each.value)) for each in entries]
-        )
+    rows = [(each.hash[:12], each.by, inspect.format_value(each.value)) for each in entries]
+    none = f"{path} never had a value"
+    print_rows(entries, ("node", "by", "value"), rows, as_json=common.as_json, none=none)
 
 
 def print_state(here: "Conversation", *, as_json: bool) -> None:

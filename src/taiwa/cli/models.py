@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from taiwa.cli.options import CommonOptions, Group, common_options
-from taiwa.cli.output import print_item, print_json, print_line, print_notice, table
+from taiwa.cli.output import print_item, print_json, print_line, print_notice, print_rows, table
 from taiwa.i18n import ngettext
 from taiwa.kernel.attachments import InputKind
 from taiwa.kernel.errors import InputError, ProtocolError
@@ -164,10 +164,7 @@ def alias(common: CommonOptions, alias: str | None, name: str | None, remove: bo
         shown = {word: each for word, each in settings.aliases.items() if alias in (None, word)}
         if alias is not None and not shown:
             raise InputError(f"no alias {alias!r}; set it with `taiwa models alias {alias} MODEL`")
-        if common.as_json:
-            print_json(dict(shown))
-        else:
-            table(("alias", "model"), list(shown.items()))
+        print_rows(shown, ("alias", "model"), list(shown.items()), as_json=common.as_json)
         return
     if remove:
         remove_value(settings.path, f"aliases.{alias}")

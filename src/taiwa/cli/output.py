@@ -139,6 +139,19 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[
         print_line(text, style)
 
 
+def print_rows(
+    result: object, heads: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset(),
+    *, as_json: bool, none: str = "",
+) -> None:  # fmt: skip
+    """Print a result as JSON, or its rows as a table; without rows print `none`."""
+    if as_json:
+        print_result(result)
+    elif rows or not none:
+        table(heads, rows, right)
+    else:
+        print_notice(none)
+
+
 def _wrapped(text: str, width: int) -> list[str]:
     """Break a text between words, and words that are longer than a line."""
     from rich.text import Text

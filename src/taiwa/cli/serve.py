@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from taiwa.cli.options import CommonOptions, Group, common_options, principal_option
-from taiwa.cli.output import print_item, print_json, print_line, print_notice, table
+from taiwa.cli.output import print_item, print_line, print_notice, print_rows
 from taiwa.i18n import _
 
 if TYPE_CHECKING:
@@ -240,27 +240,23 @@ def list_(common: CommonOptions) -> None:
     callers = store.callers.list()
     today = start_of_day(store.now())
     spent = [store.owned_by(each.name).runs.spent_since(today) for each in callers]
-    if common.as_json:
-        print_json(
-            [
-                {
-                    "caller": each.name, "max_cost_per_day": cost_of(each.max_cost), "rate_per_minute": each.rate,
-                    "as": [*each.principals], "spent_today": cost_of(cost), "created": format_time(each.at_us),
-                }
-                for each, cost in zip(callers, spent, strict=True)
-            ]
-        )  # fmt: skip
-    elif not callers:
-        print_notice("there are no callers yet; make a key with taiwa serve keys add NAME")
-    else:
-        rows = [
-            (
-                each.name, "" if each.max_cost is None else f"{format_cost(each.max_cost)}/day", format_cost(cost),
-                "" if each.rate is None else f"{each.rate}/min", " ".join(each.principals), format_time(each.at_us),
-            )
-            for each, cost in zip(callers, spent, strict=True)
-        ]  # fmt: skip
-        table(("caller", "limit", "today", "rate", "as", "since"), rows, frozenset({1, 2, 3}))
+    item = [
+        {
+            "caller": each.name, "max_cost_per_day": cost_of(each.max_cost), "rate_per_minute": each.rate,
+            "as": [*each.principals], "spent_today": cost_of(cost), "created": format_time(each.at_us),
+        }
+        for each, cost in zip(callers, spent, strict=True)
+    ]  # fmt: skip
+    rows = [
+        (
+            each.name, "" if each.max_cost is None else f"{format_cost(each.max_cost)}/day", format_cost(cost),
+            "" if each.rate is None else f"{each.rate}/min", " ".join(each.principals), format_time(each.at_us),
+        )
+        for each, cost in zip(callers, spent, strict=True)
+    ]  # fmt: skip
+    heads = ("caller", "limit", "today", "rate", "as", "since")
+    none = "there are no callers yet; make a key with taiwa serve keys add NAME"
+    print_rows(item, heads, rows, frozenset({1, 2, 3}), as_json=common.as_json, none=none)
 
 
 @keys.command("revoke")

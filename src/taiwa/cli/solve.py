@@ -33,6 +33,7 @@ from taiwa.cli.output import (
     print_notice,
     print_preview,
     print_result,
+    print_rows,
     table,
 )
 from taiwa.i18n import _, gettext_noop
@@ -505,10 +506,9 @@ def list_(common: CommonOptions, servers: tuple[str, ...]) -> None:
             print_notice(error.message)
     with _mcp_tools(servers) as foreign:
         specs = [tool.spec for tool in (*own, *foreign)]
-    if common.as_json:
-        print_json([{"tool": spec.name, "about": _first(spec.description)} for spec in specs])
-    else:
-        table(("tool", "about"), [(spec.name, _first(spec.description)) for spec in specs])
+    rows = [(spec.name, spec.description.partition("\n")[0]) for spec in specs]
+    item = [{"tool": name, "about": about} for name, about in rows]
+    print_rows(item, ("tool", "about"), rows, as_json=common.as_json)
 
 
 @tools.command("show")
@@ -584,10 +584,6 @@ def _found(name: str, foreign: "tuple[Tool, ...]") -> "Tool":
     from taiwa.tools.registry import find_tools
 
     return next((tool for tool in foreign if tool.spec.name == name), None) or find_tools([name])[0]
-
-
-def _first(text: str) -> str:
-    return text.partition("\n")[0]
 
 
 def _kind(part: Mapping[str, Json]) -> str:
