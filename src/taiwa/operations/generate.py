@@ -26,8 +26,8 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import truncate
 from taiwa.operations.files import read_file, read_json_object
-from taiwa.operations.results import ExplainResult, ExtractResult, GenerateResult, ParseResult, SchemaResult
-from taiwa.structured import OutputType, ParseOptions
+from taiwa.operations.results import ExplainResult, ExtractResult, GenerateResult, SchemaResult
+from taiwa.structured import OutputType, ParseOptions, ParseResult
 from taiwa.structured.type_notation import parse_fields
 
 if TYPE_CHECKING:
@@ -155,14 +155,14 @@ def _type_of_typescript(path: Path, name: str) -> OutputType[Any]:
         raise InputError(f"{path}:{error.line}:{error.column}: {error.reason}") from error
 
 
-def parse(output_type: OutputType[Any], text: str, *, guess: bool = True) -> ParseResult:
+def parse(output_type: OutputType[Any], text: str, *, guess: bool = True) -> ParseResult[Json]:
     """Parse the text of an answer as a type; without `guess` only repairs that keep its meaning are made.
 
     Raises:
         OutputValidationError: the text does not hold a value of the type.
     """
     found = output_type.parse(text, ParseOptions(guess=guess, max_chars=MAX_PARSED_CHARS))
-    return ParseResult(output_type.dump(found.value), tuple(found.fixes), found.guessed)
+    return replace(found, value=output_type.dump(found.value))
 
 
 def extract(

@@ -54,7 +54,7 @@ MEMBERS: Mapping[str, str] = {
     "operations.results.ExtractResult": f"value attempts {BILL} seconds=spent.seconds",
     "structured.lenient_scanner.Fix": "code position level",
     "store.search.Hit": "node=hash sessions=refs excerpt=excerpt.text",
-    "operations.results.ParseResult": "value fixes guessed",
+    "structured.output_type.ParseResult": "value fixes guessed",
     "flows.solve.rationale.Rationale": "answer answered_by value ending tool_mode text calls",
     "sessions.replay.ReplayedNode": "node=hash kind turn calls problem=difference",
     "operations.results.SessionEntry": "session=ref.name node=ref.tip app=ref.app turns=ref.turns text answer model? client?=ref.client cost at=ref.at_us",

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from taiwa.retrieval.types import EmbedderChoice, Gain
     from taiwa.sessions.repository import ValueOrigin
     from taiwa.store import CallRecord, CostLine, Ref
-    from taiwa.structured import Fix
 
 
 @value
@@ -52,15 +51,6 @@ class ExtractResult:
     value: "Json"
     attempts: "tuple[Attempt, ...]"
     spent: "RunUsage"
-
-
-@value
-class ParseResult:
-    """A value parsed from the text of an answer, and its repairs; `guessed` if a repair may be wrong."""
-
-    value: "Json"
-    fixes: "tuple[Fix, ...]"
-    guessed: bool
 
 
 @value
