@@ -61,6 +61,7 @@ def invert_ranges(ranges: Ranges) -> Ranges:
     return tuple(found)
 
 
+@lru_cache(maxsize=256)
 def without_surrogates(ranges: Ranges) -> Ranges:
     """Return the ranges without surrogates."""
     return invert_ranges(merge_ranges((*invert_ranges(ranges), SURROGATES)))
