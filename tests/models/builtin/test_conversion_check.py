@@ -66,10 +66,50 @@ def test_units_of_other_kinds_are_never_converted(unit: str, other: str, languag
         ("How many hours are 3 gallons?", None),
         ("How many litres are 5 florps?", None),
         ("How many kilograms and grams are 3 pounds?", None),
+        ("4Kは華氏何度になりますか", Conversion("4", "K", "degF")),
+        ("华氏60度等于摄氏多少度", Conversion("60", "degF", "degC")),
+        ("90mLは大さじ何杯?", Conversion("90", "mL", "tablespoons")),
+        ("小さじ6杯は大さじで何杯ですか", Conversion("6", "teaspoons", "tablespoons")),
+        ("6mLはカップで何杯?", Conversion("6", "mL", "cups")),
+        ("2時間半は何分ですか", Conversion("2.5", "h", "min")),
+        ("4个半小时等于多少分钟？", Conversion("4.5", "h", "min")),
+        ("一时半是多少分钟", None),
+        ("7.5 in in cm", Conversion("7.5", "inches", "cm")),
     ],
 )
 def test_a_conversion_has_one_number_and_two_units_of_a_kind(asked: str, found: Conversion | None) -> None:
     assert read_conversion(asked) == found
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("7cm^2は何m^2", Conversion("7", "cm^2", "m^2")),
+        ("7 cm² in m²", Conversion("7", "cm^2", "m^2")),
+        ("Convert 7 m3 to cm3", Conversion("7", "m^3", "cm^3")),
+        ("7 sq ft to square metres?", Conversion("7", "ft^2", "m^2")),
+        ("How many litres are 7 cubic centimeters?", Conversion("7", "cm^3", "L")),
+        ("7 metres squared to hectares", Conversion("7", "m^2", "hectares")),
+        ("7平方キロは何ヘクタールですか", Conversion("7", "km^2", "hectares")),
+        ("7立方センチは何立方メートル", Conversion("7", "cm^3", "m^3")),
+        ("7平方厘米等于多少平方米？", Conversion("7", "cm^2", "m^2")),
+        ("7立方米是多少升", Conversion("7", "m^3", "L")),
+        ("7 mm^2 to cm^2", None),
+        ("7 mm² in cm", None),
+        ("7 square inches to feet", None),
+        ("7平方ミリメートルは何センチメートル", None),
+        ("7平方米等于多少米", None),
+    ],
+)
+def test_a_squared_or_cubed_length_is_no_length(asked: str, found: Conversion | None) -> None:
+    assert read_conversion(asked) == found
+
+
+@pytest.mark.parametrize("asked", ["3 gallons to litres", "3ガロンは何リットルですか?", "3加仑等于多少升？"])
+def test_a_question_that_is_a_conversion_and_nothing_else_is_always_converted(asked: str) -> None:
+    assert decided_line(asked, "", "Multiply.") == "Convert."
+    assert decided_line(asked, "Convert.\n", "<<calculator: 3*3>>") == "<<unit_conversion: 3 gallons to L>>"
+    assert decided_line(f"{asked} Florp.", "", "Multiply.") == ""
 
 
 def test_the_table_decides_each_line_of_a_conversion() -> None:
@@ -82,7 +122,6 @@ def test_the_table_decides_each_line_of_a_conversion() -> None:
         decided_line(asked, f"Convert.\n{call} 11.356 L\n", "Therefore, the answer is 3 km.")
         == "Therefore, the answer is 11.356 L."
     )
-    assert decided_line(asked, "", "Multiply.") == ""
     assert decided_line("5 florps in litres?", "", "I do not know this unit: I cannot convert it.") == ""
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from taiwa.models.builtin.conversion_check import CALLED
+from taiwa.models.builtin.conversion_check import CALLED, read_conversion
 from taiwa.models.builtin.copy_constraint import CONVERTED
 from taiwa.models.builtin.line_check import decided_spans, is_checkable, is_doubtful, lines_of
 from taiwa.models.builtin.name_check import checked_names
@@ -104,7 +104,11 @@ def fits(question: str, solution: str) -> bool:
         return False
     if any(_breaks_ratio(question, solution, *found.groups()) for found in RATIOS.finditer(solution)):
         return False
-    if any(not _unit(name).search(question) for units in CONVERSION.findall(solution) for name in units):
+    read = read_conversion(question)
+    is_decided = read is not None and read.call in solution
+    if not is_decided and any(
+        not _unit(name).search(question) for units in CONVERSION.findall(solution) for name in units
+    ):
         return False
     asked = ASKED.get(stated[1] or "")
     return asked is None or bool(asked.search(TEMPERATURE.sub(" ", question)))

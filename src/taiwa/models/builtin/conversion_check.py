@@ -5,7 +5,7 @@ The network tells a conversion from other questions; which units are meant, the 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, lru_cache
 
@@ -25,12 +25,41 @@ CONVERTING = frozenset((
     "A number is missing: I cannot work this out.",
 ))  # fmt: skip
 """First lines of solutions that the table decides where it has both units."""
-INCHES = re.compile(r"\s*(?:[?.,=]|(?:to|into|is|are|make)\b|\Z)", re.IGNORECASE)
+INCHES = re.compile(r"\s*(?:[?.,=]|(?:in|to|into|is|are|make)\b|\Z)", re.IGNORECASE)
 """What follows `in` where it is a unit."""
-SCALE = re.compile(r"([摂華摄华]氏)\s?(-?[\d.]+)\s?度")
+SCALE = re.compile(r"([摂華摄华]氏)(?:\s?(-?[\d.]+)\s?)?度")
 NUMBER = re.compile(r"(?<![\d.A-Za-z^])(?<!\d,)-?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?<=\d)(?![\d,]*\d)")
 BELOW = re.compile(r"(?:\b(?:minus|negative) |マイナス|零下|氷点下|负)(?=\d)", re.IGNORECASE)
-SPOON = re.compile(r"([大小]さじ)\s?([\d.]+)\s?杯?")
+SPOON = re.compile(r"([大小]さじ|カップ)\s?([\d.]+)\s?杯?")
+SPOONS = re.compile(r"([大小]さじ|カップ)(?:に|で|では|だと)?は?\s?何\s?杯")
+"""So many spoons or cups, and how many of them: what they are counted by in Japanese is a cup in Chinese."""
+HALF = re.compile(r"(\d+)(時間|週間|日|分|秒|小时|个小时|分钟|天|周)半|(\d+)个半(?=小时|星期)")
+LENGTHS: Mapping[str, str] = {
+    "km": "km|kilomet(?:re|er)s?|キロメートル|キロ|公里|千米", "cm": "cm|centimet(?:re|er)s?|センチメートル|センチ|厘米|公分",
+    "mm": "mm|millimet(?:re|er)s?|ミリメートル|ミリ|毫米", "dm": "dm|decimet(?:re|er)s?|デシメートル|分米", "m": "m|met(?:re|er)s?|メートル|米",
+    "ft": "ft|foot|feet|フィート|英尺", "in": "in|inch(?:es)?|インチ|英寸", "yd": "yd|yards?|ヤード|码", "mi": "mi|miles?|マイル|英里",
+}  # fmt: skip
+"""Lengths that are squared and cubed, by their symbols."""
+RAISED = str.maketrans({"²": "^2", "³": "^3", "㎡": "m^2", "㎥": "m^3"})
+POWER = re.compile(rf"(?<![A-Za-z])({'|'.join(LENGTHS)})\^?([23])(?![\d.,]*\d)")
+SQUARED = re.compile(
+    rf"(?<![A-Za-z])(?:{'|'.join(f'(?P<{symbol}>{names})' for symbol, names in LENGTHS.items())}) (?:squared|(?P<cubic>cubed))\b",
+    re.IGNORECASE,
+)
+SHAPED = re.compile(
+    rf"(?:\b(?:square|sq\.?) ?|平方|(?P<cubic>\b(?:cubic|cu\.?) ?|立方))(?:{'|'.join(f'(?P<{symbol}>{names})' for symbol, names in LENGTHS.items())})(?![A-Za-z])",
+    re.IGNORECASE,
+)
+"""A length that is squared or cubed in words."""
+DEGREES = "度"
+SCALES: Mapping[str, str] = {"摂氏": "℃", "摄氏": "℃", "華氏": "°F", "华氏": "°F"}
+FRAME = re.compile(
+    r"\b(?:how (?:many|much|large|long|heavy)|what(?:'s| is| are)?|is|are|in|into|to|as|does|do|make|equals?|convert(?:ed)?|please|can you|"
+    r"could you|tell me|find|express(?:ed)?|write|an?|the|of|there|have|it|value)\b|等于|等於|多少|换算|转换|相当|[ぁ-ん]|何|換算|変換|計算|等|同|直|教|表|是|"
+    r"成|为|几|合|有|把|请问|吗|化|问|[\s?？。.,、，:：=→>-]",
+    re.IGNORECASE,
+)
+"""What a question has around a number and two units if it asks for a conversion and nothing else."""
 CALL = re.compile(r"<<unit_conversion: .*>>\Z")
 RESULT = re.compile(r"<<unit_conversion: [^\n]*>> (-?[\d.]+) [^\n]*\n\Z")
 
@@ -42,6 +71,8 @@ class Conversion:
     number: str
     source: str
     target: str
+    is_whole: bool = field(default=False, compare=False, repr=False)
+    """Whether the question has nothing else."""
 
     @property
     def call(self) -> str:
@@ -96,11 +127,10 @@ def read_conversion(question: str) -> Conversion | None:
     Conversion(number='3', source='gallons', target='L')
     >>> read_conversion("How many hours are 3 gallons?")
     """
-    text = BELOW.sub("-", question)
-    text = SPOON.sub(
-        r"\2\1", SCALE.sub(lambda found: f"{found[2]}{'℃' if found[1] in ('摂氏', '摄氏') else '°F'}", text)
-    )
+    text = _plain(question)
     units = list(_units(text))
+    if "半" in text:
+        return None
     numbers = [(found.end(), found[0].replace(",", "")) for found in NUMBER.finditer(text) if found[0]]
     if not numbers:
         numbers = [(end, str(value)) for end, value in _spelt(text, [each[0] for each in units])]
@@ -115,12 +145,39 @@ def read_conversion(question: str) -> Conversion | None:
     if len(given) != 1:
         return None
     number, source = given[0]
+    rest = "".join(" " if any(start <= at < end for start, end, _ in units) else sign for at, sign in enumerate(text))
+    temperatures = [
+        each for each in units if each is not source and text[each[0] : each[1]] != DEGREES and _is_temperature(each[2])
+    ]
+    if temperatures:  # `華氏で何度`: the word for degrees is not a scale
+        units = [each for each in units if each is source or text[each[0] : each[1]] != DEGREES]
     others = {unit for each in units if each is not source for unit in each[2]} - {*source[2]}
     pairs = {(one, other) for one in source[2] for other in others if UNIT_KINDS[one] == UNIT_KINDS[other]}
     named = [each for each in units if each is not source and not {*each[2]} <= {*source[2]}]
     if len(pairs) != 1 or len({each[2] for each in named}) != 1:
         return None
-    return Conversion(number, *pairs.pop())
+    return Conversion(number, *pairs.pop(), is_whole=not FRAME.sub("", NUMBER.sub(" ", rest)))
+
+
+def _plain(question: str) -> str:
+    """Return a question with its units written as the table has them, each behind its number."""
+    text = BELOW.sub("-", question).translate(RAISED)
+    for words in (SHAPED, SQUARED):
+        text = words.sub(_power, text)
+    text = POWER.sub(r"\1^\2", text)
+    text = HALF.sub(lambda found: f"{found[1] or found[3]}.5{found[2] or ''}", text)
+    text = SCALE.sub(lambda found: f"{found[2] or ''}{SCALES[found[1]]}", text)
+    return SPOON.sub(r"\2\1", SPOONS.sub(r"何\1", text))
+
+
+def _power(found: re.Match[str]) -> str:
+    """Return the symbol of a length that is squared or cubed in words."""
+    symbol = next(each for each in LENGTHS if found[each])
+    return f"{symbol}^{3 if found['cubic'] else 2}"
+
+
+def _is_temperature(units: Sequence[str]) -> bool:
+    return any(UNIT_KINDS[each] == "temperature" for each in units)
 
 
 def decided_line(question: str, before: str, line: str) -> str:
@@ -129,13 +186,14 @@ def decided_line(question: str, before: str, line: str) -> str:
     >>> decided_line("3ガロンは何リットルですか?", "Convert.\\n", "<<unit_conversion: 3 gallons to dL>>")
     '<<unit_conversion: 3 gallons to L>>'
     """
-    conversion = read_conversion(question) if line in CONVERTING or "unit_conversion" in line + before else None
+    conversion = read_conversion(question)
     if conversion is None:
         return ""
     if not before:
-        return "Convert." if line in CONVERTING else ""
-    if CALL.match(line):
-        return conversion.call if before == "Convert.\n" else ""
+        return "Convert." if conversion.is_whole or line in CONVERTING else ""
+    if line.startswith("<<"):
+        is_meant = conversion.is_whole or CALL.match(line)
+        return conversion.call if before == "Convert.\n" and is_meant else ""
     result = RESULT.search(before) if before.startswith(f"Convert.\n{conversion.call}") else None
     return (
         ""
