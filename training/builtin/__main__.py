@@ -41,7 +41,7 @@ def main() -> int:
 
 def _making(steps: "Parsers") -> None:
     steps.add_parser("vocabulary", help="train the tokenizer")
-    steps.add_parser("wordings", help="write what the desk's dishes and wishes are called")
+    steps.add_parser("wordings", help="write what the desk's dishes and wishes are called, and what begins a solution")
     training = steps.add_parser("train", help="train the model, or go on")
     training.add_argument("--minutes", type=float, default=120)
     training.add_argument("--workers", type=int, default=2)
@@ -85,8 +85,10 @@ def _vocabulary(given: argparse.Namespace) -> None:
 
 def _wordings(_: argparse.Namespace) -> None:
     from training.builtin.desk.lexicon import write
+    from training.builtin.solutions import write as write_solutions
 
     write(SHIPPED / "wordings.json")
+    write_solutions(SHIPPED.with_name("solutions.tsv"))
 
 
 def _train(given: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.models.builtin.conversion_check import CALLED, Conversion, decided_line, read_conversion
+from taiwa.models.builtin.conversion_check import CALLED, Conversion, decided_line, read_calculation, read_conversion
 from taiwa.models.builtin.copy_constraint import CONVERTED, UNIT_KINDS, UNIT_ROWS
 from taiwa.tools.units import convert
 
@@ -127,3 +127,48 @@ def test_the_table_decides_each_line_of_a_conversion() -> None:
 
 def test_other_names_are_those_of_units_of_the_table() -> None:
     assert {*CALLED} <= {*CONVERTED}
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("What is four times nine plus three?", "4*9+3"),
+        ("how much is (41 minus 6) minus 1,205?", "(41-6)-1205"),
+        ("twenty-one divided by .5", "21/0.5"),
+        ("二十一たす四は?", "21+4"),
+        ("9かける4はいくつですか", "9*4"),
+        ("九减四等于多少？", "9-4"),
+        ("十二除以三", "12/3"),
+        ("6乘以7是多少", "6*7"),
+        ("4 times 9 eggs?", ""),
+        ("4 times nine percent", ""),
+        ("5xy + 3", ""),
+        ("9 minus", ""),
+        ("(9 minus 4", ""),
+        ("9", ""),
+        ("2026-04-09", ""),
+        ("030-555-1234", ""),
+        ("9の4倍", ""),
+    ],
+)
+def test_a_calculation_is_read_where_every_word_is_understood(asked: str, found: str) -> None:
+    assert read_calculation(asked) == found
+
+
+@given(st.lists(st.tuples(st.integers(0, 999), st.sampled_from("+-*/")), min_size=2, max_size=5))
+def test_a_calculation_in_signs_is_read_as_it_is(parts: list[tuple[int, str]]) -> None:
+    written = "".join(f"{number}{sign}" for number, sign in parts)[:-1]
+
+    assert read_calculation(f"What is {written} = ?") == written
+
+
+def test_each_line_of_a_calculation_in_words_is_decided() -> None:
+    asked, call = "What is four times nine plus three?", "<<calculator: 4*9+3>>"
+
+    assert decided_line(asked, "", "Multiply.") == "Work it out."
+    assert decided_line("What is four times nine?", "", "Multiply.") == "Multiply."
+    assert decided_line(asked, "Work it out.\n", "<<calculator: 4*3>>") == call
+    assert (
+        decided_line(asked, f"Work it out.\n{call} 39\n", "Therefore, the answer is 39 eggs.")
+        == "Therefore, the answer is 39."
+    )

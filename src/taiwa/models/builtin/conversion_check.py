@@ -1,6 +1,7 @@
-"""The conversion that a question asks for, by the table of units and their names in English, Japanese and Chinese.
+"""What rules read in a question: a conversion, by the table of units and their names, and a calculation in signs or words.
 
-The network tells a conversion from other questions; which units are meant, the table decides.
+Both in English, Japanese and Chinese. The network tells a conversion from other questions, unless there is nothing else in the
+question; which units are meant, the table decides. A calculation is read only where every word of the question is understood.
 """
 
 import re
@@ -11,7 +12,7 @@ from functools import cache, lru_cache
 
 from taiwa.models.builtin.copy_constraint import CONVERTED, NUMERAL, UNIT_KINDS, numbers_in_place, read_numeral
 
-__all__ = ["CALLED", "Conversion", "decided_line", "read_conversion"]
+__all__ = ["CALLED", "Conversion", "decided_line", "mixes_kinds", "read_calculation", "read_conversion"]
 
 CALLED: Mapping[str, tuple[str, ...]] = {
     "feet": ("foot",), "inches": ("inch",), "degC": ("摂氏", "摄氏", "度"), "degF": ("華氏", "华氏"), "km/h": ("kmph", "kph", "時速", "毎時", "时速", "每小时"),
@@ -60,7 +61,33 @@ FRAME = re.compile(
     re.IGNORECASE,
 )
 """What a question has around a number and two units if it asks for a conversion and nothing else."""
+NUMBERED = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?<=\d)(?![\d,]*\d)")
+OPERATIONS: Mapping[str, str] = {
+    "+": r"\+|＋|plus|added to|たす|足す|プラス|加上?", "-": r"[-−–－]|minus|take away|ひく|引く|マイナス|减去?|減去?",
+    "*": r"[*×·＊]|times|multiplied by|x(?= ?[\d(])|かける|掛ける|乘以?|乗以?", "/": r"[/÷／]|divided by|わる|割る|除以",
+    "(": r"[(（]", ")": r"[)）]",
+}  # fmt: skip
+"""The signs of a calculation, and the words for them between two numbers."""
+OPERATION = re.compile("|".join(f"(?P<s{at}>{words})" for at, words in enumerate(OPERATIONS.values())), re.IGNORECASE)
+AROUND = re.compile(
+    r"(?:(?:what(?:['’]?s| is| are| do i get for| does)?|how much(?: is| are| does)?|calculate|compute|work out|evaluate|solve|find|simplify|tell|give|show|me|"
+    r"the|(?:value|result|answer|solution)(?: of| to)|please|can you|could you|make[s]?|come[s]? to|equal[s]?|is|so|now|then|ok|okay|hey|hi|hello|there|thanks|"
+    r"thank you|any idea|i need|i want|do|know|you)(?![a-z])|いくつ|いくら|答え|計算|ください|教え|求め|何|等于|等於|多少|请问|得|几|是|计算|一下|结果|[ぁ-ん]|"
+    r"[\s.,;:!?=。、，！？：＝]+)*",
+    re.IGNORECASE,
+)
+"""What may stand before and behind a calculation in a question that asks for nothing else."""
+SAYINGS: Mapping[str, frozenset[str]] = {
+    "+": frozenset(("Work it out.", "Add them.", "Add.")), "-": frozenset(("Work it out.", "Take away.")),
+    "*": frozenset(("Work it out.", "Multiply.")), "/": frozenset(("Work it out.", "Divide.")),
+}  # fmt: skip
+"""First lines of solutions with one sign."""
+WORKED = "Work it out."
+NO_CALCULATION = re.compile(r"(?<![\d.,])(?:0\d|\d{4}([-/])\d\d?\1\d\d?(?!\d))")
+"""A number of a telephone, or a date."""
+CALCULATED = re.compile(r"<<calculator: ([^\n]*)>> (-?[\d.]+)\n\Z")
 CALL = re.compile(r"<<unit_conversion: .*>>\Z")
+CONVERTING_CALL = re.compile(r"<<unit_conversion: \S+ (\S+) to (\S+)>>")
 RESULT = re.compile(r"<<unit_conversion: [^\n]*>> (-?[\d.]+) [^\n]*\n\Z")
 
 
@@ -186,6 +213,8 @@ def decided_line(question: str, before: str, line: str) -> str:
     >>> decided_line("3ガロンは何リットルですか?", "Convert.\\n", "<<unit_conversion: 3 gallons to dL>>")
     '<<unit_conversion: 3 gallons to L>>'
     """
+    if calculation := read_calculation(question):
+        return _calculation_line(calculation, before, line)
     conversion = read_conversion(question)
     if conversion is None:
         return ""
@@ -200,3 +229,87 @@ def decided_line(question: str, before: str, line: str) -> str:
         if result is None
         else f"Therefore, the answer is {result[1]} {SHOWN.get(conversion.target, conversion.target)}."
     )
+
+
+@lru_cache(256)
+def read_calculation(question: str) -> str:
+    """Return the calculation that a question consists of, in digits and signs; '' for any other question.
+
+    >>> read_calculation("What is seven times (eight plus 2)?"), read_calculation("十二たす三は?"), read_calculation("7 times 8 eggs?")
+    ('7*(8+2)', '12+3', '')
+    """
+    numbers = {start: (end, value) for start, end, value in _numbers(question)}
+    if len(numbers) < 2 or NO_CALCULATION.search(question):
+        return ""
+    signs: list[str] = []
+    at = start = min((*numbers, *(found.start() for found in re.finditer("[(（]", question))))
+    while at < len(question):
+        if at in numbers:
+            at, sign = numbers[at]
+        elif question[at].isspace():
+            at += 1
+            continue
+        elif (found := OPERATION.match(question, at)) is not None:
+            sign = next(each for number, each in enumerate(OPERATIONS) if found[f"s{number}"])
+            at = found.end()
+        else:
+            break
+        signs.append(sign)
+    before, behind = question[:start], question[at:]
+    is_whole = AROUND.fullmatch(before) and AROUND.fullmatch(behind) and _is_calculation(signs)
+    return "".join(signs) if is_whole else ""
+
+
+def _numbers(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the numbers of a text in digits, words or numerals, with their places."""
+    taken: set[int] = set()
+    for found in NUMBERED.finditer(text):
+        if found[0]:
+            taken.update(range(found.start(), found.end()))
+            yield found.start(), found.end(), f"0{found[0]}" if found[0][0] == "." else found[0].replace(",", "")
+    if text.isascii():
+        for start, end, value in numbers_in_place(text)[0]:
+            if start not in taken and value.denominator == 1:
+                yield start, end, str(value)
+        return
+    for found in NUMERAL.finditer(text):
+        if taken.isdisjoint(range(*found.span())):
+            yield *found.span(), str(read_numeral(found[0]))
+
+
+def _is_calculation(signs: Sequence[str]) -> bool:
+    """Whether numbers and signs alternate, and brackets are closed."""
+    depth, count, wants_number = 0, 0, True
+    for sign in signs:
+        if sign == "(":
+            depth += 1
+        elif sign == ")":
+            depth -= 1
+        if depth < 0 or wants_number != (sign == "(" or sign[0].isdigit()):
+            return False
+        count += sign in SAYINGS
+        wants_number = sign == "(" or sign in SAYINGS
+    return count > 0 and depth == 0 and not wants_number
+
+
+def mixes_kinds(line: str) -> bool:
+    """Whether a line converts between units that measure different things.
+
+    >>> mixes_kinds("<<unit_conversion: 3 kg to m/s>>"), mixes_kinds("<<unit_conversion: 3 kg to g>>")
+    (True, False)
+    """
+    units = CONVERTING_CALL.fullmatch(line)
+    kinds = {UNIT_KINDS.get(each, "") for each in units.groups()} if units is not None else {""}
+    return "" not in kinds and len(kinds) == 2
+
+
+def _calculation_line(calculation: str, before: str, line: str) -> str:
+    """Return a line of the solution of a calculation; '' for a call that nothing precedes, which is checked by itself."""
+    signs = [each for each in calculation if each in SAYINGS]
+    if not before:
+        said = line if len(signs) == 1 and line in SAYINGS[signs[0]] else WORKED
+        return "" if line.startswith("<<") else said
+    if before.count("\n") == 1:
+        return f"<<calculator: {calculation}>>" if line.startswith("<<") and "<<" not in before else ""
+    result = CALCULATED.search(before)
+    return f"Therefore, the answer is {result[2]}." if result is not None and result[1] == calculation else ""

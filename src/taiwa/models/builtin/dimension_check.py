@@ -25,9 +25,11 @@ __all__ = [
     "asked_dimensions",
     "has_other_dimension",
     "is_other_unit",
+    "is_plural",
     "lacks_quantity",
     "over",
     "read_quantities",
+    "read_thing",
     "read_unit",
     "stem",
     "times",
@@ -44,7 +46,7 @@ KINDS: Final = {
 """The dimensions of the kinds of units that are converted."""
 PHYSICS: Final = {
     "M L T-2": "N newton newtons", "M L2 T-3 I-1": "V volt volts", "I": "A amp amps ampere amperes", "I T": "coulomb coulombs",
-    "M L2 T-3 I-2": "ohm ohms", "T-1": "Hz hertz", "Q": "mol mols mole moles", "Q L-3": "M molar",
+    "M L2 T-3 I-2": "ohm ohms Ω", "T-1": "Hz hertz", "Q": "mol mols mole moles", "Q L-3": "M molar",
     "L": "kms metre meter centimeter centimeters centimetre kilometer kilometre foot inch", "T": "hr hour secs second month months year years",
     "L T-1": "kmph kph mps", "L3": "liter litre cc", "M": "gram gm kilo",
 }  # fmt: skip
@@ -191,7 +193,8 @@ def stem(word: str) -> str:
     return re.sub(r"(?<=[sxz])es$|(?<=[cs]h)es$|(?<=[^s])s$", "", word) if len(word) > 3 else word
 
 
-def _is_plural(word: str) -> bool:
+def is_plural(word: str) -> bool:
+    """Whether a noun is in the plural, as far as can be told from its letters."""
     return word.lower() in UNEVEN or (len(word) > 3 and word.lower().endswith("s") and not word.lower().endswith("ss"))
 
 
@@ -203,7 +206,7 @@ def read_thing(text: str, at: int, *, single: bool = False) -> tuple[str, int] |
     offset = 0 if at < len(text) and text[at].isspace() else at - 1
     found = None
     for word in re.finditer(r"[A-Za-z]+", run[1]):
-        is_noun = single or _is_plural(word[0]) or stem(word[0]) in CURRENCIES
+        is_noun = single or is_plural(word[0]) or stem(word[0]) in CURRENCIES
         if word[0].lower() in NEXT_TO or (found is not None and (single or not is_noun)):
             break
         if is_noun:
@@ -299,7 +302,7 @@ NAMES: Final = {
 }
 NAME = re.compile(rf"\b(?:{'|'.join(NAMES)})\b", re.IGNORECASE)
 SAYING = re.compile(
-    rf"(?:From rest, )?(?P<result>{'|'.join(NAMES)}) (?:is|are) (?:(?:half|the root) of )?(?:twice the )?(?P<parts>[^.]*(?:\d\.\d[^.]*)?)\.\n?",
+    rf"(?:From rest, |(?:Kinetic|Potential|Spring|Wave) )?(?P<result>{'|'.join(NAMES)}) (?:is|are) (?:(?:half|the root) of )?(?:twice the )?(?P<parts>[^.]*(?:\d\.\d[^.]*)?)\.\n?",
     re.IGNORECASE,
 )
 """A sentence that says what is calculated from what."""
@@ -308,6 +311,7 @@ SCALING = re.compile(r"\*(?:5/18|18/5)(?![\d.])")
 """From one unit of speed to another."""
 CONSTANTS: Final = {
     **dict.fromkeys(map(Fraction, (2, 3, 4, 6, 10, 12, 24, 60, 100, 1000, 3600)), frozenset({NONE})),
+    Fraction(1, 2): frozenset({NONE}),
     Fraction("9.8"): frozenset({NONE, frozenset({("L", 1), ("T", -2)})}),
     Fraction("22.4"): frozenset({NONE, frozenset({("L", 3), ("Q", -1)})}),
 }

@@ -19,7 +19,7 @@ import numpy as np
 
 from taiwa.constraints.guide import GuideState, empty_mask, unpack_mask
 from taiwa.kernel.errors import ToolError
-from taiwa.models.builtin.conversion_check import decided_line
+from taiwa.models.builtin.conversion_check import decided_line, mixes_kinds
 from taiwa.models.builtin.copy_constraint import NUMBER_WORDS
 from taiwa.models.builtin.name_check import NAMED, check_names, is_meant, likeness
 from taiwa.models.builtin.network import Array, CachedSequence, Network
@@ -170,7 +170,7 @@ def check_line(question: str, before: str, line: str) -> str:
         return decided
     call = CALL.fullmatch(line)
     if call is None:
-        return rename(question, _check_words(before, line)) if before else check_names(question, line)
+        return rename(question, before, _check_words(before, line)) if before else check_names(question, line)
     with suppress(ToolError):
         return f"<<{call[1]}: {_CHECKS[call[1]](question, before, call[2])}>>" if call[1] in _CHECKS else line
     return line
@@ -224,7 +224,7 @@ def is_doubtful(question: str, before: str, line: str) -> bool:
     if call is not None and call[1] == "molar_mass" and not before and question.isascii():
         return call[2] not in question and bool(find_names(question)) and not _atoms(question)
     if call is None or call[1] != "stoichiometry":
-        return cannot_be(question, before, line)
+        return mixes_kinds(line) or cannot_be(question, before, line)
     if "stoichiometry" in before or ARROW.search(question):
         return False
     try:

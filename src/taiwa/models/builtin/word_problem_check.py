@@ -6,14 +6,26 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
+from importlib.resources import files
 
 from taiwa.kernel.errors import ToolError
-from taiwa.models.builtin.copy_constraint import CONVERTED, NUMBER_WORDS
-from taiwa.models.builtin.dimension_check import has_other_dimension, is_other_unit, lacks_quantity, read_quantities
-from taiwa.models.builtin.name_check import likeness
+from taiwa.models.builtin.copy_constraint import CONVERTED, NUMBER_WORDS, find_digits, find_numbers
+from taiwa.models.builtin.dimension_check import (
+    NEXT_TO,
+    has_other_dimension,
+    is_other_unit,
+    is_plural,
+    lacks_quantity,
+    read_quantities,
+    read_thing,
+    read_unit,
+    stem,
+)
+from taiwa.models.builtin.name_check import NAMED, likeness
 from taiwa.tools.calculator import calculate
 
-__all__ = ["cannot_be", "rename"]
+__all__ = ["NUMBERS", "cannot_be", "form_of", "is_known", "known_numbers", "rename"]
 
 ALIKE, BEGUN = 0.5, 3
 """How like a word of the question a thing is that only the answer counts, at least; and the first letters that tell the word."""
@@ -37,6 +49,13 @@ ARITHMETIC = re.compile(
 """What begins a sentence that works with no other numbers than those of the question."""
 HUNDRED = 100
 SHARED = re.compile(r"(?:Take the share off|Add the share|The share of)\b")
+ONCE = re.compile(
+    r"(?:Multiply(?:, then [a-z ]+| both, then add)?|Divide|Add them|Take away|Work through what happens|The other one has (?:fewer|more)|"
+    r"(?:More|Fewer|Older|Younger) means [a-z ]+|One part, times the parts asked for)\.\n\Z"
+)
+"""A sentence behind which no number of the question is used more often than it is given."""
+EAST = "\u2e80"
+"""The first letter of East Asia."""
 PERCENT, PERCENTS = (
     re.compile(r"%|\bp\w{0,4} ?c\w{0,6}t|share|hundred", re.IGNORECASE),
     frozenset({Fraction(1), Fraction(2), Fraction(100)}),
@@ -52,6 +71,7 @@ LESS, MORE = (
     r"\b(?:falls?|fell|drop|lower|reduc|cut|discount|rebate|off|decreas|loses?|lost|shrinks?|sinks?|less|down)",
     r"\b(?:ris|rose|grow|grew|increas|rais|add|plus|tip|tax|surcharge|gain|more|up|on top|higher|extra|fee|interest|climb|dearer|vat)",
 )
+NEVER = r"(?!)"
 OPPOSITES = [
     (re.compile(said), re.compile(own, re.IGNORECASE), re.compile(other, re.IGNORECASE))
     for said, own, other in (
@@ -83,9 +103,27 @@ OPPOSITES = [
         ),
         (
             r"^The share of the price",
-            r"sav|reduc|extra|added|tax (?:is|comes)|how much (?:tax|discount|off)|discount",
-            r"(?:sale|new|reduced|final|total) price|to pay\b",
+            r"sav|reduc|extra|add(?:ed|ition)|tax (?:is|comes)|how much (?:tax|discount|off|more|less)|discount",
+            r"(?:sale|new|reduced|final|total) price|to pay\b|to be paid|paid (?:altogether|in (?:all|total))",
         ),
+        (
+            r"^(?:Add the share|Take the share off)",
+            NEVER,
+            r"\bby how much\b|\bhow much (?:more|less|extra|cheaper|dearer)\b",
+        ),
+        (
+            r"^The part of the whole",
+            r"\bnot (?:left|over)",
+            r"\bhow (?:many|much)\b[^.?]*\b(?:remain\w*|left|kept|still)\b|\bremaining\b",
+        ),
+        (r"^The area is base times height", "base|parallel", "length|width|breadth"),
+        (r"^(?:Add|Multiply|Divide|Take|Work)\b", NEVER, r"\baverage speed\b"),
+        (
+            r"^(?:Add|Multiply|Divide|Take|Work)\b",
+            NEVER,
+            r"\bratio\b.*(?<![\d.:])\d+ ?(?::|to) ?\d+(?!\d|[.:]\d)",
+        ),
+        (r"^Multiply", NEVER, r"\b(?:gets?|got|given|handed|receives?) back\b|\b(?:what|how much) change\b"),
         (
             r"^The share of the whole",
             r"how many (?:are|is) \w+\?|\b(?:of|off) the",
@@ -103,7 +141,9 @@ NEEDED = [
         (r"^Hours are 60", r"\d[:.]\d|\d ?h|hour|o'clock|[ap]\.?m\b"), (r"^Half means", "half|halv|1/2"), (r"^A third means", "third|1/3"),
         (r"^A quarter means", r"quarter|f\w{1,3}th|1/4"), (r"^Two thirds means", "two[ -]thirds|2/3"), (r"^A tenth means", "tenth|1/10"),
         (r"^Three quarters means", "three[ -](?:quarter|fourth)s|3/4"), (r"^Twice means", r"twice|doubl|(?:two|2) times"),
-        (r"^Triple means", r"tripl|thrice|(?:three|3) times"), (r"^Compound", "compound"), (r"^Simple", "simpl|^(?!.*compound)"),
+        (r"^Triple means", r"tripl|thrice|(?:three|3) times"), (r"^Compound", "compound"),
+        (r"^Add both", r"\bthan\b|\bas (?:many|much|old|long|big)\b|\btimes\b|twice|half|doubl|tripl|thrice|between"),
+        (r"^Simple", "simpl|^(?!.*compound)"),
         (r"^Take away what was added", r"plus|more|add|increas|sum|great"), (r"^Add what was taken away", r"minus|less|subtract|tak|decreas|reduc|fewer|away"),
         (r"^Divide by the factor", r"times|multipl|product|\bx\b"), (r"^Multiply by the divisor", r"divid|shar|split|over|quotient"),
         (r"^With the stream", r"\bdown|\bwith the|before"), (r"^Against the stream", r"\bup|against"),
@@ -126,7 +166,7 @@ CALCULATED = [
 ]  # fmt: skip
 """Words of a question, and what a calculation must have then."""
 PAIR = re.compile(
-    r"\bbetween (\w+) and (\w+)|\bratio of (\w+) to (\w+)|\b(\w+) (?:and|to) (\w+) (?:share|split|divide|are (?:mixed|in)|get|is|are)\b|\b(?:needs?|of|mix\w*) (\w+) and (\w+)\b",
+    r"\bbetween (\w+) and (\w+)|\bratio of (\w+) to (\w+)|\b(\w+) (?:and|to) (\w+) (?:share|split|divide|are (?:mixed|in)|get|is|are)\b|\b(?:needs?|of|mix\w*|contains?|has|have) (\w+) and (\w+)\b",
     re.IGNORECASE,
 )
 RATIO = re.compile(r"(?<![\d.:])(\d+) ?(?::|to) ?(\d+)(?!\d|[.:]\d)")
@@ -163,9 +203,116 @@ def _asked_name(question: str, names: Sequence[str]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
+RUN = re.compile(r"n(?:\+n){2,}")
+
+
+def form_of(calculation: str) -> str:
+    """Return a calculation without its numbers, and sums of several as of three.
+
+    >>> form_of("(12+7+9+20)/4*1.5")
+    '(n+n+n)/n*n'
+    """
+    return RUN.sub("n+n+n", NUMBERS.sub("n", calculation))
+
+
+def known_numbers(question: str) -> frozenset[str]:
+    """Return the numbers that a question gives, and those that its words stand for."""
+    quantities = read_quantities(question)
+    values = {each.value for each in quantities.mentions} | quantities.words
+    halves = find_numbers(question) & {"0.5", "1.5", "2.5"}  # `half an hour`
+    return frozenset(f"{float(each):.10g}" for each in values) | find_digits(question) | halves | {"1"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Solution:
+    """The forms of the calculations behind a sentence, `*` for any, and the numbers that they have without the question."""
+
+    forms: frozenset[str]
+    constants: frozenset[str]
+
+
+@cache
+def _solutions() -> Mapping[str, _Solution]:
+    """The sentences that begin solutions."""
+    rows = (files("taiwa.models.builtin") / "solutions.tsv").read_text("utf-8").splitlines()
+    return {
+        sentence: _Solution(frozenset(forms.split("|")), frozenset(constants.split()))
+        for sentence, forms, constants in (row.split("\t") for row in rows)
+    }
+
+
+def is_known(sentence: str) -> bool:
+    """Whether a sentence begins a solution that was learned from, or says that there is none."""
+    return sentence in _solutions() or sentence.startswith(("I do not know ", "I can only "))
+
+
+def _is_other_form(question: str, before: str, calculation: str) -> bool:
+    """Whether the calculation behind the first sentence has another form than any that was learned, or numbers from elsewhere."""
+    solution = _solutions().get(before.removesuffix("\n"))
+    if solution is None or "*" in solution.forms:
+        return False
+    others = {*NUMBERS.findall(calculation)} - known_numbers(question) - solution.constants - {*NUMBERS.findall(before)}
+    return form_of(calculation) not in solution.forms or bool(others and read_quantities(question).mentions)
+
+
+TOTAL = re.compile(
+    r"\b(?:balance|amounts?|(?:in|at) the end|altogether|in all|(?:in )?total|repa(?:y|ys|id)|(?:pay|paid|pays|gets?|get) back|grow[ns]?|worth|becomes?|final)\b",
+    re.IGNORECASE,
+)
+EARNED = re.compile(
+    r"\b(?:how much|what(?:'s| is| was| will be)?|find|calculate|compute|determine|give|get|tell me|work out|the|so much)(?: the)?"
+    r"(?: (?:simple|compound(?:ed)?|total|yearly|earned))* interest\b|\b(?:earned|gained|interest (?:is|comes|does|there))\b|how much (?:\w+ ){1,3}(?:earns?|gains?|bears?)\b",
+    re.IGNORECASE,
+)
+"""Words of a question about interest that ask for all the money, and for the interest alone."""
+INTEREST = re.compile(r"(?P<simple>Simple)|Compound")
+COUNTED_BY = re.compile(
+    r"\b(?:how many|number of|how often) (?:whole |full |complete |half )?(?:half[- ])?(?:dozens?|pairs?|hundreds?)\b",
+    re.IGNORECASE,
+)
+SET = re.compile(r"A (?:half )?(?:dozen|pair|hundred) is \d+\.\n\Z")
+PART_OF_WHOLE = re.compile(r"The (?:part of the whole|whole less the part)\.\n\Z")
+PART = re.compile(r"\*(\d+)/(\d+)\Z")
+FRACTIONS_SAID = {
+    name: parts
+    for names, parts in (
+        ("half halves", 2),
+        ("third thirds", 3),
+        ("quarter quarters fourth fourths", 4),
+        ("fifth fifths", 5),
+        ("sixth sixths", 6),
+        ("eighth eighths", 8),
+        ("tenth tenths", 10),
+    )
+    for name in names.split()
+}
+PARTS_SAID = re.compile(rf"\b(?:{'|'.join(FRACTIONS_SAID)})\b|(?<![\d/])\d+/(\d+)(?![\d/])", re.IGNORECASE)
+
+
+def _is_other_sum(question: str, before: str, calculation: str) -> bool:
+    """Whether interest is with the money or without it, a set multiplied or divided, or a part the whole, other than is asked."""
+    if (kind := INTEREST.match(before)) is not None:
+        is_total, is_earned = bool(TOTAL.search(question)), bool(EARNED.search(question))
+        money = calculation.partition("*")[0]
+        has_money = "+" in money if kind["simple"] else not re.search(r"-[\d.]+\Z", calculation)
+        return is_total not in (is_earned, has_money)
+    if SET.match(before):
+        return bool(COUNTED_BY.search(question)) != ("/" in calculation)
+    part = PART.search(calculation) if PART_OF_WHOLE.match(before) else None
+    if part is None:
+        return False
+    said = {int(found[1] or FRACTIONS_SAID.get(found[0].lower(), 0)) for found in PARTS_SAID.finditer(question)}
+    return part[1] == part[2] or (bool(said) and int(part[2]) not in said)
+
+
+def is_western(question: str) -> bool:
+    """Whether a question has no letter of East Asia; `€`, `°` and `Ω` are no such letters."""
+    return max(question, default="") < EAST
+
+
 def cannot_be(question: str, before: str, line: str) -> bool:
     """Whether a line about quantities contradicts its question."""
-    if not question.isascii():
+    if not is_western(question):
         return False
     if (found := CALCULATION.fullmatch(line)) is not None:
         return (
@@ -173,6 +320,8 @@ def cannot_be(question: str, before: str, line: str) -> bool:
             or _is_below_nothing(question, found[1])
             or _is_no_motion(question, before, found[1])
             or _is_other_part(question, found[1])
+            or _is_other_sum(question, before, found[1])
+            or _is_other_form(question, before, found[1])
             or (
                 "<<" not in before
                 and any(asked.search(question) and not needed.search(found[1]) for asked, needed in CALCULATED)
@@ -184,6 +333,8 @@ def cannot_be(question: str, before: str, line: str) -> bool:
         return True
     if (ended := CONCLUSION.search(line)) is not None:
         return _is_strange(question, ended[2]) or _has_other_unit(question, before, ended[1], ended[2])
+    if not before and "<<" not in line and not NAMED.match(line) and not is_known(line):
+        return True
     if line in REFUSALS:
         return bool(read_quantities(question).mentions) and bool(WHOLE_TASK.search(question))
     if lacks_quantity(question, line) or any(
@@ -203,18 +354,95 @@ WHOLE_TASK = re.compile(
 REFUSALS = frozenset(("A number is missing: I cannot work this out.", "I do not know this unit: I cannot convert it."))
 
 
-def rename(question: str, line: str) -> str:
-    """Return the last line with the word of the question that is most like a thing which only the answer counts.
+ASKED_THING = re.compile(r"\b(?:how many|number of)((?: [A-Za-z'’]+){1,5})", re.IGNORECASE)
+PASSED = frozenset("the his her their my our your its more fewer other single full new whole old".split())
+"""Words between `how many` and the thing that is counted."""
+NO_THINGS = frozenset("times this does is was has his us plus minus less".split())
+PRICED = re.compile(
+    r"\b(?:an?|one|each|every|the) (?P<one>[a-z]{3,}) (?:costs?|comes to|is sold|sells|goes for|is priced)\b|\bprice of (?:an?|one|each) (?P<of>[a-z]{3,})\b|"
+    r"\b(?P<many>[a-z]{3,}s) (?:cost|are sold|sell)\b",
+    re.IGNORECASE,
+)
+HOW_MANY_OF_THEM = re.compile(
+    r"\bhow many (?:of (?:them|these|those)|can|could|does|do|will|may|is|are|did|has|have|now)\b", re.IGNORECASE
+)
+UNNAMED = re.compile(r"Therefore, the answer is -?\d*\.?\d+(?=\.?\Z)")
+BY_PRICE = "Divide by the price.\n"
 
-    >>> rename("Seven guests share 84 custoplurbers.", "Therefore, the answer is 12 custests.")
+
+def rename(question: str, before: str, line: str) -> str:
+    """Return the last line with the thing that the question asks for, where it is told how many there are of another one.
+
+    >>> rename("Seven guests share 84 custoplurbers.", "", "Therefore, the answer is 12 custests.")
     'Therefore, the answer is 12 custoplurbers.'
     """
     ended = CONCLUSION.search(line)
-    if ended is None or not question.isascii() or not _is_strange(question, ended[2]):
+    if not is_western(question) or (ended is None and not UNNAMED.search(line)):
+        return line
+    thing = (
+        _asked_thing(question, before)
+        if "<<calculator" in before and "<<m" not in before and "<<s" not in before
+        else ""
+    )
+    if ended is None:
+        return (
+            UNNAMED.sub(rf"\g<0> {thing}", line)
+            if thing and (STORY.match(before[: before.find("<<")]) or BY_PRICE in before)
+            else line
+        )
+    is_said = len(re.findall(rf"\b{re.escape(stem(thing))}", question, re.IGNORECASE)) > 1 or BY_PRICE in before
+    if thing and stem(thing) != stem(ended[2]) and (is_said or not is_plural(ended[2]) or ended[2] not in question):
+        return line[: ended.start(2)] + thing + line[ended.end(2) :]
+    if not _is_strange(question, ended[2]):
         return line
     words, begun = re.findall(r"[A-Za-z]{3,}", question), ended[2][:BEGUN].lower()
     nearest = max(words, key=lambda word: (word.lower().startswith(begun), likeness(word, ended[2])), default="")
     return line[: ended.start(2)] + nearest + line[ended.end(2) :] if likeness(nearest, ended[2]) >= ALIKE else line
+
+
+def _asked_thing(question: str, before: str) -> str:
+    """Return the thing of which a question asks how many there are; '' for a unit, for several things and for none."""
+    asked = [*ASKED_THING.finditer(question)]
+    found = {word.lower() for each in asked if (word := _first_plural(each[1]))}
+    if len(found) == 1:
+        return found.pop()
+    if found or not HOW_MANY_OF_THEM.search(question):
+        return ""
+    if before.startswith(BY_PRICE):
+        priced = {(each["many"] or several(each["one"] or each["of"])).lower() for each in PRICED.finditer(question)}
+        return priced.pop() if len(priced) == 1 else ""
+    counted = [read_thing(question, each.end) for each in read_quantities(question).mentions]
+    if not counted or counted[0] is None or len({each[0] for each in counted if each is not None}) != 1:
+        return ""
+    word = re.search(r"[A-Za-z]+\Z", question[: counted[0][1]])
+    return word[0].lower() if word is not None and not _is_unit(word[0]) else ""
+
+
+def _first_plural(words: str) -> str:
+    """Return the first word in the plural, behind words that may stand before it; '' where another word comes first, or for a unit."""
+    for word in words.split():
+        if word.endswith(("'s", "’s")) or word.lower() in PASSED:
+            continue
+        if word.lower() in NEXT_TO or word.lower() in NO_THINGS or "'" in word:
+            return ""
+        if is_plural(word):
+            return "" if _is_unit(word) else word
+    return ""
+
+
+def _is_unit(word: str) -> bool:
+    return (
+        read_unit(word, 0) is not None
+        or word.lower() in UNITS
+        or any(word.lower() in names for names in CONVERTED.values())
+    )
+
+
+def several(word: str) -> str:
+    """Return the plural of a noun, as far as its letters tell."""
+    if word.endswith("y") and word[-2:-1] not in "aeiou":
+        return f"{word[:-1]}ies"
+    return f"{word}es" if word.endswith(("s", "x", "ch", "sh")) else f"{word}s"
 
 
 def _miscounts(question: str, before: str, calculation: str) -> bool:
@@ -236,7 +464,7 @@ def _miscounts(question: str, before: str, calculation: str) -> bool:
     used = Counter(Fraction(each) for each in NUMBERS.findall(WHOLE.sub("", calculation)))
     if any(count > given_[each] for each, count in used.items() if each in given_) and not {*given_} <= {*written}:
         return True
-    if SHARED.match(before) and any(
+    if (SHARED.match(before) or (ONCE.match(before) and not quantities.words)) and any(
         count > given_[each] for each, count in used.items() if each in given_ and each != HUNDRED
     ):
         return True

@@ -1,0 +1,43 @@
+"""Which sentences begin the solutions that are learned from, and which forms the calculations behind them have."""
+
+import re
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+
+from taiwa.models.builtin.dimension_check import read_quantities
+from taiwa.models.builtin.name_check import NAMED
+from taiwa.models.builtin.word_problem_check import NUMBERS, form_of, known_numbers
+from training.builtin.corpus import samples
+
+__all__ = ["write"]
+
+SEED, DRAWN, LEAST_SHARE = -2, {"quantities": 30_000, "everyday": 8_000}, 0.01
+"""Of the sentences with a number that the question does not have: the share that must have it."""
+MOST_FORMS = 12
+"""Forms of a sentence that are listed; where there are more, any is allowed."""
+BEGINNING = re.compile(r"([^\n<]+)\n<<calculator: ([^>\n]*)>>")
+
+
+def write(path: Path) -> None:
+    """Write a line for each sentence: the forms, and the numbers that the questions do not have."""
+    forms: dict[str, set[str]] = {}
+    constants: dict[str, Counter[str]] = {}
+    drawn: Counter[str] = Counter()
+    for domain, count in DRAWN.items():
+        for _, sample in islice(samples(SEED, domain), count):
+            first = sample.text.partition("\n")[0]
+            if sample.task != "solve" or not sample.prompt.isascii() or first.startswith("<<") or NAMED.match(first):
+                continue
+            found = BEGINNING.match(sample.text)
+            forms.setdefault(first, set()).add(form_of(found[2]) if found else "")
+            own = constants.setdefault(first, Counter())
+            drawn[first] += 1
+            if found is not None and read_quantities(sample.prompt).mentions:
+                own.update({*NUMBERS.findall(found[2])} - known_numbers(sample.prompt))
+    rows = (
+        f"{first}\t{'|'.join(sorted(forms[first])) if len(forms[first]) <= MOST_FORMS else '*'}"
+        f"\t{' '.join(sorted((each for each, times in constants[first].items() if times >= LEAST_SHARE * drawn[first]), key=float))}\n"
+        for first in sorted(forms)
+    )
+    path.write_text("".join(rows), "utf-8")
