@@ -7,23 +7,26 @@ from pathlib import Path
 
 from taiwa.models.builtin.dimension_check import read_quantities
 from taiwa.models.builtin.name_check import NAMED
-from taiwa.models.builtin.word_problem_check import NUMBERS, form_of, known_numbers
+from taiwa.models.builtin.word_problem_check import NUMBERS, ONCE, form_of, is_repeated, known_numbers
 from training.builtin.corpus import samples
 
 __all__ = ["write"]
 
 SEED, DRAWN, LEAST_SHARE = -2, {"quantities": 30_000, "everyday": 8_000}, 0.01
 """Of the sentences with a number that the question does not have: the share that must have it."""
+ENOUGH = 20
+"""Solutions of a sentence from which it can be told that no number is used more often than it is given."""
 MOST_FORMS = 12
 """Forms of a sentence that are listed; where there are more, any is allowed."""
 BEGINNING = re.compile(r"([^\n<]+)\n<<calculator: ([^>\n]*)>>")
 
 
 def write(path: Path) -> None:
-    """Write a line for each sentence: the forms, and the numbers that the questions do not have."""
+    """Write a line for each sentence: the forms, the numbers that the questions do not have, and whether each is used as often as given."""
     forms: dict[str, set[str]] = {}
     constants: dict[str, Counter[str]] = {}
     drawn: Counter[str] = Counter()
+    repeated: Counter[str] = Counter()
     for domain, count in DRAWN.items():
         for _, sample in islice(samples(SEED, domain), count):
             first = sample.text.partition("\n")[0]
@@ -34,10 +37,12 @@ def write(path: Path) -> None:
             own = constants.setdefault(first, Counter())
             drawn[first] += 1
             if found is not None and read_quantities(sample.prompt).mentions:
+                repeated[first] += is_repeated(sample.prompt, found[2], NUMBERS.findall(first))
                 own.update({*NUMBERS.findall(found[2])} - known_numbers(sample.prompt))
     rows = (
         f"{first}\t{'|'.join(sorted(forms[first])) if len(forms[first]) <= MOST_FORMS else '*'}"
-        f"\t{' '.join(sorted((each for each, times in constants[first].items() if times >= LEAST_SHARE * drawn[first]), key=float))}\n"
+        f"\t{' '.join(sorted((each for each, times in constants[first].items() if times >= LEAST_SHARE * drawn[first]), key=float))}"
+        f"\t{ONCE if drawn[first] >= ENOUGH and repeated[first] <= LEAST_SHARE * drawn[first] else ''}\n"
         for first in sorted(forms)
     )
     path.write_text("".join(rows), "utf-8")

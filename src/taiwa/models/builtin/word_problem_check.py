@@ -22,10 +22,10 @@ from taiwa.models.builtin.dimension_check import (
     read_unit,
     stem,
 )
-from taiwa.models.builtin.name_check import NAMED, likeness
+from taiwa.models.builtin.name_check import NAMED, is_meant, likeness
 from taiwa.tools.calculator import calculate
 
-__all__ = ["NUMBERS", "cannot_be", "form_of", "is_known", "known_numbers", "rename"]
+__all__ = ["NUMBERS", "ONCE", "cannot_be", "form_of", "is_known", "is_repeated", "known_numbers", "rename"]
 
 ALIKE, BEGUN = 0.5, 3
 """How like a word of the question a thing is that only the answer counts, at least; and the first letters that tell the word."""
@@ -49,11 +49,6 @@ ARITHMETIC = re.compile(
 """What begins a sentence that works with no other numbers than those of the question."""
 HUNDRED = 100
 SHARED = re.compile(r"(?:Take the share off|Add the share|The share of)\b")
-ONCE = re.compile(
-    r"(?:Multiply(?:, then [a-z ]+| both, then add)?|Divide|Add them|Take away|Work through what happens|The other one has (?:fewer|more)|"
-    r"(?:More|Fewer|Older|Younger) means [a-z ]+|One part, times the parts asked for)\.\n\Z"
-)
-"""A sentence behind which no number of the question is used more often than it is given."""
 EAST = "\u2e80"
 """The first letter of East Asia."""
 PERCENT, PERCENTS = (
@@ -203,6 +198,7 @@ def _asked_name(question: str, names: Sequence[str]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
+ONCE = "once"
 RUN = re.compile(r"n(?:\+n){2,}")
 
 
@@ -225,10 +221,12 @@ def known_numbers(question: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Solution:
-    """The forms of the calculations behind a sentence, `*` for any, and the numbers that they have without the question."""
+    """The forms of the calculations behind a sentence, `*` for any, and the numbers that they have and the question has not."""
 
     forms: frozenset[str]
     constants: frozenset[str]
+    is_once: bool
+    """Whether no number of the question stands in them more often than it is given."""
 
 
 @cache
@@ -236,8 +234,8 @@ def _solutions() -> Mapping[str, _Solution]:
     """The sentences that begin solutions."""
     rows = (files("taiwa.models.builtin") / "solutions.tsv").read_text("utf-8").splitlines()
     return {
-        sentence: _Solution(frozenset(forms.split("|")), frozenset(constants.split()))
-        for sentence, forms, constants in (row.split("\t") for row in rows)
+        sentence: _Solution(frozenset(forms.split("|")), frozenset(constants.split()), repeated == ONCE)
+        for sentence, forms, constants, repeated in (row.split("\t") for row in rows)
     }
 
 
@@ -249,10 +247,27 @@ def is_known(sentence: str) -> bool:
 def _is_other_form(question: str, before: str, calculation: str) -> bool:
     """Whether the calculation behind the first sentence has another form than any that was learned, or numbers from elsewhere."""
     solution = _solutions().get(before.removesuffix("\n"))
-    if solution is None or "*" in solution.forms:
+    if solution is None:
+        return False
+    if solution.is_once and is_repeated(question, calculation, solution.constants.union(NUMBERS.findall(before))):
+        return True
+    if "*" in solution.forms:
         return False
     others = {*NUMBERS.findall(calculation)} - known_numbers(question) - solution.constants - {*NUMBERS.findall(before)}
     return form_of(calculation) not in solution.forms or bool(others and read_quantities(question).mentions)
+
+
+def is_repeated(question: str, calculation: str, constants: Collection[str]) -> bool:
+    """Whether a number of the question stands in a calculation more often than it is given; not one of some constants.
+
+    >>> is_repeated("Five nuts and 3 figs", "5+3+3", ()), is_repeated("Five nuts and 3 figs", "5*3", ())
+    (True, False)
+    """
+    quantities = read_quantities(question)
+    given = Counter(each.value for each in quantities.mentions)
+    used = Counter(map(Fraction, NUMBERS.findall(calculation)))
+    apart = {1, HUNDRED, *map(Fraction, constants), *quantities.words}
+    return any(count > given[number] for number, count in used.items() if number in given and number not in apart)
 
 
 TOTAL = re.compile(
@@ -368,6 +383,7 @@ HOW_MANY_OF_THEM = re.compile(
 )
 UNNAMED = re.compile(r"Therefore, the answer is -?\d*\.?\d+(?=\.?\Z)")
 BY_PRICE = "Divide by the price.\n"
+TOLD_WITH_THING = re.compile(r"(?:Work through what happens|Add them)\.\n")
 
 
 def rename(question: str, before: str, line: str) -> str:
@@ -385,11 +401,7 @@ def rename(question: str, before: str, line: str) -> str:
         else ""
     )
     if ended is None:
-        return (
-            UNNAMED.sub(rf"\g<0> {thing}", line)
-            if thing and (STORY.match(before[: before.find("<<")]) or BY_PRICE in before)
-            else line
-        )
+        return UNNAMED.sub(rf"\g<0> {thing}", line) if thing and TOLD_WITH_THING.match(before) else line
     is_said = len(re.findall(rf"\b{re.escape(stem(thing))}", question, re.IGNORECASE)) > 1 or BY_PRICE in before
     if thing and stem(thing) != stem(ended[2]) and (is_said or not is_plural(ended[2]) or ended[2] not in question):
         return line[: ended.start(2)] + thing + line[ended.end(2) :]
@@ -434,7 +446,7 @@ def _is_unit(word: str) -> bool:
     return (
         read_unit(word, 0) is not None
         or word.lower() in UNITS
-        or any(word.lower() in names for names in CONVERTED.values())
+        or any(word.lower() in names or is_meant(names[0], word) for names in CONVERTED.values())
     )
 
 
@@ -464,7 +476,7 @@ def _miscounts(question: str, before: str, calculation: str) -> bool:
     used = Counter(Fraction(each) for each in NUMBERS.findall(WHOLE.sub("", calculation)))
     if any(count > given_[each] for each, count in used.items() if each in given_) and not {*given_} <= {*written}:
         return True
-    if (SHARED.match(before) or (ONCE.match(before) and not quantities.words)) and any(
+    if SHARED.match(before) and any(
         count > given_[each] for each, count in used.items() if each in given_ and each != HUNDRED
     ):
         return True
