@@ -82,12 +82,6 @@ YIELD = "UF4 + 2 Mg -> U + 2 MgF2. 48 g of Mg gave 90 g of U. What is the percen
             "Therefore, the answer is 7 euros.",
             "Therefore, the answer is 7 buns.",
         ),
-        (
-            "Eve has 21 figs and gets 3 more. How many are there now?",
-            "Add them.\n<<calculator: 21+3>> 24\n",
-            "Therefore, the answer is 24.",
-            "Therefore, the answer is 24 figs.",
-        ),
         ("How fast is a train that goes 30 km in 2 hours?", "", "Divide.", "Divide."),
         ("How fast is a train that goes 30 km in 2 hours?", "Divide.\n", "<<calculator: 30/2>>", "<<calculator: 30/2>>"),
     ],

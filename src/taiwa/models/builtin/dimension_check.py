@@ -29,7 +29,6 @@ __all__ = [
     "lacks_quantity",
     "over",
     "read_quantities",
-    "read_thing",
     "read_unit",
     "stem",
     "times",

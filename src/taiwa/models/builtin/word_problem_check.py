@@ -18,7 +18,6 @@ from taiwa.models.builtin.dimension_check import (
     is_plural,
     lacks_quantity,
     read_quantities,
-    read_thing,
     read_unit,
     stem,
 )
@@ -381,9 +380,7 @@ PRICED = re.compile(
 HOW_MANY_OF_THEM = re.compile(
     r"\bhow many (?:of (?:them|these|those)|can|could|does|do|will|may|is|are|did|has|have|now)\b", re.IGNORECASE
 )
-UNNAMED = re.compile(r"Therefore, the answer is -?\d*\.?\d+(?=\.?\Z)")
 BY_PRICE = "Divide by the price.\n"
-TOLD_WITH_THING = re.compile(r"(?:Work through what happens|Add them)\.\n")
 
 
 def rename(question: str, before: str, line: str) -> str:
@@ -393,15 +390,13 @@ def rename(question: str, before: str, line: str) -> str:
     'Therefore, the answer is 12 custoplurbers.'
     """
     ended = CONCLUSION.search(line)
-    if not is_western(question) or (ended is None and not UNNAMED.search(line)):
+    if not is_western(question) or ended is None:
         return line
     thing = (
         _asked_thing(question, before)
         if "<<calculator" in before and "<<m" not in before and "<<s" not in before
         else ""
     )
-    if ended is None:
-        return UNNAMED.sub(rf"\g<0> {thing}", line) if thing and TOLD_WITH_THING.match(before) else line
     is_said = len(re.findall(rf"\b{re.escape(stem(thing))}", question, re.IGNORECASE)) > 1 or BY_PRICE in before
     if thing and stem(thing) != stem(ended[2]) and (is_said or not is_plural(ended[2]) or ended[2] not in question):
         return line[: ended.start(2)] + thing + line[ended.end(2) :]
@@ -418,16 +413,10 @@ def _asked_thing(question: str, before: str) -> str:
     found = {word.lower() for each in asked if (word := _first_plural(each[1]))}
     if len(found) == 1:
         return found.pop()
-    if found or not HOW_MANY_OF_THEM.search(question):
+    if found or not before.startswith(BY_PRICE) or not HOW_MANY_OF_THEM.search(question):
         return ""
-    if before.startswith(BY_PRICE):
-        priced = {(each["many"] or several(each["one"] or each["of"])).lower() for each in PRICED.finditer(question)}
-        return priced.pop() if len(priced) == 1 else ""
-    counted = [read_thing(question, each.end) for each in read_quantities(question).mentions]
-    if not counted or counted[0] is None or len({each[0] for each in counted if each is not None}) != 1:
-        return ""
-    word = re.search(r"[A-Za-z]+\Z", question[: counted[0][1]])
-    return word[0].lower() if word is not None and not _is_unit(word[0]) else ""
+    priced = {(each["many"] or several(each["one"] or each["of"])).lower() for each in PRICED.finditer(question)}
+    return priced.pop() if len(priced) == 1 else ""
 
 
 def _first_plural(words: str) -> str:
