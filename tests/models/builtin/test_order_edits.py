@@ -68,6 +68,9 @@ def meant(said: str, order: Order = ORDER) -> str:
         ("ハムサンドはなしで、ベーグルをください", "ベーグル1つに変更しました。ほかにはいかがですか?"),
         ("ハムサンドをやめてベーグルに変更してください", "ベーグル1つに変更しました。ほかにはいかがですか?"),
         ("スコーン、ラージに変更してください", "ご注文にスコーンはありません。ほかにはいかがですか?"),
+        ("ハムサンドを一つ追加してください", "ハムサンド2つに変更しました。ほかにはいかがですか?"),
+        ("同じもので温めてお願いします", "ハムサンド1つ(温め)ですね。ほかにはいかがですか?"),
+        ("同じのを、でもバターを追加して", "ハムサンド1つ(バター)ですね。ほかにはいかがですか?"),
     ],
 )
 def test_the_cheapest_reading_says_what_is_meant(said: str, reply: str) -> None:
@@ -122,6 +125,7 @@ def test_the_program_fills_in_what_it_knows(said: str, written: str, settled: st
     "said",
     [
         "remove the lattes and the ham sandwich", "take off the first one and the ham sandwich", "that and the lattes can go",
+        "remove the ham sandwich and the grande lattes",
         "ラテとハムサンドを削除してください", "一つ目とハムサンドはいりません", "ラテと最後のを取り消して",
     ],
 )  # fmt: skip

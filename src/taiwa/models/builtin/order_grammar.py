@@ -92,6 +92,9 @@ def extend(frame: Frame, last: str, kind: str, name: str, *, japanese: bool) -> 
     elif kind in ("dish", "dishes"):
         if last == ("joint" if japanese else "the"):
             yield from _joined(frame, Frame(dish=name, flags=THE), pending=pending, japanese=japanese)
+        if last == "size" and frame.also and not frame.also[-1].has_thing:
+            yield 0.0, replace(frame, also=(*frame.also[:-1], replace(frame.also[-1], dish=name)))
+            return
         frame = _flag(_flag(frame, "many" if kind == "dishes" else ""), "led" if frame.opts and japanese else "")
         if not frame.dish and not frame.ref and not pending:
             if "the" in frame.flags:
@@ -113,6 +116,8 @@ def extend(frame: Frame, last: str, kind: str, name: str, *, japanese: bool) -> 
                     named = replace(frame, narrow=frame.size, size="") if frame.size and japanese else frame
                     yield 0.15, _unflag(_flag(replace(named, dish=name), "definite"), "pre")
     elif kind == "size":
+        if last == "the":
+            yield from _joined(frame, Frame(narrow=name, flags=THE), pending=pending, japanese=japanese)
         if "the" in frame.flags and not frame.has_thing and not pending:
             yield 0.0, replace(frame, narrow=name)
         elif not frame.size and not pending:
@@ -176,7 +181,7 @@ def extend(frame: Frame, last: str, kind: str, name: str, *, japanese: bool) -> 
         fits = last in ("option", "suffix", "size", "number", "count", "adverb", *MEASURING)
         if (
             fits
-            and (frame.has_thing or frame.count)
+            and (frame.has_thing or frame.count or "same" in frame.flags)
             and not (last == "count" and name in ("に変えて", "に変更で", "にして"))
             and not (last == "count" and not frame.opts and name == "追加で")
         ):
@@ -282,7 +287,7 @@ def _optional(frame: Frame, last: str, kind: str, name: str, *, japanese: bool) 
         return
     if japanese and kind == "attribute" and frame.has_thing:
         return
-    if japanese and kind == "adverb" and not (frame.has_thing or frame.count):
+    if japanese and kind == "adverb" and not (frame.has_thing or frame.count or "same" in frame.flags):
         return
     price = 0.0
     if frame.has_thing and not japanese:
@@ -377,9 +382,11 @@ def close(order: Order, draft: Draft, frame: Frame, *, japanese: bool) -> Iterat
         return
     if draft.owed and (frame.unknown or not frame.dish or "definite" in frame.flags):
         return
+    if any(not each.has_thing for each in frame.also):
+        return
     if frame.also:
         named = [next(_targets(order, draft, each), (0.0, ()))[1] for each in (replace(frame, also=()), *frame.also)]
-        if frame.flags & {"remove"} and all(len(places) == 1 for places in named):
+        if frame.flags & {"remove"} and all(len(places) == 1 and places[0] >= 0 for places in named):
             lines = [place for places in named for place in places]
             yield from _edited(order, draft, replace(frame, also=()), lines, japanese=japanese)
         return

@@ -260,7 +260,7 @@ ROLES_JA: Final = {
     "not": "じゃなくて|ではなく|ではなくて|でなく|の代わりに",
     "change": "に変更|に変えて|にして|にお願いします|サイズに|ミルクは|でした",
     "only": "だけ|の方は|の方|のサイズを|の数を|のミルクを|サイズを|の数",
-    "same": "同じの|同じもの|同じ|さっきと同じの",
+    "same": "同じの|同じもの|同じもので|同じ|さっきと同じの",
     "fill": "ちょっと|こっちは|でも|ただし|もう一度|もう一回|おかわり",
     "more": "もう|あと|追加|おかわり|追加で|追加して",
     "each": "の一つ|のうち1つ|一つだけ|のひとつ|の1つ|ひとつだけ|1つだけ",
@@ -472,7 +472,7 @@ def _roles_ja(code: str) -> Mapping[str, tuple[tuple[str, str], ...]]:
         if not form.isascii():
             add(form, ("done", ""))
     for form in fillers()[1] if code == "ja" else ():
-        if form not in found:
+        if form not in found and not form.startswith("追加"):
             add(form, ("fill", ""))
     return found
 
@@ -481,16 +481,16 @@ SLIP = 0.6
 """What it costs to read a word of kana with a slip in it."""
 
 
-@lru_cache(1)
-def _slips_ja() -> Mapping[str, tuple[tuple[str, str], ...]]:
+@lru_cache(2)
+def _slips(code: str) -> Mapping[str, tuple[tuple[str, str], ...]]:
     """Return the wordings with one kana too few, twice, or swapped with the next, where that is no other word."""
-    known = _roles_ja("ja")
+    known = _roles_ja(code)
     found: dict[str, tuple[tuple[str, str], ...]] = {}
-    for form, meant in known.items():
+    for form, meant in known.items() if code == "ja" else ():
         roles = tuple(each for each in meant if each[0] in ("dish", "option", "size"))
         if len(form) <= LONG_ENOUGH or not roles:
             continue
-        for at in range(len(form) - 1):
+        for at in range(len(form)):
             if KANA.match(form, at) or form[at] == "ー":
                 rest = form[at + 1 :]
                 for slip in (form[:at] + rest, form[: at + 1] + form[at:], form[:at] + rest[:1] + form[at] + rest[1:]):
@@ -500,15 +500,15 @@ def _slips_ja() -> Mapping[str, tuple[tuple[str, str], ...]]:
 
 
 def _edges_ja(text: str) -> list[list[Edge]]:
-    roles = _roles_ja("ja" if KANA.search(text) else "zh")
-    slips = _slips_ja() if KANA.search(text) else {}
+    code = "ja" if KANA.search(text) else "zh"
+    roles, slips = _roles_ja(code), _slips(code)
     edges: list[list[Edge]] = []
     for at, sign in enumerate(text):
         here: list[Edge] = []
         for end in range(at + 1, min(at + MOST_CHARS, len(text)) + 1):
             part = text[at:end]
             for role, name in roles.get(part, ()):
-                here.append((end, role, name or part, 0.3 if (role, part) == ("joint", "に") else 0.02))
+                here.append((end, role, name or part, 0.5 if (role, part) == ("joint", "に") else 0.02))
                 if role == "option" and part[-1] in "のたい":
                     here.append((end, "attribute", name, 0.0))
                     here.pop(-2)
