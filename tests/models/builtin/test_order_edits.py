@@ -55,6 +55,8 @@ def meant(said: str, order: Order = ORDER) -> str:
         ("forget the ham sandwich and add a bagel", "Taken off: 1 ham sandwich. 1 bagel. Anything else?"),
         ("not that one, a bagel", "Now: 1 bagel. Anything else?"),
         ("same again", "Now: 2 ham sandwiches. Anything else?"),
+        ("take 3 of the ham sandwich and not one", "Now: 3 ham sandwiches. Anything else?"),
+        ("there should be half a dozen of those lattes", "Now: 6 grande lattes (oat milk, iced). Anything else?"),
         ("another one, and a bagel", "Now: 2 ham sandwiches. 1 bagel. Anything else?"),
         ("one more thing, a bagel", "1 bagel. Anything else?"),
         ("no thanks, that's all", "The total is "),

@@ -40,6 +40,7 @@ def new_lines(said: str) -> Told:
         ("ラテ二つ、じゃなくて、スコーンを三つにします", [("scone", "", 3)]),
         ("追加で、2個、ベーグル", [("bagel", "", 2)]),
         ("two teas and a cola, all, with lemon", [("tea", "", 2, "lemon"), ("cola", "", 1, "lemon")]),
+        ("3 teas, one two percent milk and two whole milk", [("tea", "", 1, "2% milk"), ("tea", "", 2, "whole milk")]),
         ("カプチノーを二つ", [("cappuccino", "", 2)]),
         ("ブルベリーマフィンを三つ", [("blueberry muffin", "", 3)]),
     ],

@@ -196,11 +196,9 @@ def extend(frame: Frame, last: str, kind: str, name: str, *, japanese: bool) -> 
             yield 0.0, _flag(_flag(frame, "each"), "remove")
     elif kind == "wo" and last in ("dish", "place", "it") and name in ("を", "は"):
         yield 0.0, _flag(frame, "topic" if name == "を" else "edit")
-    elif (
-        kind in ("of", "wo")
-        or (kind == "some" and not pending)
-        or (kind == "of them" and frame.count and not frame.has_thing)
-    ):
+    elif kind == "of them" and not pending and frame.count and not frame.has_thing:
+        yield from ((0.06, frame), (0.0, _flag(frame, "the")))
+    elif kind in ("of", "wo") or (kind == "some" and not pending):
         yield 0.0, frame
     elif kind == "suffix":
         if frame.opts and frame.opts[-1].endswith(" syrup") and last in ("option", "adverb"):
@@ -239,7 +237,7 @@ def _joined(frame: Frame, other: Frame, *, pending: bool, japanese: bool) -> Ite
     """Yield a frame with another thing that is taken off as well: `take off the latte and the second one`."""
     is_bare = frame.has_thing and not (frame.opts or frame.count or frame.size or pending)
     if is_bare and (japanese or frame.flags & {"remove", "definite"} or frame.ref):
-        yield 0.15, _flag(replace(frame, also=(*frame.also, other)), "definite")
+        yield 0.3 if japanese else 0.15, _flag(replace(frame, also=(*frame.also, other)), "definite")
 
 
 def _flag(frame: Frame, flag: str) -> Frame:
@@ -274,7 +272,7 @@ def _topical(frame: Frame, kind: str) -> Frame:
 def _optional(frame: Frame, last: str, kind: str, name: str, *, japanese: bool) -> Iterator[tuple[float, Frame]]:
     option, name = name, bare(name)
     if frame.measure or frame.number:
-        if name not in COUNTED:
+        if name not in COUNTED or (frame.number and name in EXCLUSIVE[0]):
             return
         option = name if frame.number == 1 else f"{frame.measure or frame.number} {name}"
     if "one" in frame.flags and not frame.has_thing:
@@ -312,7 +310,7 @@ def _counted(frame: Frame, last: str, kind: str, number: int, *, japanese: bool)
     if frame.measure or frame.number:
         return
     if "not" in frame.flags:
-        if "the" not in frame.flags:
+        if "the" not in frame.flags or frame.has_thing:
             yield 0.0, _unflag(frame, "not")
     elif "with" in frame.flags and not frame.count and "definite" in frame.flags:
         yield 0.4, replace(frame, count=number)
@@ -529,8 +527,8 @@ def _edited(order: Order, draft: Draft, frame: Frame, places: Sequence[int], *, 
     size = len(draft.old)
     split = draft.split
     gone, owed = -1, False
-    price = 0.0
     flags = frame.flags
+    price = 0.5 * (not japanese and flags >= {"into", "remove"})
     opts = frame.opts
     chosen = frame.size
     named = [line for at in places if 0 <= at < len(lines) and (line := lines[at]) is not None]

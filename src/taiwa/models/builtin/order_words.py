@@ -477,6 +477,8 @@ def _roles_ja(code: str) -> Mapping[str, tuple[tuple[str, str], ...]]:
     return found
 
 
+LOOSE: Final = {"に": 0.5, "もう一つ": 0.4}
+"""What it costs that words join two wishes which mostly mean something else."""
 SLIP = 0.6
 """What it costs to read a word of kana with a slip in it."""
 
@@ -508,7 +510,7 @@ def _edges_ja(text: str) -> list[list[Edge]]:
         for end in range(at + 1, min(at + MOST_CHARS, len(text)) + 1):
             part = text[at:end]
             for role, name in roles.get(part, ()):
-                here.append((end, role, name or part, 0.5 if (role, part) == ("joint", "に") else 0.02))
+                here.append((end, role, name or part, LOOSE.get(part, 0.02) if role == "joint" else 0.02))
                 if role == "option" and part[-1] in "のたい":
                     here.append((end, "attribute", name, 0.0))
                     here.pop(-2)
