@@ -3,11 +3,15 @@
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from time import sleep
 from typing import Any, NamedTuple
 
 import pytest
 
 from taiwa.kernel.attachments import Attachment
+from taiwa.retrieval import Index
+from taiwa.server.wires import vector_stores
+from taiwa.server.wires.documents import Documents
 from taiwa.store.server_records import Caller
 from tests.lazily import Lazily
 from tests.server.serving import KEY, Serving, serving
@@ -178,6 +182,23 @@ def test_a_file_is_kept_listed_read_and_deleted(client: Any) -> None:
         client.files.content(made.id)
     with pytest.raises(openai.BadRequestError, match="purpose"):
         client.files.create(file=("a", b"a"), purpose="other")  # type: ignore[arg-type]
+
+
+def test_a_file_that_is_read_while_files_are_listed_is_one_of_them(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = vector_stores._waiting
+
+    def when_all_is_read(documents: Documents, index: Index) -> set[str]:
+        while found := waiting(documents, index):
+            sleep(0.01)
+        return found
+
+    monkeypatch.setattr(vector_stores, "_waiting", when_all_is_read)
+    store = client.vector_stores.create(name="listed")
+    file = client.files.create(file=("tea.md", b"# Tea"), purpose="assistants")
+
+    assert client.vector_stores.files.create(store.id, file_id=file.id).status == "completed"
 
 
 def test_files_are_attached_to_a_store_searched_by_their_attributes_and_cited(client: Any) -> None:

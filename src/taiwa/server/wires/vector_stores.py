@@ -368,6 +368,7 @@ async def attach(request: Request) -> Json:
 def _files(request: Request, documents: Documents, index: Index) -> dict[str, Body]:
     """Return the files of an index by their ids, those that are still to be read too."""
     running = _is_read_now(request, index)
+    waiting = _waiting(documents, index)  # before the documents: a file that is read meanwhile is one of them
     attributes = repository_of(request).store.served.attributes(index.name)
     shared: Body = {
         "object": "vector_store.file",
@@ -383,8 +384,7 @@ def _files(request: Request, documents: Documents, index: Index) -> dict[str, Bo
             "last_error": {"code": "invalid_file", "message": problem} if problem else None,
             "attributes": attributes.get(name, {}),
         }  # fmt: skip
-    for path in _waiting(documents, index):
-        name = file_of(path, index.name)[0]
+    for name in {file_of(path, index.name)[0] for path in waiting} - found.keys():
         gone: Body = {"code": "server_error", "message": "the file was not read; attach it again"}
         found[name] = {
             "id": name, **shared, "created_at": 0, "usage_bytes": 0, "status": "in_progress" if running else "failed",
