@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from taiwa.models.scripted import function_model
-from taiwa.server.routes import PARAMETER, document
 from taiwa.server.serve import WIRES
+from taiwa.server.wire_interface import PARAMETER, document
 from tests.peers.embedder import EmbeddingServer
 from tests.server.serving import KEY, Serving, serving
 from tests.server.test_mutated_requests import BODIES, TEXT

@@ -16,8 +16,8 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Usage
 from taiwa.models.scripted import scripted_model
 from taiwa.server.client import ApiClient
-from taiwa.server.routes import OWN, PARAMETER, api_routes, document
 from taiwa.server.serve import WIRES
+from taiwa.server.wire_interface import OWN, PARAMETER, api_routes, document
 from tests.server.serving import KEY, Serving, serving
 
 DOCUMENT = document(WIRES)

@@ -35,9 +35,9 @@ from taiwa.server.indexing import Indexing, uploads_folder
 from taiwa.server.options import ServerOptions
 from taiwa.server.request import ServerState, state_of
 from taiwa.server.responses import INTERNAL, INVALID, ApiError, api_error, json_response
-from taiwa.server.routes import Endpoint, Route, Wire, document
 from taiwa.server.runs import Runs
 from taiwa.server.shared_store import Sharing
+from taiwa.server.wire_interface import Endpoint, Route, Wire, document
 from taiwa.server.wires import (
     ag_ui,
     api,

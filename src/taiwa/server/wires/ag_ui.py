@@ -34,8 +34,8 @@ from taiwa.operations.resent_history import (
 from taiwa.server.catalogue import Choice
 from taiwa.server.request import Fields, ServerState, caller_of, read_body, start_run, state_of
 from taiwa.server.responses import ApiError, EventStream, SendNow, error_to_json, event, invalid
-from taiwa.server.routes import Route, Wire
 from taiwa.server.runs import LiveRun, RunEvent, take_pieces
+from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires.answer_request import Extension, checked_tools, read_extension, response_of
 from taiwa.server.wires.chat_completions import read_function
 from taiwa.sessions.commit_turn import TurnResult

@@ -58,9 +58,9 @@ from taiwa.server.request import (
     state_of,
 )
 from taiwa.server.responses import ApiError, EventStream, SendNow, error_to_json, event, invalid
-from taiwa.server.routes import COUNT, DELETE, GET, LIMIT, POST, TEXT, Described, Route, Wire
 from taiwa.server.runs import RunEvent, Take, take_pieces
 from taiwa.server.shared_store import Followable
+from taiwa.server.wire_interface import COUNT, DELETE, GET, LIMIT, POST, TEXT, Described, Route, Wire
 from taiwa.server.wires.answer_request import read_base64, read_params
 from taiwa.server.wires.responses import is_response
 from taiwa.sessions.commit_turn import TurnResult

@@ -36,8 +36,8 @@ from taiwa.kernel.serialization import Json, parse_json, to_json
 from taiwa.models.http_api.provider_interface import EFFORTS
 from taiwa.server.request import Fields, read_body, state_of
 from taiwa.server.responses import ApiError, SendNow, error_to_json, event, invalid
-from taiwa.server.routes import Route, Wire
 from taiwa.server.runs import LiveRun, PublishedEvent
+from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires.answer_request import (
     MOST_LOGPROBS,
     AnswerRequest,

@@ -21,7 +21,7 @@ from taiwa.kernel.serialization import Json
 from taiwa.operations.resent_history import detach, is_relayed
 from taiwa.server.request import Fields, name_of, read_body, repository_of, state_of
 from taiwa.server.responses import ApiError, error_to_json, invalid, page_for, page_of
-from taiwa.server.routes import DELETE, GET, Route, Wire
+from taiwa.server.wire_interface import DELETE, GET, Route, Wire
 from taiwa.server.wires.response_items import Body, is_answer, items_of, read_items, response_of_item
 from taiwa.sessions.repository import HistoryEntry, Repository
 from taiwa.store.server_records import ServedObject

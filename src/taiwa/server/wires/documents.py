@@ -47,7 +47,7 @@ from taiwa.server.indexing import (
 )
 from taiwa.server.request import body_parts, caller_of, name_of, query_number, read_body, repository_of, state_of
 from taiwa.server.responses import ApiError, error_to_json, invalid
-from taiwa.server.routes import COUNT, DELETE, GET, OFFSET, POST, TEXT, Described, Route, Wire
+from taiwa.server.wire_interface import COUNT, DELETE, GET, OFFSET, POST, TEXT, Described, Route, Wire
 from taiwa.settings import Settings
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import estimate_tokens
 from taiwa.server.request import Fields, read_body, repository_of, state_of
 from taiwa.server.responses import ApiError, error_to_json, invalid
-from taiwa.server.routes import Route, Wire
+from taiwa.server.wire_interface import Route, Wire
 
 if TYPE_CHECKING:
     from taiwa.retrieval.hybrid import Vectors

@@ -20,7 +20,7 @@ from taiwa.retrieval.index import file_of
 from taiwa.server.indexing import room_for_uploads, uploaded_file
 from taiwa.server.request import Fields, name_of, repository_of
 from taiwa.server.responses import ApiError, error_to_json, invalid, page_for
-from taiwa.server.routes import DELETE, GET, Route, Wire
+from taiwa.server.wire_interface import DELETE, GET, Route, Wire
 from taiwa.server.wires.documents import Documents, keep, read_form, settings_of, with_documents
 from taiwa.store.server_records import ServedObject
 

@@ -16,7 +16,7 @@ from taiwa.operations.mcp_tools import McpContext, answer_over_http, operation_t
 from taiwa.operations.resent_history import Completion
 from taiwa.server.request import Fields, ServerState, caller_of, read_body, state_of, watched_run
 from taiwa.server.responses import ApiError, invalid
-from taiwa.server.routes import Route, Wire
+from taiwa.server.wire_interface import Route, Wire
 from taiwa.sessions.commit_turn import PricedModel, TurnResult
 from taiwa.tools.mcp_client import require_mcp
 from taiwa.tools.registry import builtin_tools

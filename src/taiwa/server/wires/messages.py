@@ -40,8 +40,8 @@ from taiwa.operations.resent_history import CompletionOptions, Place, estimate_i
 from taiwa.operations.say import request_tokens
 from taiwa.server.request import Fields, read_body, repository_of, state_of
 from taiwa.server.responses import ApiError, SendNow, event, invalid
-from taiwa.server.routes import Route, Wire
 from taiwa.server.runs import LiveRun, PublishedEvent
+from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires.answer_request import (
     AnswerRequest,
     Extend,

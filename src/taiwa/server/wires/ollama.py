@@ -28,8 +28,8 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.serialization import Json, to_json
 from taiwa.server.request import Fields, ServerState, read_body, state_of
 from taiwa.server.responses import ApiError, SendNow
-from taiwa.server.routes import DELETE, GET, Route, Wire
 from taiwa.server.runs import LiveRun, PublishedEvent
+from taiwa.server.wire_interface import DELETE, GET, Route, Wire
 from taiwa.server.wires.answer_request import (
     MOST_LOGPROBS,
     AnswerRequest,

@@ -29,7 +29,7 @@ from taiwa.server.request import (
     state_of,
 )
 from taiwa.server.responses import ApiError, EventStream, error_to_json, event, invalid, json_response
-from taiwa.server.routes import GET, POST, Route, Wire
+from taiwa.server.wire_interface import GET, POST, Route, Wire
 from taiwa.server.wires import documents
 from taiwa.server.wires.api import LOOK_SECONDS
 from taiwa.server.wires.persons import shown_person

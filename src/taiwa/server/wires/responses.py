@@ -29,9 +29,9 @@ from taiwa.operations.resent_history import (
 )
 from taiwa.server.request import Fields, ServerState, caller_of, name_of, read_body, repository_of, start_run, state_of
 from taiwa.server.responses import ApiError, EventStream, SendNow, error_to_json, event, invalid, page_for
-from taiwa.server.routes import DELETE, GET, Route, Wire
 from taiwa.server.runs import LiveRun, take_pieces
 from taiwa.server.shared_store import RemoteRun
+from taiwa.server.wire_interface import DELETE, GET, Route, Wire
 from taiwa.server.wires.answer_request import (
     MOST_LOGPROBS,
     AnswerRequest,

@@ -1,11 +1,9 @@
-"""What a protocol of the server is: its routes, and the form of its errors; and the OpenAPI document of the server's own API, made from
-its routes and the types of their JSON.
+"""The interface of a protocol of the server: its routes, and the form of its errors; and the OpenAPI document of the server's own
+API, made from its routes and the types of their JSON.
 
-Each module of `wires` lists its routes, and `serve.WIRES` lists the modules.
-
-To add a route to the server's own API, give it `api=Described(ANSWER)` beside its endpoint, with types of `api_types`: the path, its parameters, the
-summary (the first line of the docstring) and all schemas follow from that. A test fails for a route without one, and for an answer that does
-not fit its type.
+Each module of `wires` lists its routes, and `serve.WIRES` lists the modules. To add a route to the server's own API, give it
+`api=Described(ANSWER)` beside its endpoint, with types of `api_types`: the path, its parameters, the summary (the first line of the
+docstring) and all schemas follow from that. A test fails for a route without one, and for an answer that does not fit its type.
 """
 
 import inspect
