@@ -185,5 +185,9 @@ def test_more_answers_in_a_minute_than_a_key_may_begin_are_refused(server: Servi
         accept = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
         extracted = ann.post("/mcp", json=message, headers=accept)
         assert "this key may begin 2 answers in a minute" in extracted.text
+        there = ann.get("/api/conversations").json()
+        history = [{"role": role, "content": "tea"} for role in ("user", "assistant")]
+        assert ann.post("/v1/responses/compact", json={"model": "scripted", "input": history}).status_code == 429
+        assert ann.get("/api/conversations").json() == there
         assert len(server.model.requests) == 2
         say(server.client, "three")

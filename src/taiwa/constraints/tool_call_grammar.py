@@ -26,12 +26,13 @@ from taiwa.kernel.messages import ToolCallsInText, ToolSpec
 from taiwa.kernel.serialization import Json
 
 ANY_VALUE = "any"
+LONGEST_NESTED = 60
 
 
 def marker_free_pattern(mark: str) -> str:
     """Return a pattern of the texts without a marker; in quotes, a text may end with the beginning of one.
 
-    If the first character of a marker occurs in it again, but not throughout, no text contains that character.
+    If the first character of a marker occurs in it again, but not throughout, or the marker is long, no text contains that character.
 
     >>> [bool(re.search(marker_free_pattern(">>"), text)) for text in ("a > b", "a >> b", "a >")]
     [True, False, True]
@@ -43,7 +44,7 @@ def marker_free_pattern(mark: str) -> str:
     if mark == first * len(mark):
         ways = (f"{_one(first) * count}{other}" for count in range(len(mark)))
         return f"^(?:{'|'.join(ways)})*{_one(first)}{{0,{len(rest)}}}$"
-    if first in rest:
+    if first in rest or len(mark) > LONGEST_NESTED:  # each character nests a group
         return f"^{other}*$"
     behind = ""
     for char in reversed(rest):  # what may follow a beginning of the marker, up to the next first character

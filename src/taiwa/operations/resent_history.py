@@ -396,6 +396,7 @@ def begin_completion(
     Raises:
         ConfigError: the app is not found or has an error.
         InputError: a parameter is missing or unknown, or there is nothing to answer.
+        LimitError, RateLimitError: the quota of the caller is used up.
     """
     if repository.quota is not None:
         repository.quota.check()
@@ -424,7 +425,10 @@ def begin_compaction(
     Raises:
         ConfigError: the app is not found or has an error.
         InputError: a parameter is missing or unknown.
+        LimitError, RateLimitError: the quota of the caller is used up.
     """
+    if repository.quota is not None:
+        repository.quota.check()
     app = _open_app(options, repository)
     repository.trust(app.hash)
     placed = place_compaction(repository, app, options.messages, "" if after is None else after.node)

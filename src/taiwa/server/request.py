@@ -296,7 +296,7 @@ async def read_body(request: Request, known: Collection[str] | None = None) -> F
     """Read the body of a request, a JSON object, which may have only the `known` fields.
 
     Raises:
-        ApiError: it is too large, too slow, or not a JSON object.
+        ApiError: it is too large, too slow, not a JSON object, or has an unknown field.
     """
     limits = state_of(request).options.limits
     body = b"".join([part async for part in body_parts(request, limits.body, limits.body_seconds)])

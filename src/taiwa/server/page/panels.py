@@ -224,11 +224,12 @@ def value_story(repository: Repository, path: str, at: str, tip: str) -> ValueSt
     if at not in names:
         entries = tuple(repository.walk(at))
         names = [entry.hash for entry in entries]
+    places = {name: index for index, name in enumerate(names)}
     steps = [
-        (names.index(entry.hash), ValueStep(entry.hash, entry.after.count, entry.node.kind, before, after))
+        (places[entry.hash], ValueStep(entry.hash, entry.after.count, entry.node.kind, before, after))
         for entry, before, after in value_changes(entries, where)
     ]
-    here = names.index(at)
+    here = places[at]
     found = next(((index, step) for index, step in reversed(steps) if index <= here), None)
     if found is None:
         raise InputError(f"no value at {path}")

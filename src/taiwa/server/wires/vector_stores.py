@@ -4,7 +4,7 @@ Responses, by which the app that cites documents searches them.
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import token_hex
@@ -217,17 +217,25 @@ def _set_attributes(repository: Repository, name: str, changed: Mapping[str, Bod
 def _store(request: Request, documents: Documents, index: Index) -> Body:
     running = _is_read_now(request, index)
     summary, body = index.summary(documents.principals(index)), _record(repository_of(request), index.name).body
-    waiting = len(_waiting(documents, index)) if running else 0
     counts: Json = {
-        "in_progress": waiting, "completed": summary.documents, "failed": summary.problems, "cancelled": 0,
-        "total": summary.documents + summary.problems + waiting,
+        "in_progress": 0, "completed": summary.documents, "failed": summary.problems, "cancelled": 0,
+        "total": summary.documents + summary.problems,
     }  # fmt: skip
+    if running:  # counted in one list: a file that is read meanwhile would count twice, or not at all
+        counts = _counts(_files(request, documents, index).values())
     return {
         "id": index.name, "object": "vector_store", "created_at": body.get("created_at") or summary.at_us // 1_000_000,
         "name": body.get("name") or documents.named(index.name), "usage_bytes": summary.characters, "file_counts": counts,
         "status": "in_progress" if running else "completed", "expires_after": None, "expires_at": None,
         "last_active_at": summary.at_us // 1_000_000, "metadata": body["metadata"],
     }  # fmt: skip
+
+
+def _counts(files: Iterable[Body]) -> Body:
+    """Count files by status."""
+    kinds = [str(each["status"]) for each in files]
+    counts = {kind: kinds.count(kind) for kind in ("in_progress", "completed", "failed", "cancelled")}
+    return {**counts, "total": len(kinds)}
 
 
 def _is_read_now(request: Request, index: Index) -> bool:
@@ -384,7 +392,7 @@ def _files(request: Request, documents: Documents, index: Index) -> dict[str, Bo
             "last_error": {"code": "invalid_file", "message": problem} if problem else None,
             "attributes": attributes.get(name, {}),
         }  # fmt: skip
-    for name in {file_of(path, index.name)[0] for path in waiting} - found.keys():
+    for name in sorted({file_of(path, index.name)[0] for path in waiting} - found.keys()):
         gone: Body = {"code": "server_error", "message": "the file was not read; attach it again"}
         found[name] = {
             "id": name, **shared, "created_at": 0, "usage_bytes": 0, "status": "in_progress" if running else "failed",
@@ -489,12 +497,10 @@ async def _batch(request: Request, name: str) -> tuple[Body, list[Body]]:
         raise ApiError(404, f"file batch {name[:80]!r} not found", code="not_found", param="batch_id")
     there = await with_documents(request, lambda each: _files(request, each, each.index(name_of(request, "id"))))
     files = [there[file] for file in cast("list[str]", found.body["files"]) if file in there]
-    kinds = [str(each["status"]) for each in files]
-    counts: Body = {kind: kinds.count(kind) for kind in ("in_progress", "completed", "failed", "cancelled")}
-    status = "in_progress" if "in_progress" in kinds else "completed"
+    status = "in_progress" if any(each["status"] == "in_progress" for each in files) else "completed"
     return {
         "id": name, "object": "vector_store.files_batch", "created_at": found.body["created_at"],
-        "vector_store_id": name_of(request, "id"), "status": status, "file_counts": {**counts, "total": len(kinds)},
+        "vector_store_id": name_of(request, "id"), "status": status, "file_counts": _counts(files),
     }, files  # fmt: skip
 
 
