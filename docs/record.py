@@ -227,7 +227,9 @@ class Stage:
         return process.returncode, printed
 
     def _said(self, command: str) -> bytes:
-        return subprocess.run(["bash", "-c", command], cwd=self._home, stdout=subprocess.PIPE, check=True).stdout
+        return subprocess.run(
+            ["bash", "-c", command], cwd=self._home, env=self._environment(), stdout=subprocess.PIPE, check=True
+        ).stdout
 
     def _inside(self, run: Callable[[], object], given: bytes = b"") -> tuple[int, str]:
         """Do what a process would do; the folder and the environment are those of the whole process meanwhile."""
@@ -245,7 +247,7 @@ class Stage:
                 run()
             code = 0
         except SystemExit as end:
-            code = int(end.code or 0)
+            code = end.code if isinstance(end.code, int) else int(bool(end.code))
         finally:
             os.environ.clear()
             os.environ.update(kept)

@@ -58,6 +58,10 @@ def test_units_of_other_kinds_are_never_converted(unit: str, other: str, languag
         ("Convert five gallons to litres.", Conversion("5", "gallons", "L")),
         ("八盎司是多少千克?", Conversion("8", "ounces", "kg")),
         ("It's minus 5 Celsius outside. And in Fahrenheit?", Conversion("-5", "degC", "degF")),
+        ("How much Fahrenheit is minus seven Celsius?", Conversion("-7", "degC", "degF")),
+        ("零下摄氏7度是多少华氏度?", Conversion("-7", "degC", "degF")),
+        ("氷点下七度は華氏何度?", Conversion("-7", "degC", "degF")),
+        ("\u2212 7 °C in °F", Conversion("-7", "degC", "degF")),
         ("摂氏20度は華氏で何度ですか", Conversion("20", "degC", "degF")),
         ("3 in to cm?", Conversion("3", "inches", "cm")),
         ("what's 3.5 m in cm?", Conversion("3.5", "m", "cm")),
@@ -172,3 +176,14 @@ def test_each_line_of_a_calculation_in_words_is_decided() -> None:
         decided_line(asked, f"Work it out.\n{call} 39\n", "Therefore, the answer is 39 eggs.")
         == "Therefore, the answer is 39."
     )
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "9わる4のあまりは?", "5たす2のはんぶんは?", "Call 555-0199", "4-7ください", "What is 3/14/2021?", "Is the 7-Eleven open?",
+        "四千三加一是多少?", "1" * 20_000,
+    ],
+)  # fmt: skip
+def test_what_is_more_than_a_calculation_or_none_is_not_read_as_one(asked: str) -> None:
+    assert read_calculation(asked) == ""

@@ -196,3 +196,23 @@ def test_a_line_is_named_by_what_sets_it_apart(said: str, reply: str) -> None:
     )
 
     assert meant(said, order) == reply
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "don't remove the lattes",
+        "put the latte back",
+        "I want the sandwich back",
+        "ラテは取り消さないで",
+        "不要取消拿铁",
+    ],
+)
+def test_words_that_keep_a_line_take_nothing_off(said: str) -> None:
+    replies = meant_replies(ORDER, said)
+
+    assert [changes for _, changes in replies.values()] == [{}]
+
+
+def test_a_text_too_long_to_be_read_has_no_meaning() -> None:
+    assert not meant_replies(ORDER, "two lattes, " * 100)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from taiwa.models.builtin.conversion_check import CALLED, read_conversion
+from taiwa.models.builtin.conversion_check import CALLED, DIALLED, NEGATIVE, is_shortened, read_conversion
 from taiwa.models.builtin.copy_constraint import CONVERTED
 from taiwa.models.builtin.line_check import decided_spans, is_checkable, is_doubtful, lines_of
 from taiwa.models.builtin.name_check import checked_names
@@ -98,6 +98,10 @@ def fits(question: str, solution: str) -> bool:
     if stated is None or BEYOND.search(question) or _asks_twice(question) or _contradicts(question):
         return False
     calls = [(at, line) for at, line in lines_of(solution) if line.endswith(CALL_END)]
+    if calls and (DIALLED.search(question) or is_shortened(question)):
+        return False
+    if NEGATIVE.search(question) and any(CONVERSION.search(line) and "-" not in line for _, line in calls):
+        return False
     if any(is_doubtful(question, solution[:at], line) for at, line in calls):
         return False
     if ZERO.search(question) and not any(ZERO.search(line) for _, line in calls):

@@ -30,7 +30,12 @@ INCHES = re.compile(r"\s*(?:[?.,=]|(?:in|to|into|is|are|make)\b|\Z)", re.IGNOREC
 """What follows `in` where it is a unit."""
 SCALE = re.compile(r"([摂華摄华]氏)(?:\s?(-?[\d.]+)\s?)?度")
 NUMBER = re.compile(r"(?<![\d.A-Za-z^])(?<!\d,)-?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?<=\d)(?![\d,]*\d)")
-BELOW = re.compile(r"(?:\b(?:minus|negative) |マイナス|零下|氷点下|负)(?=\d)", re.IGNORECASE)
+BELOW = re.compile(r"(?:\b(?:minus|negative) |マイナス|零下|氷点下|负)(?=\d)|(?<!\S)[-−–－]\s*(?=\d)", re.IGNORECASE)
+BELOW_SCALE = re.compile(r"(零下|氷点下|マイナス|负)([摂華摄华]氏)")
+NEGATIVE = re.compile(r"\b(?:minus|negative|below zero)\b|マイナス|零下|氷点下|负", re.IGNORECASE)
+"""Words that make a number negative."""
+MOST_READ = 500
+"""Characters of a question that rules read; the patterns take the square of the length."""
 SPOON = re.compile(r"([大小]さじ|カップ)\s?([\d.]+)\s?杯?")
 SPOONS = re.compile(r"([大小]さじ|カップ)(?:に|で|では|だと)?は?\s?何\s?杯")
 """So many spoons or cups, and how many of them: what they are counted by in Japanese is a cup in Chinese."""
@@ -71,8 +76,9 @@ OPERATIONS: Mapping[str, str] = {
 OPERATION = re.compile("|".join(f"(?P<s{at}>{words})" for at, words in enumerate(OPERATIONS.values())), re.IGNORECASE)
 AROUND = re.compile(
     r"(?:(?:what(?:['’]?s| is| are| do i get for| does)?|how much(?: is| are| does)?|calculate|compute|work out|evaluate|solve|find|simplify|tell|give|show|me|"
-    r"the|(?:value|result|answer|solution)(?: of| to)|please|can you|could you|make[s]?|come[s]? to|equal[s]?|is|so|now|then|ok|okay|hey|hi|hello|there|thanks|"
-    r"thank you|any idea|i need|i want|do|know|you)(?![a-z])|いくつ|いくら|答え|計算|ください|教え|求め|何|等于|等於|多少|请问|得|几|是|计算|一下|结果|[ぁ-ん]|"
+    r"the|(?:value|result|answer|solution)(?: of| to)|please|can you|could you|make[s]?|come[s]? to|equal[s]?|is|so|now|then|ok|okay|hey|hi|hello|thanks|"
+    r"thank you|any idea|do|know|you)(?![a-z])|いくつ|いくら|答え|計算|教え|おしえ|求め|何|等于|等於|多少|请问|得|几|是|计算|一下|结果|なに|なん|って|です|でしょう|"
+    r"に?な(?:る|ります)|して|なさい|(?<=て)ください|の(?=答え|計算|結果|値)|[はをがとかにでてねよ]|"
     r"[\s.,;:!?=。、，！？：＝]+)*",
     re.IGNORECASE,
 )
@@ -83,8 +89,15 @@ SAYINGS: Mapping[str, frozenset[str]] = {
 }  # fmt: skip
 """First lines of solutions with one sign."""
 WORKED = "Work it out."
-NO_CALCULATION = re.compile(r"(?<![\d.,])(?:0\d|\d{4}([-/])\d\d?\1\d\d?(?!\d))")
+DIALLED = re.compile(
+    r"(?<![\d.,])(?:0\d{1,4}-\d{1,4}-\d{3,4}|\d{3}-\d{4}|\d{4}([-/])\d\d?\1\d\d?|\d\d?([-/])\d\d?\2\d{4})(?![\d.,])"
+)
 """A number of a telephone, or a date."""
+NO_CALCULATION = re.compile(rf"{DIALLED.pattern}|(?<![\d.,])(?:0\d|(?:24/7|9/11|7-11)(?![\d/]))|\d-[A-Za-z]")
+"""These, and names with numbers in them."""
+SHORTENED = re.compile(r"[百千万亿][一二三四五六七八九](?![一二三四五六七八九十百千万亿零〇])")
+"""A Chinese number without its last place, such as 三千二 for 3,200; in Japanese it is 3,002."""
+KANA = re.compile(r"[ぁ-ヿ]")
 CALCULATED = re.compile(r"<<calculator: ([^\n]*)>> (-?[\d.]+)\n\Z")
 CALL = re.compile(r"<<unit_conversion: .*>>\Z")
 CONVERTING_CALL = re.compile(r"<<unit_conversion: \S+ (\S+) to (\S+)>>")
@@ -154,6 +167,8 @@ def read_conversion(question: str) -> Conversion | None:
     Conversion(number='3', source='gallons', target='L')
     >>> read_conversion("How many hours are 3 gallons?")
     """
+    if len(question) > MOST_READ:
+        return None
     text = _plain(question)
     units = list(_units(text))
     if "半" in text:
@@ -172,6 +187,8 @@ def read_conversion(question: str) -> Conversion | None:
     if len(given) != 1:
         return None
     number, source = given[0]
+    if NEGATIVE.search(text):  # of a number in words, or behind it
+        number = f"-{number.removeprefix('-')}"
     rest = "".join(" " if any(start <= at < end for start, end, _ in units) else sign for at, sign in enumerate(text))
     temperatures = [
         each for each in units if each is not source and text[each[0] : each[1]] != DEGREES and _is_temperature(each[2])
@@ -188,7 +205,7 @@ def read_conversion(question: str) -> Conversion | None:
 
 def _plain(question: str) -> str:
     """Return a question with its units written as the table has them, each behind its number."""
-    text = BELOW.sub("-", question).translate(RAISED)
+    text = BELOW.sub("-", BELOW_SCALE.sub(r"\2\1", question)).translate(RAISED)
     for words in (SHAPED, SQUARED):
         text = words.sub(_power, text)
     text = POWER.sub(r"\1^\2", text)
@@ -238,8 +255,10 @@ def read_calculation(question: str) -> str:
     >>> read_calculation("What is seven times (eight plus 2)?"), read_calculation("十二たす三は?"), read_calculation("7 times 8 eggs?")
     ('7*(8+2)', '12+3', '')
     """
+    if len(question) > MOST_READ or NO_CALCULATION.search(question) or is_shortened(question):
+        return ""
     numbers = {start: (end, value) for start, end, value in _numbers(question)}
-    if len(numbers) < 2 or NO_CALCULATION.search(question):
+    if len(numbers) < 2:
         return ""
     signs: list[str] = []
     at = start = min((*numbers, *(found.start() for found in re.finditer("[(（]", question))))
@@ -258,6 +277,15 @@ def read_calculation(question: str) -> str:
     before, behind = question[:start], question[at:]
     is_whole = AROUND.fullmatch(before) and AROUND.fullmatch(behind) and _is_calculation(signs)
     return "".join(signs) if is_whole else ""
+
+
+def is_shortened(question: str) -> bool:
+    """Whether a question in Chinese has a number without its last place.
+
+    >>> is_shortened("三千二加一是多少?"), is_shortened("三千二たす一は?"), is_shortened("三千二百加一是多少?")
+    (True, False, False)
+    """
+    return bool(SHORTENED.search(question)) and not KANA.search(question)
 
 
 def _numbers(text: str) -> Iterator[tuple[int, int, str]]:

@@ -28,6 +28,11 @@ SENTENCES: Final = {
 PRICED = re.compile(
     r"(?P<yes>Yes, )?[A-Za-z ]+: [0-9.]+ dollars\.|(?P<yes_ja>はい、)?[^。、]+は[0-9.]+ドルです。(?!ありがとう)"
 )
+KEPT = re.compile(
+    r"\b(?:don['’]?t|do not|never) (?:remove|cancel|delete|drop|take (?:[a-z]+ ){0,4}(?:off|away|out))\b|"
+    r"\b(?:put|add|bring|want|have|get)\b(?! rid\b)(?:(?!\b(?:take|send)\b)[^.!?])*\bback\b|(?:取り消さ|キャンセルし|消さ|外さ)ないで|(?:不要|别|不用)(?:取消|删|去掉)"
+)
+"""Words that take nothing off although they name a removal, or bring something back: what they mean is asked."""
 NO_PLURAL, LONG_PLURAL = "cakes", ("ch", "sh", "s")
 
 
@@ -36,6 +41,8 @@ def meant_replies(order: Order, said: str, before: Order | None = None) -> Mappi
 
     `before` is what the order was before its last change; where it is not known, words that undo that are asked back.
     """
+    if KEPT.search(said.lower()):
+        return {ask_back(order, said): (0.0, {})}
     if asks_to_undo(said):
         return dict([_undone(order, said, order if before is None else before)])
     found: dict[str, tuple[float, Changes]] = {}

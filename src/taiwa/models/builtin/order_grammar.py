@@ -679,6 +679,10 @@ State: TypeAlias = tuple[Draft, Frame, str]
 Beam: TypeAlias = dict[State, float]
 
 
+MOST_READ = 300
+"""Characters of a text that are read; each takes milliseconds."""
+
+
 @lru_cache(32)
 def read_meanings(order: Order, said: str) -> tuple[tuple[float, Draft], ...]:
     """Return what a text may mean for an order, with what it costs to read it so, the cheapest first.
@@ -688,6 +692,8 @@ def read_meanings(order: Order, said: str) -> tuple[tuple[float, Draft], ...]:
     (OrderLine(number=0, name='latte', size='large', quantity=2, options=()),)
     """
     text = said.lower()
+    if len(text) > MOST_READ:
+        return ()
     japanese = bool(CJK.search(text))
     code = "ja" if KANA.search(text) else "zh" if japanese else "en"
     nothing = Draft(code, bool(RENAMES.search(text)), order.lines)

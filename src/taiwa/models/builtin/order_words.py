@@ -228,7 +228,7 @@ ROLES_EN: Final = {
     "light": "light|easy|less|a little|a bit of|just a bit of|not too much|just a touch of|only a little|easy on the|go easy on the|light on the|little|a touch of",
     "extra": "extra|lots of|plenty of|loads of|a lot of|more|heavy on the|generous on the|extra on the",
     "half": "half|half the",
-    "remove": "remove|delete|cancel|drop|scratch|skip|lose|strike|kill|forget|forget about|leave|leave out|take off|take away|take back|take out|off|away|back|out"
+    "remove": "remove|delete|cancel|drop|scratch|skip|lose|strike|kill|forget|forget about|leave|leave out|take off|take away|take back|take out|off|away|out"
     "|get rid of|scrap|i don't want|don't want|i don't need|we don't need|don't need|no longer want|won't need|no need for|never mind|without|no|i'll skip|we'll skip"
     "|pass on|i'll pass on|changed my mind about|undo|can go|is not needed|isn't needed|must go|has to go|leave it|cancel it|minus|no more|never",
     "not": "not|and not|instead of|instead of the|than|rather than",

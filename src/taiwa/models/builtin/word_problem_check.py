@@ -70,6 +70,7 @@ OPPOSITES = [
     (re.compile(said), re.compile(own, re.IGNORECASE), re.compile(other, re.IGNORECASE))
     for said, own, other in (
         (r"speeds (?:are )?added", OTHER_WAY, SAME_WAY),
+        (r"^Multiply by the price", NEVER, r"\bhow many\b[^.?]*\b(?:buy|afford|get)\b[^.?]*\b(?:for|with)\b"),
         (r"speeds (?:are )?subtracted", SAME_WAY, OTHER_WAY),
         (r"^Add the share\.", MORE, LESS),
         (r"^Take the share off\.", LESS, MORE),
