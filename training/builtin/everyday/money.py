@@ -71,7 +71,7 @@ def price(told: Everyday) -> Asked:
     cost, name = one, told.goods()
     slots = {
         "X": name,
-        "Y": told.pick(*({told.goods() for _ in range(4)} - {name} or {name})),
+        "Y": told.pick(*sorted({told.goods() for _ in range(4)} - {name} or {name})),
         "n": told.figure(many),
         "m": told.figure(more),
     }

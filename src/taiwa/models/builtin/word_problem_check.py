@@ -211,12 +211,21 @@ def form_of(calculation: str) -> str:
     return RUN.sub("n+n+n", NUMBERS.sub("n", calculation))
 
 
+CLOCK = re.compile(r"(?<![\d.,])([01]?\d|2[0-4])[.:]([0-5]\d)(?![.,]?\d)")
+"""A time of the day, the hours and the minutes of which a calculation uses."""
+
+
 def known_numbers(question: str) -> frozenset[str]:
-    """Return the numbers that a question gives, and those that its words stand for."""
+    """Return the numbers that a question gives, and those that its words stand for.
+
+    >>> sorted(known_numbers("from 8.05 to 9:30") & {"5", "8", "9", "30"})
+    ['30', '5', '8', '9']
+    """
     quantities = read_quantities(question)
     values = {each.value for each in quantities.mentions} | quantities.words
     halves = find_numbers(question) & {"0.5", "1.5", "2.5"}  # `half an hour`
-    return frozenset(f"{float(each):.10g}" for each in values) | find_digits(question) | halves | {"1"}
+    times = {str(int(part)) for found in CLOCK.finditer(question) for part in found.groups()}
+    return frozenset(f"{float(each):.10g}" for each in values) | find_digits(question) | halves | times | {"1"}
 
 
 @dataclass(frozen=True, slots=True)
