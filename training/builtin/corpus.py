@@ -21,16 +21,18 @@ from training.builtin.vocabulary import ANSWER
 __all__ = ["DOMAINS", "Corpus", "laid_out", "samples"]
 
 DOMAINS: Mapping[str, tuple[float, Mapping[str, Share]]] = {
-    "chemistry": (0.23, CHEMISTRY),
-    "quantities": (0.13, QUANTITIES),
-    "everyday": (0.2, EVERYDAY),
-    "desk": (0.39, DESK),
-    "asking": (0.05, ASKING),
+    "chemistry": (0.25, CHEMISTRY),
+    "quantities": (0.25, QUANTITIES),
+    "everyday": (0.18, EVERYDAY),
+    "desk": (0.25, DESK),
+    "asking": (0.07, ASKING),
 }
 """How much of what is drawn is of which domain."""
 SCATTERED = 0.12
 """The share of a prompt's runs that are not divided into the longest pieces."""
 LONGEST = 480
+ATTENDED = 350
+"""The length of a text at which attention takes as long as all other parts of the model together, as measured on a processor."""
 WHOLE, SCORED = 25, 250
 """What a token of the model's own words counts, and the one token of a score, of which there would be too few to learn from."""
 
@@ -110,13 +112,18 @@ class Corpus:
         part.replace(path)
 
     def batches(self, size: int, seed: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-        """Go through it once, in chance order: ids (B, T) and weights (B, T), about `size` tokens each, of like lengths."""
+        """Go through it once, in chance order: ids (B, T) and weights (B, T), of like lengths.
+
+        A batch holds at most `size` tokens, and fewer where they are long: batches cost about the same time, so that
+        processes that train side by side need not wait for each other.
+        """
         random = np.random.default_rng(seed)
         lengths = np.diff(self.starts)
         order = random.permutation(len(self))
         groups: list[list[int]] = [[]]
         for place in order[np.argsort(lengths[order], kind="stable")]:
-            if groups[-1] and (len(groups[-1]) + 1) * _padded(int(lengths[place])) > size:
+            longest = _padded(int(lengths[place]))
+            if groups[-1] and (len(groups[-1]) + 1) * longest * (1 + longest / ATTENDED) > size:
                 groups.append([])
             groups[-1].append(int(place))
         for number in random.permutation(len(groups)):

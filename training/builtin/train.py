@@ -51,7 +51,7 @@ class Plan:
     minutes: float
     seed: int = 0
     workers: int = 2
-    batch: int = 5_120
+    batch: int = 6_144
     shard: int = 4_000
     matrix_rate: float = 0.02
     other_rate: float = 0.003
