@@ -88,7 +88,7 @@ def test_a_coefficient_is_that_of_what_was_asked() -> None:
 
 
 def test_a_way_around_a_wrong_equation_ends_where_the_right_one_would() -> None:
-    for seed in range(60):
+    for seed in (*range(60), 8271):  # of 8271, the stray substance is one that the equation has with a coefficient
         each = SHARES["astray"].draw(Random(seed))
         wrong = next(at for at, span in enumerate(each.answer) if span.weight == 0)
         assert "<<stoichiometry" in each.answer[wrong].text

@@ -89,7 +89,7 @@ def _wrong(random: Random, here: Told, asked: int) -> str:
         changed = [each for each in products if each == kept or random.random() < 0.5]
         if random.random() < 0.7:
             stray = random.choice(STRAY)
-            if stray not in changed and stray not in left.split(" + "):
+            if stray not in {bare(each) for each in (*changed, *left.split(" + "))}:
                 changed.append(stray)
         equation = bare(f"{left} -> {' + '.join(changed)}")
         if changed != products and balance(equation).status == "impossible":
