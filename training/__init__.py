@@ -1,1 +1,1 @@
-"""Where the models that come with taiwa are made; nothing here is part of the package."""
+"""Programs that make the models shipped with taiwa. They are not part of the package."""

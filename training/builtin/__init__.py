@@ -1,1 +1,1 @@
-"""How the built-in model is made: what it reads, its tokenizer, its training, its measurements and its card."""
+"""The built-in model: samples, tokenizer, training, evaluation and model card."""

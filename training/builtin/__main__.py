@@ -1,4 +1,4 @@
-"""`python -m training.builtin STEP`: make the built-in model, step by step or all of it."""
+"""`python -m training.builtin STEP`: run one step of the training pipeline, or all of them."""
 
 import argparse
 import json
@@ -21,20 +21,20 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path("build/builtin")
 SHIPPED = Path("src/taiwa/models/builtin/data")
 MEASURED_BY = ROOT.parent / "shared" / "data"
-"""Texts that nothing may be learned from, where there are such; they are beside the checkout."""
+"""Evaluation texts that must stay out of the training data. The folder lies beside the checkout and may be absent."""
 PIECES, TEXTS = 3_072, 60_000
 MINUTES = 100
-"""How long the training of the model that ships takes, on two cores."""
+"""Training time of the shipped model in minutes, on two cores."""
 
 
 def main() -> int:
-    """Read the command line and go; gives the exit code."""
+    """Parse the command line, run the step and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m training.builtin", description=__doc__)
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the work is kept")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="working folder")
     steps = parser.add_subparsers(dest="step", required=True)
     _making(steps)
     _measuring(steps)
-    whole = steps.add_parser("all", help="everything from nothing, or go on with it")
+    whole = steps.add_parser("all", help="run every step that is not done yet")
     whole.add_argument("--minutes", type=float, default=MINUTES)
     whole.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
@@ -43,33 +43,33 @@ def main() -> int:
 
 def _making(steps: "Parsers") -> None:
     steps.add_parser("vocabulary", help="train the tokenizer")
-    steps.add_parser("wordings", help="write what the desk's dishes and wishes are called, and what begins a solution")
-    training = steps.add_parser("train", help="train the model, or go on")
+    steps.add_parser("wordings", help="write the lexicon of the order app and the solution templates")
+    training = steps.add_parser("train", help="train the model, or resume training")
     training.add_argument("--minutes", type=float, default=MINUTES)
     training.add_argument("--workers", type=int, default=2)
     training.add_argument("--seed", type=int, default=0)
     training.add_argument("--device", default="cpu")
-    training.add_argument("--from", dest="start", type=Path, help="a folder of exported files to begin from")
+    training.add_argument("--from", dest="start", type=Path, help="folder of exported files to start from")
     training.add_argument("--matrix-rate", type=float, default=0.02)
     training.add_argument("--other-rate", type=float, default=0.003)
     training.add_argument("--eager", action="store_true", help="do not compile the model")
-    steps.add_parser("export", help="write the files that the package ships")
+    steps.add_parser("export", help="write the files that ship with the package")
 
 
 def _measuring(steps: "Parsers") -> None:
-    measuring = steps.add_parser("measure", help="how often held-out samples are written exactly")
+    measuring = steps.add_parser("measure", help="measure exact match on held-out samples")
     measuring.add_argument("--count", type=int, default=500)
     measuring.add_argument("--mistakes", type=int, default=0)
     measuring.add_argument("--domain", default="")
-    evaluating = steps.add_parser("evaluate", help="measure it by `taiwa eval` on text that no one here wrote")
+    evaluating = steps.add_parser("evaluate", help="run `taiwa eval` on data that we did not write")
     evaluating.add_argument("--model", default="builtin")
     evaluating.add_argument("--data", type=Path, default=MEASURED_BY)
-    evaluating.add_argument("--limit", type=int, default=300, help="questions of a set, and orders")
-    evaluating.add_argument("--dialogues", type=int, default=100, help="turns of a set of dialogues")
-    evaluating.add_argument("--unknown", type=int, default=200, help="made-up compounds")
-    evaluating.add_argument("--only", default="", metavar="PARTS", help="these parts, with commas between")
-    steps.add_parser("card", help="write the model card and draw the curve")
-    checking = steps.add_parser("check", help="see that nothing it is measured by is in what it learns from")
+    evaluating.add_argument("--limit", type=int, default=300, help="number of questions per data set, and of orders")
+    evaluating.add_argument("--dialogues", type=int, default=100, help="number of turns per dialogue data set")
+    evaluating.add_argument("--unknown", type=int, default=200, help="number of made-up compounds")
+    evaluating.add_argument("--only", default="", metavar="PARTS", help="comma-separated parts to run")
+    steps.add_parser("card", help="write the model card and plot the learning curve")
+    checking = steps.add_parser("check", help="check that no evaluation text occurs in the training data")
     checking.add_argument("--count", type=int, default=20_000)
     checking.add_argument("--data", type=Path, default=MEASURED_BY)
 
@@ -154,7 +154,7 @@ def _measure(given: argparse.Namespace) -> None:
 
 
 def _trained(folder: Path) -> "tuple[Loaded, Transformer]":
-    """The model of the newest checkpoint; that which ships where nothing was trained."""
+    """Load the model from the newest checkpoint, or the shipped model if there is no checkpoint."""
     from taiwa.models.builtin.model import Loaded
     from taiwa.models.builtin.network import Network, load_weights
     from training.builtin.export import export, load_exported
@@ -202,7 +202,7 @@ def _check(given: argparse.Namespace) -> int:
 
 
 def _all(given: argparse.Namespace) -> int:
-    """Do every step in a process of its own, each as far as it was not done before."""
+    """Run each remaining step in its own process."""
     here = [sys.executable, "-m", "training.builtin", "--folder", str(given.folder)]
     steps = [] if (given.folder / "vocabulary.json").exists() else [["vocabulary"]]
     training = ["train", "--minutes", str(given.minutes), "--workers", str(given.workers)]

@@ -1,4 +1,4 @@
-"""The model card: what the model was made of, how, and what came of it, all read from what the other steps left."""
+"""The model card, built from the outputs of the other steps."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,14 +34,14 @@ LIMITS = (
 
 
 def write(folder: Path, shipped: Path) -> Found:
-    """Write the card beside the weights. What no step has made anew is taken from the card that is there.
+    """Write the model card beside the weights. Parts that no step has produced again are copied from the existing card.
 
     Raises:
-        OSError: the training has left nothing to write a card of.
+        OSError: the training left no output to describe.
     """
     card = card_of(folder, shipped)
     before = _read(shipped / "card.json") or {}
-    if not card["made"]:  # the model was not trained anew
+    if not card["made"]:  # the model was not trained again
         kept = ("made", "data", "training") if card["held_out"] else ("made", "data", "training", "held_out")
         card |= {name: before[name] for name in kept if name in before}
         card["headline"] = headline(card["held_out"], card["evaluation"])
@@ -50,7 +50,7 @@ def write(folder: Path, shipped: Path) -> Found:
 
 
 def card_of(folder: Path, shipped: Path) -> Found:
-    """The card, as JSON."""
+    """Build the card as a JSON object."""
     held_out = _held_out(_read(folder / "held_out.json") or {})
     evaluation = _read(folder / "evaluation.json")
     return {
@@ -71,7 +71,7 @@ def card_of(folder: Path, shipped: Path) -> Found:
 
 
 def size_of(shipped: Path) -> Found:
-    """What the header of the weights says, and the sizes of the files."""
+    """Return the header of the weights and the file sizes."""
     path = shipped / "weights.safetensors"
     header = read_header(path)
     config = json.loads(header.metadata["config"])
@@ -83,7 +83,7 @@ def size_of(shipped: Path) -> Found:
 
 
 def training_of(log: Sequence[Mapping[str, Any]]) -> Found:
-    """What the log says: its end, and a curve of not too many points."""
+    """Return the last entry of the log and a thinned learning curve."""
     if not log:
         return {"curve": []}
     last = log[-1]
@@ -95,7 +95,7 @@ def training_of(log: Sequence[Mapping[str, Any]]) -> Found:
 
 
 def _data() -> Found:
-    """What was drawn: the share of every domain and kind."""
+    """Return the share of samples by domain and kind."""
     from training.builtin.corpus import DOMAINS
 
     shares: Found = {}
@@ -108,7 +108,7 @@ def _data() -> Found:
 
 
 def _held_out(table: Mapping[str, Mapping[str, tuple[int, int, int, float]]]) -> Found:
-    """How often held-out samples are written exactly, and end in the right line, by domain, task and kind, with intervals."""
+    """Return the exact-match and final-line rates on held-out samples by domain, task and kind, with confidence intervals."""
     found: Found = {
         domain: {kind: _counted(*counts) for kind, counts in kinds.items() if counts[1]}
         for domain, kinds in table.items()
@@ -120,7 +120,7 @@ def _held_out(table: Mapping[str, Mapping[str, tuple[int, int, int, float]]]) ->
 
 
 def _counted(exact: int, of: int, right: int, best: float) -> Found:
-    """`best` is the share that can be expected at best where samples are drawn with a spread."""
+    """Return one measured rate. `best` is the highest rate that can be expected when labels are drawn at random."""
     found = {"exact": exact, "right": right, "of": of, "share": exact / of, "interval": _interval(exact, of)}
     return found | ({"best": round(best / of, 6)} if best < of else {})
 
@@ -131,7 +131,7 @@ def _interval(count: int, of: int) -> list[float] | None:
 
 
 def _speed(bench: Found | None) -> Found | None:
-    """What the benchmark of the model measured, with its conditions."""
+    """Return the results of the model benchmark and their conditions."""
     if bench is None:
         return None
     rows = [
@@ -151,7 +151,7 @@ def _lines(path: Path) -> list[Found]:
 
 
 def _rows(path: Path) -> Iterator[Found]:
-    """The rows of a log; what a killed process left of one is none."""
+    """Read the rows of a log, ignoring a partial last line."""
     for line in path.read_text("utf-8").splitlines():
         try:
             yield json.loads(line)

@@ -1,8 +1,7 @@
-"""Whether anything that the model is measured by is in what it learns from.
+"""Contamination check: does any evaluation text occur in the training data?
 
-What is drawn may share a run of words with such a text by chance: such draws are thrown away before anything is made of them.
-Here raw draws are counted, so that a wording that was taken from such a text is seen; and what enters the training is read back
-from its tokens and looked through again, prompts and answers.
+A generated sample may share an n-gram with an evaluation text by chance; the pipeline drops such samples. This check counts raw draws,
+which reveals a template copied from an evaluation text, and then scans the final training tokens, prompts and answers.
 """
 
 from collections import Counter
@@ -18,14 +17,14 @@ from training.builtin.samples import Sample
 __all__ = ["MOST", "SEED", "Checked", "entered", "look"]
 
 MOST = 0.002
-"""The share of draws that chance may take; more of them is a wording that was taken from somewhere."""
+"""The highest share of drops that chance explains; a higher share means that a template was copied."""
 SEED = 5_000_011
 SHOWN = 20
 
 
 @dataclass(slots=True)
 class Checked:
-    """How many draws there were, and by kind how many shared a run with a text, with the runs."""
+    """The number of draws, and for each kind the number of draws that share an n-gram with an evaluation text."""
 
     count: int = 0
     shared: Counter[str] = field(default_factory=Counter[str])
@@ -34,16 +33,16 @@ class Checked:
 
     @property
     def share(self) -> float:
-        """The share of draws that are thrown away."""
+        """Return the share of dropped draws."""
         return self.shared.total() / self.count if self.count else 0.0
 
     @property
     def passed(self) -> bool:
-        """Whether so few are thrown away that it is chance, and nothing is left in what enters the training."""
+        """Return true if the drops are within chance and the training data shares no n-gram."""
         return self.share <= MOST and not self.left
 
     def told(self) -> Iterator[str]:
-        """What was found, as lines."""
+        """Format the result as lines."""
         for kind, count in self.shared.most_common():
             yield f"{kind}: {count} draws"
             for run, times in self.runs[kind].most_common(SHOWN):
@@ -54,7 +53,7 @@ class Checked:
 
 
 def look(forbidden: Overlap, count: int, seed: int = SEED) -> Checked:
-    """Draw without throwing away, and count."""
+    """Draw samples without dropping any, and count overlaps."""
     found = Checked(count)
     for domain, sample in islice(samples(seed), count):
         runs = forbidden.shared(sample)
@@ -66,7 +65,7 @@ def look(forbidden: Overlap, count: int, seed: int = SEED) -> Checked:
 
 
 def entered(tokens: Tokens, forbidden: Overlap, count: int, seed: int = SEED) -> tuple[str, ...]:
-    """The runs of texts that are in what enters a training: drawn, laid out and read back from its tokens."""
+    """Return the n-grams of evaluation texts found in training data that was drawn, encoded and decoded again."""
     corpus = Corpus.draw(tokens, seed, count, forbidden)
     special = frozenset(tokens.special.values())
     found: list[str] = []

@@ -1,4 +1,4 @@
-"""From samples to tokens: what is drawn how often, and how it is laid out for training."""
+"""The training corpus: the mix of samples and their token layout."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,18 +27,18 @@ DOMAINS: Mapping[str, tuple[float, Mapping[str, Share]]] = {
     "desk": (0.25, DESK),
     "asking": (0.07, ASKING),
 }
-"""How much of what is drawn is of which domain."""
+"""The share of each domain."""
 SCATTERED = 0.12
-"""The share of a prompt's runs that are not divided into the longest pieces."""
+"""The share of prompt runs that are not encoded by the longest pieces."""
 LONGEST = 480
 ATTENDED = 350
-"""The length of a text at which attention takes as long as all other parts of the model together, as measured on a processor."""
+"""The text length at which attention costs as much as the rest of the model, measured on a CPU."""
 WHOLE, SCORED = 25, 250
-"""What a token of the model's own words counts, and the one token of a score, of which there would be too few to learn from."""
+"""The loss weights of the model's own tokens, and of the single token of a score, which would otherwise have too little effect."""
 
 
 def samples(seed: int, domain: str = "") -> Iterator[tuple[str, Sample]]:
-    """Draw samples without end: the domain and the sample. The same seed gives the same ones."""
+    """Yield domains and samples without end; the same seed yields the same sequence."""
     random = Random(seed)
     names = [domain] if domain else list(DOMAINS)
     weights = [DOMAINS[name][0] for name in names]
@@ -48,7 +48,7 @@ def samples(seed: int, domain: str = "") -> Iterator[tuple[str, Sample]]:
 
 
 def laid_out(sample: Sample, tokens: Tokens, random: Random | None = None) -> tuple[list[int], list[int]]:
-    """The tokens of an exchange, and for each what it counts in the loss: see `WHOLE`."""
+    """Encode a sample; return its token ids and their loss weights, see `WHOLE`."""
     special = tokens.special
     task, _, score = sample.task.partition(".")
     divided = (
@@ -68,7 +68,7 @@ def laid_out(sample: Sample, tokens: Tokens, random: Random | None = None) -> tu
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Many exchanges in one array each: token ids, their weights, and where each exchange begins (one more than there are)."""
+    """Many samples in flat arrays: token ids, loss weights, and offsets (one more than there are samples)."""
 
     ids: NDArray[np.uint16]
     weights: NDArray[np.uint8]
@@ -80,7 +80,7 @@ class Corpus:
 
     @classmethod
     def draw(cls, tokens: Tokens, seed: int, count: int, forbidden: Overlap | None = None) -> "Corpus":
-        """Draw `count` exchanges; those that are too long, or share a run with `forbidden` texts, are left out."""
+        """Draw `count` samples, dropping those that are too long or share an n-gram with `forbidden` texts."""
         random = Random(-seed - 1)
         dropped = 0
         ids: list[int] = []
@@ -101,21 +101,21 @@ class Corpus:
 
     @classmethod
     def read(cls, path: Path) -> "Corpus":
-        """Read what `write` wrote."""
+        """Read a file written by `write`."""
         with np.load(path) as kept:
             return cls(kept["ids"], kept["weights"], kept["starts"], int(kept["dropped"]))
 
     def write(self, path: Path) -> None:
-        """Keep it as a file, which is there whole or not at all."""
+        """Write to a file atomically."""
         part = path.with_suffix(".part.npz")
         np.savez(part, ids=self.ids, weights=self.weights, starts=self.starts, dropped=self.dropped)
         part.replace(path)
 
     def batches(self, size: int, seed: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-        """Go through it once, in chance order: ids (B, T) and weights (B, T), of like lengths.
+        """Yield the samples once in random order, in batches of similar length: ids (B, T) and weights (B, T).
 
-        A batch holds at most `size` tokens, and fewer where they are long: batches cost about the same time, so that
-        processes that train side by side need not wait for each other.
+        A batch holds at most `size` tokens, and fewer if its samples are long, so that all batches take about the same time and parallel
+        processes do not wait for each other.
         """
         random = np.random.default_rng(seed)
         lengths = np.diff(self.starts)

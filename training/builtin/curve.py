@@ -1,4 +1,4 @@
-"""The curve of a training as a picture: the loss while it learns, and on held-out samples, over minutes."""
+"""The learning curve as a picture: training and held-out loss over minutes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,11 +9,11 @@ __all__ = ["draw"]
 SIZE, DOTS = (7.2, 3.4), 110
 BLUE, RED, INK = "#1f5fa8", "#c0504d", "#333333"
 SKIPPED = 0.01
-"""The part of the time at the beginning, where the loss of a model that knows nothing would flatten all else."""
+"""The initial part of the time to leave out, where the loss of the untrained model would flatten the rest."""
 
 
 def draw(points: Sequence[Sequence[float]], path: Path) -> None:
-    """Draw points of minutes, loss and held-out loss; without two of them there is no curve."""
+    """Plot points of minutes, loss and held-out loss; with fewer than two points, write no picture."""
     from matplotlib.figure import Figure
 
     begin = SKIPPED * points[-1][0] if points else 0

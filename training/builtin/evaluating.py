@@ -1,8 +1,8 @@
-"""The evaluations of a trained model, by the command line that everybody has, on text that no one here wrote.
+"""Evaluation of a trained model through the command line, on data that we did not write.
 
-Every part is a `taiwa eval …` or `python -m evals …` in a process of one thread, with rows that are gone on with after any end: they are kept under a
-digest of the package, so that rows of other weights or another program are never taken for these. What is not there to
-measure by is left out, and the result says so.
+Each part is a `taiwa eval …` or `python -m evals …` command in a process with one thread. An interrupted part resumes: its rows
+are stored under a digest of the package, so rows of other weights or other code are never reused. Parts whose data is missing are
+skipped, and the result says so.
 """
 
 import json
@@ -30,26 +30,26 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "taiwa"
 KEY = Path(__file__).with_name("keys") / "coffee_shop.yaml"
 OUTSIDE = Path(__file__).with_name("keys") / "outside.jsonl"
-"""Questions written by hand, in words and of kinds that no generator draws; 74 of them cannot be answered at all."""
+"""Questions written by hand, with words and kinds that no generator draws; 74 of them have no answer."""
 EVERYDAY = OUTSIDE.with_name("everyday.jsonl")
-"""The same of everyday quantities in three languages: 60 that can be answered, and 40 that cannot."""
+"""The same for everyday quantities in three languages: 60 questions with an answer and 40 without."""
 TOOLS = "calculator,stoichiometry,molar_mass,unit_conversion"
 CARD = "card.json"
 LEFT_OUT = frozenset(
     "requests input_tokens cached_tokens output_tokens tokens_at_most cost cost_at_most wall_ms shots mode order tools memo "
     "faithful_next faithful_used faithful_last faithful_next_of faithful_last_of false_stops why ways".split()
 )
-"""What a line of a report holds and the result does not."""
+"""Members of a report that the result omits."""
 CALL = re.compile(r"<<[^<>:\n]{1,64}:(?:(?!<<).)*?>>")
 MALFORMED = frozenset({"bad_arguments", "unknown_tool"})
-"""Errors of calls that do not have the form of one."""
+"""Errors that mean a malformed call."""
 DONE = frozenset({0, 1})
-"""Exit codes of an evaluation with a report; 1 where a row failed."""
+"""Exit codes of an evaluation that wrote its report; 1 means that some rows failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is evaluated: the model, where the work and the shared data are, how much of each set, and how long a part may take."""
+    """What to evaluate: model, working folder, shared data, size of each set, and time limit of a part."""
 
     folder: Path
     data: Path
@@ -62,13 +62,13 @@ class Plan:
 
     @property
     def work(self) -> Path:
-        """Where the rows of this state of the package are."""
+        """Return the folder with the rows of this state of the package."""
         return self.folder / "evaluation" / digest_of(PACKAGE)[:12]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One evaluation: its arguments, the files that it needs, and a few words on what it shows."""
+    """One evaluation: its arguments, its input files, and a short description."""
 
     name: str
     about: str
@@ -77,12 +77,12 @@ class Part:
     passed: tuple[str, ...] = field(default=())
 
     def missing(self) -> str:
-        """The first file that is not there; '' where all are."""
+        """Return the first missing file, or ""."""
         return next((path.name for path in self.needs if not path.is_file()), "")
 
 
 def digest_of(package: Path) -> str:
-    """A digest of all that an answer of the model may depend on: every file of the package but the card."""
+    """Return a digest of everything that can change an answer: all files of the package except the card."""
     total = sha256()
     for path in sorted(package.rglob("*")):
         if (
@@ -96,7 +96,7 @@ def digest_of(package: Path) -> str:
 
 
 def parts(plan: Plan) -> Iterator[Part]:
-    """All evaluations, the most telling first."""
+    """Return all evaluations, most informative first."""
     limit, dialogues = str(plan.limit), str(plan.dialogues)
     numglue, chemistry = plan.data / "numglue_task2.jsonl", plan.data / "chemistry.jsonl"
     orders, rag = plan.data / "typechat_inputs.jsonl", plan.data / "rag"
@@ -106,7 +106,7 @@ def parts(plan: Plan) -> Iterator[Part]:
         (numglue,), ("--tools-on", "all,cal,crp,mml", "--weights", "integer"),
     )  # fmt: skip
     yield Part(
-        # Without examples an evaluation without tools asks in other words; the model reads no example.
+        # Without tools the prompt of the evaluation differs, and the model does not read examples.
         "numglue, no tool", "the same, and the model writes all results",
         ("reason", "--data", str(numglue), "--shots", "1", "--limit", limit), (numglue,),
         ("--tools-on", "none", "--weights", "integer"),
@@ -141,7 +141,7 @@ def parts(plan: Plan) -> Iterator[Part]:
 
 
 def _numbered(path: Path) -> Sequence[str]:
-    """The kinds of exercises whose answers are numbers; what balances an equation is the tool itself."""
+    """The kinds of exercises with numeric answers; balanced equations come from the tool itself."""
     if not path.is_file():
         return ()
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
@@ -152,7 +152,7 @@ def _numbered(path: Path) -> Sequence[str]:
 
 
 def evaluate(plan: Plan) -> Found:
-    """Run all parts, or go on with them; gives what is written to `evaluation.json`."""
+    """Run or resume all parts, and return the content of `evaluation.json`."""
     plan.work.mkdir(parents=True, exist_ok=True)
     write(plan.work / "unknown.jsonl", plan.unknown)
     path = plan.folder / "evaluation.json"
@@ -183,7 +183,7 @@ def evaluate(plan: Plan) -> Found:
 
 
 def _run(plan: Plan, part: Part) -> Found:
-    """Run one part; an error is a line of words."""
+    """Run one part; an error is returned as one line."""
     program = ("taiwa", "eval") if part.words[0] == "reason" else ("evals",)
     words = [*program[1:], *part.words, *part.passed, "--model", plan.model]
     command = [sys.executable, "-m", program[0], *words, "-j", "1", "--json", "--out", str(plan.work / part.name)]
@@ -210,14 +210,14 @@ def _run(plan: Plan, part: Part) -> Found:
 
 
 def _plain(plan: Plan, word: str) -> str:
-    """A word of a command without the folders of this machine."""
+    """Return a word of a command without local paths."""
     for folder in (plan.data, plan.work, KEY.parent):
         word = word.replace(f"{folder}/", "")
     return word
 
 
 def _rows(folder: Path) -> Iterator[Mapping[str, Any]]:
-    """The newest row of each setting and item."""
+    """Return the newest row of each setting and item."""
     path = folder / "rows.jsonl"
     if not path.is_file():
         return
@@ -230,7 +230,7 @@ def _rows(folder: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _refusals(folder: Path) -> Found | None:
-    """How often it is said that a made-up compound is not known, and how often a number is given for it all the same."""
+    """Return how often the model recognises a made-up compound as unknown, and how often it gives a number anyway."""
     rows = [row["found"] for row in _rows(folder)]
     if not rows:
         return None
@@ -242,7 +242,7 @@ def _refusals(folder: Path) -> Found | None:
 
 
 def _confidence(work: Path) -> Found:
-    """How many questions of each set were answered, and how many of the answers are right, within 0.5 %."""
+    """Return per set the number of answered questions, and of answers within 0.5 % of the correct value."""
     found: Found = {}
     for name in ("numglue", "chemistry", "outside", "everyday", "unknown compounds"):
         kinds: dict[str, list[Mapping[str, Any]]] = {}
@@ -260,7 +260,7 @@ def _confidence(work: Path) -> Found:
 
 
 def _validity(work: Path) -> Found | None:
-    """How many of all answers have the form that they must have."""
+    """Return the share of well-formed answers."""
     counts: dict[str, list[int]] = {}
     for folder in sorted(path for path in work.iterdir() if path.is_dir()):
         for row in _rows(folder):
@@ -275,7 +275,7 @@ def _validity(work: Path) -> Found | None:
 
 
 def _sound(found: Mapping[str, Any]) -> bool:
-    """A rationale that came to its end, of text and calls that can be read; a reply with its delta; of scores and queries: a row."""
+    """Return true for a complete rationale with parsable calls, a reply with a valid delta, or any row of scores or queries."""
     if "ending" in found:
         stray = any(mark in CALL.sub("", found["text"]) for mark in ("<<", ">>"))
         return found["ending"] in ("end", "unsure") and not stray and not MALFORMED & {*found["tool_errors"]}

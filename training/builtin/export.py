@@ -1,4 +1,4 @@
-"""From a checkpoint to the files that the package ships."""
+"""Export of a checkpoint to the files that ship with the package."""
 
 import json
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ FORMAT = "taiwa-builtin-1"
 
 
 def export(checkpoint: Path, vocabulary: Path, folder: Path) -> int:
-    """Write weights and tokenizer; gives the bytes of the weights."""
+    """Write weights and tokenizer, and return the size of the weights in bytes."""
     kept = torch.load(checkpoint, map_location="cpu", weights_only=True)
     config: Mapping[str, float] = kept["config"]
     weights = {_named(name): found.half().contiguous() for name, found in kept["model"].items()}
@@ -27,15 +27,15 @@ def export(checkpoint: Path, vocabulary: Path, folder: Path) -> int:
     digest = load_tokens(vocabulary).digest
     target, written = folder / "weights.safetensors", folder / "weights.written"
     save_file(_sorted(weights), written, {"format": FORMAT, "config": json.dumps(config), "vocabulary": digest})
-    written.chmod(0o644)  # it was written for its owner alone, and a wheel keeps that
-    written.replace(target)  # whoever reads meanwhile gets the one or the other whole
+    written.chmod(0o644)  # it was created with owner-only permissions, which a wheel would keep
+    written.replace(target)  # atomically: a concurrent reader sees the old file or the new one
     if vocabulary.resolve() != (folder / "vocabulary.json").resolve():
         copyfile(vocabulary, folder / "vocabulary.json")
     return target.stat().st_size
 
 
 def begin_from(folder: Path, model: Transformer, tokens: Tokens) -> None:
-    """Give a model the weights of exported files; a token that they lack begins as the mean of the tokens that spelled it."""
+    """Load exported weights into a model. A token that they lack starts as the mean of the tokens that spelled it."""
     kept = {name: found.float() for name, found in load_file(folder / "weights.safetensors").items()}
     before = load_tokens(folder / "vocabulary.json")
     if before.digest != tokens.digest:
@@ -57,7 +57,7 @@ def load_exported(folder: Path) -> tuple[Transformer, Tokens]:
 
 
 def _named(name: str) -> str:
-    """`layers.3.qkv.weight` as `3.qkv`."""
+    """Shorten `layers.3.qkv.weight` to `3.qkv`."""
     return name.removeprefix("layers.").removesuffix(".weight").removesuffix(".gain")
 
 

@@ -1,4 +1,4 @@
-"""The few figures of a card that tell how good the model is: on held-out samples, and on text that no one here wrote."""
+"""The headline figures of a model card, on held-out samples and on data that we did not write."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
@@ -7,12 +7,12 @@ __all__ = ["headline"]
 
 Found: TypeAlias = dict[str, Any]
 ALL_TOOLS, NO_TOOL = "Zero-Shot+ALL", "Few-Shot+CoT@1"
-"""The settings of `taiwa eval reason` that are told."""
+"""The settings of `taiwa eval reason` to include."""
 POLICY = "look_first"
 
 
 def headline(held_out: Mapping[str, Any], evaluation: Mapping[str, Any] | None) -> list[Found]:
-    """Rows with `what`, `value` (a share, but for AUC), `interval`, `of` and `unit`."""
+    """Return rows with `what`, `value` (a share, except for AUC), `interval`, `of` and `unit`."""
     return [*_held_out(held_out), *(_evaluated(evaluation) if evaluation else ())]
 
 

@@ -1,9 +1,9 @@
-"""How often a trained model writes exactly what a sample holds, on samples that no training has drawn.
+"""Exact-match rates of a trained model on held-out samples.
 
-A greedy text is the same as the sample's exactly where each of the model's own tokens is the likeliest one behind the sample's
-tokens before it: so one pass tells. Where that fails, or a check would change a line, a solution is written as it is when it runs:
-with guides, checks and tools; and so is every reply to an order. Digits of scores are drawn with a spread, so nobody
-writes all of them exactly, and `Measured.best` says how many can be expected at best.
+Greedy decoding reproduces a sample exactly if each of the model's own tokens is the most likely one after the preceding tokens of
+the sample, so one forward pass decides. If it does not, or if a check would change a line, the solution is generated as in
+production, with guides, checks and tools; replies to orders always are. Score digits are drawn at random, so no model matches all
+of them; `Measured.best` is the number that can be expected.
 """
 
 import re
@@ -35,7 +35,7 @@ __all__ = ["Measured", "Solver", "measure", "mistakes"]
 HELD_OUT_SEED = 7_000_003
 TOGETHER = 24
 CALLS = 10
-"""Calls of one solution, at most."""
+"""The highest number of calls in one solution."""
 INSTRUCTIONS = system(
     TaggedFormat().instructions([calculator.spec, stoichiometry.spec, molar_mass.spec, unit_conversion.spec])
 )
@@ -45,9 +45,9 @@ MASS = re.compile(r"<<molar_mass: ([^\n]*)>> ([^\n]*)")
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """How many samples of a kind there were, how many were written exactly, and how many with the right last line.
+    """The number of samples of a kind, of exact matches, and of correct final lines.
 
-    `best` is how many can be expected of somebody who knows how each sample is drawn, but not what chance then did.
+    `best` is the number of matches expected from a model that knows the distributions but not the random draws.
     """
 
     count: int
@@ -57,7 +57,7 @@ class Measured:
 
 
 def measure(loaded: Loaded, model: Transformer, domain: str, count: int) -> Mapping[str, Measured]:
-    """Measure by kind, with `all` last."""
+    """Measure by kind, with the total last under `all`."""
     counts: Counter[str] = Counter()
     exact: Counter[str] = Counter()
     right: Counter[str] = Counter()
@@ -74,7 +74,7 @@ def measure(loaded: Loaded, model: Transformer, domain: str, count: int) -> Mapp
 
 
 def mistakes(loaded: Loaded, model: Transformer, domain: str, count: int) -> Iterator[tuple[Sample, str]]:
-    """Give the samples that are not written exactly, with what was written; of an order, up to the first wrong token."""
+    """Yield the samples that are not matched exactly, with the text generated; for an order, up to the first wrong token."""
     return ((sample, written) for sample, written in _judged(loaded, model, domain, count) if written is not None)
 
 
@@ -99,7 +99,7 @@ def _judged(loaded: Loaded, model: Transformer, domain: str, count: int) -> Iter
 
 
 def _is_kept(sample: Sample) -> bool:
-    """Whether the checks leave the answer of a sample as it is."""
+    """Return true if the checks leave the answer of a sample unchanged."""
     question, text = sample.prompt, sample.text
     return all(
         check_line(question, text[:at], line) == line and not is_doubtful(question, text[:at], line)
@@ -108,18 +108,18 @@ def _is_kept(sample: Sample) -> bool:
 
 
 class Solver(BuiltinModel):
-    """The built-in model with other weights, which solves with its tools."""
+    """The built-in model with the given weights, solving with its tools."""
 
     def __init__(self, loaded: Loaded) -> None:
         super().__init__()
         self._loaded = loaded
 
     def load(self) -> Loaded:
-        """Give the weights."""
+        """Return the weights."""
         return self._loaded
 
     def solve(self, sample: Sample) -> str:
-        """Write a solution as the flow does it, up to a call that cannot be read; with the atomic weights of the sample."""
+        """Generate a solution as the flow does, with the sample's atomic weights, up to a call that cannot be parsed."""
         text = _given(sample)
         weights = "integer" if _uses(sample.text, "integer") else "iupac"
         for _ in range(CALLS):
@@ -133,7 +133,7 @@ class Solver(BuiltinModel):
 
 
 def _given(sample: Sample) -> str:
-    """What a sample gives up to the end of what the model does not learn."""
+    """Return the part of the answer up to the last segment without loss weight."""
     last = max((at for at, span in enumerate(sample.answer) if not span.weight), default=-1)
     return "".join(span.text for span in sample.answer[: last + 1])
 

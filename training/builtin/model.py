@@ -1,4 +1,4 @@
-"""The transformer in torch, as it is trained; `taiwa.models.builtin.network` reckons the same in numpy.
+"""The transformer in torch, for training; `taiwa.models.builtin.network` computes the same in numpy.
 
 Decoder-only, pre-norm with RMSNorm, rotary positions (Su et al. 2021) on half-split pairs, queries and keys normalised per head,
 SwiGLU (Shazeer 2020), embedding and output head tied, no biases.
@@ -15,7 +15,7 @@ __all__ = ["Config", "Transformer"]
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The sizes of a model."""
+    """The dimensions of a model."""
 
     dim: int = 256
     layers: int = 6
@@ -27,12 +27,12 @@ class Config:
     eps: float = 1e-6
 
     def record(self) -> dict[str, int | float]:
-        """The sizes as JSON."""
+        """Return the dimensions as JSON."""
         return asdict(self)
 
 
 class Norm(nn.Module):
-    """x / rms(x) * gain."""
+    """Return x / rms(x) * gain."""
 
     def __init__(self, dim: int, eps: float) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Norm(nn.Module):
 
 
 class Layer(nn.Module):
-    """Attention and a gated feed-forward part, each behind a norm and added to what came in."""
+    """Attention and a gated feed-forward part, each pre-normalised with a residual connection."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class Layer(nn.Module):
         self.down = nn.Linear(config.hidden, config.dim, bias=False)
 
     def forward(self, given: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        """(B, T, D) to (B, T, D)."""
+        """Map (B, T, D) to (B, T, D)."""
         batch, length, dim = given.shape
         heads, width = self.config.heads, dim // self.config.heads
         q, k, v = self.qkv(self.norm1(given)).view(batch, length, 3, heads, width).permute(2, 0, 3, 1, 4)
@@ -70,7 +70,7 @@ class Layer(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Token ids (B, T) to hidden states (B, T, D); `logits` makes (…, V) of those that are wanted."""
+    """A model from token ids (B, T) to hidden states (B, T, D); `logits` maps the selected ones to (…, V)."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class Transformer(nn.Module):
         self._begin()
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Read texts from their beginning."""
+        """Return the hidden states of texts."""
         length = ids.shape[1]
         cos, sin = self.get_buffer("cos")[:length], self.get_buffer("sin")[:length]
         given = self.embed(ids)
@@ -95,7 +95,7 @@ class Transformer(nn.Module):
         return self.norm(given)
 
     def logits(self, states: Tensor) -> Tensor:
-        """How likely each token is to follow."""
+        """Return the logits of the next token."""
         return functional.linear(states, self.embed.weight)
 
     def _begin(self) -> None:
@@ -109,13 +109,13 @@ class Transformer(nn.Module):
 
 
 def _seen(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Causal attention with all its scores at once: of texts this short faster on a processor than in blocks."""
+    """Apply causal attention on the full score matrix, which is faster on a CPU than blocks for texts this short."""
     scores = (q @ k.transpose(-1, -2)).float() * q.shape[-1] ** -0.5
     later = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool, device=q.device).triu(1)
     return scores.masked_fill(later, -torch.inf).softmax(-1).to(v.dtype) @ v
 
 
 def _turned(given: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotate the pairs (j, j + half) of the last axis by their places' angles."""
+    """Rotate the pairs (j, j + half) of the last axis by the angles of their positions."""
     one, two = given.chunk(2, -1)
     return torch.cat((one * cos - two * sin, two * cos + one * sin), -1)

@@ -1,7 +1,7 @@
-"""How people really type: slips, fillers, marks and cases, and numbers as digits or as words.
+"""Typing noise: slips, fillers, punctuation, case, and numbers in digits or words.
 
-What must be read exactly is left alone: digits, formulas, words that hold a digit or two capitals, and what `keep` names.
-White space stays single, as the runtime makes it anyway.
+Tokens that must be read exactly stay intact: digits, formulas, words with a digit or two capitals, and the words in `keep`.
+Whitespace stays single, as the runtime normalises it anyway.
 """
 
 import re
@@ -16,10 +16,10 @@ NEIGHBOURS = {
     "z": "xas", "x": "zcsd", "c": "xvdf", "v": "cbfg", "b": "vngh", "n": "bmhj", "m": "njk",
 }  # fmt: skip
 LONG_ENOUGH = 4
-"""A slip in a shorter word may make another word of it."""
+"""The shortest word to misspell; a slip in a shorter one may produce another word."""
 CAPITALISED_SHORT = frozenset(
     "A An As At By Do Go He I If In Is It My No Of On Or So To Up Us We".split()
-)  # other short words with a capital may be elements
+)  # other short capitalised words may be element symbols
 STARTS = frozenset(
     """What What's How Which When Where Who Why Whats Find Calculate Compute Determine Work Give Tell Show State Name Suppose
     Imagine Say Given Take A An The In On At If It My Our Your There You We Can Could Would Will Please Estimate For With
@@ -50,10 +50,10 @@ DOZENS = {6: "half a dozen", 12: "a dozen", 24: "two dozen", 36: "three dozen", 
 COUNTS = frozenset(
     [*ONES, *TENS, *"hundred thousand million dozen half twice thrice double triple third quarter".split()]
 )
-"""Slips in these would change what is asked."""
+"""Words in which a slip would change the question."""
 LARGEST_IN_WORDS = 999_999
 DIGITS = 0.55
-"""How often a number stands in digits where words are possible."""
+"""The share of numbers written in digits where words are possible."""
 NUMERALS = "〇一二三四五六七八九"
 NATIVE = ("", "一つ", "二つ", "三つ", "四つ", "五つ", "六つ", "七つ", "八つ", "九つ", "十")
 SPOKEN = ("", "ひとつ", "ふたつ", "みっつ", "よっつ", "いつつ", "むっつ", "ななつ", "やっつ", "ここのつ", "とお")
@@ -67,10 +67,10 @@ KANA = re.compile(r"[ぁ-んァ-ヴ]")
 
 
 def noisy(random: Random, text: str, level: float = 0.1, keep: Collection[str] = ()) -> str:
-    """Write a text as somebody in a hurry might.
+    """Return the text as a hurried user might type it.
 
-    `level` is about the share of texts that each kind of noise meets: slips of the fingers, another case, fillers before
-    and behind, another mark at the end or none, a unit that touches its number. The words of `keep` stay as they are.
+    `level` is roughly the share of texts affected by each kind of noise: typing errors, case, fillers, final punctuation, and
+    units joined to their numbers. The words in `keep` stay intact.
     """
     if random.random() < 2 * level:
         text = _slips(random, text, keep)
@@ -92,7 +92,7 @@ def noisy(random: Random, text: str, level: float = 0.1, keep: Collection[str] =
 
 
 def _plain_word(word: str, keep: Collection[str]) -> bool:
-    """Whether a word is one of prose: no digit, no second capital, and neither an element nor one that is kept."""
+    """Return true for an ordinary word: no digit, no second capital, not an element symbol and not in `keep`."""
     core = word.strip(",.;:?!\"'()")
     if core in keep or not core.isascii() or not core.replace("'", "").isalpha():
         return False
@@ -125,7 +125,7 @@ def _slip(random: Random, word: str) -> str:
 
 
 def _unit_touching(random: Random, text: str) -> str:
-    """Join numbers and the units behind them, all of a text or one."""
+    """Join one number, or all of them, to the unit after it."""
     words = text.split(" ")
     joined: list[str] = []
     everywhere = random.random() < 0.7
@@ -162,7 +162,7 @@ def _lower(word: str, keep: Collection[str]) -> str:
 
 
 def _upper(text: str, keep: Collection[str]) -> str:
-    """Capitals throughout; short words behind a number may be units, of which the case counts."""
+    """Capitalise the text, except short words after a number, which may be case-sensitive units."""
     words = text.split(" ")
     return " ".join(
         word.upper() if _plain_word(word, keep) and (len(word) > 2 or not before[-1:].isdigit()) else word
@@ -182,7 +182,7 @@ def _commas(random: Random, text: str) -> str:
 def number_words(random: Random, number: int, digits: float = DIGITS) -> str:
     """Write a whole number as people do: 25, twenty five, twenty-five, a dozen, a couple of, 12,000.
 
-    A noun must be able to follow. Numbers below zero, or from a million on, stand in digits.
+    The result must be followed by a noun. Negative numbers, and those from a million on, are in digits.
 
     >>> number_words(Random(1), 7, digits=0)
     'seven'
@@ -203,7 +203,7 @@ def number_words(random: Random, number: int, digits: float = DIGITS) -> str:
 
 
 def _spelt(number: int, hyphen: str, joint: str) -> str:
-    """The words of a number from one to below a million."""
+    """Spell a number from one to below a million."""
     if number >= 1_000:
         thousands, rest = divmod(number, 1_000)
         head = _spelt(thousands, hyphen, joint) + " thousand"
@@ -218,7 +218,7 @@ def _spelt(number: int, hyphen: str, joint: str) -> str:
 
 
 def noisy_ja(random: Random, text: str, level: float = 0.1, keep: Collection[str] = ()) -> str:
-    """Write a Japanese text as somebody in a hurry might: slips in kana, fillers, marks; the words of `keep` stay."""
+    """Return a Japanese text as a hurried user might type it: slips in kana, fillers, punctuation; `keep` stays intact."""
     if random.random() < level:
         text = _slip_ja(random, text, keep)
     if random.random() < 2 * level:
@@ -235,7 +235,7 @@ def noisy_ja(random: Random, text: str, level: float = 0.1, keep: Collection[str
 
 
 def _slip_ja(random: Random, text: str, keep: Collection[str]) -> str:
-    """One kana left out, twice, or in its neighbour's place; never in a word that is kept."""
+    """Omit, double or swap one kana, never in a word of `keep`."""
     at = random.randrange(max(len(text) - 1, 1))
     if not KANA.match(text, at):
         return text
@@ -251,7 +251,7 @@ def _slip_ja(random: Random, text: str, keep: Collection[str]) -> str:
 
 
 def number_ja(random: Random, number: int, counter: str = "つ", *, wide: bool = False) -> str:
-    """Write a number and what counts it: 一つ, ふたつ, 2つ, 二十五個, 12杯; with `wide` also ２杯.
+    """Write a number with its counter word: 一つ, ふたつ, 2つ, 二十五個, 12杯; with `wide` also ２杯.
 
     >>> number_ja(Random(2), 25, "個")
     '25個'

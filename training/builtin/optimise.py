@@ -1,7 +1,7 @@
-"""The optimiser: Muon for the matrices of the layers, AdamW for all else, over any number of processes.
+"""The optimiser: Muon for the matrices of the layers, AdamW for everything else, over any number of processes.
 
-Muon (Jordan et al. 2024): momentum whose singular values are drawn to one by five steps of a Newton-Schulz iteration. The
-matrices are shared out among the processes, so that each reckons a part of the iterations and all get all results.
+Muon (Jordan et al. 2024): momentum whose singular values are pushed towards one by five Newton-Schulz iterations. The matrices
+are divided among the processes: each computes a part of the iterations, and all receive all results.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ MOMENTUM = 0.95
 
 
 class Optimiser:
-    """Takes the gradients of a model, the mean over all processes, and changes its weights."""
+    """An optimiser that averages gradients over all processes and updates the weights."""
 
     def __init__(
         self, model: nn.Module, *, matrix_rate: float, other_rate: float, decay: float, fast: bool = False
@@ -31,7 +31,7 @@ class Optimiser:
         self.matrix_rate, self.other_rate, self.decay, self.fast = matrix_rate, other_rate, decay, fast
 
     def step(self, scale: float) -> float:
-        """Change the weights; `scale` is the part of the full rates. Gives the norm of the gradient."""
+        """Update the weights and return the norm of the gradient. `scale` is a fraction of the full learning rates."""
         world, rank = (dist.get_world_size(), dist.get_rank()) if dist.is_initialized() else (1, 0)
         grads = [each.grad if each.grad is not None else torch.zeros_like(each) for each in self.every]
         if world > 1:
@@ -49,11 +49,11 @@ class Optimiser:
         return norm
 
     def record(self) -> dict[str, object]:
-        """All that is needed to go on."""
+        """Return the state needed to resume."""
         return {"adam": self.adam.state_dict(), "momenta": self.momenta}
 
     def restore(self, kept: dict[str, object]) -> None:
-        """Go on from a record."""
+        """Restore a saved state."""
         self.adam.load_state_dict(kept["adam"])  # pyright: ignore[reportArgumentType]  (torch gives no type for it)
         momenta = kept["momenta"]
         assert isinstance(momenta, list)
@@ -79,7 +79,7 @@ class Optimiser:
 
 
 def orthogonal(given: Tensor, *, fast: bool = False) -> Tensor:
-    """Draw the singular values of a matrix near one; `fast` multiplies in bfloat16, which is exact enough for a direction."""
+    """Push the singular values of a matrix towards one; `fast` multiplies in bfloat16, which is exact enough for a direction."""
     found = given.T if given.shape[0] > given.shape[1] else given
     found = (found / (found.norm() + 1e-7)).to(torch.bfloat16 if fast else given.dtype)
     for one, two, three in STEPS:

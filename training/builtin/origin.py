@@ -1,4 +1,4 @@
-"""What a training was started with: its seed, its machine, and the state of the program, kept beside the checkpoint."""
+"""The provenance of a training: its seed, machine and commit, stored beside the checkpoint."""
 
 import json
 import os
@@ -14,11 +14,11 @@ __all__ = ["FILE", "note", "program"]
 FILE = "origin.json"
 ROOT = Path(__file__).resolve().parents[2]
 READ = ("src/taiwa", "training")
-"""What a model depends on."""
+"""The files on which a model depends."""
 
 
 def note(folder: Path, **given: object) -> None:
-    """Write down a start, behind those before it."""
+    """Append a record of a start."""
     path = folder / FILE
     before = json.loads(path.read_text("utf-8")) if path.is_file() else []
     cores = os.cpu_count() or 1
@@ -27,7 +27,7 @@ def note(folder: Path, **given: object) -> None:
 
 
 def program() -> Mapping[str, object]:
-    """The commit, and whether the files that a model depends on are those of that commit; neither without git."""
+    """Return the commit, and whether the files on which a model depends are unmodified; neither without git."""
     commit = git_output(ROOT, "rev-parse", "HEAD")
     changed = git_output(ROOT, "status", "--porcelain", "--", *READ)
     return {"commit": commit, "clean": bool(commit) and not changed}

@@ -1,7 +1,7 @@
-"""What the model must never have seen: the texts it is measured by. A draw that shares a run of words with one is thrown away.
+"""Contamination filter: a draw that shares an n-gram with an evaluation text is dropped.
 
-The measure is the one common for training corpora: eight words in a row (Brown et al. 2020 took thirteen, others eight), counted
-without case and signs; of Japanese and Chinese, which write no blanks, twenty characters.
+The measure is the one common for training corpora: eight words in a row (Brown et al. 2020 used thirteen, others eight), ignoring
+case and punctuation; for Japanese and Chinese, which have no spaces, twenty characters.
 """
 
 import json
@@ -15,16 +15,16 @@ from training.builtin.samples import Sample
 __all__ = ["KEYS", "Overlap"]
 
 KEYS = Path(__file__).with_name("keys")
-"""Where the questions lie that were written by hand to measure by."""
+"""The folder of the hand-written evaluation questions."""
 WORDS, CHARACTERS = 8, 20
 WORD = re.compile(r"[^\W_\u3040-\u30ff\u3400-\u9fff]+")
 NUMBERS = re.compile(r"[0-9 ]*")
-"""Numbers alone are not wording: those of one calculation stand in others, too."""
+"""N-grams of numbers alone are ignored: different questions can share a calculation."""
 WRITTEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff々ー]+")
 
 
 class Overlap:
-    """All runs of some texts."""
+    """Return all n-grams of some texts."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._runs = frozenset(run for text in texts for run in _runs(text))
@@ -34,11 +34,11 @@ class Overlap:
 
     @classmethod
     def of_folders(cls, *folders: Path) -> "Overlap":
-        """The runs of every text in the JSON lines below some folders; of none where one is not there."""
+        """Read the n-grams of every text in the JSON Lines files below some folders; a missing folder has none."""
         return cls(text for folder in folders for path in sorted(folder.rglob("*.jsonl")) for text in _texts(path))
 
     def shared(self, sample: Sample) -> tuple[str, ...]:
-        """The runs that a sample's prompt or answer has in common with these texts."""
+        """Return the n-grams that the prompt or answer of a sample shares with these texts."""
         return tuple(run for text in (sample.prompt, sample.text) for run in _runs(text) if run in self._runs)
 
 

@@ -1,4 +1,4 @@
-"""What the model learns from: a task, what it is told, and what it is to write."""
+"""Training samples: a task, a prompt and an answer."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ __all__ = ["Draw", "Sample", "Share", "Span", "choose"]
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of an answer. `weight` is what it counts in the loss: 1 for the model's own words, less for a tool's result."""
+    """A segment of an answer. `weight` is its loss weight: 1 for the model's own text, less for a tool result."""
 
     text: str
     weight: float = 1.0
@@ -18,10 +18,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One exchange. `prompt` is what the runtime makes of a request, so it is already in that form.
+    """One prompt and its answer. `prompt` is the text that the runtime makes of a request.
 
-    `kind` is what it is counted as when the model is measured. `answer` is what stands behind the answer mark, without an end.
-    `best` is how likely the likeliest answer was to be drawn: below 1 nobody can know the answer from the prompt.
+    `kind` groups samples in measurements. `answer` is the text after the answer marker, without an end token. `best` is the
+    probability of the most likely answer; below 1, the prompt does not determine the answer.
     """
 
     task: str
@@ -32,24 +32,24 @@ class Sample:
 
     @property
     def text(self) -> str:
-        """The whole answer."""
+        """Return the whole answer."""
         return "".join(span.text for span in self.answer)
 
 
 Draw: TypeAlias = Callable[[Random], Sample]
-"""Makes one sample; all chance comes from the generator that is given, so that a seed gives the same samples again."""
+"""A function that makes one sample. All randomness comes from the generator passed in, so a seed reproduces the samples."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A kind of sample, and how often it is drawn beside its neighbours."""
+    """A kind of sample and its weight."""
 
     weight: float
     draw: Draw
 
 
 def choose(random: Random, shares: Mapping[str, Share]) -> Sample:
-    """Draw one sample of some kind."""
+    """Draw a sample of a random kind."""
     names = list(shares)
     name = random.choices(names, [shares[each].weight for each in names])[0]
     return shares[name].draw(random)

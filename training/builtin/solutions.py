@@ -1,4 +1,4 @@
-"""Which sentences begin the solutions that are learned from, and which forms the calculations behind them have."""
+"""The table of solution sentences: which sentences begin the training solutions, and the forms of the calculations after them."""
 
 import re
 from collections import Counter
@@ -13,16 +13,16 @@ from training.builtin.corpus import samples
 __all__ = ["write"]
 
 SEED, DRAWN, LEAST_SHARE = -2, {"quantities": 30_000, "everyday": 8_000}, 0.01
-"""Of the sentences with a number that the question does not have: the share that must have it."""
+"""A number is listed for a sentence if at least this share of its solutions uses it without the question stating it."""
 ENOUGH = 20
-"""Solutions of a sentence from which it can be told that no number is used more often than it is given."""
+"""The number of solutions from which it follows that a sentence never uses a number more often than it is given."""
 MOST_FORMS = 12
-"""Forms of a sentence that are listed; where there are more, any is allowed."""
+"""The highest number of forms listed for a sentence; a sentence with more accepts any form."""
 BEGINNING = re.compile(r"([^\n<]+)\n<<calculator: ([^>\n]*)>>")
 
 
 def write(path: Path) -> None:
-    """Write a line for each sentence: the forms, the numbers that the questions do not have, and whether each is used as often as given."""
+    """Write a line per sentence: its forms, the unstated numbers, and whether each given number is used once."""
     forms: dict[str, set[str]] = {}
     constants: dict[str, Counter[str]] = {}
     drawn: Counter[str] = Counter()

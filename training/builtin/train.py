@@ -1,9 +1,8 @@
-"""Training: as many processes of one thread each as there are cores, for a given time, to be gone on with after any end.
+"""Training for a given time, with one single-threaded process per core, resumable after any interruption.
 
-Samples are drawn by a process of low priority, which writes them to files as tokens. A process that trains takes the next new file;
-where there is none yet, it takes the one again that it met least often. Products of matrices are in bfloat16 where the processor has
-units for them. The rates rise at once, stay, and fall to nothing in the last part of the time, so that the end of the time is the end of the
-training.
+A low-priority process draws samples and writes them to files as tokens. A training process takes the next new file, or else the
+one that it has read least often. Matrix products are in bfloat16 if the processor has units for it. The learning rate warms up,
+stays constant, and decays to zero in the last part of the time.
 """
 
 import json
@@ -34,17 +33,18 @@ WARM, FALL = 0.02, 0.6
 HELD_OUT_SEED = 1_000_003
 HELD_OUT = 300
 SIZES = 256
-"""Products of matrices are prepared once for each number of rows: tokens that count are filled up to a multiple of this."""
+"""Kernels are prepared per number of rows, so the tokens with loss are padded to a multiple of this number."""
 AHEAD, OFTEN = 40, 4
-"""How many files are drawn before they are needed, and how often a file is read at most."""
+"""The number of files drawn in advance, and how often a file is read at most."""
 NICE = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a model is trained. `minutes` is the time of all runs together; `batch` counts tokens of one process, `shard` samples of a file.
+    """The settings of a training. `minutes` is the total time over all runs; `batch` counts tokens per process, `shard` samples
+    per file.
 
-    `start` is a folder of exported files to begin from; without one the training begins from nothing.
+    `start` is a folder of exported files to start from; without it, training starts from random weights.
     """
 
     folder: Path
@@ -64,18 +64,18 @@ class Plan:
 
     @property
     def drawn(self) -> Path:
-        """Where the samples are, as files of tokens."""
+        """Return the folder of the drawn samples."""
         return self.folder / "drawn"
 
     @property
     def checkpoint(self) -> Path:
-        """Where the newest state is kept."""
+        """Return the path of the newest checkpoint."""
         return self.folder / "checkpoint.pt"
 
 
 @dataclass(slots=True)
 class Progress:
-    """How far a training is, over all its runs and processes; `tokens` without padding, `shards` are files of one process."""
+    """The progress of a training over all runs and processes; `tokens` excludes padding, `shards` counts files of one process."""
 
     seconds: float = 0.0
     steps: int = 0
@@ -86,19 +86,19 @@ class Progress:
 
 
 def read_tokens(path: Path) -> Tokens:
-    """Read a tokenizer that was kept."""
+    """Read a saved tokenizer."""
     table = json.loads(path.read_text("utf-8"))
     return Tokens(table["special"], table["pieces"])
 
 
 def has_bfloat16(device: str) -> bool:
-    """Whether products in bfloat16 are faster than in float32: on a graphics card, or where the processor has units for them."""
+    """Return true if bfloat16 is faster than float32: on a GPU, or on a CPU with units for it."""
     found = torch.cpu.get_capabilities()
     return device != "cpu" or bool(found.get("amx_bf16") or found.get("avx512_bf16"))
 
 
 def train(plan: Plan) -> None:
-    """Train, or go on; the weights are in the checkpoint, what happened is in `log.jsonl`."""
+    """Train or resume. The weights are in the checkpoint, the progress in `log.jsonl`."""
     plan.drawn.mkdir(parents=True, exist_ok=True)
     drawing = torch.multiprocessing.get_context("spawn").Process(target=draw, args=(plan, os.getpid()), daemon=True)
     drawing.start()
@@ -113,7 +113,7 @@ def train(plan: Plan) -> None:
 
 
 def draw(plan: Plan, parent: int) -> None:
-    """Draw samples into numbered files, a few more than are needed, as long as the process that asked for them lives."""
+    """Draw samples into numbered files, slightly ahead of the training, until the parent process ends."""
     os.nice(NICE)
     tokens = read_tokens(plan.folder / "vocabulary.json")
     forbidden = Overlap.of_folders(KEYS, *([plan.forbidden] if plan.forbidden is not None else []))
@@ -203,7 +203,7 @@ class _Training:
                 self.progress.samples += len(shard) * plan.workers
                 self.progress.dropped += shard.dropped * plan.workers
             yield from shard.batches(plan.batch, number + met[number])
-            if len(met) > AHEAD:  # the one that was met most often makes room
+            if len(met) > AHEAD:  # drop the file that was read most often
                 oldest = max(met, key=lambda each: met[each])
                 _file(plan, oldest).with_suffix(".used").touch()
                 with suppress(OSError):
@@ -211,10 +211,12 @@ class _Training:
                 del met[oldest]
 
     def _loss(self, ids: NDArray[np.int64], weights: NDArray[np.float32]) -> Tensor:
-        """The mean loss of the tokens that count; the vocabulary is looked through for these alone."""
+        """Return the mean loss of the weighted tokens; logits are computed for these only."""
         counts = weights[:, 1:].reshape(-1)
         counted = np.flatnonzero(counts)
-        chosen = np.zeros(-(-len(counted) // SIZES) * SIZES, np.int64)  # place 0 is of a prompt and counts nothing
+        chosen = np.zeros(
+            -(-len(counted) // SIZES) * SIZES, np.int64
+        )  # position 0 belongs to a prompt and has no weight
         chosen[: len(counted)] = counted
         places, wanted, shares = (
             torch.from_numpy(each).to(self.plan.device)
@@ -236,7 +238,7 @@ class _Training:
         return sum(losses) / len(losses)
 
     def _agreed(self, done: float) -> float:
-        """What the first process says, for all."""
+        """Broadcast the value of the first process."""
         if self.plan.workers == 1:
             return done
         said = torch.tensor([done], dtype=torch.float64)

@@ -1,6 +1,6 @@
-"""Questions about compounds that nobody ever made, to measure whether the model says that it does not know them.
+"""Questions about compounds that do not exist, to measure whether the model says that it does not know them.
 
-The names and the wordings are not those that the model trains on: these are made here, in other ways and of other parts.
+Names and wordings differ from those of the training: they are made here, from other parts.
 """
 
 import json
@@ -11,7 +11,7 @@ from random import Random
 __all__ = ["REFUSAL", "SEED", "known_names", "questions", "refused", "write"]
 
 SEED = 9_000_011
-"""No training draws with it."""
+"""A seed that no training uses."""
 REFUSAL = "I do not know the formula of "
 STEMS = "brast frel gom hudr jant kelv lurm morv nolp ost pelm quar rusp skav trell ulm varn wist xel yarb zond".split()
 MIDDLES = "a ae e i io o u ari eno ila oba uri".split()
@@ -32,7 +32,7 @@ FRAMES = (
 
 
 def questions(count: int, taken: Set[str], seed: int = SEED) -> Iterator[Mapping[str, str]]:
-    """Draw questions with the name that each is about; no name is one of those that are taken, none comes twice."""
+    """Draw questions, each with its made-up name. Names are unique and not in `taken`."""
     random = Random(seed)
     met = {each.casefold() for each in taken}
     found = 0
@@ -62,18 +62,18 @@ def _name(random: Random) -> str:
 
 
 def known_names() -> frozenset[str]:
-    """The names of all substances that the model learns, in small letters."""
+    """Return the names of all substances in the training data, in lower case."""
     from taiwa.tools.compound_names import substances
 
     return frozenset(name.casefold() for each in substances().values() for name in each.names)
 
 
 def write(path: Path, count: int) -> None:
-    """Write questions as rows that `taiwa eval reason` reads; no answer of a number is right."""
+    """Write the questions as rows for `taiwa eval reason`; no numeric answer is correct."""
     rows = (json.dumps(row) for row in questions(count, known_names()))
     path.write_text("".join(f"{row}\n" for row in rows), "utf-8")
 
 
 def refused(text: str, answer: str) -> bool:
-    """Whether a text says that the formula is not known, and gives no number."""
+    """Return true if a text says that the formula is unknown and gives no number."""
     return text.strip().startswith(REFUSAL) and not answer

@@ -1,4 +1,4 @@
-"""Training the tokenizer: pieces that are frequent in what the model reads and writes, by byte-pair merges of whole runs."""
+"""Tokenizer training: frequent pieces of prompts and answers, by byte-pair merges within runs."""
 
 import json
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ HIDDEN = {BLANK: " ", BREAK: "\n"}
 
 
 def train(texts: Iterable[str], size: int) -> Tokens:
-    """Find the pieces of some texts; the table has at most `size` tokens."""
+    """Train a tokenizer on some texts; its table has at most `size` tokens."""
     most = size - 256 - len(SPECIAL)
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -42,6 +42,6 @@ def train(texts: Iterable[str], size: int) -> Tokens:
 
 
 def write(tokens: Tokens, path: Path) -> None:
-    """Keep a tokenizer."""
+    """Write a tokenizer to a file."""
     table = {"special": list(tokens.special), "pieces": list(tokens.pieces)}
     path.write_text(json.dumps(table, ensure_ascii=False, indent=0) + "\n", "utf-8")

@@ -1,4 +1,4 @@
-"""Dialogues before something is looked up: how clear a wish is, what to ask back, and the question that stands alone."""
+"""Samples of dialogues before a search: clarity scores, clarifying questions and standalone questions."""
 
 from training.builtin.asking.shares import SHARES
 

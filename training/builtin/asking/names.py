@@ -1,4 +1,4 @@
-"""Names, codes and numbers that nobody has read before: what is copied must be learnt as copying, not by heart."""
+"""Random names, codes and numbers, so that the model learns to copy and does not memorise."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -48,7 +48,7 @@ LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ"
 
 
 def word(random: Random) -> str:
-    """A word that does not exist."""
+    """Return a made-up word."""
     pieces = [random.choice(STARTS) + random.choice(MIDDLES) for _ in range(random.choice((1, 2, 2, 3)))]
     return "".join(pieces) + random.choice((*ENDS, "", "o", "a", "ia"))
 
@@ -240,7 +240,7 @@ MAKERS: Mapping[str, Mapping[str, Maker]] = {
 
 
 class Slots(dict[str, str]):
-    """What the places of a wording are filled with: made when first asked for, then the same throughout a sample."""
+    """Values for the placeholders of a template, drawn on first use and then constant within a sample."""
 
     def __init__(self, random: Random, language: str) -> None:
         super().__init__()
@@ -261,6 +261,6 @@ class Slots(dict[str, str]):
         return made
 
     def anew(self, *names: str) -> None:
-        """Forget some, so that the next is another one."""
+        """Drop some values, so that new ones are drawn on next use."""
         for name in names:
             self.pop(name, None)

@@ -1,4 +1,4 @@
-"""What is said, what it means, and how clear it is: the latent side of a sample, before anything is made of it."""
+"""Scenes: an utterance, its meaning and its clarity. These are the latent variables from which samples are made."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,12 +18,12 @@ STARTS, ENDS = ("in ", "for "), ("の場合", "的话")
 QUESTIONS_JA = ("か", "の", "っけ")
 PLURALS = {"is": "are", "does": "do", "has": "have", "was": "were"}
 JOINT = {"en": ("", " "), "ja": ("、", ""), "zh": (",", "")}
-"""What stands behind and before a condition."""
+"""The text after and before a condition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """The five scores, 1 most true and 5 least, between the digits too."""
+    """The five scores, from 1 (most true) to 5 (least); fractions are allowed."""
 
     clarity: float
     is_question: float = 1.0
@@ -34,7 +34,7 @@ class Levels:
 
 @dataclass(slots=True)
 class Scene:
-    """A dialogue with what is true of it."""
+    """A dialogue and its labels."""
 
     language: str
     turns: list[tuple[str, str]]
@@ -44,7 +44,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A question with its parts: `shape` has places for the thing, its pronouns and the condition."""
+    """A question and its parts. `shape` has placeholders for the thing, its pronouns and the condition."""
 
     shape: str
     thing: str
@@ -52,12 +52,12 @@ class Wish:
     condition: str = ""
 
     def whole(self, stage: "Stage") -> str:
-        """The question with the thing named."""
+        """Return the question with the thing named."""
         own = {"en": "'s", "ja": "の", "zh": "的"}[stage.language]
         return self._text(stage, (self.thing, self.thing, self.thing + own), self.condition)
 
     def pointing(self, stage: "Stage", *, condition: bool = False) -> str:
-        """The question with a pronoun in the place of the thing."""
+        """Return the question with a pronoun for the thing."""
         return self._text(stage, self.pronouns, self.condition if condition else "")
 
     def _text(self, stage: "Stage", names: tuple[str, str, str], condition: str) -> str:
@@ -70,7 +70,7 @@ class Wish:
 
 
 class Stage:
-    """A language and the chance and names of one sample."""
+    """The language, random generator and names of one sample."""
 
     def __init__(self, random: Random, language: str) -> None:
         self.random, self.language = random, language
@@ -78,35 +78,35 @@ class Stage:
         self.level = random.choice((0.0, 0.0, 0.05, 0.1, 0.15))
 
     def chance(self, part: float) -> bool:
-        """Whether something happens that happens in this part of all cases."""
+        """Return true with the given probability."""
         return self.random.random() < part
 
     def line(self, name: str) -> tuple[str, ...]:
-        """A line of a section, its alternatives chosen and its names filled in."""
+        """Return a random line of a section with choices made and names filled in."""
         return tuple(self.made(part) for part in pick(self.random, self.language, name))
 
     def words(self, name: str, more: Mapping[str, str] | None = None) -> str:
-        """One wording of a section whose lines are alternatives of their own."""
+        """Return a random template of a section whose lines are alternatives."""
         text = expand(self.random, self.random.choice(listed(self.language, name)))
         text = self.random.choice(text.split("|")) if "|" in text else text
         return self.made(text, more)
 
     def options(self, name: str, more: Mapping[str, str] | None = None) -> str:
-        """One of the wordings of a section in which bars divide wordings at the top."""
+        """Return a random template of a section whose top-level alternatives are separated by bars."""
         line = self.random.choice(listed(self.language, name))
         return self.made(self.random.choice(divided(line)), more)
 
     def made(self, text: str, more: Mapping[str, str] | None = None) -> str:
-        """Choose alternatives and fill in names; places of a wish stay open."""
+        """Choose alternatives and fill in names. Placeholders of the request stay open."""
         chosen = expand(self.random, text)
         return fill(fill(chosen, more) if more else chosen, self.slots)
 
     def placed(self, shape: str) -> str:
-        """A shape with a place for a condition: behind in English, in front elsewhere."""
+        """Add the placeholder of a condition: after the question in English, before it in other languages."""
         return shape + "{c}" if self.language == "en" else "{c}" + shape
 
     def condition(self, said: str) -> dict[str, str]:
-        """A condition as it is said in full and in short: `in Oss` and `Oss`, `パートの場合` and `パート`."""
+        """Return the long and short form of a condition: `in Oss` and `Oss`, `パートの場合` and `パート`."""
         short = said
         for start in STARTS:
             short = short.removeprefix(start)
@@ -115,11 +115,11 @@ class Stage:
         return {"c": said, "b": short}
 
     def joined(self, one: str, other: str) -> str:
-        """Two parts of what is said, with a blank between where the language has one."""
+        """Join two parts, with a space if the language uses spaces."""
         return f"{one} {other}" if self.language == "en" else one + other
 
     def said(self, text: str, keep: tuple[str, ...] = ()) -> str:
-        """A text as somebody types it."""
+        """Return the text as a user might type it."""
         text = self.finished(text)
         known = tuple(word for made in (*self.slots.made, *keep) for word in (made, *made.split()))
         if self.language == "en":
@@ -131,7 +131,7 @@ class Stage:
         return text
 
     def finished(self, text: str) -> str:
-        """A text with a capital and a mark at its end."""
+        """Return the text with an initial capital and final punctuation."""
         text = " ".join(text.split()) if self.language == "en" else text.strip()
         if self.language == "en":
             text = text[:1].upper() + text[1:]
@@ -148,7 +148,7 @@ class Stage:
 
 
 def divided(line: str) -> tuple[str, ...]:
-    """The alternatives of a line at its top."""
+    """Split a line at its top-level bars."""
     parts, depth, start = list[str](), 0, 0
     for at, sign in enumerate(line):
         depth += (sign == "[") - (sign == "]")

@@ -1,4 +1,4 @@
-"""Samples made of scenes: a dialogue, and one of five scores of it."""
+"""Score samples: a dialogue and one of its five scores."""
 
 from collections.abc import Callable, Mapping
 from itertools import pairwise
@@ -34,11 +34,11 @@ LANGUAGES = ("en", "ja", "zh")
 SPOKEN = (45, 45, 10)
 INJECTED, KNOWN, EARLIER = 0.03, 0.06, 0.05
 SPREAD = 0.35
-"""How far judgements of one and the same scene lie apart, in levels."""
+"""The spread of judgements of one scene, in levels."""
 
 
 def likelihoods(level: float) -> tuple[float, ...]:
-    """How likely each of the digits 1 to 5 is drawn for a level.
+    """Return the probability of each digit from 1 to 5 for a level.
 
     >>> [round(each, 2) for each in likelihoods(1.2)]
     [0.8, 0.2, 0.0, 0.0, 0.0]
@@ -48,7 +48,7 @@ def likelihoods(level: float) -> tuple[float, ...]:
 
 
 def assess(name: str) -> Draw:
-    """A draw of one of the five scores, as a digit."""
+    """Draw one of the five scores, as a digit."""
 
     def draw(random: Random) -> Sample:
         stage, kind, scene = _scene(random)
@@ -74,7 +74,7 @@ def _scene(random: Random) -> tuple[Stage, str, Scene]:
 
 
 def _prompt(stage: Stage, scene: Scene) -> str:
-    """The dialogue as the runtime shows it; at times with facts of the person that say nothing, or with other dialogues."""
+    """Return the dialogue as the runtime formats it, sometimes with irrelevant user facts or earlier dialogues."""
     known = dict(scene.person)
     if stage.chance(KNOWN):
         known[stage.options("facts other")] = stage.slots[stage.random.choice(("team", "site", "person"))]

@@ -1,4 +1,4 @@
-"""Dialogues in which one question leads to another."""
+"""Multi-turn dialogues in which each question depends on earlier turns."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ NEEDS = ("site", "kind", "years", "country", "date", "people", "amount")
 
 @dataclass(slots=True)
 class Talk:
-    """A dialogue on its way: what was said, and what it is about now."""
+    """A dialogue under construction: its turns and its current topic."""
 
     stage: Stage
     about: Topic
@@ -23,22 +23,22 @@ class Talk:
     turns: list[tuple[str, str]]
 
     def says(self, text: str, *keep: str) -> None:
-        """The user says something."""
+        """Add a user turn."""
         self.turns.append(("user", self.stage.said(text, (self.about.name, *keep))))
 
     def moves(self, asked: Wish, aspect: str = "") -> None:
-        """Another question is asked now."""
+        """Replace the current question."""
         self.wish, self.aspect = asked, aspect or self.aspect
 
     def linked(self, text: str) -> str:
-        """A question with a word before it that ties it to what was said."""
+        """Return the question with a connective that links it to the previous turn."""
         if not self.stage.chance(0.3):
             return text
         return self.stage.joined(self.stage.options("links"), text)
 
 
 def thread(stage: Stage) -> Scene:
-    """A dialogue of two to five turns of the user about the workplace."""
+    """Return a workplace dialogue with two to five user turns."""
     about = topic(stage)
     aspect = stage.random.choice(about.aspects)
     asked = wish(stage, about, aspect, _condition(stage, about) if stage.chance(0.35) else "")
@@ -57,7 +57,7 @@ def thread(stage: Stage) -> Scene:
 
 
 def _opening(talk: Talk) -> None:
-    """The first words: a whole question, or a thing that is named first and asked about after."""
+    """Write the first turn: a complete question, or a topic followed by a question."""
     stage = talk.stage
     if stage.chance(0.2):
         talk.says(stage.options("bare", {"x": talk.about.name}))
@@ -74,7 +74,7 @@ def _condition(stage: Stage, about: Topic) -> str:
 
 
 def _by_pronoun(talk: Talk) -> None:
-    """Another aspect of the same thing, which is only pointed at."""
+    """Ask about another aspect of the same topic, by reference."""
     stage = talk.stage
     aspect = stage.random.choice(talk.about.aspects)
     asked = replace(wish(stage, talk.about, aspect), condition=talk.wish.condition)
@@ -83,7 +83,7 @@ def _by_pronoun(talk: Talk) -> None:
 
 
 def _in_short(talk: Talk) -> None:
-    """Another aspect in a word or two."""
+    """Ask about another aspect in one or two words."""
     stage = talk.stage
     rows = [row for row in listed(stage.language, "short") if row.split(" ; ")[0] in talk.about.aspects]
     if not rows:
@@ -94,7 +94,7 @@ def _in_short(talk: Talk) -> None:
 
 
 def _other_condition(talk: Talk) -> None:
-    """The same question under another condition."""
+    """Ask the same question under another condition."""
     stage = talk.stage
     stage.slots.anew("site", "country", "nth")
     said = _condition(stage, talk.about)
@@ -104,7 +104,7 @@ def _other_condition(talk: Talk) -> None:
 
 
 def _asked_back(talk: Talk) -> None:
-    """The assistant asks for a condition, and gets it in a word or two."""
+    """Let the assistant ask for a condition and the user give it in one or two words."""
     stage = talk.stage
     need = stage.random.choice(talk.about.needs or ABOUT_PERSON[:2])
     said = condition(stage, need)
@@ -116,7 +116,7 @@ def _asked_back(talk: Talk) -> None:
 
 
 def _other_topic(talk: Talk) -> None:
-    """The same question about another thing."""
+    """Ask the same question about another topic."""
     stage = talk.stage
     other = topic(stage, talk.aspect, talk.about.name)
     how = "no x" if stage.chance(0.25) else "more x"
@@ -126,7 +126,7 @@ def _other_topic(talk: Talk) -> None:
 
 
 def _offered(talk: Talk) -> None:
-    """The assistant offers two things, and one is taken."""
+    """Let the assistant offer two topics and the user choose one."""
     stage = talk.stage
     one, two = topic(stage, talk.aspect), topic(stage, talk.aspect, talk.about.name)
     taken, place = (one, "first") if stage.chance(0.5) else (two, "second")
@@ -139,7 +139,7 @@ def _offered(talk: Talk) -> None:
 
 
 def _anew(talk: Talk) -> None:
-    """Something else is asked, and nothing of before matters."""
+    """Change the subject, so that earlier turns become irrelevant."""
     stage = talk.stage
     talk.about = topic(stage, other=talk.about.name)
     aspect = stage.random.choice(talk.about.aspects)
@@ -149,7 +149,7 @@ def _anew(talk: Talk) -> None:
 
 
 def _two_at_once(talk: Talk) -> None:
-    """Two questions in one turn, the second by a pronoun."""
+    """Ask two questions in one turn, the second with a pronoun."""
     stage = talk.stage
     own = _condition(stage, talk.about) if stage.chance(0.3) else ""
     first = wish(stage, talk.about, condition=own or talk.wish.condition)
@@ -160,7 +160,7 @@ def _two_at_once(talk: Talk) -> None:
 
 
 def _told_more(talk: Talk) -> None:
-    """The user tells something of themselves, then asks by a pronoun."""
+    """Let the user state a fact about themselves, then ask with a pronoun."""
     stage = talk.stage
     talk.says(stage.options("told"))
     if stage.chance(0.5):

@@ -1,4 +1,4 @@
-"""Word lists with alternatives: `[a|b]` is one of both, `{x}` a place that is filled in later."""
+"""Templates with alternatives: `[a|b]` chooses one, and `{x}` is a placeholder."""
 
 import re
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ __all__ = ["expand", "fill", "listed", "pick"]
 LOOSE = re.compile(r" (?=[?.,!])")
 FOLDER = Path(__file__).parent / "words"
 Node: TypeAlias = "str | tuple[tuple[Node, ...], ...]"
-"""Words as they stand, or alternatives, each a row of nodes."""
+"""Literal text, or alternatives, each a sequence of nodes."""
 
 
 @cache
 def listed(language: str, name: str) -> tuple[str, ...]:
-    """The lines of a section of a language's file."""
+    """Return the lines of a section in a language's file."""
     lines: list[str] = []
     inside = False
     for line in (FOLDER / f"{language}.txt").read_text(encoding="utf-8").splitlines():
@@ -31,18 +31,18 @@ def listed(language: str, name: str) -> tuple[str, ...]:
 
 
 def pick(random: Random, language: str, name: str) -> tuple[str, ...]:
-    """One line of a section, divided at its semicolons, with its alternatives still open."""
+    """Return a random line of a section, split at its semicolons, with alternatives unexpanded."""
     return fields(random.choice(listed(language, name)))
 
 
 @cache
 def fields(line: str) -> tuple[str, ...]:
-    """The parts of a line between ` ; `."""
+    """Split a line at ` ; `."""
     return tuple(part.strip() for part in f"{line} ".split(" ; "))
 
 
 def expand(random: Random, text: str) -> str:
-    """Choose among the alternatives; places stay.
+    """Choose among the alternatives and leave placeholders unchanged.
 
     >>> expand(Random(1), "[how|in what way] do I get {x}")
     'how do I get {x}'
@@ -51,7 +51,7 @@ def expand(random: Random, text: str) -> str:
 
 
 def fill(text: str, slots: Mapping[str, str]) -> str:
-    """Fill in the places that are named; what is filled in is not looked through again."""
+    """Fill in the named placeholders. Inserted text is not expanded again."""
     pieces = text.split("{")
     filled = [pieces[0]]
     for piece in pieces[1:]:
@@ -77,7 +77,7 @@ def _parsed(text: str) -> tuple[Node, ...]:
 
 
 def _rows(text: str, at: int) -> tuple[tuple[tuple[Node, ...], ...], int]:
-    """Read alternatives up to their bracket or the end."""
+    """Parse alternatives up to the closing bracket or the end of the text."""
     rows: list[tuple[Node, ...]] = []
     row: list[Node] = []
     plain = ""

@@ -1,4 +1,4 @@
-"""Scenes of the workplace: questions with what they lack, bare topics, words that point at nothing, plans, troubles, worries."""
+"""Workplace scenes: underspecified questions, bare topics, dangling references, plans, problems and worries."""
 
 from dataclasses import replace
 
@@ -22,17 +22,17 @@ __all__ = [
 ]
 
 DEPENDING = "dlwetxc"
-"""What may be asked about where the answer depends on who asks, or where."""
+"""Aspects whose answer depends on the user or the place."""
 ABOUT_PERSON = ("site", "kind", "years")
 OPEN_FACT, OPEN_CONDITION = 0.18, 0.9
-"""How much less clear a question is without a fact about the person, and without a condition of its own."""
+"""How much a missing user fact and a missing condition reduce clarity."""
 OWN = {"en": ("it", "it", "its"), "ja": ("それ", "それ", "その"), "zh": ("它", "它", "它的")}
 MANY = ("they", "them", "their")
 GAPS = {"en": ". ", "ja": "。", "zh": "。"}
 
 
 class Topic:
-    """A topic: its name as chosen, its group, what can be asked about it and what an answer may depend on."""
+    """A topic: its chosen name, group, aspects, and the conditions on which answers depend."""
 
     def __init__(self, stage: Stage, line: tuple[str, ...] | None = None) -> None:
         name, number, group, aspects, *needs = line or stage.line("topics")
@@ -45,7 +45,7 @@ class Topic:
 
 
 def topic(stage: Stage, aspect: str = "", other: str = "") -> Topic:
-    """A topic of which an aspect can be asked, and which is not another one."""
+    """Draw a topic that has the aspect and differs from the given one."""
     found = Topic(stage)
     for _ in range(30):
         if (not aspect or aspect in found.aspects) and found.name != other:
@@ -55,18 +55,18 @@ def topic(stage: Stage, aspect: str = "", other: str = "") -> Topic:
 
 
 def wish(stage: Stage, about: Topic, aspect: str = "", condition: str = "") -> Wish:
-    """A question about a topic."""
+    """Draw a question about a topic."""
     kind = aspect or stage.random.choice(about.aspects)
     return Wish(stage.words(f"aspect {kind}"), about.name, about.pronouns, condition)
 
 
 def condition(stage: Stage, need: str) -> str:
-    """A condition of a kind, as it is said."""
+    """Draw a condition of the given kind."""
     return stage.options(f"need {need}")
 
 
 def question(stage: Stage) -> Scene:
-    """One question; where what it depends on is not said it is less clear."""
+    """Ask one question; it is less clear if a condition on which the answer depends is missing."""
     about = topic(stage)
     aspect = stage.random.choice(about.aspects)
     needs = about.needs if aspect in DEPENDING else ()
@@ -87,21 +87,21 @@ def question(stage: Stage) -> Scene:
 
 
 def bare(stage: Stage) -> Scene:
-    """The name of a thing, and nothing on what is wanted of it."""
+    """Name a topic without asking anything."""
     about = topic(stage)
     said = stage.said(stage.options("bare", {"x": about.name}), (about.name,))
     return Scene(stage.language, [("user", said)], Levels(3.7, 2.2, 4.9, 1.2, 4.8))
 
 
 def group(stage: Stage) -> Scene:
-    """A word for many things."""
+    """Name a category that covers many topics."""
     words = stage.line("groups")[1]
     said = stage.said(stage.options("bare", {"x": words}) if stage.chance(0.6) else words)
     return Scene(stage.language, [("user", said)], Levels(4.6, 2.4, 4.9, 1.4, 4.7))
 
 
 def dangling(stage: Stage) -> Scene:
-    """Words that point at something nobody has named."""
+    """Refer to something that was never mentioned."""
     said = [("user", stage.said(stage.words("dangling")))]
     if stage.chance(0.25):
         greeting = stage.line("chat")[0]
@@ -110,7 +110,7 @@ def dangling(stage: Stage) -> Scene:
 
 
 def action(stage: Stage) -> Scene:
-    """A plan, and whether it is allowed or how it is done."""
+    """State a plan and ask whether it is allowed, or how to do it."""
     doing = stage.line("actions")[0]
     text = stage.words("frames may", {"v": doing})
     need = stage.random.choice(("site", "kind"))
@@ -121,7 +121,7 @@ def action(stage: Stage) -> Scene:
 
 
 def trouble(stage: Stage) -> Scene:
-    """Something does not work, said well or badly."""
+    """Report a problem, clearly or vaguely."""
     text, clear = stage.line("troubles")
     asking = text.endswith(("?", "か", "吗"))
     levels = Levels(float(clear), 1.5 if asking else 2.6, 4.5, 2.0, 3.6)
@@ -129,7 +129,7 @@ def trouble(stage: Stage) -> Scene:
 
 
 def advice(stage: Stage) -> Scene:
-    """Somebody seeks advice on something of their own."""
+    """Ask for advice on a personal matter."""
     text, clear = stage.line("advice")
     if stage.chance(0.25):
         text = f"{text.rstrip('.。')}{GAPS[stage.language]}{stage.options('advice more')}" if "?" not in text else text
@@ -139,7 +139,7 @@ def advice(stage: Stage) -> Scene:
 
 
 def chat(stage: Stage) -> Scene:
-    """Neither a question nor a worry: greetings, thanks, small talk, statements, noise."""
+    """Write neither a question nor a worry: a greeting, thanks, small talk, a statement or noise."""
     text, kind = stage.line("chat")
     clarity = {"greet": 2.8, "thanks": 2.0, "chat": 2.6, "statement": 3.6, "noise": 4.8}[kind]
     asks = 3.4 if "?" in text or (kind == "chat" and stage.chance(0.3)) else 4.8
@@ -152,7 +152,7 @@ def chat(stage: Stage) -> Scene:
 
 
 def person(stage: Stage) -> Scene:
-    """What only a person can do or know: tasks, exceptions, what somebody decided, what concerns one person's own data."""
+    """Ask for what only a human can do or know: tasks, exceptions, decisions, personal data."""
     said = [("user", stage.said(stage.words("ask for person")))]
     if stage.chance(0.3):
         before = question(stage)
@@ -161,7 +161,7 @@ def person(stage: Stage) -> Scene:
 
 
 def injected(stage: Stage, scene: Scene) -> Scene:
-    """The same scene with words in it that pose as instructions; they change nothing."""
+    """Insert a prompt injection into a scene; the labels do not change."""
     order = stage.words("inject")
     at = stage.random.randrange(len(scene.turns))
     role, text = scene.turns[at]

@@ -1,4 +1,4 @@
-"""Scenes beyond the workplace: things of the world, words for a search, company reports, stories, bookings."""
+"""Scenes outside the workplace: general knowledge, search queries, company reports, stories and bookings."""
 
 from training.builtin.asking.scenes import Levels, Scene, Stage, Wish
 from training.builtin.asking.wording import listed
@@ -6,12 +6,12 @@ from training.builtin.asking.wording import listed
 __all__ = ["booking", "report", "search", "story", "thing"]
 
 BEYOND = 4.8
-"""How little the documents of an organisation hold of it."""
+"""How unlikely an organisation's documents are to cover the topic."""
 LINKED = 0.25
 
 
 def thing(stage: Stage) -> Scene:
-    """Questions about one thing or person, then another; the last one mostly by a pronoun."""
+    """Ask about one thing or person, then another; the last question mostly uses a pronoun."""
     kind, maker, pronouns, word = stage.line("kinds")
     name = stage.slots[maker]
     subject, other, own = pronouns.split()
@@ -40,14 +40,14 @@ def thing(stage: Stage) -> Scene:
 
 
 def _alone(stage: Stage, asked: Wish) -> Scene:
-    """One question, which names the thing or only points at it."""
+    """Ask one question that names its topic or only refers to it."""
     if stage.chance(0.55):
         return Scene(stage.language, [("user", stage.said(asked.whole(stage)))], Levels(1.1, 1.0, 5.0, BEYOND))
     return Scene(stage.language, [("user", stage.said(asked.pointing(stage)))], Levels(4.6, 1.2, 5.0, 4.5, 4.7))
 
 
 def search(stage: Stage) -> Scene:
-    """What is typed into a search box: a word of many meanings, a broad one, or all that is needed."""
+    """Write a search query: an ambiguous word, a broad one, or a complete query."""
     kind = stage.random.choices(("many", "broad", "exact", "lacking", "named"), (24, 22, 28, 20, 10))[0]
     if kind == "named":
         text, clarity = stage.slots[stage.random.choice(("person", "town", "title", "org", "club", "illness"))], 3.4
@@ -61,7 +61,7 @@ def search(stage: Stage) -> Scene:
 
 
 def report(stage: Stage) -> Scene:
-    """Figures of a company, with or without the year, and what follows on them."""
+    """Ask for company figures, with or without the year, and follow-ups."""
     turns: list[tuple[str, str]] = []
     measure, whose = stage.options("measures"), stage.options("of measure") if stage.chance(0.5) else ""
     year = stage.options("years")
@@ -100,7 +100,7 @@ def _figures(stage: Stage, turns: list[tuple[str, str]], clarity: float) -> Scen
 
 
 def story(stage: Stage) -> Scene:
-    """Questions on a story that only both know: some can be answered, some could mean several times or persons."""
+    """Ask about a story that both speakers know; some questions are answerable, some ambiguous."""
     kind = stage.random.choice(("man", "woman"))
     row = next(line for line in listed(stage.language, "kinds") if line.startswith(f"{kind} ;"))
     subject, other, own = row.split(" ; ")[2].split()
@@ -118,7 +118,7 @@ def story(stage: Stage) -> Scene:
 
 
 def booking(stage: Stage) -> Scene:
-    """A wish that is filled step by step; the more is said of it the clearer it is."""
+    """Fill a booking step by step; each detail makes it clearer."""
     known = [stage.options("book conditions")]
     turns = [("user", stage.said(stage.words("book", {"c": known[0]})))]
     for _ in range(stage.random.choice((0, 1, 2, 2, 3, 4))):

@@ -1,4 +1,4 @@
-"""Questions of chemistry with worked answers: what reacts and in what amounts, what substances weigh and are made of."""
+"""Chemistry questions with worked answers: stoichiometry, molar masses and composition."""
 
 from collections.abc import Mapping
 
@@ -31,4 +31,4 @@ SHARES: Mapping[str, Share] = {
     "arithmetic": Share(2.5, arithmetic),
     "unknown": Share(6, unknown),
 }
-"""The kinds of questions, and how often each is drawn."""
+"""The kinds of questions and their weights."""

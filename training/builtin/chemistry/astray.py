@@ -1,4 +1,4 @@
-"""Equations that went wrong: the tool says that nothing balances them, and the model counts one element instead."""
+"""Recovery from wrong equations: the tool reports that nothing balances, and the model counts one element instead."""
 
 import re
 from random import Random
@@ -20,7 +20,7 @@ STRAY = "H2O CO2 O2 H2 HCl NaCl N2 CO NH3 SO2 Cl2 NaOH H2SO4 C2H6O CaCl2 C2H4 NO
 
 
 def astray(random: Random) -> Sample:
-    """What forms of what was mixed, where the equation that was written cannot be."""
+    """Ask for a product where the first equation cannot be balanced."""
     while True:
         here = told(random, drawn(random))
         middle = len(here.reaction.reactants)
@@ -54,7 +54,7 @@ def astray(random: Random) -> Sample:
 
 
 def bare(equation: str) -> str:
-    """An equation without its coefficients.
+    """Return an equation without coefficients.
 
     >>> bare("2CuSO4·5H2O + 10 HCl -> 0.5CaSO4·0.5H2O")
     'CuSO4·5H2O + HCl -> CaSO4·0.5H2O'
@@ -63,7 +63,7 @@ def bare(equation: str) -> str:
 
 
 def _leading(here: Told, asked: int) -> tuple[str, int]:
-    """An element of the product that only one reactant has, all of it going into the product, and that reactant."""
+    """Return an element of the product that comes from a single reactant and goes entirely into the product, with that reactant."""
     middle = len(here.reaction.reactants)
     holding = [formula(each.formula).atoms for each in here.said]
     for element in holding[asked]:
@@ -81,7 +81,7 @@ def _leading(here: Told, asked: int) -> tuple[str, int]:
 
 
 def _wrong(random: Random, here: Told, asked: int) -> str:
-    """The equation with a product left out or another one put in, such that nothing balances it."""
+    """Return the equation with a product removed or replaced, so that it cannot be balanced."""
     left, right = here.equation.split(" -> ")
     products = right.split(" + ")
     kept = products[asked - len(here.reaction.reactants)]

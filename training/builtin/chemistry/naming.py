@@ -1,4 +1,4 @@
-"""How people write substances and amounts: names and formulas in their spellings, slips in names, numbers of moles."""
+"""Surface forms of substances and amounts: spellings of names and formulas, typing errors, numbers of moles."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ ALIKE = (
 )  # fmt: skip
 SHORTEST_MISSPELT = 6
 ENDS = 3
-"""Letters at the end of a word that a slip does not change: there chlorate and chlorite, ethane and ethene differ."""
+"""Length of the ending that typing errors leave intact: it distinguishes chlorate from chlorite, and ethane from ethene."""
 STATES = "solid gaseous aqueous pure dry molten dilute concentrated anhydrous powdered fresh liquid impure".split()
 FAVOURITES = """H2O CO2 NaCl HCl H2SO4 HNO3 NaOH KOH Ca(OH)2 CaCO3 NaHCO3 Na2CO3 NH3 NH4Cl NH4NO3 CH4 C2H6 C3H8 C4H10 C2H4 C2H2
 C6H6 C2H5OH CH3OH CH3COOH HCOOH C6H12O6 C12H22O11 KMnO4 K2Cr2O7 AgNO3 BaCl2 BaSO4 CaCl2 CaO MgO Al2O3 Fe2O3 Fe3O4 CuSO4 CuO ZnO
@@ -38,7 +38,7 @@ WORDS = "zero one two three four five six seven eight nine ten eleven twelve".sp
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A substance as a question has it. `formula` is what the answer writes, `name` its right name where it was named."""
+    """A substance in a question. The answer writes `formula`; `name` is the correct name if the question uses one."""
 
     text: str
     formula: str
@@ -47,21 +47,21 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """So many moles of something."""
+    """An amount in moles."""
 
     number: Fraction
     text: str
 
 
 def usual(random: Random) -> Substance:
-    """A substance, the usual ones more often."""
+    """Draw a substance, common ones more often."""
     favourites, common, others = _pools()
     how = random.random()
     return random.choice(favourites if how < 0.3 else common if how < 0.8 else others)
 
 
 def said(random: Random, substance: Substance, *, by_name: bool, name: str = "") -> Said:
-    """Name a substance, or write its formula."""
+    """Return the name or the formula of a substance."""
     if not by_name or not (substance.names or name):
         spelt = substance.spellings
         written = spelt[0] if len(spelt) == 1 or random.random() < 0.65 else random.choice(spelt)
@@ -74,7 +74,7 @@ def said(random: Random, substance: Substance, *, by_name: bool, name: str = "")
 
 
 def misspelt(random: Random, name: str) -> str:
-    """A name with a slip; never one that is another substance's name."""
+    """Return a misspelt name that is not the name of another substance."""
     words = name.split(" ")
     places = [at for at, word in enumerate(words) if len(word) >= SHORTEST_MISSPELT and word.isalpha()]
     if not places:
@@ -86,7 +86,7 @@ def misspelt(random: Random, name: str) -> str:
 
 
 def decimal(number: Fraction) -> str:
-    """A number in digits.
+    """Write a number in digits.
 
     >>> decimal(Fraction(5, 2)), decimal(Fraction(3))
     ('2.5', '3')
@@ -95,17 +95,17 @@ def decimal(number: Fraction) -> str:
 
 
 def style_of(random: Random) -> int:
-    """How the amounts of one question are written."""
+    """The notation of amounts within one question."""
     return random.choices(range(8), (18, 14, 26, 10, 5, 8, 3, 3))[0]
 
 
 def amounts(random: Random, style: int, given: Sequence[tuple[Fraction, str]]) -> str:
-    """A list of amounts."""
+    """Write a list of amounts."""
     parts = [_amount(random, style, number, text) for number, text in given]
     if len(parts) == 1:
         return parts[0]
     if style == 2:
-        # Digits with "moles of" and a bare "and" is how nearly everybody puts it, and so the tests: here it is put otherwise.
+        # "N moles of" with a bare "and" is the most common wording, and that of the evaluation sets, so other wordings are used here.
         joints = (
             " with ",
             " plus ",
@@ -173,7 +173,7 @@ def _slip(random: Random, word: str) -> str:
             return word.replace(right, wrong, 1)
     kind = random.randrange(6)
     if kind >= SWAPS:
-        # Letters in a wrong order never make another ending.
+        # Swapped letters never produce another ending.
         at = random.randrange(1, len(word) - 1 - (kind == SWAPS))
         further = at + 1 + (kind == SWAPS)
         return word[:at] + word[further] + word[at + 1 : further] + word[at] + word[further + 1 :]

@@ -1,4 +1,4 @@
-"""Questions for which the whole equation is written first: what something reacts with or comes from, and products of grams."""
+"""Questions that require the complete equation first: reaction partners, precursors, and products in grams."""
 
 from fractions import Fraction
 from random import Random
@@ -16,12 +16,12 @@ MOLES = ("{0} mol of {1}", "{0} mol {1}", "{0} moles of {1}", "{0} moles {1}")
 
 
 def needed(random: Random) -> Sample:
-    """How many moles of a reactant go with so much of another one, or into so much of a product."""
+    """Ask how many moles of a reactant go with an amount of another one, or into an amount of a product."""
     return _needed(random, "mol")
 
 
 def needed_mass(random: Random) -> Sample:
-    """The same in grams: the amount of a compound is a mass."""
+    """Ask the same in grams; the amount of a compound is a mass."""
     return _needed(random, "g")
 
 
@@ -52,7 +52,7 @@ def _needed(random: Random, unit: str) -> Sample:
 
 
 def from_grams(random: Random) -> Sample:
-    """What forms of so many grams, without an equation in the question."""
+    """Ask for the product of a mass, without an equation in the question."""
     here = told(random, drawn(random))
     while len(here.reaction.reactants) > 2 or here.reaction.exact:
         here = told(random, drawn(random))

@@ -1,4 +1,4 @@
-"""Questions about reactions in moles: a coefficient that is asked, and products of what was mixed."""
+"""Reaction questions in moles: a missing coefficient, or the products of a mixture."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,13 +19,13 @@ __all__ = ["Told", "coefficient", "given_out", "known", "phrase", "product_mass"
 TIMES = tuple(map(Fraction, "1 1 1 1 2 2 2 3 3 4 5 6 7 8 10 12 15 20 0.5 1.5 2.5 0.25 0.1 0.2".split()))
 LEVEL = 0.12
 MISTAKEN = 0.04
-"""How often an amount is given that does not fit the others."""
+"""How often one amount contradicts the others."""
 TERM = re.compile(r"([0-9]+(?:/[0-9]+)?)?\s*(.+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A reaction as one question has it: what is said for each part, and the equation that the answer writes."""
+    """A reaction in one question: the wording of each part, and the equation of the answer."""
 
     reaction: Reaction
     said: tuple[Said, ...]
@@ -33,18 +33,18 @@ class Told:
 
     @property
     def equation(self) -> str:
-        """What is written to be balanced: the formulas of the question."""
+        """Return the equation to balance, in the formulas of the question."""
         return self.ordered(range(len(self.reaction.reactants)))
 
     def ordered(self, reactants: Iterable[int]) -> str:
-        """The same with the reactants in another order."""
+        """Return the same equation with the reactants in another order."""
         terms = [f"{part.count}{each.formula}" for part, each in zip(self.reaction.parts, self.said, strict=True)]
         middle = len(self.reaction.reactants)
         return f"{' + '.join(terms[at] for at in reactants)} -> {' + '.join(terms[middle:])}"
 
 
 def told(random: Random, reaction: Reaction, by_name: bool | None = None) -> Told:
-    """Choose how each part is named, all alike in most questions."""
+    """Choose how each part is named; most questions name all parts alike."""
     how = random.random()
     parts: list[Said] = []
     taken: set[str] = set()
@@ -65,7 +65,7 @@ def _substance(part: Part) -> Substance:
 
 
 def known(working: Working, parts: Sequence[Said]) -> None:
-    """Say what the named ones are."""
+    """Return the wording of the given parts."""
     pairs = list(dict.fromkeys((each.name, each.formula) for each in parts if each.name))
     if pairs:
         text = ", ".join(f"{name} is {formula}" for name, formula in pairs)
@@ -73,13 +73,13 @@ def known(working: Working, parts: Sequence[Said]) -> None:
 
 
 def prompt(random: Random, section: str, slots: Mapping[str, str], formulas: Sequence[str]) -> str:
-    """Word a question, with the slips of somebody in a hurry; formulas stay as they are."""
+    """Write a question with typing errors; formulas stay intact."""
     text = random.choice(wordings(section)).write(random, slots)
     return noisy(random, text, LEVEL, frozenset(formulas))
 
 
 def coefficient(random: Random) -> Sample:
-    """All amounts but one are given."""
+    """Give all amounts but one."""
     here = told(random, drawn(random))
     times = random.choice(TIMES)
     middle, whole = len(here.reaction.reactants), len(here.said)
@@ -105,7 +105,7 @@ def coefficient(random: Random) -> Sample:
 def _solved(
     working: Working, here: Told, text: str, order: Sequence[int], numbers: Sequence[Fraction | None]
 ) -> Sample:
-    """The answer by the missing coefficient; by the others' proportion where the amounts do not fit together."""
+    """Answer by the missing coefficient, or by proportion if the amounts contradict each other."""
     known(working, [here.said[at] for at in order])
     middle = len(here.reaction.reactants)
     terms = [f"{_count(number)}{here.said[at].formula}" for at, number in zip(order, numbers, strict=True)]
@@ -134,18 +134,18 @@ def _count(number: Fraction | None) -> str:
 
 
 def phrase(random: Random, section: str, slots: Mapping[str, str]) -> str:
-    """What is asked for, as a part of the question."""
+    """Return the wording of the requested amount."""
     text = random.choice(wordings(section)).write(random, slots)
     return text if text.startswith(slots["X"]) else text[0].lower() + text[1:]
 
 
 def product_moles(random: Random) -> Sample:
-    """What forms of what was mixed, in moles."""
+    """Ask for the product of a mixture in moles."""
     return _product(random, "moles")
 
 
 def product_mass(random: Random) -> Sample:
-    """What forms of what was mixed, in grams."""
+    """Ask for the product of a mixture in grams."""
     return _product(random, "mass")
 
 
@@ -187,12 +187,12 @@ def _product(random: Random, unit: str) -> Sample:
 
 
 def ratio(number: Fraction, wanted: Fraction, own: Fraction) -> str:
-    """How much of what is wanted so much makes."""
+    """Return the amount of product that a given amount yields."""
     return f"{decimal(number)}*{decimal(wanted)}/{decimal(own)}"
 
 
 def given_out(random: Random, here: Told, middle: int) -> dict[int, Fraction]:
-    """How much there is of the reactants: in their own proportion, or with some of one left over."""
+    """Draw the amounts of the reactants: stoichiometric, or with one in excess."""
     times = random.choice(TIMES)
     given = {at: here.counts[at] * times for at in range(middle)}
     if not here.reaction.exact and middle > 1:

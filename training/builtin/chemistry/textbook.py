@@ -1,4 +1,4 @@
-"""Exercises as a textbook sets them: an equation that is given, masses on both sides, yields, solutions, and bare arithmetic."""
+"""Textbook exercises: given equations, masses on both sides, yields, solutions and bare arithmetic."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -29,12 +29,12 @@ Al^3+ + e^- -> Al;H2O -> O2 + H^+ + e^-;NO3^- + H^+ + e^- -> NO + H2O;Pb + SO4^2
 IO3^- + I^- + H^+ -> I2 + H2O;BrO3^- + Br^- + H^+ -> Br2 + H2O;S^2- + NO3^- + H^+ -> S + NO + H2O;Ni^2+ + NH3 -> Ni(NH3)6^2+;
 CrO2^- + H2O2 + OH^- -> CrO4^2- + H2O;Fe(OH)2 + O2 + H2O -> Fe(OH)3;Mg + H^+ -> Mg^2+ + H2;Hg^2+ + I^- -> HgI4^2-;Cd + H^+ -> Cd^2+ + H2"""
 DISSOLVED = frozenset(("neutral", "partly_neutral", "precipitates", "ammonium", "ammonia"))
-"""Reactions of what is measured as a solution."""
+"""Reactions of substances that are measured as solutions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A reaction of which the equation stands in the question."""
+    """A reaction whose equation is part of the question."""
 
     here: Told
     equation: str
@@ -43,7 +43,7 @@ class Given:
 
 
 def balancing(random: Random) -> Sample:
-    """An equation that is to be balanced, copied into the tool."""
+    """Return an equation to balance, as it is passed to the tool."""
     if random.random() < 0.15:
         equation = random.choice(IONIC.replace("\n", "").split(";"))
     else:
@@ -57,7 +57,7 @@ def balancing(random: Random) -> Sample:
 
 
 def _equation(random: Random, here: Told, *, whole: bool) -> str:
-    """The equation as a question has it: balanced or not, with states or without."""
+    """Return the equation as the question shows it: balanced or not, with or without states."""
     states = random.random() < 0.2
     apart = " "
     terms: list[str] = []
@@ -77,7 +77,7 @@ def _states(formula: str) -> tuple[str, ...]:
 
 
 def given_equation(random: Random) -> Sample:
-    """One of the exercises around an equation."""
+    """Return one of the exercises for an equation."""
     kinds: Mapping[str, Callable[[Random], Sample | None]] = {
         "mass": _mass, "need": _need, "back": _back, "moles": _moles, "yield": _yield, "limiting": _limiting, "volume": _volume,
     }  # fmt: skip
@@ -102,7 +102,7 @@ def _asked(random: Random, given: Given, section: str, slots: Mapping[str, str])
 
 
 def _named(random: Random, each: Said) -> Said:
-    """The same substance, sometimes by its name beside the equation."""
+    """Return the same substance, sometimes by name."""
     known_ = substance(each.formula)
     if random.random() < 0.3 and known_.names and known_.formula == each.formula:
         return said(random, known_, by_name=True)
@@ -224,7 +224,7 @@ def _volume(random: Random) -> Sample | None:
 
 
 def solution(random: Random) -> Sample:
-    """Molarity, and what a solution holds."""
+    """Ask for a molarity, or the content of a solution."""
     section = random.choice(("molarity", "molarity mass", "solution moles", "solution mass"))
     each = said(random, usual(random), by_name=random.random() < 0.5)
     volume = random.choice(("0.25", "0.5", "1.5", "2", "3", "0.75", "0.1", "5", f"{random.randint(5, 3_000) / 1000:g}"))
@@ -244,7 +244,7 @@ def solution(random: Random) -> Sample:
 
 
 def arithmetic(random: Random) -> Sample:
-    """Bare arithmetic, copied to the calculator."""
+    """Ask for bare arithmetic, copied to the calculator."""
     expression = _expression(random, random.choice((1, 1, 2, 2, 3)))
     text = prompt(random, "arithmetic", {"R": expression}, expression.split(" "))
     working = Working(random)
@@ -270,7 +270,7 @@ def _expression(random: Random, depth: int) -> str:
         piece = number()
         if random.random() < 0.25:
             piece = f"({number()}{gap}{random.choice('+-*/')}{number()})"
-        # Nothing is ever divided by a bracket that could be 0.
+        # No divisor is a bracket that could be 0.
         sign = "*" if sign == "/" and piece.startswith("(") else sign
         text = (
             f"{text}{gap}{sign}{gap}{piece}"

@@ -1,4 +1,4 @@
-"""Names of no substance: the model is to say that it does not know their formulas, whatever is asked about them."""
+"""Names of compounds that do not exist; the model must answer that it does not know the formula."""
 
 from random import Random
 
@@ -34,7 +34,7 @@ SECTIONS = (
 
 
 def unknown(random: Random) -> Sample:
-    """A question of any kind about what nobody knows."""
+    """Ask any kind of question about a compound that does not exist."""
     name = invented(random)
     section = random.choice(SECTIONS)
     other = said(random, usual(random), by_name=True)
@@ -57,7 +57,7 @@ def unknown(random: Random) -> Sample:
 
 
 def invented(random: Random) -> str:
-    """A name that nothing has."""
+    """Return a made-up compound name."""
     while True:
         name = _shaped(random)
         if name.lower() not in named() and not set(name.lower().split()) & _ELEMENT_NAMES:

@@ -1,4 +1,4 @@
-"""Questions about single substances: molar masses, what some moles weigh, moles in grams, and shares of an element."""
+"""Questions about one substance: molar masses, moles to grams, grams to moles, and mass fractions."""
 
 import re
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ OTHER_NAMES = {"Al": "aluminum", "S": "sulphur", "Cs": "cesium"}
 
 
 def molar(random: Random) -> Sample:
-    """The molar mass of one substance."""
+    """Ask for the molar mass of a substance."""
     each = said(random, usual(random), by_name=random.random() < 0.65)
     text = prompt(random, "weight one", {"X": each.text}, [each.text])
     working = Working(random)
@@ -37,7 +37,7 @@ def molar(random: Random) -> Sample:
 
 
 def weight(random: Random) -> Sample:
-    """What some moles weigh; a molar mass of several moles is that, too."""
+    """Ask for the mass of an amount in moles, also worded as the molar mass of several moles."""
     each = said(random, usual(random), by_name=random.random() < 0.5)
     number = _number(random)
     told = _counted_out(random, number)
@@ -61,7 +61,7 @@ def _counted_out(random: Random, number: Fraction) -> str:
 
 
 def moles_in(random: Random) -> Sample:
-    """How many moles some grams are."""
+    """Ask for the moles in a mass."""
     each = said(random, usual(random), by_name=random.random() < 0.5)
     grams = _grams(random)
     text = prompt(random, "moles in", {"X": each.text, "M": decimal(grams)}, [each.text])
@@ -78,7 +78,7 @@ def _grams(random: Random) -> Fraction:
 
 
 def composition(random: Random) -> Sample:
-    """The molar mass of what has so many atoms of each element."""
+    """Ask for the molar mass of a compound given by its atoms."""
     atoms = _atoms(random)
     items = list(atoms.items())
     if random.random() < 0.4:
@@ -124,7 +124,7 @@ def _atom(random: Random, how: int, symbol: str, count: int) -> str:
 
 
 def share(random: Random) -> Sample:
-    """The share of an element in the mass of a substance."""
+    """Ask for the mass fraction of an element in a substance."""
     while True:
         substance = usual(random)
         each = said(random, substance, by_name=random.random() < 0.5)

@@ -1,6 +1,6 @@
-"""Questions out of parts: a line with choices says what hundreds of people might write.
+"""Question templates: each line with choices expands to hundreds of wordings.
 
-`[a|b|]` is one of its parts, `<name>` a part that is used in many lines, `{slot}` a place for what a question is about.
+`[a|b|]` chooses one part, `<name>` inserts a shared part, and `{slot}` is a placeholder.
 """
 
 import re
@@ -22,12 +22,12 @@ Sequence_: TypeAlias = "tuple[Piece, ...]"
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """One line of the file."""
+    """One line of the template file."""
 
     parts: Sequence_
 
     def write(self, random: Random, slots: Mapping[str, str]) -> str:
-        """Choose among its parts, and put in what the question is about."""
+        """Choose among the parts and fill in the slots."""
         chosen: list[str] = []
         _choose(random, self.parts, chosen)
         text = SPACES.sub(" ", "".join(chosen)).strip()
@@ -36,13 +36,13 @@ class Wording:
         return filled[:1].upper() + filled[1:]
 
     def slots(self) -> frozenset[str]:
-        """The places that it may have."""
+        """Return the slots that the line may contain."""
         return frozenset(SLOT.findall(str(self.parts)))
 
 
 @cache
 def wordings(section: str) -> tuple[Wording, ...]:
-    """The lines of a section."""
+    """Return the lines of a section."""
     return _sections()[section]
 
 
@@ -77,7 +77,7 @@ def _spelt_out(line: str, names: Mapping[str, str]) -> str:
 
 
 class _Reader:
-    """Reads the brackets of a line."""
+    """A parser of the brackets of a line."""
 
     def __init__(self, text: str) -> None:
         self._text = text

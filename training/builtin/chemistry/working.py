@@ -1,4 +1,4 @@
-"""Answers: words, calls of the real tools with what they really give, and the last line."""
+"""Answers: text, calls of the real tools with their real results, and the final line."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -15,26 +15,26 @@ from training.builtin.samples import Sample, Span
 __all__ = ["Working", "plain_number"]
 
 OF_TOOLS = 0.2
-"""What a tool's result counts beside the model's own words."""
+"""The loss weight of a tool result, relative to the model's own text."""
 Weights = Literal["iupac", "integer"]
 ARGUMENTS: Mapping[str, str] = {"calculator": "expression", "stoichiometry": "equation", "molar_mass": "formula"}
 
 
 class Working:
-    """An answer under way. Half of the answers know the rounded atomic weights, as the tool can be told to."""
+    """An answer under construction. Half of the answers use rounded atomic weights, a setting that the tool supports."""
 
     def __init__(self, random: Random) -> None:
         self._spans: list[Span] = []
         self._weights: Weights = random.choice(("iupac", "integer"))
 
     def say(self, text: str, weight: float = 1.0) -> None:
-        """Words of the model."""
+        """Append text."""
         if self._spans and self._spans[-1].weight == weight:
             text = self._spans.pop().text + text
         self._spans.append(Span(text, weight))
 
     def call(self, tool: str, written: str, weight: float = 1.0) -> str:
-        """Ask a tool; gives what it says."""
+        """Append a tool call and return its result."""
         result = _asked(tool, written, self._weights)
         self.say(f"<<{tool}: {written}>>", weight)
         self.say(f" {result}", OF_TOOLS if weight else 0.0)
@@ -42,24 +42,24 @@ class Working:
         return result
 
     def calculated(self, expression: str) -> str:
-        """The calculator's result."""
+        """Call the calculator and return its result."""
         return self.call("calculator", expression)
 
     def balanced(self, equation: str, weight: float = 1.0) -> str:
-        """The balanced equation."""
+        """Return the balanced equation."""
         return self.call("stoichiometry", equation, weight)
 
     def mass(self, formula: str) -> str:
-        """The molar mass, without its unit."""
+        """Return the molar mass without its unit."""
         return self.call("molar_mass", formula).removesuffix(" g/mol")
 
     def answer(self, number: str, unit: str = "") -> tuple[Span, ...]:
-        """The last line, and all that stands before it."""
+        """Append the final line and return the segments of the answer."""
         self.say(f"Therefore, the answer is {number}{' ' if unit else ''}{unit}.")
         return tuple(self._spans)
 
     def sample(self, kind: str, prompt: str, number: str, unit: str = "") -> Sample:
-        """The whole exchange."""
+        """Build the sample."""
         return Sample("solve", kind, prompt, self.answer(number, unit))
 
 
@@ -73,5 +73,5 @@ def _asked(tool: str, written: str, weights: Weights) -> str:
 
 
 def plain_number(expression: str) -> Fraction:
-    """What an expression is, exactly."""
+    """Evaluate an expression exactly."""
     return calculate(expression)

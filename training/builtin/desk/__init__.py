@@ -1,4 +1,4 @@
-"""Orders at a café: what guests say to the desk, and what it answers."""
+"""Samples of the order app: what guests say, and the replies."""
 
 from collections.abc import Callable, Mapping
 from functools import partial

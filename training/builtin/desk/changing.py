@@ -1,4 +1,4 @@
-"""Changes to an order: another size, number, milk or dish; more of the same, less of it, none of it."""
+"""Changes to an order: size, quantity, milk or dish; more, less or none of an extra."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -43,7 +43,7 @@ def _say(random: Random, code: str, name: str, **slots: str) -> str:
 
 
 def amount(random: Random, code: str, number: int) -> str:
-    """A number as a guest says it."""
+    """Return a number in words."""
     return (
         number_words(random, number, digits=0.35).replace("a couple of", "two").replace("a single", "one")
         if code == "en"
@@ -52,7 +52,7 @@ def amount(random: Random, code: str, number: int) -> str:
 
 
 def pick(random: Random, place: Scene) -> OrderLine:
-    """A line to talk of; the newest is talked of most."""
+    """Choose a line to refer to, preferably the newest."""
     return place.lines[-1] if random.random() < 0.4 else random.choice(place.lines)
 
 
@@ -64,7 +64,7 @@ def _changed(random: Random, place: Scene, text: str, *lines: OrderLine) -> Samp
 
 
 def change(random: Random, code: str) -> Sample:
-    """Change a line."""
+    """Return a change of the given kind to a line."""
     place = scene(random, code, least=1)
     line = pick(random, place)
     ways = (
@@ -111,36 +111,36 @@ def _recounted(random: Random, place: Scene, line: OrderLine, ref: str) -> Sampl
 
 
 def size_words(code: str, chosen: str) -> str:
-    """What a size is called."""
+    """Return the wording of a size."""
     return chosen if code == "en" else SIZE_WORDS[chosen][0]
 
 
 def extra_words(random: Random, code: str, found: Extra) -> tuple[str, str]:
-    """How it is said that something is added: the kind of sentence, and its words."""
+    """Return the section of templates for an added extra, and its words."""
     said, link = _behind(random, code, found)
     return "with" if link else "bare", said
 
 
 def added(line: OrderLine, found: Extra) -> OrderLine:
-    """A line with something more; one milk takes the place of another, and one temperature."""
+    """Return a line with an extra added; a new milk or temperature replaces the old one."""
     gone = {"milk": MILK_NAMES, "temperature": SORTS["temperature"]}.get(found.sort, ())
     kept = (each for each in line.options if each not in gone)
     return replace(line, options=(*kept, found.text))
 
 
 def heated(random: Random, line: OrderLine) -> Extra | None:
-    """What else a drink may be, hot or iced."""
+    """Return the temperatures that a drink does not have yet, hot or iced."""
     other = random.choice([each for each in ("iced", "iced", "hot", "extra hot") if each not in line.options])
     return Extra(other, "temperature") if MENU[line.name].kind in DRINKS else None
 
 
 def removed_words(random: Random, code: str, ref: str) -> str:
-    """How a line is taken off."""
+    """Return the wording of a removal."""
     return _bare_words(random, code, "remove", ref)
 
 
 def fitting(random: Random, line: OrderLine) -> Extra | None:
-    """Something that the line has not yet and that does not clash with what it has."""
+    """Draw an extra that the line lacks and that fits its other extras."""
     have = tuple(_as_extra(option) for option in line.options)
     found = extra(random, line.name, have)
     return None if found is None or found.sort == "bagel" or len(line.options) > 5 else found
@@ -166,7 +166,7 @@ SORTS = {
 
 
 def _behind(random: Random, code: str, more: Extra) -> tuple[str, str]:
-    """Words for something that is added, and whether `with` goes before them."""
+    """Return the words for an added extra, and whether `with` precedes them."""
     if code == "ja":
         return str(tongue(code)[0].behind(random, more)), ""
     if more.name in STANDS:
@@ -232,7 +232,7 @@ def _renamed(random: Random, place: Scene, line: OrderLine, ref: str) -> Sample:
 
 
 def swap(random: Random, code: str) -> Sample:
-    """Take one thing off and order another in the same breath."""
+    """Remove one line and order something else in the same turn."""
     place = scene(random, code, least=1)
     line = pick(random, place)
     ref, (_, talk) = reference(random, code, place.order, line), tongue(code)
@@ -272,7 +272,7 @@ def _bare_words(random: Random, code: str, name: str, ref: str) -> str:
 
 
 def remove(random: Random, code: str) -> Sample:
-    """Take a line off the order, or one of several."""
+    """Remove a line, or one of several."""
     place = scene(random, code, least=1)
     line = pick(random, place)
     ref = reference(random, code, place.order, line)
@@ -297,7 +297,7 @@ def remove(random: Random, code: str) -> Sample:
 
 
 def again(random: Random, code: str) -> Sample:
-    """More of what is ordered already."""
+    """Order more of an existing line."""
     place = scene(random, code, least=1)
     chance = random.random()
     line = place.lines[-1] if chance < 0.55 else pick(random, place)
@@ -317,7 +317,7 @@ def again(random: Random, code: str) -> Sample:
 
 
 def _by_name(random: Random, code: str, line: OrderLine) -> str:
-    """`Another latte`, where there is one latte on the order."""
+    """Order `another latte` when the order has one."""
     called = tongue(code)[0].noun(random, line.name)
     text = random.choice(
         (
@@ -350,7 +350,7 @@ def _more(line: OrderLine, number: int) -> OrderLine:
 
 
 def same_but(random: Random, code: str) -> Sample:
-    """One more of the newest line, with something else about it."""
+    """Order one more of the newest line, with a change."""
     place = scene(random, code, least=1)
     line = place.lines[-1]
     old, new = _milk(line), random.choice(MILK_NAMES)
@@ -370,7 +370,7 @@ def same_but(random: Random, code: str) -> Sample:
 
 
 def absent(random: Random, code: str) -> Sample:
-    """Talk of something that was never ordered."""
+    """Refer to something that was never ordered."""
     place = scene(random, code, most=4)
     if not place.lines and random.random() < 0.5:
         that = random.choice(("that", "it", "them") if code == "en" else ("それ", "これ", "さっきの"))
@@ -386,7 +386,7 @@ def absent(random: Random, code: str) -> Sample:
 
 
 def _of(random: Random, code: str, ref: str, name: str) -> str:
-    """Something that is said of a dish: that it is not wanted, or how."""
+    """Say about a dish that it is not wanted, or how it is wanted."""
     if random.random() < 0.4:
         return _say(random, code, "remove", r=ref)
     if random.random() < 0.3:
@@ -402,7 +402,7 @@ def _of(random: Random, code: str, ref: str, name: str) -> str:
 
 
 def which(random: Random, code: str) -> Sample:
-    """A change to one of two lines of the same dish: which one is meant has to be asked."""
+    """Change one of two lines of the same dish; the reply must ask which one."""
     place = scene(random, code, least=1, most=3)
     line = place.lines[-1]
     twin = _twin(random, line, next_number(place.order))
@@ -415,7 +415,7 @@ def which(random: Random, code: str) -> Sample:
 
 
 def _twin(random: Random, line: OrderLine, number: int) -> OrderLine:
-    """A line of the same dish that differs."""
+    """Return a different line of the same dish."""
     more = fitting(random, line)
     if more is None:
         return replace(line, number=number, size="small" if line.size != "small" else "large", quantity=1)

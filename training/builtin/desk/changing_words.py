@@ -1,4 +1,4 @@
-"""How guests change a line: `{r}` is the line, `{x}` what is to be, `{o}` what was, `{n}` how many, `{w}` another wish."""
+"""Wordings of changes. `{r}` is the line, `{x}` the new value, `{o}` the old one, `{n}` the quantity, `{w}` another item."""
 
 __all__ = ["CHANGES"]
 

@@ -1,4 +1,4 @@
-"""Orders that correct themselves before the desk has said a word: `two lattes, no wait, make that three`."""
+"""Orders corrected within one turn: `two lattes, no wait, make that three`."""
 
 from dataclasses import replace
 from random import Random
@@ -37,7 +37,7 @@ FIRST_JA = ("一つ目", "二つ目", "三つ目")
 
 
 def correct(random: Random, code: str) -> Sample:
-    """Order something, and correct it in the same breath."""
+    """Order something and correct it in the same turn."""
     place = scene(random, code, most=0 if random.random() < 0.7 else 3)
     wished = [wish(random, 2) for _ in range(random.choice((1, 1, 2, 2, 3)))]
     if len({each.name for each in wished}) < len(wished):
@@ -60,7 +60,7 @@ def correct(random: Random, code: str) -> Sample:
 
 
 def corrected_part(random: Random, code: str, meant: list[Wish], at: int, way: str) -> tuple[str, Wish | None]:
-    """What is said to correct one of some wishes, and what is meant then; None where it is taken back."""
+    """Return the words that correct one item, and the item then meant; None if it is withdrawn."""
     old = meant[at]
     words = fill(random, WORDS[code][way]).replace("{r}", _named(random, code, meant, at))
     if way == "cancel":
@@ -82,7 +82,7 @@ def corrected_part(random: Random, code: str, meant: list[Wish], at: int, way: s
 
 
 def _added(random: Random, code: str, more: Extra) -> str:
-    """An extra as it is said of something."""
+    """Return an extra as it is said after the item."""
     if code == "en" and more.name in STANDS:
         return (STANDS[more.name][1] or STANDS[more.name][0])[0]
     part = tongue(code)[0].behind(random, more)
@@ -93,7 +93,7 @@ def _added(random: Random, code: str, more: Extra) -> str:
 
 
 def _named(random: Random, code: str, meant: list[Wish], at: int) -> str:
-    """A wish as it is called once it was said."""
+    """Return an item as it is called after its first mention."""
     alike = len({each.name for each in meant}) < len(meant)
     only, last, several = len(meant) == 1, at == len(meant) - 1, meant[at].quantity > 1
     if code == "ja":

@@ -1,4 +1,4 @@
-"""Several of one thing that differ: `three lattes, two of them iced and one with oat milk`."""
+"""Several of one item that differ: `three lattes, two of them iced and one with oat milk`."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ __all__ = ["divide"]
 
 
 def divide(random: Random, code: str) -> Sample:
-    """Order several of one thing that differ."""
+    """Order several of one item that differ."""
     place = scene(random, code) if random.random() < 0.4 else scene(random, code, most=0)
     wording, talk = tongue(code)
     count = max(2, min(quantity(random) + random.choice((1, 1, 2)), 8))
@@ -54,7 +54,7 @@ def divide(random: Random, code: str) -> Sample:
 
 
 def _split(random: Random, count: int) -> list[int]:
-    """Divide a number into two or three."""
+    """Split a number into two or three parts."""
     first = random.randint(1, count - 1)
     rest = count - first
     if rest > 1 and random.random() < 0.2:
@@ -75,7 +75,7 @@ def _own(random: Random, base: Wish, *, optional: bool) -> tuple[Extra, ...]:
 
 
 def talk_together(wording: ModuleType, random: Random, late: Sequence[object]) -> str:
-    """Parts behind a count, as one text."""
+    """Join the parts after a count."""
     parts = [each if isinstance(each, tuple) else (each, "") for each in late]
     text: str = wording.together(random, parts)
     return text

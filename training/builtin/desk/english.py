@@ -1,4 +1,4 @@
-"""A wish in English, as people say it at a counter: what comes before the noun, the noun, what comes behind it."""
+"""Order items in spoken English: the words before the noun, the noun, and the words after it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ __all__ = ["count", "described", "noun", "phrase", "stands", "together"]
 Parts: TypeAlias = "list[tuple[str, str]]"
 KNOWN = frozenset(form for forms in NOUNS.values() for one, _ in forms for form in (one,)) | frozenset(MENU)
 FIRST_CHOICE = 0.62
-"""How often a thing is called by its usual name."""
+"""The share of items that are called by their usual name."""
 LITTLE = {"no": "[no|no|no|without|without any|hold the|skip the|minus the|leave out the]",
           "light": "[light|light|easy|less|a little|a bit of|just a bit of|not too much|just a touch of|only a little]",
           "extra": "[extra|extra|extra|lots of|plenty of|loads of|a lot of|more]",
@@ -27,16 +27,16 @@ PUMP = "[a pump of|a pump of|a squirt of|a shot of|a dash of|one pump of|some|a 
 PACKS = "[packets|packets|sachets|spoons|spoonfuls|teaspoons|packs|lumps]"
 PACK = "[a packet of|a sachet of|a spoon of|one|a spoonful of|some|a teaspoon of|one packet of]"
 ONLY_SYRUP = ("cinnamon", "almond", "coconut", "brown sugar", "rose", "chocolate", "strawberry")
-"""Flavours that are something else when `syrup` is not said behind them."""
+"""Flavours that mean something else without `syrup`."""
 
 
 def stands(random: Random, form: Sequence[str]) -> str:
-    """One way to say something; the first is the usual one."""
+    """Choose a wording; the first is the usual one."""
     return form[0] if random.random() < FIRST_CHOICE else random.choice(form)
 
 
 def noun(random: Random, name: str, *, several: bool = False) -> str:
-    """A dish as guests call it."""
+    """Return a dish as guests call it."""
     forms = NOUNS.get(name, ())
     if not forms or random.random() < FIRST_CHOICE:
         return plural(name) if several else name
@@ -44,7 +44,7 @@ def noun(random: Random, name: str, *, several: bool = False) -> str:
 
 
 def plural(name: str) -> str:
-    """More than one of a dish.
+    """Return the plural of a dish.
 
     >>> plural("ham sandwich"), plural("latte"), plural("pancakes")
     ('ham sandwiches', 'lattes', 'pancakes')
@@ -53,12 +53,12 @@ def plural(name: str) -> str:
 
 
 def small(random: Random, number: str) -> str:
-    """A count from two to twenty, in words or digits."""
+    """Return a count from two to twenty, in words or digits."""
     return number_words(random, int(number), digits=0.25).replace("a couple of", "two")
 
 
 def before(random: Random, extra: Extra, called: str) -> str:
-    """An extra as it stands before a noun, or '' where it does not."""
+    """Return an extra as it stands before a noun, or "" if it cannot."""
     name = extra.name
     if extra.sort == "milk":
         return stands(random, MILK_WORDS[name])
@@ -85,7 +85,7 @@ def before(random: Random, extra: Extra, called: str) -> str:
 
 
 def behind(random: Random, extra: Extra) -> tuple[str, str]:
-    """An extra as it stands behind a noun: its words, and `with` where that goes before them."""
+    """Return an extra as it stands after a noun: its words, and `with` if that precedes them."""
     name, measure = extra.name, extra.measure
     if extra.sort == "milk":
         return _milk(random, name)
@@ -165,7 +165,7 @@ def _topped(random: Random, name: str, measure: str) -> tuple[str, str]:
 
 
 def count(random: Random, quantity: int, head: str) -> tuple[str, str]:
-    """How many, before the words that follow, and what may stand behind them instead (`x2`)."""
+    """Return the quantity before the words that follow, and a suffix that may replace it (`x2`)."""
     if quantity == 1:
         chance = random.random()
         if chance < 0.7:
@@ -181,7 +181,7 @@ def count(random: Random, quantity: int, head: str) -> tuple[str, str]:
 
 
 def described(random: Random, wish: Wish) -> tuple[list[str], str, Parts, Wish]:
-    """Words before the noun, the noun, parts behind it, and the wish with its extras in the order in which they are said."""
+    """Return the words before the noun, the noun, the parts after it, and the item with its extras in spoken order."""
     called = noun(random, wish.name, several=wish.quantity > 1)
     early: list[tuple[str, Extra | None]] = []
     late: list[tuple[str, str, Extra | None]] = []
@@ -206,7 +206,7 @@ def described(random: Random, wish: Wish) -> tuple[list[str], str, Parts, Wish]:
 
 
 def phrase(random: Random, wish: Wish) -> tuple[str, Wish]:
-    """A whole wish in words, and the wish that these words tell."""
+    """Return an item in words, and the item that these words describe."""
     early, called, late, after = described(random, wish)
     head = " ".join((*early, called))
     if early and random.random() < 0.06:
@@ -216,7 +216,7 @@ def phrase(random: Random, wish: Wish) -> tuple[str, Wish]:
 
 
 def together(random: Random, parts: Parts) -> str:
-    """Parts behind a noun, joined the one way or the other."""
+    """Join the parts after a noun."""
     joint = random.choice((" and ", ", ", " and ", " with ", " and ", ", with ", " and with ", " plus "))
     loose = random.choice((", ", " ", ", ", " ", " and "))
     text, linked = "", False

@@ -1,4 +1,4 @@
-"""What English-speaking guests say at the desk, around the wishes themselves."""
+"""Complete English orders: the words around the items."""
 
 from collections.abc import Sequence
 from random import Random
@@ -77,7 +77,7 @@ YES_FIRST = "[yes|yeah|yes please|sure|yep|yes actually|oh yes|actually yes|yup|
 
 
 def phrases_joined(random: Random, said: Sequence[str]) -> str:
-    """Several things that are wished for, in one breath."""
+    """Return several items in one sentence."""
     if len(said) == 1:
         return said[0]
     between = random.choice(BETWEEN)
@@ -89,7 +89,7 @@ def phrases_joined(random: Random, said: Sequence[str]) -> str:
 
 
 def ordering(random: Random, said: Sequence[str], mood: str) -> str:
-    """An order in words; `mood` is `first`, `more`, `yes` (to the question whether there is more), with `done` where it is all."""
+    """Return an order in words. `mood` is `first`, `more` or `yes` (an answer to "anything else?"); `done` ends the order."""
     items = phrases_joined(random, said)
     chance = random.random()
     if "more" in mood and chance < 0.7:
@@ -115,7 +115,7 @@ def ordering(random: Random, said: Sequence[str], mood: str) -> str:
 
 
 def written(random: Random, text: str, mark: str = ".", level: float = 0.06) -> str:
-    """As it is typed, or as a recogniser of speech writes it down."""
+    """Return the text as a guest types it, or as speech recognition transcribes it."""
     chance = random.random()
     if random.random() < 0.05:
         text = stuttered(random, text)
@@ -131,7 +131,7 @@ def written(random: Random, text: str, mark: str = ".", level: float = 0.06) -> 
 
 
 def stuttered(random: Random, text: str) -> str:
-    """Say a few words twice, as recognisers of speech do."""
+    """Repeat a few words, as speech recognition does."""
     words = text.split(" ")
     if len(words) < 4:
         return text
@@ -144,7 +144,7 @@ def stuttered(random: Random, text: str) -> str:
 
 
 def hesitating(random: Random, text: str) -> str:
-    """Put a word in that means nothing."""
+    """Insert a filler word."""
     words = text.split(" ")
     filler = random.choice(HESITATIONS)
     words.insert(random.randint(1, len(words)), filler + random.choice(("", "", ",", "...")))
@@ -158,12 +158,12 @@ COUNT_WORDS = frozenset("and two three four five six seven eight nine ten x doze
 
 
 def shared(random: Random, parts: list[tuple[str, str]]) -> str:
-    """What holds for all that was wished for."""
+    """Return an instruction that applies to all items."""
     return f"{random.choice((' ', ', '))}{fill(random, ALL)}{together(random, parts)}"
 
 
 def divided(random: Random, base: str, parts: Sequence[tuple[int, str]]) -> str:
-    """Several of one thing that differ: `two lattes, one iced and one with oat milk`."""
+    """Return several of one item that differ: `two lattes, one iced and one with oat milk`."""
     if all(count == 1 for count, _ in parts) and random.random() < 0.28:
         said = [_in_its_place(random, at, len(parts), text) for at, (_, text) in enumerate(parts)]
         return base + random.choice((". ", ", ", " ")) + random.choice((". ", " and ", ", ", " ")).join(said)
@@ -185,5 +185,5 @@ def _of_a_number(random: Random, first: bool, last: bool, part: tuple[int, str])
 
 
 def _differing(text: str) -> str:
-    """What sets one of several apart, as it stands behind a number."""
+    """Return what distinguishes one of several, as it stands after a number."""
     return text.strip(" ,").replace("and add ", "with ", 1).removeprefix("and ").removeprefix("plus ")

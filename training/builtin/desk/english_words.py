@@ -1,4 +1,4 @@
-"""The English words of the café: what a dish is called beside its name on the menu, milks, sizes, and ways to be served."""
+"""The English words of the order app: synonyms of dishes, milks, sizes and ways of serving."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -9,7 +9,7 @@ Forms: TypeAlias = tuple[str, ...]
 
 
 def _forms(text: str) -> tuple[tuple[str, str], ...]:
-    """Names in one and many: `donut,donuts`; without a comma the plural has an s."""
+    """Nouns in singular and plural: `donut,donuts`; without a comma the plural ends in s."""
     pairs = (entry.strip().partition(",") for entry in text.split("/"))
     return tuple((one, many or f"{one}s") for one, _, many in pairs)
 
@@ -93,7 +93,7 @@ SIZE_WORDS: Mapping[str, Forms] = {
     "triple": ("triple", "triple shot"), "quad": ("quad", "quadruple", "quad shot"), "mini": ("mini", "tiny"),
     "regular": ("regular", "regular sized", "normal sized"), "venti": ("venti", "venti", "vente"), "grande": ("grande", "grande", "grand"),
 }  # fmt: skip
-"""Sizes that are said in several ways; any other is said as it is."""
+"""Sizes with several names; other sizes have one."""
 
 MILK_WORDS: Mapping[str, Forms] = {
     "whole milk": ("whole milk", "full fat milk", "full cream milk", "whole"),
@@ -135,4 +135,4 @@ STANDS: Mapping[str, tuple[Forms, Forms]] = {
     "plain": (("plain",), ("plain",)), "sesame": (("sesame", "sesame seed"), ("sesame",)), "everything": (("everything",), ("everything",)),
     "whole wheat": (("whole wheat", "wholewheat", "wholemeal"), ("whole wheat",)),
 }  # fmt: skip
-"""Ways in which what stands for itself is said before the noun, and behind it."""
+"""Wordings of extras without an amount, before and after the noun."""

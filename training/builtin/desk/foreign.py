@@ -1,4 +1,4 @@
-"""The few words of French, German, Spanish, Italian and Chinese that most orders need."""
+"""Simple orders in French, German, Spanish, Italian and Chinese."""
 
 from collections.abc import Mapping, Sequence
 from random import Random
@@ -36,7 +36,7 @@ AND = {FR: " et ", DE: " und ", ES: " y ", IT: " e ", ZH: "和"}
 
 
 def foreign_order(random: Random) -> tuple[str, list[Wish]]:
-    """A simple order, and what it means."""
+    """Return a simple order and its meaning."""
     code = random.choice((FR, FR, DE, DE, ES, ES, IT, ZH))
     said, meant = [], []
     for name in random.sample(tuple(DISHES[code]), random.choice((1, 1, 1, 2))):

@@ -1,4 +1,4 @@
-"""A wish in Japanese, as people say it at a counter."""
+"""Order items in spoken Japanese."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,12 +26,12 @@ KNOWN = frozenset(form for forms in NOUNS.values() for form in forms)
 
 
 def stands(random: Random, forms: Sequence[str]) -> str:
-    """One way to say something; the first is the usual one."""
+    """Choose a wording; the first is the usual one."""
     return forms[0] if random.random() < FIRST_CHOICE else random.choice(forms)
 
 
 def noun(random: Random, name: str, *, several: bool = False) -> str:  # noqa: ARG001  (one and many are alike)
-    """A dish as guests call it."""
+    """Return a dish as guests call it."""
     return stands(random, NOUNS[name])
 
 
@@ -45,7 +45,7 @@ def _added(random: Random, extra: Extra) -> str:
 
 
 def before(random: Random, extra: Extra, called: str) -> str:
-    """An extra as it stands before a noun, or '' where it does not."""
+    """Return an extra as it stands before a noun, or "" if it cannot."""
     if extra.name in STANDS:
         return stands(random, STANDS[extra.name][0])
     said = _added(random, extra)
@@ -65,7 +65,7 @@ def before(random: Random, extra: Extra, called: str) -> str:
 
 
 def behind(random: Random, extra: Extra) -> str:
-    """An extra as it stands behind a noun."""
+    """Return an extra as it stands after a noun."""
     if extra.name in STANDS:
         return stands(random, STANDS[extra.name][1])
     said = _added(random, extra)
@@ -91,14 +91,14 @@ def behind(random: Random, extra: Extra) -> str:
 
 
 def counter(random: Random, name: str) -> str:
-    """What counts a dish."""
+    """Return the counter word of a dish."""
     if MENU[name].kind in DRINKS:
         return random.choice(("つ", "つ", "つ", "杯"))
     return random.choice(("つ", "つ", "個", "個"))
 
 
 def count(random: Random, wish: Wish) -> str:
-    """How many, or '' where one goes without saying."""
+    """Return the quantity, or "" if one is implied."""
     if wish.quantity == 1 and random.random() < 0.22:
         return ""
     unit = counter(random, wish.name)
@@ -108,7 +108,7 @@ def count(random: Random, wish: Wish) -> str:
 
 
 def described(random: Random, wish: Wish) -> tuple[list[str], str, Parts, Wish]:
-    """Words before the noun, the noun, parts behind it, and the wish with its extras in the order in which they are said."""
+    """Return the words before the noun, the noun, the parts after it, and the item with its extras in spoken order."""
     called = noun(random, wish.name)
     early: list[tuple[str, Extra | None]] = []
     late: list[tuple[str, Extra | None]] = []
@@ -137,13 +137,13 @@ def described(random: Random, wish: Wish) -> tuple[list[str], str, Parts, Wish]:
 
 
 def _place(random: Random, early: Sequence[tuple[str, object]]) -> int:
-    """A place before words that stand right at the noun."""
+    """Return a position before the words that must be next to the noun."""
     loose = sum(said.endswith(("の", "た", "い")) for said, _ in early)
     return random.randint(0, loose)
 
 
 def phrase(random: Random, wish: Wish) -> tuple[str, Wish]:
-    """A whole wish in words, and the wish that these words tell."""
+    """Return an item in words, and the item that these words describe."""
     early, called, late, after = described(random, wish)
     head, number, tail = "".join(early) + called, count(random, wish), together(random, late)
     if not number:
@@ -158,6 +158,6 @@ def phrase(random: Random, wish: Wish) -> tuple[str, Wish]:
 
 
 def together(random: Random, parts: Parts) -> str:
-    """Parts behind a noun, joined."""
+    """Join the parts after a noun."""
     joint = random.choice(("、", "、", "、", " ", ""))
     return "".join(joint + said for said, _ in parts)

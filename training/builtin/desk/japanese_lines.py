@@ -1,4 +1,4 @@
-"""What Japanese-speaking guests say besides ordering: templates by what they mean, alternatives apart by `||`."""
+"""Templates of what Japanese-speaking guests say besides ordering, by meaning; alternatives are separated by `||`."""
 
 __all__ = ["LINES"]
 

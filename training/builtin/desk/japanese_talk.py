@@ -1,4 +1,4 @@
-"""What Japanese-speaking guests say at the desk, around the wishes themselves."""
+"""Complete Japanese orders: the words around the items."""
 
 from collections.abc import Sequence
 from random import Random
@@ -21,7 +21,7 @@ PAUSES = ("、それと", "、あと", "、", "。それと", "。あと", " ", 
 
 
 def phrases_joined(random: Random, said: Sequence[str]) -> str:
-    """Several things that are wished for, in one breath."""
+    """Return several items in one sentence."""
     text = said[0]
     usual = random.choice(BETWEEN)
     for more in said[1:]:
@@ -33,7 +33,7 @@ def phrases_joined(random: Random, said: Sequence[str]) -> str:
 
 
 def ordering(random: Random, said: Sequence[str], mood: str) -> str:
-    """An order in words; `mood` is `first`, `more`, `yes` (to the question whether there is more), with `done` where it is all."""
+    """Return an order in words. `mood` is `first`, `more` or `yes` (an answer to "anything else?"); `done` ends the order."""
     items = phrases_joined(random, said)
     lead = (
         MORE if "more" in mood and random.random() < 0.7 else YES if "yes" in mood and random.random() < 0.6 else HELLO
@@ -47,7 +47,7 @@ def ordering(random: Random, said: Sequence[str], mood: str) -> str:
 
 
 def written(random: Random, text: str, mark: str = "。", level: float = 0.08) -> str:
-    """As it is typed."""
+    """Return the text as a guest types it."""
     chance = random.random()
     if chance < 0.5 and text[-1] not in "。?!":
         text += "?" if text.endswith("か") and random.random() < 0.5 else mark
@@ -55,12 +55,12 @@ def written(random: Random, text: str, mark: str = "。", level: float = 0.08) -
 
 
 def shared(random: Random, parts: list[tuple[str, str]]) -> str:
-    """What holds for all that was wished for."""
+    """Return an instruction that applies to all items."""
     return f"、{fill(random, '[全部|すべて|両方|どれも|全て]')}" + "、".join(said for said, _ in parts)
 
 
 def divided(random: Random, base: str, parts: Sequence[tuple[int, str]]) -> str:
-    """Several of one thing that differ."""
+    """Return several of one item that differ."""
     if all(number == 1 for number, _ in parts) and random.random() < 0.35:
         names = ("一つ目は", "二つ目は", "三つ目は", "四つ目は", "五つ目は")
         said = [names[at] + (text.lstrip("、 ") or "普通で") for at, (_, text) in enumerate(parts)]

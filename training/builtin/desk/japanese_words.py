@@ -1,4 +1,4 @@
-"""The Japanese words of the café: dishes, sizes, what is added, and how it is said before a noun and behind it."""
+"""The Japanese words of the order app: dishes, sizes, extras, and their forms before and after a noun."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -9,7 +9,7 @@ Forms: TypeAlias = tuple[str, ...]
 
 
 def _table(text: str) -> dict[str, Forms]:
-    """`name=form/form` entries, one after a bar each."""
+    """Parse `name=form/form` entries separated by bars."""
     entries = (entry.partition("=") for entry in text.replace("\n", "").split("|"))
     return {name: tuple(forms.split("/")) for name, _, forms in entries}
 
@@ -54,7 +54,7 @@ ADDED: Mapping[str, Forms] = _table(
 |butter=バター|cream cheese=クリームチーズ|jam=ジャム|strawberry jam=いちごジャム/ストロベリージャム|peanut butter=ピーナッツバター|chocolate spread=チョコスプレッド/チョコクリーム|cheese=チーズ|ham=ハム|egg=卵/たまご|bacon=ベーコン|tomato=トマト|lettuce=レタス|onion=玉ねぎ/オニオン|pickles=ピクルス
 |mayonnaise=マヨネーズ/マヨ|mustard=マスタード/からし"""
 )
-"""What is added; a flavour stands without the word for syrup."""
+"""Extras; flavours are written without the word for syrup."""
 
 STANDS: Mapping[str, tuple[Forms, Forms]] = {
     "iced": (("アイス", "アイスの", "冷たい"), ("アイスで", "冷たいので", "氷を入れて冷たくして", "アイスにして")),
@@ -79,4 +79,4 @@ SHOWN: Mapping[str, str] = {
     "straw": "ストロー付き", "no straw": "ストローなし", "warmed": "温め", "toasted": "トースト", "cut in half": "半分にカット", "sliced": "スライス", "gluten-free": "グルテンフリー", "vegan": "ビーガン",
     "plain": "プレーン", "sesame": "ごま", "everything": "エブリシング", "whole wheat": "全粒粉",
 }  # fmt: skip
-"""How the desk says in its answers what stands for itself."""
+"""Extras without an amount, as the replies name them."""

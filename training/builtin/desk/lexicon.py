@@ -1,4 +1,4 @@
-"""What the dishes, sizes and wishes of the desk are called: the words that its model learned from, for whoever checks its answers."""
+"""The lexicon of the order app: the words that the model was trained on, used to check its answers."""
 
 import json
 import re
@@ -22,11 +22,11 @@ WORD = re.compile(r"[a-z][a-z']+")
 BEHIND = "is what i want is what we need is what i'd like would be great would be lovely will do is my order for me couple dozen"
 SLOT = re.compile(r"\{\w\}")
 Entry = list[str]
-"""What the desk shows in Japanese, and all that guests say."""
+"""The names shown in Japanese, and all names that guests use."""
 
 
 def lexicon() -> Mapping[str, Mapping[str, Entry]]:
-    """Give the entries by kind and name."""
+    """Return the entries by kind and name."""
     return {
         "dishes": {dish.name: _entry(dish.japanese, _dish(dish.name)) for dish in DISHES},
         "sizes": {name: _entry(japanese_words.SIZE_WORDS[name][0], _size(name)) for name in SIZES},
@@ -72,14 +72,14 @@ def _size(name: str) -> Iterable[str]:
 
 
 def _plain_words() -> set[str]:
-    """Give the words that stand around wishes."""
+    """Return the words that occur around items."""
     talk = (english_talk.HELLO, english_talk.WANT, english_talk.MORE, english_talk.TAIL, english_talk.DONE)
     texts = (*talk, *CHANGES["en"].values(), *english_lines.LINES.values(), *LITTLE.values())
     return {word for text in texts for word in WORD.findall(text) if len(word) > 3}
 
 
 def _fillers(code: str) -> set[str]:
-    """Give what guests say around wishes and changes: words of English, runs of Japanese."""
+    """Return the words that occur around items and changes: English words, runs of Japanese."""
     if code == "en":
         talk = (
             english_talk.HELLO,
@@ -110,7 +110,7 @@ def _fillers(code: str) -> set[str]:
 
 
 def _dones(code: str) -> set[str]:
-    """Give the ways to say that this is all."""
+    """Return the wordings that end an order."""
     text = (english_talk if code == "en" else japanese_talk).DONE
     return {each.strip() for each in text.replace("\n", "").strip("[]").split("|")}
 
@@ -139,4 +139,4 @@ MORE = {
     "espresso shot": ("espresso shots", "extra espresso shot", "extra espresso shots", "extra shot", "extra shots", "added shot", "more shot", "shots", "shot of espresso", "shots of espresso", "double shot", "triple shot", "additional shots"),
     "iced": ("冰", "冰的"), "hot": ("热", "热的"), "decaf": ("低因", "低因的"), "to go": ("打包", "打包的", "持ち帰りに"), "for here": ("店内に",),
 }  # fmt: skip
-"""What is said besides in the few places that do not take it from a table."""
+"""Words written in the code rather than in a table."""

@@ -1,4 +1,4 @@
-"""The menu of the app `order` with the Japanese names and kinds of its articles, in the order in which they are drawn."""
+"""The menu of the app `order`, with the Japanese names and kinds of its articles, in drawing order."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -8,7 +8,7 @@ from taiwa.kernel.serialization import value
 
 @value
 class Dish:
-    """An article of the menu: name, Japanese name, price in dollars as the calculator reads it, kind."""
+    """A menu item: name, Japanese name, kind, and price in dollars as the calculator reads it."""
 
     name: str
     japanese: str

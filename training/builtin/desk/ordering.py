@@ -1,4 +1,4 @@
-"""Orders: one thing or many, with everything that is wished for; some of several things that differ; what there is not."""
+"""Orders of one or more items with extras, of several items that differ, and of items not on the menu."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,14 +22,14 @@ DONE = 0.16
 
 
 def tongue(code: str) -> tuple[ModuleType, ModuleType]:
-    """The modules that speak a language: of wishes, and of what stands around them."""
+    """The modules of a language: items, and the words around them."""
     return (english, english_talk) if code == "en" else (japanese, japanese_talk)
 
 
 def taken(
     place: Scene, lines: Sequence[OrderLine], lacking: Sequence[str] = (), *, done: bool = False
 ) -> list[str | Span]:
-    """The answer to new lines: what was understood, what there is not, and the sum or whether there is more."""
+    """Return the reply to new lines: what was understood, what is not available, and the total or "anything else?"."""
     understood = listed(place.code, lines) + ("." if place.code == "en" else "ですね。")
     parts = [understood, *([missing(place.code, lacking)] if lacking else [])]
     space = " " if place.code == "en" else ""
@@ -40,7 +40,7 @@ def taken(
 
 
 def ordered(random: Random, place: Scene, wished: Sequence[Wish], kind: str = "order") -> Sample:
-    """An order of these wishes in this place, now and then with something that is not on the menu."""
+    """Order the given items, occasionally with something that is not on the menu."""
     wording, talk = tongue(place.code)
     spoken = [wording.phrase(random, each) for each in wished]
     said, meant = [text for text, _ in spoken], [after for _, after in spoken]
@@ -68,7 +68,7 @@ def ordered(random: Random, place: Scene, wished: Sequence[Wish], kind: str = "o
 
 
 def _for_all(random: Random, code: str, meant: list[Wish]) -> tuple[str, list[Wish]]:
-    """Something that holds for everything that was asked for: `all to go`."""
+    """Return an instruction that applies to all items: `all to go`."""
     wording, talk = tongue(code)
     common = extra(random, meant[0].name)
     known = {each.name for one in meant for each in one.extras} | {each.sort for one in meant for each in one.extras}
@@ -93,7 +93,7 @@ def order(random: Random, code: str) -> Sample:
 
 
 def nothing_here(random: Random, code: str) -> Sample:
-    """Ask for what is not on the menu, and nothing else."""
+    """Order only things that are not on the menu."""
     place = scene(random, code) if random.random() < 0.5 else scene(random, code, most=0)
     found = [unknown(random, code) for _ in range(random.choice((1, 1, 1, 2, 3)))]
     _, talk = tongue(code)
@@ -109,7 +109,7 @@ def nothing_here(random: Random, code: str) -> Sample:
 
 
 def abroad(random: Random, _: str) -> Sample:
-    """A few words of another language that name what is on the menu; the answer is in English."""
+    """Order in a few words of another language; the reply is in English."""
     place = scene(random, "en", most=2) if random.random() < 0.3 else scene(random, "en", most=0)
     text, meant = foreign_order(random)
     lines = [each.line(next_number(place.order) + at) for at, each in enumerate(meant)]

@@ -1,4 +1,4 @@
-"""Several changes in one breath, and words that point at more than one line: `the lattes`, `everything`, `two more`; also in Chinese."""
+"""Several changes in one turn, and references to more than one line (`the lattes`, `everything`, `two more`), also in Chinese."""
 
 from dataclasses import replace
 from random import Random
@@ -45,7 +45,7 @@ EVERYTHING = {
     "ja": ("全部", "すべて", "注文を全部", "全部の商品", "全て"),
 }
 Change: TypeAlias = "tuple[str, OrderLine | None]"
-"""What is said, and what becomes of the line."""
+"""The words of a change, and the resulting line."""
 
 
 def _answered(place: Scene, changed: list[OrderLine], gone: list[OrderLine], new: list[OrderLine]) -> str:
@@ -60,7 +60,7 @@ def _answered(place: Scene, changed: list[OrderLine], gone: list[OrderLine], new
 
 
 def several(random: Random, code: str) -> Sample:
-    """Two or three changes of different lines, or a change and something new."""
+    """Change two or three lines, or change one and order something new."""
     place = scene(random, code, least=2)
     lines = random.sample(place.lines, min(len(place.lines), random.choice((1, 2, 2, 2, 3))))
     said: list[str] = []
@@ -90,7 +90,7 @@ def several(random: Random, code: str) -> Sample:
 
 
 def _change(random: Random, place: Scene, line: OrderLine) -> Change:
-    """One change of a line, which is named so that nothing else is meant."""
+    """Change one line that is referred to unambiguously."""
     code = place.code
     ref = reference(random, code, place.order, line)
     while ref in POINTING:
@@ -126,7 +126,7 @@ def _filled(random: Random, code: str, name: str, **slots: str) -> str:
 
 
 def alike(random: Random, code: str) -> Sample:
-    """The same for all lines of a dish, or for everything."""
+    """Apply the same change to all lines of a dish, or to all lines."""
     place = scene(random, code, least=2)
     line = pick(random, place)
     whole = random.random() < 0.4
@@ -187,7 +187,7 @@ def alike(random: Random, code: str) -> Sample:
 
 
 def more(random: Random, code: str) -> Sample:
-    """So many more of what was ordered last."""
+    """Order more of the newest line."""
     place = scene(random, code, least=1)
     if len(place.lines) > 1 and place.asked == "place":
         return again(random, code)
@@ -240,7 +240,7 @@ CUP = "[杯|个|份]"
 
 
 def in_chinese(random: Random, _: str) -> Sample:
-    """Changes that are asked for in Chinese; the answer is in English."""
+    """Ask for changes in Chinese; the reply is in English."""
     names = random.sample(tuple(DISHES[ZH]), random.choice((1, 2, 2, 3)))
     sizes = ("", "", "small", "large")
     lines = tuple(

@@ -1,4 +1,4 @@
-"""What the prompt of a turn at the desk holds."""
+"""Parsing of the prompts of the order app."""
 
 import re
 
@@ -11,7 +11,7 @@ LINE = re.compile(r"(\d+) (.+?) x(\d+) @[\d.]+(?: (.+))?")
 
 
 def read_prompt(prompt: str) -> tuple[Order, str, str] | None:
-    """Read the prompt of a turn: the order, what the desk asked, what is said; None if it was cut."""
+    """Parse a prompt into the order, the last question and the user's text; None if the prompt was truncated."""
     found = PROMPT.fullmatch(prompt)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""How guests name a line of their order: by its dish, by what sets it apart, by its place, or as `that`."""
+"""References to a line of the order: by dish, by a distinguishing extra, by position, or `that`."""
 
 from random import Random
 
@@ -15,12 +15,12 @@ PLACES = ("一つ目", "二つ目", "三つ目", "四つ目", "五つ目", "六�
 
 
 def named_alone(order: Order, line: OrderLine) -> bool:
-    """Whether no other line has its dish."""
+    """Return true if no other line has the same dish."""
     return sum(each.name == line.name for each in order.lines) == 1
 
 
 def reference(random: Random, code: str, order: Order, line: OrderLine) -> str:
-    """Words that mean this line and no other."""
+    """Return words that refer to this line only."""
     ways = []
     if named_alone(order, line):
         ways += ["name"] * 6

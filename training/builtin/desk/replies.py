@@ -1,4 +1,4 @@
-"""What the desk answers, always in the same few words, so that a small model can keep to them."""
+"""The replies of the order app, from a small fixed vocabulary that a small model can learn."""
 
 from collections.abc import Iterable, Sequence
 
@@ -39,7 +39,7 @@ FLAVOURED = " syrup"
 
 
 def listed(code: str, lines: Iterable[OrderLine], *, choice: bool = False) -> str:
-    """Lines of an order, as the desk says them.
+    """Format the lines of an order.
 
     >>> listed("en", [OrderLine(1, "latte", "grande", 2, ("iced",)), OrderLine(2, "bagel", "", 1)])
     '2 grande lattes (iced) and 1 bagel'
@@ -66,7 +66,7 @@ def _japanese(line: OrderLine) -> str:
 
 
 def _option(option: str) -> str:
-    """An option in Japanese: `2 vanilla syrup` is バニラシロップ2."""
+    """Return an option in Japanese: `2 vanilla syrup` is バニラシロップ2."""
     if option in SHOWN:
         return SHOWN[option]
     measure, _, name = option.partition(" ")
@@ -77,13 +77,13 @@ def _option(option: str) -> str:
 
 
 def missing(code: str, names: Sequence[str]) -> str:
-    """That there are no such things."""
+    """Say that these items are not available."""
     joint = " or " if code == "en" else "や"
     return ANSWERS[code]["missing"].replace("{x}", joint.join(names))
 
 
 def kinds(code: str, kind: str) -> str:
-    """A few dishes of one kind."""
+    """Draw a few dishes of one kind."""
     dishes = [dish for dish in MENU.values() if dish.kind == kind][:6]
     if code == "en":
         return ", ".join(dish.name for dish in dishes)

@@ -1,4 +1,4 @@
-"""A moment at the desk: the order so far, what the desk asked last; and from what is said and answered, a sample."""
+"""Scenes at the counter: the order so far and the last question. A scene, a text and a reply make a sample."""
 
 import json
 import re
@@ -62,7 +62,7 @@ DEPTH = re.compile(r"\|\||[\[\]]")
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Where a turn begins; `asked` names what the desk's last question was about, `question` is its words."""
+    """The state before a turn. `asked` is the topic of the last question, `question` its words."""
 
     code: str
     order: Order
@@ -71,27 +71,27 @@ class Scene:
 
     @property
     def lines(self) -> tuple[OrderLine, ...]:
-        """The lines of the order."""
+        """Return the lines of the order."""
         return self.order.lines
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a turn changes: lines by their numbers (None for one that is gone), and the status where it becomes another."""
+    """The effect of a turn: lines by number (None for a removed line), and the new status if it changes."""
 
     changes: Changes = field(default_factory=dict[int, OrderLine | None])
     status: str = ""
 
 
 def step(place: Scene, lines: Iterable[OrderLine] = (), gone: Iterable[OrderLine] = (), *, done: bool = False) -> Step:
-    """The step that sets some lines and removes others; a change opens an order that was not open, unless it is all."""
+    """Build the step that sets some lines and removes others. A change opens an order that was not open, unless `done`."""
     changes: dict[int, OrderLine | None] = {line.number: None for line in gone}
     changes |= {line.number: line for line in lines}
     return Step(changes, CONFIRMED if done else "" if place.order.status == "open" else "open")
 
 
 def scene(random: Random, code: str, least: int = 0, most: int = 6, asked: str = "") -> Scene:
-    """An order of some lines in some status, and a question that fits."""
+    """Draw an order with some lines, a status, and a matching question."""
     count = max(least, min(most, random.choices(range(7), (26, 27, 21, 12, 7, 4, 3))[0]))
     number, lines = 0, list[OrderLine]()
     for _ in range(count):
@@ -106,12 +106,12 @@ def scene(random: Random, code: str, least: int = 0, most: int = 6, asked: str =
 
 
 def next_number(order: Order) -> int:
-    """The number of a new line."""
+    """Return the number of the next line."""
     return max((line.number for line in order.lines), default=0) + 1
 
 
 def following(order: Order, changes: Changes) -> tuple[OrderLine, ...]:
-    """The lines as they are after some changes."""
+    """Return the lines after some changes."""
     after = {line.number: line for line in order.lines} | dict(changes)
     return tuple(line for _, line in sorted(after.items()) if line is not None)
 
@@ -119,7 +119,7 @@ def following(order: Order, changes: Changes) -> tuple[OrderLine, ...]:
 def told(
     random: Random, kind: str, place: Scene, said: str, words: Sequence[str | Span], step: Step | None = None
 ) -> Sample:
-    """A sample from what is said and what is answered."""
+    """Build a sample from the user's text and the reply."""
     line = format_order(place.order, said, place.question if random.random() < 0.97 else "")
     spans = [word if isinstance(word, Span) else Span(word) for word in words]
     delta = _delta(step or Step())
@@ -144,7 +144,7 @@ def _entry(line: OrderLine) -> dict[str, Json]:
 
 
 def answer(code: str, name: str, **slots: str) -> str:
-    """One of the desk's sentences."""
+    """Draw one of the fixed sentences of the replies."""
     text = ANSWERS[code][name]
     for slot, words in slots.items():
         text = text.replace(f"{{{slot}}}", words)
@@ -152,12 +152,12 @@ def answer(code: str, name: str, **slots: str) -> str:
 
 
 def closing(place: Scene, lines: Sequence[OrderLine]) -> str:
-    """What the desk asks at the end of an answer."""
+    """Return the question at the end of a reply."""
     return answer(place.code, "more" if lines else "usual")
 
 
 def shown_sum(code: str, name: str, lines: Sequence[OrderLine]) -> list[str | Span]:
-    """A sentence with a sum that the calculator works out."""
+    """Return a sentence with a total that the calculator works out."""
     head, _, tail = ANSWERS[code][name].partition("{x}")
     expression = "+".join(f"{line.quantity}*{MENU[line.name].price}" for line in lines)
     return [f"{head}<<calculator: {expression}>>", Span(f" {_worked(expression)}", RESULT_WEIGHT), tail]
@@ -169,18 +169,18 @@ def _worked(expression: str) -> str:
 
 
 def line_words(random: Random, code: str, name: str) -> str:
-    """Something that is said besides ordering."""
+    """Return a text that is not an order."""
     return fill(random, random.choice(_alternatives((english_lines if code == "en" else japanese_lines).LINES[name])))
 
 
 def change_words(random: Random, code: str, name: str) -> str:
-    """How a change is said, with its slots."""
+    """Return the wording of a change, with slots."""
     return fill(random, random.choice(_alternatives(CHANGES[code][name])))
 
 
 @cache
 def _alternatives(templates: str) -> tuple[str, ...]:
-    """Templates that stand apart by `||`; within brackets that means an empty choice."""
+    """Split templates at `||`; within brackets it means an empty alternative."""
     found, start, depth = [], 0, 0
     templates = templates.replace("\n", "")
     for mark in DEPTH.finditer(templates):

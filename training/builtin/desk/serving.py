@@ -1,4 +1,4 @@
-"""What a model answers at the desk as it ships: with the readings of the guest's words, and the calculator."""
+"""The replies of a model to orders as in the shipped package: with the parsed user text and the calculator."""
 
 import json
 from dataclasses import replace
@@ -20,14 +20,14 @@ __all__ = ["Desk"]
 
 
 class Desk:
-    """The desk with a model."""
+    """The order app with a given model."""
 
     def __init__(self, model: BuiltinModel) -> None:
         self._model = model
         self._app = load_app("order")
 
     def written(self, sample: Sample) -> str | None:
-        """Return the answer to a sample; None if it cannot be asked so."""
+        """Return the reply to the prompt of a sample, or None if the prompt cannot be rebuilt."""
         found = read_prompt(sample.prompt)
         if found is None:
             return None

@@ -1,4 +1,4 @@
-"""All that is said at the desk and orders nothing: sums, prices, yes and no, greetings, riddles, and what is not for a café."""
+"""Turns that order nothing: totals, prices, yes and no, greetings, nonsense, and off-topic text."""
 
 import re
 from dataclasses import replace
@@ -43,7 +43,7 @@ def _with_closing(place: Scene, words: str) -> str:
 
 
 def total(random: Random, code: str) -> Sample:
-    """Ask what it comes to."""
+    """Ask for the total."""
     place = scene(random, code, least=1 if random.random() < 0.92 else 0)
     text = _said(random, code, "total")
     if not place.lines:
@@ -53,7 +53,7 @@ def total(random: Random, code: str) -> Sample:
 
 
 def summary(random: Random, code: str) -> Sample:
-    """Ask what was ordered so far."""
+    """Ask what has been ordered."""
     place = scene(random, code, least=1 if random.random() < 0.9 else 0)
     text = _said(random, code, "summary")
     if not place.lines:
@@ -64,7 +64,7 @@ def summary(random: Random, code: str) -> Sample:
 
 
 def price(random: Random, code: str) -> Sample:
-    """Ask for the price of something, or whether there is such a thing."""
+    """Ask for a price, or whether something is available."""
     place = scene(random, code, most=3)
     way = random.choice(("price", "price", "have"))
     if random.random() < 0.22:
@@ -88,7 +88,7 @@ def _about(random: Random, code: str, way: str, called: str) -> str:
 
 
 def menu(random: Random, code: str) -> Sample:
-    """Ask what there is."""
+    """Ask what is on the menu."""
     place = scene(random, code, most=2)
     text = line_words(random, code, "menu")
     words = answer(code, "menu")
@@ -101,7 +101,7 @@ def menu(random: Random, code: str) -> Sample:
 
 
 def confirm(random: Random, code: str) -> Sample:
-    """Have everything; or say yes or no to the desk's question."""
+    """Order everything, or answer the question with yes or no."""
     chance = random.random()
     if chance < 0.2:
         place = scene(random, code, least=1, asked="more")
@@ -120,7 +120,7 @@ def confirm(random: Random, code: str) -> Sample:
 
 
 def _group(text: str) -> int:
-    """Whether words only say yes, or begin with no, or say that this is all."""
+    """Return true if the text only says yes, begins with no, or ends the order."""
     if re.match(r"(no|nope|nah|nothing|not today|i'm good|we're good|いいえ|いえ|ううん|いや)", text):
         return NO_LIKE
     done = re.search(
@@ -131,7 +131,7 @@ def _group(text: str) -> int:
 
 
 def call_off(random: Random, code: str) -> Sample:
-    """Call the whole order off."""
+    """Cancel the order."""
     place = scene(random, code, least=1 if random.random() < 0.93 else 0)
     text = _said(random, code, "cancel")
     return told(
@@ -145,7 +145,7 @@ def call_off(random: Random, code: str) -> Sample:
 
 
 def social(random: Random, code: str) -> Sample:
-    """Greetings, thanks, goodbyes, and what one says of the weather in a cup."""
+    """Greet, thank, say goodbye, or make small talk."""
     place = scene(random, code, least=random.choice((0, 0, 1)))
     name = random.choices(("hello", "thanks", "bye", "complaint", "remark"), (4, 4, 2, 2, 1))[0]
     words = answer(code, "hello_more" if name == "hello" and place.lines else name)
@@ -155,14 +155,14 @@ def social(random: Random, code: str) -> Sample:
 
 
 def unclear(random: Random, code: str) -> Sample:
-    """Something, but what?"""
+    """Ask for something without saying what."""
     place = scene(random, code, most=2)
     name = random.choice(("warm", "cool", "drink", "eat", "sweet", "usual"))
     return told(random, "unclear", place, _said(random, code, name), [answer(code, name)])
 
 
 def elsewhere(random: Random, code: str) -> Sample:
-    """What has nothing to do with the café: other languages, other wishes, tricks."""
+    """Write off-topic text: other languages, other requests, prompt injections."""
     place = scene(random, code, least=random.choice((0, 0, 1)))
     name = random.choices(("offtopic", "injection", "foreign"), (5, 3, 2 if code == "en" else 0))[0]
     words = answer(code, "foreign" if name == "foreign" else "offtopic")

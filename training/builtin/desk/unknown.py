@@ -1,4 +1,4 @@
-"""Things that no café sells, or not this one: nouns that exist, and nouns that do not."""
+"""Items that are not on the menu: real nouns and made-up ones."""
 
 from random import Random
 
@@ -52,7 +52,7 @@ LOOKS = (
 
 
 def unknown(random: Random, code: str) -> tuple[str, str]:
-    """Something that is not on the menu, as it is asked for and as the desk names it."""
+    """Return an item that is not on the menu, as the guest asks for it and as the reply names it."""
     if code == "ja":
         name = random.choice(NOUNS_JA) if random.random() < 0.8 else _made_up_ja(random)
         return (

@@ -1,4 +1,4 @@
-"""What guests wish for, before anybody puts it into words: dishes, sizes, how many, and what is added."""
+"""The meaning of an order, before it is put into words: dishes, sizes, quantities and extras."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ __all__ = ["DRINKS", "SHORT_DRINKS", "Extra", "Wish", "extra", "extras", "quanti
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """Something added: its name in the state, a measure or a number before it ('' for none), and what sort of thing it is."""
+    """An extra: its name in the state, an amount before it ("" for none), and its sort."""
 
     name: str
     sort: str
@@ -21,13 +21,13 @@ class Extra:
 
     @property
     def text(self) -> str:
-        """As the state has it."""
+        """Return the extra as the state stores it."""
         return f"{self.measure} {self.name}" if self.measure else self.name
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """One line of an order to be."""
+    """An item that a guest wants."""
 
     name: str
     size: str = ""
@@ -35,7 +35,7 @@ class Wish:
     extras: tuple[Extra, ...] = ()
 
     def line(self, number: int) -> OrderLine:
-        """The line that it becomes."""
+        """Return the order line of the item."""
         return OrderLine(number, self.name, self.size, self.quantity, tuple(extra.text for extra in self.extras))
 
 
@@ -127,7 +127,7 @@ def _one(random: Random, weights: Weights) -> str:
 
 
 def quantity(random: Random) -> int:
-    """How many of one thing: mostly one, now and then a round for an office."""
+    """Draw a quantity: mostly one, occasionally a round for an office."""
     chance = random.random()
     if chance < 0.62:
         return 1
@@ -191,11 +191,11 @@ KIND_EXTRAS: Mapping[str, Mapping[str, tuple[float, Maker]]] = {
     "sweet": SWEET_EXTRAS, "sandwich": BAKED_EXTRAS,
 }  # fmt: skip
 SEVERAL = ("syrup", "sweet", "topping", "handled", "spread")
-"""Of these a wish may hold two."""
+"""Sorts of which an item may have two."""
 
 
 def extra(random: Random, name: str, have: Sequence[Extra] = ()) -> Extra | None:
-    """Something that fits a dish and what it has already; None where chance found nothing."""
+    """Draw an extra that fits the dish and its other extras; None if no draw fits."""
     kind = MENU[name].kind
     offered = KIND_EXTRAS[kind]
     if name == "bagel" and random.random() < 0.15 and not any(each.sort == "bagel" for each in have):
@@ -226,7 +226,7 @@ def _beside(one: Extra, other: Extra) -> bool:
 
 
 def extras(random: Random, name: str, most: int = 5) -> tuple[Extra, ...]:
-    """What is added to a dish: often nothing, now and then a whole string of wishes."""
+    """Draw the extras of a dish: often none, occasionally many."""
     rich = MENU[name].kind in ("coffee", "tea")
     weights = (38, 30, 17, 9, 4, 2) if rich else (52, 34, 11, 3, 0, 0)
     count = min(random.choices(range(6), weights)[0], most)
@@ -239,14 +239,14 @@ def extras(random: Random, name: str, most: int = 5) -> tuple[Extra, ...]:
 
 
 def size(random: Random, name: str) -> str:
-    """A size that is sold, whatever it is called."""
+    """Draw a size that is sold."""
     kind = MENU[name].kind
     weights = SHOTS if name in SHORT_DRINKS else CUPS if kind in DRINKS else PORTIONS
     return _one(random, weights)
 
 
 def wish(random: Random, most_extras: int = 5) -> Wish:
-    """One wish."""
+    """Draw one item."""
     name = random.choices(NAMES, SHARES)[0]
     kind = MENU[name].kind
     chosen = size(random, name) if random.random() < SIZED[kind] else ""
@@ -254,7 +254,7 @@ def wish(random: Random, most_extras: int = 5) -> Wish:
 
 
 def wishes(random: Random, most: int = 6) -> tuple[Wish, ...]:
-    """What one guest asks for at once. Of many things each has fewer extras."""
+    """Draw the items of one turn; in large orders each has fewer extras."""
     count = min(random.choices(range(1, 7), (46, 26, 14, 8, 4, 2))[0], most)
     found = [wish(random, 5 if count < 3 else 3 if count < 5 else 2) for _ in range(count)]
     if count > 1 and random.random() < 0.12:

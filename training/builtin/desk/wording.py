@@ -1,4 +1,4 @@
-"""Wordings from parts: a template chooses by `[one|another|]`, also nested."""
+"""Templates with alternatives: `[one|another|]`, which may be nested."""
 
 import re
 from random import Random
@@ -13,7 +13,7 @@ I_WORD = re.compile(r"\bi(?=\b)")
 
 
 def fill(random: Random, template: str) -> str:
-    """Choose at each place, the innermost first.
+    """Choose at each place, innermost first.
 
     >>> fill(Random(1), "[please|please] go")
     'please go'
@@ -24,11 +24,11 @@ def fill(random: Random, template: str) -> str:
 
 
 def an(words: str) -> str:
-    """The article that goes before some words."""
+    """Return the indefinite article for some words."""
     return "an" if VOWEL.match(words) else "a"
 
 
 def sentence(text: str, mark: str = ".") -> str:
-    """Words as one writes them with care: capitals and a mark at the end."""
+    """Return the text with initial capital and final punctuation."""
     text = I_WORD.sub("I", STARTS.sub(lambda found: found[0].upper(), text))
     return text if text[-1:] in ".?!" else text + mark

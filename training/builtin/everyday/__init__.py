@@ -1,4 +1,4 @@
-"""Everyday quantities in English, Japanese and Chinese: units, prices, shares, times, rates, pH and solutions; and what cannot be answered."""
+"""Everyday quantities in English, Japanese and Chinese, and questions that cannot be answered."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -36,7 +36,7 @@ KINDS: Mapping[str, tuple[float, Make]] = MappingProxyType({
     "dilution": (6, measuring.dilution),
     "substance": (9, measuring.substance),
 })  # fmt: skip
-"""How often each kind is drawn, and what makes it."""
+"""The kinds of questions, with their generators and weights."""
 FRONTS_ZH = "请问,|请问|你好,|帮我算一下,|算一下,|我想问一下,|问一下,|麻烦你,|那个,|老师问,|作业题:|急!|".split("|")
 BACKS_ZH = "?|?|。|,谢谢|,谢谢!|?谢谢|呢?|啊?|??|!| ".split("|")
 KEPT = 0.62
@@ -55,7 +55,7 @@ def _refuse(kind: str, make: Make, random: Random) -> Sample:
 
 
 def _written(told: Everyday, made: Asked) -> str:
-    """What is asked, as people type it: at times with a number that has nothing to do with it."""
+    """Return the question as users type it, sometimes with an irrelevant number."""
     random, text = told.random, made.question
     if random.random() < made.distracted:
         text = f"{told.say('distractor', {'o': str(random.randint(2, 31))})}{' ' * (told.code == 'en')}{text}"
@@ -76,4 +76,4 @@ SHARES: Mapping[str, Share] = MappingProxyType({
     "mismatch": Share(2, partial(_refuse, "mismatch", unanswerable.mismatch)),
     "lacking": Share(4, partial(_refuse, "lacking", unanswerable.lacking)),
 })  # fmt: skip
-"""The kinds of samples, and how often each is drawn."""
+"""The kinds of samples and their weights."""

@@ -1,4 +1,4 @@
-"""What is counted: averages, rates, recipes, sums, areas."""
+"""Counting: averages, rates, recipes, sums and areas."""
 
 from training.builtin.everyday.telling import Asked, Everyday
 
@@ -13,7 +13,7 @@ UNITS = {
 
 
 def average(told: Everyday) -> Asked:
-    """The mean of some numbers."""
+    """Ask for the mean of some numbers."""
     places = told.chance(0.2)
     top = told.random.choice((10, 30, 100, 300))
     numbers = [
@@ -31,7 +31,7 @@ def average(told: Everyday) -> Asked:
 
 
 def rate(told: Everyday) -> Asked:
-    """So many in a time: how many in another one, or how long."""
+    """Give a count per time; ask for the count in another time, or for the time."""
     english, japanese, chinese = told.random.choice(list(UNITS.values()))
     each, times = str(told.whole(2, 120)), str(told.whole(2, 40))
     slots = {
@@ -49,7 +49,7 @@ def rate(told: Everyday) -> Asked:
 
 
 def fuel(told: Everyday) -> Asked:
-    """Litres for a way."""
+    """Ask for the fuel of a distance."""
     uses = told.decimal(3, 15) if told.chance(0.6) else str(told.whole(4, 20))
     way = str(told.whole(20, 1_500, told.random.choice((1, 10, 50))))
     return told.asked(
@@ -58,7 +58,7 @@ def fuel(told: Everyday) -> Asked:
 
 
 def recipe(told: Everyday) -> Asked:
-    """What is enough for some, for others."""
+    """Scale a recipe to another number of people."""
     some, others = told.random.sample(range(2, 13), 2)
     unit = told.of("g|g|grams|ml|mL", "g|グラム|mL", "克|g|毫升")
     amount = (
@@ -75,7 +75,7 @@ def recipe(told: Everyday) -> Asked:
 
 
 def sums(told: Everyday) -> Asked:
-    """One step with two numbers."""
+    """Ask for one operation on two numbers."""
     kind, sign, says = told.random.choice(
         (("left", "-", "Take away."), ("sum", "+", "Add."), ("product", "*", "Multiply."), ("quotient", "/", "Divide."))
     )
@@ -93,7 +93,7 @@ def sums(told: Everyday) -> Asked:
 
 
 def area(told: Everyday) -> Asked:
-    """A rectangle."""
+    """Ask about a rectangle."""
     one, other = (str(told.whole(2, 80)) if told.chance(0.7) else told.decimal(1, 30) for _ in range(2))
     unit, name = told.random.choice(
         (("m", told.of("m|metres", "m|メートル", "米|m")), ("cm", told.of("cm|centimetres", "cm|センチ", "厘米|cm")))

@@ -1,4 +1,4 @@
-"""Units, temperatures, speeds, times, pH, solutions and substances."""
+"""Measurement: units, temperatures, speeds, times, pH, solutions and substances."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -57,20 +57,20 @@ ELEMENTS = {
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit as the converter reads it, and what it is called in each language."""
+    """A unit as the converter reads it, with its names in each language."""
 
     name: str
     sort: str
     words: Mapping[str, str]
 
     def said(self, told: Everyday) -> str:
-        """One of its names."""
+        """Draw one of its names."""
         return told.expanded(self.words[told.code], {})
 
 
 @cache
 def units() -> Mapping[str, tuple[Unit, ...]]:
-    """All units, by what they measure."""
+    """Return all units by dimension."""
     found: dict[str, list[Unit]] = {}
     for line in FILE.read_text("utf-8").splitlines():
         name, sort, *words = line.split("\t")
@@ -79,7 +79,7 @@ def units() -> Mapping[str, tuple[Unit, ...]]:
 
 
 def quantity(told: Everyday, number: str, one: Unit) -> str:
-    """A number with its unit."""
+    """Return a number with its unit."""
     said = one.said(told)
     if told.code == "ja" and said in ("大さじ", "小さじ"):
         return f"{said}{number}杯"
@@ -101,7 +101,7 @@ def _amount(told: Everyday) -> str:
 
 
 def unit(told: Everyday) -> Asked:
-    """From one unit to another."""
+    """Ask to convert between units."""
     sort = told.random.choices(list(COMMON), list(COMMON.values()))[0]
     weights = [2 if each.name in METRIC else 1 for each in units()[sort]]
     old = told.random.choices(units()[sort], weights)[0]
@@ -114,7 +114,7 @@ def unit(told: Everyday) -> Asked:
 
 
 def temperature(told: Everyday) -> Asked:
-    """Celsius, Fahrenheit and kelvin; Celsius may be below zero."""
+    """Ask to convert between Celsius, Fahrenheit and kelvin; Celsius may be below zero."""
     celsius, fahrenheit, kelvin = units()["temperature"]
     old, new = told.random.choice(
         ((celsius, fahrenheit),) * 4 + ((fahrenheit, celsius),) * 4 + ((celsius, kelvin), (kelvin, celsius))
@@ -146,7 +146,7 @@ PACES = (
 
 
 def speed(told: Everyday) -> Asked:
-    """Speed, way and time, one of which is asked for."""
+    """Ask for one of speed, distance and time."""
     name, way, period, forms, (low, high) = told.random.choices(PACES, (6, 2, 2, 1))[0]
     known = {each.name: each for sort in ("length", "time") for each in units()[sort]}
     pace = str(told.whole(low, high)) if told.chance(0.6) else str(told.whole(low, high, 5))
@@ -186,7 +186,7 @@ def speed(told: Everyday) -> Asked:
 
 
 def duration(told: Everyday) -> Asked:
-    """Hours and minutes in minutes, or between two times of a day."""
+    """Ask for hours and minutes in minutes, or for the time between two clock times."""
     if told.chance(0.4):
         hours, minutes = str(told.whole(1, 12)), str(told.whole(5, 55, told.random.choice((1, 5, 5))))
         return told.asked(
@@ -205,7 +205,7 @@ def duration(told: Everyday) -> Asked:
 
 
 def _strength(told: Everyday) -> tuple[str, str]:
-    """A small concentration: how it is written, and as an expression."""
+    """Return a small concentration as it is written, and as an expression."""
     unit_ = told.pick(" M", "M", " mol/L", "mol/L", " mol/l")
     kind = told.random.randrange(4)
     power = told.whole(1, 7)
@@ -224,7 +224,7 @@ def _strength(told: Everyday) -> tuple[str, str]:
 
 
 def ph(told: Everyday) -> Asked:
-    """Strong acids and bases."""
+    """Ask about strong acids and bases."""
     kind = told.random.choices(("ph acid", "ph base", "ph to h", "ph to poh", "poh to ph"), (5, 2.5, 4, 0.7, 0.7))[0]
     shown, number = _strength(told)
     level = str(told.whole(1, 13)) if told.chance(0.6) else told.decimal(0.5, 13.5, told.random.choice((1, 1, 2)))
@@ -252,7 +252,7 @@ def ph(told: Everyday) -> Asked:
 
 
 def dilution(told: Everyday) -> Asked:
-    """Solutions that are thinned, mixed, or made up."""
+    """Ask about solutions that are diluted, mixed or prepared."""
     kind = told.random.choice(
         (
             "dilute conc",
@@ -308,7 +308,7 @@ def _substances() -> tuple[tuple[str, str, str], ...]:
 
 
 def substance(told: Everyday) -> Asked:
-    """What substances weigh, in Japanese and Chinese; chemistry has its own English questions."""
+    """Ask for masses of substances, in Japanese and Chinese; English questions are in `chemistry`."""
     told.code = told.random.choice(("ja", "ja", "zh"))
     formula, japanese, chinese = told.random.choice(_substances())
     by_name = told.chance(0.6)
@@ -341,7 +341,7 @@ def substance(told: Everyday) -> Asked:
 
 
 def _apart(templates: str) -> list[str]:
-    """Divide at the bars that stand in no bracket."""
+    """Split at the bars outside brackets."""
     found, depth, start = [], 0, 0
     for at, sign in enumerate(templates):
         depth += (sign == "[") - (sign == "]")

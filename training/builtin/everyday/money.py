@@ -1,4 +1,4 @@
-"""Prices, discounts, taxes, change, and what is shared."""
+"""Money: prices, discounts, taxes, change and shared bills."""
 
 from training.builtin.everyday.telling import Asked, Everyday, Money
 
@@ -18,13 +18,13 @@ def _share(told: Everyday) -> str:
 
 
 def _off(told: Everyday, share: str) -> str:
-    """A share in tenths, 割, or in per cent, as Japanese shops write it."""
+    """Return a share in tenths (割) or per cent, as Japanese shops write it."""
     tenths = share.endswith("0") and share.isdigit() and told.chance(0.45)
     return f"{told.figure(share[:-1])}割" if tenths else f"{share}{told.pick('%', '%', 'パーセント')}"
 
 
 def percent(told: Everyday) -> Asked:
-    """A share of a number."""
+    """Ask for a share of a number."""
     share, whole = _share(told), str(told.whole(10, 2_000, told.random.choice((1, 1, 5, 10, 20))))
     money = Money(told)
     if told.chance(0.25):
@@ -35,7 +35,7 @@ def percent(told: Everyday) -> Asked:
 
 
 def discount(told: Everyday) -> Asked:
-    """A price that is cut: what is paid, or what is saved."""
+    """Ask for a discounted price, or the amount saved."""
     money = Money(told)
     cost, share = money.price(5, 400), _share(told)
     slots = {"p": money.say(cost), "r": share, "R": _off(told, share)}
@@ -52,7 +52,7 @@ def discount(told: Everyday) -> Asked:
 
 
 def tax(told: Everyday) -> Asked:
-    """A tax or a tip: with the price, or alone."""
+    """Ask for a tax or a tip, with or without the price."""
     money = Money(told)
     cost = money.price(5, 300)
     share = told.pick("5", "8", "10", "10", "12", "15", "18", "20", "7", "19", "3", "2.5", "6", "13", "25")
@@ -63,7 +63,7 @@ def tax(told: Everyday) -> Asked:
 
 
 def price(told: Everyday) -> Asked:
-    """The price of several, of one, or how many can be bought."""
+    """Ask for the price of several or of one, or how many are affordable."""
     money = Money(told)
     kind = told.random.choices(("total", "two", "each", "howmany"), (4, 2, 2.5, 2))[0]
     one, other = money.price(1, 40), money.price(1, 30)
@@ -92,7 +92,7 @@ def price(told: Everyday) -> Asked:
 
 
 def change(told: Everyday) -> Asked:
-    """What comes back, or what is left."""
+    """Ask for the change, or the money left."""
     money = Money(told)
     many, one = str(told.whole(2, 9)), money.price(1, 40)
     several = told.chance(0.4)
@@ -111,7 +111,7 @@ def change(told: Everyday) -> Asked:
 
 
 def split(told: Everyday) -> Asked:
-    """A bill for several people, at times with a tip."""
+    """Split a bill, sometimes with a tip."""
     money = Money(told)
     people = str(told.whole(2, 12))
     bill = str(told.whole(2, 60) * int(people)) if money.name != "yen" else str(told.whole(2, 60) * int(people) * 100)
@@ -125,7 +125,7 @@ def split(told: Everyday) -> Asked:
 
 
 def exchange(told: Everyday) -> Asked:
-    """Foreign money, at a rate that is given."""
+    """Convert currency at a given rate."""
     one = told.of("dollar|euro|pound|franc|crown", "ドル|ユーロ|ポンド|元|フラン", "美元|欧元|英镑|日元|港币")
     other = told.of("yen|pesos|rupees|won|yuan", "円|ウォン|ペソ|ルピー", "元|人民币|卢比|泰铢")
     rate = str(told.whole(2, 180)) if told.chance(0.4) else told.decimal(0.5, 20, 2)

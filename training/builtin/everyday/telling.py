@@ -1,4 +1,4 @@
-"""How a question about everyday things is told in one of three languages."""
+"""Wording of everyday questions in three languages."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -32,7 +32,7 @@ GOODS = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question, how it is worked out, and the unit of the answer; `keep` are the words that must not be misspelt."""
+    """A question, its solution steps, and the unit of its answer. Words in `keep` are never misspelt."""
 
     question: str
     steps: tuple[tuple[str, str], ...]
@@ -42,7 +42,7 @@ class Asked:
 
 
 def apart(text: str, words: Iterable[str]) -> str:
-    """Put a blank between a formula and the number behind it.
+    """Insert a space between a formula and a number after it.
 
     >>> apart("H2146gは", ["H2"])
     'H2 146gは'
@@ -53,7 +53,7 @@ def apart(text: str, words: Iterable[str]) -> str:
 
 
 class Everyday(Teller):
-    """Tells one question in one language."""
+    """A writer of one question in one language."""
 
     def __init__(self, random: Random) -> None:
         super().__init__(random)
@@ -61,21 +61,21 @@ class Everyday(Teller):
         self._in_kanji = random.random() < 0.12
 
     def of(self, english: str, japanese: str, chinese: str) -> str:
-        """What is said in this language; of several, apart by `|`, one."""
+        """Return the text for this language, choosing among alternatives separated by `|`."""
         return self.random.choice({"en": english, "ja": japanese, "zh": chinese}[self.code].split("|"))
 
     def say(self, section: str, slots: Mapping[str, str] | None = None) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """A wording of a section, filled in."""
+        """Return a wording from a section, with slots filled in."""
         template = self.random.choice(SAID[self.code][section])
         text = super().say(template, slots) if self.code == "en" else self.expanded(template, slots or {})
         return apart(text.translate(SIGNS).replace("PH ", "pH ").replace("POH ", "pOH "), (slots or {}).values())
 
     def asked(self, section: str, slots: Mapping[str, str], work: tuple[str, str], unit: str = "", *keep: str) -> Asked:
-        """A question that takes one step."""
+        """Return a question with one step."""
         return Asked(self.say(section, slots), (work,), unit, (*slots.values(), *keep))
 
     def figure(self, number: str) -> str:
-        """A number as it is written in this language: 1500, 1,500, in words, 千五百, 1万2千."""
+        """Return a number as this language writes it: 1500, 1,500, in words, 千五百, 1万2千."""
         if self.code == "en":
             said = self.measure(number)
             grouped = number.isdigit() and len(number) > 3 and said == number and self.chance(0.4)
@@ -90,12 +90,12 @@ class Everyday(Teller):
         return f"{value:,}" if value >= 1_000 and self.chance(0.25) else number
 
     def goods(self) -> str:
-        """Something that is bought and counted."""
+        """Draw a countable thing that is for sale."""
         return self.random.choice(GOODS[self.code])
 
 
 class Money:
-    """One currency, written in one way."""
+    """Draw a currency and its notation."""
 
     def __init__(self, told: Everyday) -> None:
         self.told = told
@@ -103,7 +103,7 @@ class Money:
         self._form = told.random.choice(forms)
 
     def price(self, low: int, high: int) -> str:
-        """A sum; yen are whole and a hundred times as many."""
+        """Return an amount of money; yen are whole and a hundred times as many."""
         told = self.told
         if self.name == "yen":
             return str(told.whole(low * 50, high * 100, told.random.choice((10, 10, 50, 100))))
@@ -112,7 +112,7 @@ class Money:
         return f"{told.whole(low, high)}.{told.pick('50', '25', '75', '99', '20', '5', '90', '80', '40')}"
 
     def say(self, number: str) -> str:
-        """It in words."""
+        """Return the amount with its currency."""
         told = self.told
         return self._form.format(told.figure(number) if self._form.startswith("{}") else number)
 

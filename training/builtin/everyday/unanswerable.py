@@ -1,4 +1,4 @@
-"""What cannot be answered: a unit that does not exist, units that measure different things, a quantity that is missing."""
+"""Questions without an answer: a made-up unit, units of different dimensions, or a missing quantity."""
 
 from training.builtin.everyday.measuring import BASES, quantity, units
 from training.builtin.everyday.telling import Asked, Everyday, Money
@@ -26,7 +26,7 @@ def _known(told: Everyday) -> tuple[str, str, str]:
 
 
 def unknown_unit(told: Everyday) -> Asked:
-    """A unit that nobody has heard of."""
+    """Ask about a made-up unit."""
     shown, name, _ = _known(told)
     made = _unit(told)
     slots = {"q": shown, "v": name, "I": made, "n": told.figure(str(told.whole(2, 300)))}
@@ -34,7 +34,7 @@ def unknown_unit(told: Everyday) -> Asked:
 
 
 def mismatch(told: Everyday) -> Asked:
-    """A length in litres."""
+    """Ask for a length in litres."""
     shown, name, sort = _known(told)
     other = sort
     while other == sort:
@@ -43,7 +43,7 @@ def mismatch(told: Everyday) -> Asked:
 
 
 def lacking(told: Everyday) -> Asked:
-    """A question that lacks a number."""
+    """Ask a question that lacks a number."""
     money = Money(told)
     _, name, _ = _known(told)
     share = told.pick("5", "10", "20", "30", "50")

@@ -1,4 +1,4 @@
-"""Everyday quantities: problems with numbers that a calculator finishes, and what is not such a problem."""
+"""Word problems with quantities that a calculator finishes, and texts that are not such problems."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -80,11 +80,11 @@ MAKERS: Mapping[str, tuple[float, Maker]] = MappingProxyType({
     "bare.puzzle": (0.6, bare.puzzle),
     "bare.dozens": (0.6, bare.dozens),
 })  # fmt: skip
-"""How often each kind of problem is drawn, and what makes it."""
+"""The kinds of problems, with their generators and weights."""
 SHARES: Mapping[str, Share] = MappingProxyType({
     **{kind: Share(weight, draw_of(kind, maker)) for kind, (weight, maker) in MAKERS.items()},
     "refused": Share(4, other),
     "missing": Share(2, missing),
     "number": Share(4, number_of([maker for _, maker in MAKERS.values()])),
 })  # fmt: skip
-"""The kinds of samples for the tasks `solve` and `number`, and how often each is drawn."""
+"""The kinds of samples for the tasks `solve` and `number`, and their weights."""

@@ -1,4 +1,4 @@
-"""Sums without a story: expressions, and the words for them."""
+"""Arithmetic without a story: expressions, and the words for them."""
 
 from training.builtin.quantities.telling import Ask, Teller
 from training.builtin.quantities.wordings import wordings
@@ -53,7 +53,7 @@ def _asked(teller: Teller, shown: str, expression: str, says: str) -> Problem:
 
 
 def expression(teller: Teller) -> Problem:
-    """Digits and signs, from one sign to four, with parentheses; or a power or a root."""
+    """Write an expression with one to four operators and parentheses, or a power or a root."""
     kind = teller.random.random()
     if kind < 0.1:
         return _power(teller)
@@ -69,7 +69,7 @@ def expression(teller: Teller) -> Problem:
         number = _number(teller)
         sign = teller.random.choice("+-**/") if at else ""
         if sign == "-" and at - 1 == opened and "/(" in pure:
-            sign = "+"  # nothing is divided by a difference, which may be nothing
+            sign = "+"  # no divisor is a difference, which may be zero
         before, behind = "(" * (at == opened), ")" * (at - 1 == opened and at > 0)
         pure += sign + before + number + behind
         shown += spelt.get(sign, "") + before + _shown(teller, number) + behind
@@ -176,7 +176,7 @@ WORD_AROUND = (
 
 
 def spoken(teller: Teller) -> Problem:
-    """The sum of, the product of, half of, 5 % of, and so on."""
+    """Ask for the sum of, the product of, half of, 5 % of, and so on."""
     forms, pattern, says = teller.random.choice(WORDED)
     b = teller.whole(2, 60)
     numbers = {
@@ -197,7 +197,7 @@ def spoken(teller: Teller) -> Problem:
 
 
 def word_sum(teller: Teller) -> Problem:
-    """Signs in words, also between numbers in words: forty plus two."""
+    """Write operators in words, also between numbers in words: forty plus two."""
     random = teller.random
     sign = random.choice("+-*/")
     b = teller.whole(2, 40)
@@ -221,7 +221,7 @@ def word_sum(teller: Teller) -> Problem:
 
 
 def puzzle(teller: Teller) -> Problem:
-    """A number that is not known, one step back."""
+    """Ask for an unknown number, one step back."""
     a, b = teller.whole(2, 90), teller.whole(2, 40)
     slots = {
         "a": teller.measure(a),
@@ -245,7 +245,7 @@ def puzzle(teller: Teller) -> Problem:
 
 
 def dozens(teller: Teller) -> Problem:
-    """A dozen, a pair, half a dozen, a couple: so many of them."""
+    """Ask how many are in a dozen, a pair, half a dozen, a couple."""
     word, size = teller.random.choice(
         (("dozen", "12"), ("dozen", "12"), ("dozen", "12"), ("pair", "2"), ("half dozen", "6"), ("hundred", "100"))
     )

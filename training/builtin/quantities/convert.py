@@ -1,4 +1,4 @@
-"""Units and temperatures: the factor is known to everybody, or the question gives it."""
+"""Unit and temperature conversion; the factor is common knowledge or given in the question."""
 
 from taiwa.models.builtin.copy_constraint import CONVERTED
 from training.builtin.quantities.speed import UNITS
@@ -106,7 +106,7 @@ SPEEDS = (
     ("km/h", "m/min"),
 )
 READ = {"ft": "feet", "t": "tonnes", "lb": "pounds", "oz": "ounces", "C": "degC", "F": "degF", "K": "K"}
-"""What the converter calls some of these."""
+"""The converter's names of some units."""
 WHOLE = (
     "[convert|change|turn|translate|transform|bring] {q} [to|into] {v}.",
     "how many {v} [are|are there in|make|are the same as|equal|correspond to] {q}?",
@@ -125,7 +125,7 @@ WHOLE = (
 
 
 def unit(teller: Teller) -> Problem:
-    """From one unit to another that everybody knows."""
+    """Convert with a factor that is common knowledge."""
     if teller.chance(0.3):
         old, new = teller.random.choices(SPEEDS, (8, 8, 1, 1, 1, 1, 1, 1))[0]
         number = (
@@ -162,7 +162,7 @@ def unit(teller: Teller) -> Problem:
 
 
 def temperature(teller: Teller) -> Problem:
-    """Celsius, Fahrenheit and kelvin."""
+    """Convert between Celsius, Fahrenheit and kelvin."""
     old, new = teller.random.choice((("C", "F"), ("C", "F"), ("F", "C"), ("F", "C"), ("C", "K"), ("K", "C")))
     number = (
         str({"C": teller.whole(2, 120), "F": teller.whole(33, 250), "K": teller.whole(150, 900)}[old])
@@ -192,7 +192,7 @@ def temperature(teller: Teller) -> Problem:
 
 
 def given_factor(teller: Teller) -> Problem:
-    """From one unit to another by what the question says; the units may be ones that nobody has heard of."""
+    """Convert with a factor given in the question; the units may be made up."""
     if teller.chance(0.45):
         one, two = invented(teller), invented(teller)
         old, new = several(one), several(two)

@@ -1,4 +1,4 @@
-"""Sentences in other languages, which the solving task does not read."""
+"""Sentences in languages that the task `solve` does not support."""
 
 from random import Random
 
@@ -17,11 +17,11 @@ PATTERNS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
     ("{0} {1}", (("Ein Zug fährt 80 km/h", "Anna hat 15 Murmeln", "Drei Brote kosten 9 Euro", "Wie viel ist"), ("und braucht 3 Stunden. Wie weit fährt er?", "und verliert 4. Wie viele bleiben?", "- was kostet eines?", "die Hälfte von 50?"))),
     ("{0} {1}", (("Olá, tudo", "Ciao, come", "Привет, как", "Hej, hur", "Merhaba, nasıl", "안녕하세요", "สวัสดี", "नमस्ते", "مرحبا", "Halo, apa", "Xin chào", "Cześć, jak"), ("bem?", "stai?", "дела?", "mår du?", "gidiyor?", "잘 지내요?", "ครับ", "दोस्त", "يا صديقي", "kabar?", "bạn khỏe không?", "leci?"))),
 )  # fmt: skip
-"""Parts that follow each other in a language; not every pair makes the best of sense."""
+"""Parts that can follow each other in a language; not every pair is meaningful."""
 
 
 def sentence(random: Random) -> str:
-    """A sentence in Japanese, Chinese, Spanish, French, German and others."""
+    """Return a sentence in Japanese, Chinese, Spanish, French, German or another language."""
     pattern, parts = random.choice(PATTERNS)
     text = pattern.format(*(random.choice(part) for part in parts))
     if random.random() < 0.25:

@@ -1,4 +1,4 @@
-"""Average speed, boats in a current, sound and light, wheels, and trips of several legs."""
+"""Journeys: average speed, boats in a current, sound and light, wheels, and trips of several legs."""
 
 from training.builtin.quantities.speed import UNITS, length, mover, pace, period, unit_name
 from training.builtin.quantities.telling import FIND, Ask, Teller, Thing
@@ -28,7 +28,7 @@ BOAT = "[boat|rowing boat|motorboat|canoe|ferry|swimmer|kayak|steamer|raft with 
 
 
 def average_speed(teller: Teller) -> Problem:
-    """All the way over all the time; or there and back at two speeds."""
+    """Ask for an average speed: total distance over total time, or a round trip at two speeds."""
     who = mover(teller, "car", "bike", "run")
     vu = teller.pick("km/h", "km/h", "mph")
     du = "km" if vu == "km/h" else "miles"
@@ -64,7 +64,7 @@ def average_speed(teller: Teller) -> Problem:
 
 
 def current(teller: Teller) -> Problem:
-    """A boat with and against the water, or a plane with and against the wind."""
+    """Ask about a boat in a current, or a plane in the wind."""
     boat = teller.say(BOAT).lower()
     wind, down = boat == "plane", teller.chance(0.5)
     size = 10 if wind else 1
@@ -93,7 +93,7 @@ def current(teller: Teller) -> Problem:
 
 
 def echo(teller: Teller) -> Problem:
-    """Sound and light: thunder, echoes, signals."""
+    """Ask about sound and light: thunder, echoes, signals."""
     t = str(teller.whole(2, 20)) if teller.chance(0.6) else teller.decimal(0.3, 9)
     kind = teller.random.choice(("back", "back", "thunder", "thunder", "signal"))
     medium = "in space" if kind == "signal" else "in water" if kind == "back" and teller.chance(0.5) else "in air"
@@ -115,7 +115,7 @@ def echo(teller: Teller) -> Problem:
 
 
 def legs(teller: Teller) -> Problem:
-    """Two or three parts of a way, each at its own speed; or a part that is still to go."""
+    """Ask about two or three legs with different speeds, or the remaining leg."""
     who = mover(teller, "car", "bike", "run")
     vu, du = teller.random.choice((("km/h", "km"), ("km/h", "km"), ("mph", "miles"), ("m/s", "m")))
     tu = "s" if vu == "m/s" else "h"
@@ -152,7 +152,7 @@ def legs(teller: Teller) -> Problem:
 
 
 def turning(teller: Teller) -> Problem:
-    """Wheels and laps: how far so many rounds are, and how many rounds so far are."""
+    """Ask about wheels and laps: the distance of some turns, or the number of turns in a distance."""
     lap, n = teller.whole(2, 90, 2) * teller.random.choice((1, 5, 10)), teller.whole(3, 60)
     who = mover(teller, "run", "bike", "walk")
     slots = who.slots(

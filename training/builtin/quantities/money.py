@@ -1,4 +1,4 @@
-"""Prices, and change: of one, of several, of so much of something."""
+"""Prices and change: of one, of several, or by weight."""
 
 from dataclasses import replace
 
@@ -47,7 +47,7 @@ TOTAL_NP = (
 
 
 def bought(teller: Teller) -> Problem:
-    """The price of so many things, of two sorts of things, or with something added."""
+    """Ask for the price of several things, of two sorts, or with something added."""
     money = Money(teller)
     p, q = money.price(1, 60), money.price(1, 40)
     (n, said_n), (m, said_m) = pieces(teller), pieces(teller, 2, 12)
@@ -74,7 +74,7 @@ def bought(teller: Teller) -> Problem:
 
 
 def unit_price(teller: Teller) -> Problem:
-    """The price of one, from the price of several; or how many can be had for some money."""
+    """Ask for the unit price, or how many are affordable."""
     money = Money(teller)
     n, said = pieces(teller, 2, 20)
     p = money.price(2, 40)
@@ -115,7 +115,7 @@ def unit_price(teller: Teller) -> Problem:
 
 
 def scaled(teller: Teller) -> Problem:
-    """So many cost so much; what do others cost."""
+    """Give the price of some things and ask for that of another number."""
     money = Money(teller)
     n, said = pieces(teller, 2, 15)
     m, other = pieces(teller, 2, 30)
@@ -139,7 +139,7 @@ def scaled(teller: Teller) -> Problem:
 
 
 def change(teller: Teller) -> Problem:
-    """What comes back from a note, or what is left in the purse."""
+    """Ask for the change, or the money left."""
     money = Money(teller)
     n, said = pieces(teller, 2, 9)
     p, q = money.price(1, 20), money.price(1, 30)

@@ -1,4 +1,4 @@
-"""Speed, distance and time: one of the three is asked for, in a unit of its own or one to be converted."""
+"""Speed, distance and time: one of the three is asked for, possibly in another unit."""
 
 from training.builtin.quantities.speed import PACES, Measured, Mover, length, mover, pace, period, unit_name
 from training.builtin.quantities.telling import Ask, Teller
@@ -167,7 +167,7 @@ SPEEDS = {
     ("miles", "min", "mph"): ("{d}/{t}*60", 2), ("km", "s", "km/s"): ("{d}/{t}", 1), ("cm", "s", "cm/s"): ("{d}/{t}", 1),
     ("ft", "s", "ft/s"): ("{d}/{t}", 1), ("km", "min", "m/s"): ("{d}*1000/({t}*60)", 1), ("km", "s", "m/s"): ("{d}*1000/{t}", 1),
 }  # fmt: skip
-"""What is given and asked for: its expression, and how often it is drawn."""
+"""The given and requested quantities, with their expressions and weights."""
 DISTANCES = {
     ("km/h", "h", "km"): ("{v}*{t}", 9), ("km/h", "min", "km"): ("{v}*{t}/60", 5), ("km/h", "s", "m"): ("{v}*5/18*{t}", 6),
     ("m/s", "s", "m"): ("{v}*{t}", 8), ("m/s", "min", "m"): ("{v}*{t}*60", 4), ("m/s", "min", "km"): ("{v}*{t}*60/1000", 2),
@@ -196,7 +196,7 @@ PER_SECOND = {
 
 
 def _velocity(teller: Teller, unit: str, size: str) -> str:
-    """A speed that something of that size may have, in a unit."""
+    """Draw a plausible speed for something of this size, in a unit."""
     low, high = PACES[size]
     if unit == "m/s":
         low, high = PER_SECOND[size]
@@ -232,14 +232,14 @@ def _duration(teller: Teller, unit: str) -> str:
 
 
 def _way(teller: Teller, v: str, t: str) -> str:
-    """A distance that goes well with a speed and a time, most of the time."""
+    """Draw a distance that usually suits the speed and the time."""
     if "." not in v + t and teller.chance(0.75):
         return str(int(v) * int(t))
     return str(teller.whole(6, 960)) if teller.chance(0.7) else teller.decimal(2, 90)
 
 
 def _asked(teller: Teller, unit: str, *, natural: bool) -> str:
-    """The unit that is named in the question; where it is the natural one, often none."""
+    """Return the unit named in the question, often "" for the natural one."""
     return "" if natural and unit in NATURAL and teller.chance(0.6) else unit_name(teller, unit)
 
 
@@ -255,7 +255,7 @@ def _drawn(teller: Teller, table: dict[tuple[str, str, str], tuple[str, int]]) -
 
 
 def speed(teller: Teller) -> Problem:
-    """Distance and time are given."""
+    """Ask for the speed."""
     du, tu, vu = _drawn(teller, SPEEDS)
     who = mover(teller)
     t = _duration(teller, tu)
@@ -277,7 +277,7 @@ def speed(teller: Teller) -> Problem:
 
 
 def distance(teller: Teller) -> Problem:
-    """Speed and time are given."""
+    """Ask for the distance."""
     vu, tu, du = _drawn(teller, DISTANCES)
     who = mover(teller)
     v, t = pace(teller, _velocity(teller, vu, who.size), vu), period(teller, _duration(teller, tu), tu)
@@ -289,7 +289,7 @@ def distance(teller: Teller) -> Problem:
 
 
 def time(teller: Teller) -> Problem:
-    """Distance and speed are given."""
+    """Ask for the time."""
     du, vu, tu = _drawn(teller, TIMES)
     who = mover(teller)
     v = pace(teller, _velocity(teller, vu, who.size), vu)

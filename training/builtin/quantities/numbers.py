@@ -1,4 +1,4 @@
-"""The task `number`: the last lines of a rationale, and the number that it states."""
+"""The task `number`: read the final number from the last lines of a rationale."""
 
 from collections.abc import Sequence
 from random import Random
@@ -48,7 +48,7 @@ UNITS = (
 
 
 def _shown(teller: Teller, number: str) -> str:
-    """The number with thousands apart, sometimes."""
+    """Format the number, sometimes with thousands separators."""
     whole, dot, rest = number.partition(".")
     return f"{int(whole):,}{dot}{rest}" if whole.isdigit() and int(whole) >= 1_000 and teller.chance(0.5) else number
 
@@ -63,7 +63,7 @@ def _drawn(teller: Teller) -> str:
 
 
 def number_of(makers: Sequence[Maker]) -> Draw:
-    """Draw ends of rationales: our own, those of others, and ones that state no number."""
+    """Draw final lines of rationales: our own wording, other wordings, and some without a number."""
 
     def draw(random: Random) -> Sample:
         teller = Teller(random)

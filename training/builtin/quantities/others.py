@@ -1,5 +1,5 @@
-"""What is not a problem to be worked out: talk, facts, opinions, code, poems, other languages, orders to break out; and problems
-in which a number is missing.
+"""Texts that are not solvable problems: talk, facts, opinions, code, poems, other languages, prompt injections, and problems that
+lack a number.
 """
 
 from random import Random
@@ -84,7 +84,7 @@ def _words(teller: Teller) -> dict[str, str | Thing]:
 
 
 def other(random: Random) -> Sample:
-    """Anything that is not a problem to be worked out."""
+    """Return a text that is not a problem to solve."""
     teller = Teller(random)
     kind = random.choices(
         ("talk", "fact", "make", "order", "letters", "emoji", "foreign", "formula"), (5, 8, 5, 4, 3, 1, 5, 2)
@@ -123,7 +123,7 @@ LACKING_STORIES = (
 
 
 def missing(random: Random) -> Sample:
-    """A problem in which a number that is needed is not there."""
+    """Return a problem that lacks a number."""
     teller = Teller(random)
     kind = random.choices(("motion", "formula", "story", "none"), (5, 3, 5, 2))[0]
     if kind == "motion":

@@ -17,7 +17,7 @@ SHARE = "[%| %|%| percent| per cent|%]"
 
 
 def ratio(teller: Teller) -> Problem:
-    """A whole that is shared in a ratio; or one part from the other."""
+    """Share a total in a ratio, or ask for one part from the other."""
     a, b, k = teller.whole(1, 9), teller.whole(1, 9), teller.whole(2, 40)
     b = b + 1 if a == b else b
     first = teller.chance(0.5)
@@ -52,7 +52,7 @@ AVERAGED = (
 
 
 def average(teller: Teller) -> Problem:
-    """The mean of some numbers; or the number that makes the mean."""
+    """Ask for the mean of some numbers, or for the number that makes the mean."""
     count = teller.random.choice((2, 3, 3, 4, 4, 5, 5, 6))
     numbers = [str(teller.whole(1, 99)) if teller.chance(0.9) else teller.decimal(1, 40) for _ in range(count)]
     listed = ", ".join(numbers[:-1]) + teller.pick(" and ", ", ", ", and ") + numbers[-1]
@@ -86,7 +86,7 @@ def average(teller: Teller) -> Problem:
 
 
 def age(teller: Teller) -> Problem:
-    """How old somebody is, was or will be."""
+    """Ask for an age now, in the past or in the future."""
     a, k, y = teller.whole(6, 70), teller.whole(2, 5), teller.whole(2, 30)
     kind = teller.random.choice(("older", "younger", "times", "future", "past", "born"))
     y = min(y, a - 2) if kind in ("younger", "past") else y
@@ -117,7 +117,7 @@ def age(teller: Teller) -> Problem:
 
 
 def working(teller: Teller) -> Problem:
-    """Work done together, or by another number of workers."""
+    """Ask about joint work, or another number of workers."""
     unit = teller.pick("hours", "hours", "days", "minutes")
     a, b, n, m = teller.whole(2, 30), teller.whole(2, 30), teller.whole(2, 12), teller.whole(2, 16)
     slots = {
@@ -143,7 +143,7 @@ def working(teller: Teller) -> Problem:
 
 
 def recipe(teller: Teller) -> Problem:
-    """A recipe for more or fewer people."""
+    """Scale a recipe."""
     n, m = teller.whole(2, 12), teller.whole(2, 30)
     what, unit = (
         goods(teller, bulk=True),
@@ -177,7 +177,7 @@ def recipe(teller: Teller) -> Problem:
 
 
 def mixture(teller: Teller) -> Problem:
-    """Dissolved, diluted and mixed: shares of the mass, c1V1 = c2V2, and the mean of two."""
+    """Ask about dissolving, diluting and mixing: mass fractions, c1V1 = c2V2, and mixtures of two."""
     kind = teller.random.choice(("share", "content", "dilute", "volume", "mix", "warm"))
     salt, water = str(teller.whole(2, 90)), str(teller.whole(20, 900, 10))
     c = str(teller.whole(2, 18)) if teller.chance(0.7) else teller.decimal(0.5, 12)

@@ -1,4 +1,4 @@
-"""Percentages and fractions: a share of a whole, what share it is, the whole of a share, and change."""
+"""Percentages and fractions: parts, shares, wholes and changes."""
 
 from training.builtin.quantities.telling import Ask, Teller, Thing
 from training.builtin.quantities.wordings import wordings
@@ -49,7 +49,7 @@ FRACTIONS = {
 
 
 def percent_of(teller: Teller) -> Problem:
-    """A share, in per cent, of a number of people or things; or the others."""
+    """Ask for a percentage of a number of people or things, or for the rest."""
     r, whole = (
         str(teller.whole(1, 99)) if teller.chance(0.7) else teller.decimal(1, 60),
         str(teller.whole(20, 900, teller.random.choice((1, 5, 10, 20)))),
@@ -89,7 +89,7 @@ def percent_of(teller: Teller) -> Problem:
 
 
 def percent_share(teller: Teller) -> Problem:
-    """What per cent one number is of another."""
+    """Ask what percentage one number is of another."""
     whole = teller.whole(5, 400)
     part = teller.whole(1, whole)
     group = teller.say(GROUP).lower() if teller.chance(0.6) else noun(teller)
@@ -114,7 +114,7 @@ def percent_share(teller: Teller) -> Problem:
 
 
 def percent_change(teller: Teller) -> Problem:
-    """By how many per cent something rose or fell; or what it became."""
+    """Ask for a percentage change, or for the new value."""
     a, r = teller.whole(5, 900), teller.whole(1, 90)
     up = teller.chance(0.6)
     b = a + teller.whole(1, a) if up else a - teller.whole(1, a - 1)
@@ -135,7 +135,7 @@ def percent_change(teller: Teller) -> Problem:
 
 
 def whole_of_percent(teller: Teller) -> Problem:
-    """The whole from a part and its per cent."""
+    """Ask for the whole from a part and its percentage."""
     r = teller.whole(1, 95)
     whole = teller.whole(20, 900, 20)
     part = str(r * whole // 100) if not r * whole % 100 else str(teller.whole(2, 300))
@@ -155,7 +155,7 @@ def whole_of_percent(teller: Teller) -> Problem:
 
 
 def fraction(teller: Teller) -> Problem:
-    """A half, two thirds, … of things or of a measure, or what remains."""
+    """Ask for a fraction of things or of a measure, or for the rest."""
     said, number = teller.random.choice(list(FRACTIONS.items()))
     above, below = number.split("/")
     whole = str(teller.whole(2, 60) * int(below))

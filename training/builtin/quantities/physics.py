@@ -1,4 +1,4 @@
-"""Formulas of one step, each for any of its quantities: force, work, energy, pressure, current, waves, gases, solutions."""
+"""Physics formulas with one unknown: force, work, energy, pressure, current, waves, gases and solutions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ MOL, MOLAR = "[mol|mol|moles]", "[mol/L|mol/L|M|mol per litre|moles per liter]"
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """What a formula speaks of: its names, its sign, its unit as it may be written, what it is written as, and its size."""
+    """A quantity of a formula: names, symbol, spellings of its unit, unit in expressions, and range."""
 
     names: str
     sign: str
@@ -27,7 +27,7 @@ class Quantity:
     article: str = "a "
 
     def drawn(self, teller: Teller) -> str:
-        """A number for it."""
+        """Draw a value."""
         if self.high < 3 or teller.chance(0.22):
             return teller.decimal(self.low, self.high, 2 if self.high < 3 else 1)
         return str(
@@ -37,7 +37,7 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """Quantities by letters, and for each that can be asked for a sentence and an expression; `who` are its bearers."""
+    """A formula: quantities by letter, and for each possible unknown a sentence and an expression; `who` are the objects."""
 
     quantities: Mapping[str, Quantity]
     works: Mapping[str, tuple[str, str]]
@@ -180,7 +180,7 @@ WEIGHTS = [each.weight for each in FORMULAS.values()]
 
 
 def formula(teller: Teller) -> Problem:
-    """Some formula, with one of its quantities unknown."""
+    """Draw a formula and one of its quantities as the unknown."""
     name = teller.random.choices(NAMES, WEIGHTS)[0]
     chosen = FORMULAS[name]
     wanted = teller.random.choice(list(chosen.works))

@@ -1,4 +1,4 @@
-"""Money: currencies, prices, and how they are written."""
+"""Currencies, prices and their notation."""
 
 from training.builtin.quantities.telling import Ask, Slots, Teller
 from training.builtin.quantities.working import Problem
@@ -28,7 +28,7 @@ SHARE = "[%| %|%| percent| per cent|%]"
 
 
 class Money:
-    """One currency, always written in the same way in one question."""
+    """A currency with a notation that stays the same throughout a question."""
 
     def __init__(self, teller: Teller) -> None:
         self.teller = teller
@@ -36,7 +36,7 @@ class Money:
         self._form = teller.random.choice(MONEYS[self.name])
 
     def price(self, low: int, high: int) -> str:
-        """A price; in most currencies it may have hundredths."""
+        """Draw a price, with hundredths in most currencies."""
         kind = self.teller.random.randrange(10)
         if self.name in WHOLE_ONLY or kind < 6:
             return str(self.teller.whole(low, high))
@@ -45,7 +45,7 @@ class Money:
         return f"{self.teller.random.uniform(low, high):.2f}"
 
     def say(self, number: str) -> str:
-        """A sum of money."""
+        """Write an amount of money."""
         said = self.teller.measure(number) if self._form.startswith("{}") else number
         if number.isdigit() and int(number) >= 1_000 and self.teller.chance(0.4):
             said = f"{int(number):,}"
@@ -53,12 +53,12 @@ class Money:
 
 
 def made(teller: Teller, ask: Ask, slots: Slots, work: tuple[str, str], unit: str) -> Problem:
-    """A problem of one step; the word for what is counted is not misspelt."""
+    """Return a problem with one step; the counted noun is never misspelt."""
     return Problem(teller.ask(ask, slots), (work,), unit, tuple(unit.split()))
 
 
 def pieces(teller: Teller, low: int = 2, high: int = 24) -> tuple[str, str]:
-    """How many things there are, and how that is said before a noun."""
+    """Draw a quantity and its wording before a noun."""
     number = str(teller.whole(low, high))
     said = teller.number(number)
     return number, number if said.endswith(" of") else said

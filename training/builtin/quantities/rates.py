@@ -1,4 +1,4 @@
-"""Discounts, tips and taxes, interest, profit, pay, foreign money and fuel."""
+"""Discounts, tips, taxes, interest, profit, pay, currency exchange and fuel."""
 
 from training.builtin.quantities.prices import SHARE, Money, made, pieces
 from training.builtin.quantities.speed import UNITS
@@ -13,7 +13,7 @@ SAID = wordings("money")
 
 
 def discount(teller: Teller) -> Problem:
-    """A price cut by a share of it: the new price, or what is saved."""
+    """Ask for a discounted price, or the amount saved."""
     money = Money(teller)
     p, r = (
         (str(teller.whole(10, 900, teller.random.choice((1, 5, 10)))) if teller.chance(0.7) else money.price(10, 400)),
@@ -53,7 +53,7 @@ def discount(teller: Teller) -> Problem:
 
 
 def surcharge(teller: Teller) -> Problem:
-    """A tip, a tax, a fee or a rise that comes on top."""
+    """Add a tip, a tax, a fee or a rise."""
     money = Money(teller)
     p, r = (
         (str(teller.whole(10, 900)) if teller.chance(0.7) else money.price(10, 200)),
@@ -89,7 +89,7 @@ def surcharge(teller: Teller) -> Problem:
 
 
 def interest(teller: Teller) -> Problem:
-    """Simple and compound interest: the interest or all the money."""
+    """Ask for simple or compound interest, or the final amount."""
     money = Money(teller)
     p, r, t = (
         str(teller.whole(100, 9_000, 50)),
@@ -126,7 +126,7 @@ def interest(teller: Teller) -> Problem:
 
 
 def profit(teller: Teller) -> Problem:
-    """Bought for so much and sold for so much: gain, loss, or the gain in per cent."""
+    """Ask for a profit or loss, also as a percentage."""
     money = Money(teller)
     a = teller.whole(10, 600)
     b = a + teller.whole(1, a) if teller.chance(0.7) else max(a - teller.whole(1, a // 2), 1)
@@ -157,7 +157,7 @@ def profit(teller: Teller) -> Problem:
 
 
 def paid(teller: Teller) -> Problem:
-    """Pay by the hour, the day or the piece."""
+    """Ask for pay by the hour, the day or the piece."""
     money = Money(teller)
     w, unit = money.price(6, 60), teller.pick("hour", "hour", "hour", "day", "week", "lesson", "shift", "month")
     n, said = pieces(teller, 2, 40)
@@ -197,7 +197,7 @@ def paid(teller: Teller) -> Problem:
 
 
 def exchanged(teller: Teller) -> Problem:
-    """Money changed at a rate that is given."""
+    """Convert currency at a given rate."""
     home, away = Money(teller), Money(teller)
     while away.name == home.name or "coins" in (home.name, away.name):
         home, away = Money(teller), Money(teller)
@@ -211,7 +211,7 @@ def exchanged(teller: Teller) -> Problem:
 
 
 def fuel(teller: Teller) -> Problem:
-    """What a vehicle burns, how far that takes it, and what that costs."""
+    """Ask for fuel consumption, range or fuel cost."""
     money, kind = Money(teller), teller.random.choice(("litres", "cost", "miles", "gallons", "per"))
     per = str(teller.whole(3, 14)) if teller.chance(0.6) else teller.decimal(3, 14)
     d, p, litres = teller.whole(20, 900, 5), teller.decimal(1, 3, 2), teller.whole(5, 60)

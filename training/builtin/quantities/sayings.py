@@ -1,4 +1,4 @@
-"""How people say what a formula is about, rather than by the names of its quantities."""
+"""Everyday wordings of formulas that do not name the quantities."""
 
 from collections.abc import Mapping
 
@@ -84,4 +84,4 @@ SAYINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "period": {"f": ("one swing takes {T}", "a pendulum needs {T} for there and back"), "T": ("a string swings with {f}",)},
     "heat": {"Q": ("{m} of a material with a specific heat of {c} get warmer by {T}",), "T": ("{m} of a material with a specific heat of {c} take in {Q}",)},
 }  # fmt: skip
-"""By formula and by what is asked for: facts that hold all that is given."""
+"""By formula and unknown: facts that give everything needed."""

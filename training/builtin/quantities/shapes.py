@@ -1,4 +1,4 @@
-"""Areas, perimeters and volumes, and the side that belongs to one of them."""
+"""Areas, perimeters and volumes, and the side that follows from one of them."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ AREA, LONG, ROUND, ROOM = "area", "long", "round", "room"
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure: what it may be in life, its given measures by letters, what is asked for, and how it is worked out."""
+    """A shape: its real-world objects, given measures by letter, the requested quantity and its expression."""
 
     names: str
     measures: tuple[tuple[str, str], ...]
@@ -213,7 +213,7 @@ def _unit(kind: str, unit: str) -> str:
 
 
 def shape(teller: Teller) -> Problem:
-    """A figure with some of its measures."""
+    """Ask about a shape with given measures."""
     figure = teller.random.choices(FIGURES, WEIGHTS)[0]
     unit = teller.random.choices(list(LENGTHS), (8, 8, 1, 1, 2, 1, 0.5, 0.5))[0]
     numbers: dict[str, str] = {}
@@ -273,7 +273,7 @@ def _ask(teller: Teller, figure: Figure) -> Ask:
 
 
 def covering(teller: Teller) -> Problem:
-    """Tiles, fences, paint and floors: an area or a perimeter, and then so much for each unit of it."""
+    """Ask about tiles, fences, paint and floors: an area or perimeter times an amount per unit."""
     a, b, each = teller.whole(2, 40), teller.whole(2, 40), teller.whole(2, 30)
     side = teller.random.choice((10, 20, 25, 50))
     slots = {"X": "[garden|field|yard|meadow|playground]", "Y": "[floor|room|hall|terrace|kitchen|wall]"}

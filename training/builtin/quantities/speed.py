@@ -1,4 +1,4 @@
-"""Speed, distance and time: what moves, how that is said, and in which units."""
+"""Building blocks of motion problems: moving things, speeds, distances, times and their units."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ HE, SHE, IT = ("he", "his"), ("she", "her"), ("it", "its")
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A number with its unit: as the question says it, and as an expression has it."""
+    """A number with its unit, in the wording of the question and as an expression."""
 
     said: str
     number: str
@@ -56,14 +56,14 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Mover:
-    """Something that moves: `{S}` and the forms of its verb, which are the slots that templates use."""
+    """A moving thing: `{S}` and the forms of its verb, which are template slots."""
 
     thing: Thing
     verbs: tuple[str, str, str, str]
     size: str
 
     def slots(self, **others: str) -> Slots:
-        """The slots `S`, `go`, `goes`, `went`, `going`, and others."""
+        """Return the slots `S`, `go`, `goes`, `went` and `going`, and the given ones."""
         go, goes, went, going = self.verbs
         return {"S": self.thing, "go": go, "goes": goes, "went": went, "going": going, **others}
 
@@ -139,7 +139,7 @@ FLAT_PEOPLE, FLAT_THINGS = _flat(PEOPLE), _flat(THINGS)
 
 
 def mover(teller: Teller, *sizes: str) -> Mover:
-    """Something or somebody that moves, of some sizes of speed where they are given."""
+    """Draw a moving thing or person, optionally of some speed ranges."""
     random = teller.random
     while True:
         kind = random.randrange(10)
@@ -161,22 +161,22 @@ def mover(teller: Teller, *sizes: str) -> Mover:
 
 
 def unit_name(teller: Teller, unit: str) -> str:
-    """A unit as a question may ask for it."""
+    """Return a unit as a question may ask for it."""
     return ASKED.get(unit, UNITS.get(unit, unit)) if teller.chance(0.9) else unit
 
 
 def pace(teller: Teller, number: int | str, unit: str) -> Measured:
-    """A speed."""
+    """Write a speed."""
     return Measured(f"{teller.measure(number)} {UNITS[unit]}", str(number), unit)
 
 
 def length(teller: Teller, number: int | str, unit: str) -> Measured:
-    """A distance."""
+    """Write a distance."""
     return Measured(f"{teller.measure(number)} {UNITS[unit]}", str(number), unit)
 
 
 def period(teller: Teller, number: int | str, unit: str) -> Measured:
-    """A time; one, a half and such are said as people say them."""
+    """Write a time, with common expressions such as half an hour."""
     text = str(number)
     if text == "1":
         return Measured(ONE[unit], "1", unit)

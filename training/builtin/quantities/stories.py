@@ -1,4 +1,4 @@
-"""Word problems of one, two and three steps: getting, giving, comparing, groups, shares, what was there at first."""
+"""Word problems with one to three steps: getting, giving, comparing, grouping, sharing, unknown starts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -85,13 +85,13 @@ ASIDES = (
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Who has what: the slots of a story."""
+    """Return the slots of a story: who has what."""
 
     slots: dict[str, str | Thing]
     things: str
 
     def problem(self, teller: Teller, ask: Ask, says: str, expression: str, unit: str | None = None) -> Problem:
-        """The problem, sometimes after a sentence that has nothing to do with it."""
+        """Build the problem, sometimes after an irrelevant sentence."""
         question = teller.ask(ask, self.slots)
         if teller.chance(0.09):
             aside: dict[str, str | Thing] = {
@@ -119,7 +119,7 @@ def _scene(teller: Teller, **numbers: int) -> Scene:
         "P": place(teller),
     }
     slots |= {name: teller.number(number) for name, number in numbers.items()}
-    # "a couple of of them" is nothing that anybody says
+    # never "a couple of of them"
     slots |= {name: str(numbers[name]) for name in numbers if str(slots[name]).endswith(" of")}
     return Scene(slots, things)
 
@@ -135,7 +135,7 @@ def _amount(teller: Teller) -> int:
 
 
 def happened(teller: Teller) -> Problem:
-    """There is a number of things, and then one, two or three things happen to it."""
+    """Start with a number of things and change it once, twice or three times."""
     start = _amount(teller)
     scene = _scene(teller, start=start)
     facts = [teller.pick(*SAID["happened facts"])]
@@ -183,7 +183,7 @@ def _said(expression: str) -> str:
 
 
 def compared(teller: Teller) -> Problem:
-    """More than, fewer than, so many times as many; one of them, the difference, or all together."""
+    """Compare: more than, fewer than, times as many; ask for one of them, the difference or the total."""
     kind = teller.random.choice(("more", "fewer", "times", "half", "difference", "back", "together"))
     a, k = _amount(teller) + 4, teller.whole(2, 9)
     if kind == "half":
@@ -213,7 +213,7 @@ def compared(teller: Teller) -> Problem:
 
 
 def grouped(teller: Teller) -> Problem:
-    """So many boxes with so many things each; with some more, without some, or two sorts of boxes."""
+    """Ask about equal groups: with some more, without some, or two sizes."""
     n, m = teller.whole(2, 24), teller.whole(2, 40)
     k, p, q = teller.whole(1, 20), teller.whole(2, 12), teller.whole(2, 20)
     scene = _scene(teller, n=n, m=m, k=k, p=p, q=q, T=n * m + k)
@@ -247,7 +247,7 @@ def grouped(teller: Teller) -> Problem:
 
 
 def shared(teller: Teller) -> Problem:
-    """Dealt out equally, or packed so many at a time; first put together or used in part, sometimes."""
+    """Share equally or pack in groups, sometimes after a sum or a difference."""
     k, m = teller.whole(2, 16), teller.whole(2, 40)
     kind = teller.random.choices(("each", "dealt", "packs", "sum", "rest"), (2, 2, 3, 2, 2))[0]
     total = k * m if kind == "packs" or teller.chance(0.9) else k * m + teller.whole(1, k)
@@ -263,7 +263,7 @@ def shared(teller: Teller) -> Problem:
 
 
 def started(teller: Teller) -> Problem:
-    """What was there at first, what came in between, or how many are still missing."""
+    """Ask for the start, the change, or the number still missing."""
     a, b = _amount(teller) + 2, teller.whole(2, 40)
     scene = _scene(teller, a=a, b=b, c=a + b)
     kind = teller.random.choice(("first", "came", "gone", "need"))
@@ -274,7 +274,7 @@ def started(teller: Teller) -> Problem:
 
 
 def counted(teller: Teller) -> Problem:
-    """Several sorts are counted together, or one of them is not; or what was there day by day."""
+    """Count several sorts together, leave one out, or add up days."""
     numbers = [_amount(teller) for _ in range(teller.random.choice((2, 2, 3, 3, 4)))]
     scene = _scene(teller, **{f"c{at}": number for at, number in enumerate(numbers)}, T=sum(numbers))
     colours = teller.random.sample(COLOURS, len(numbers))
@@ -292,7 +292,7 @@ def counted(teller: Teller) -> Problem:
 
 
 def _listed(parts: Sequence[str]) -> str:
-    """Some things in a row."""
+    """Ask about things in a row."""
     return ", ".join(parts[:-1]) + " and " * (len(parts) > 1) + parts[-1]
 
 
@@ -315,7 +315,7 @@ RATES = (
 
 
 def rated(teller: Teller) -> Problem:
-    """So much a day, for so many days: how much in all, or how many days for so much."""
+    """Give a daily amount; ask for the total or the number of days."""
     fact, counted_in = teller.random.choice(RATES)
     day = teller.pick("day", "day", "hour", "hour", "minute", "week", "month")
     m, n = _amount(teller), teller.whole(2, 30)

@@ -1,7 +1,7 @@
-"""Wordings from parts that combine: choices, things that are named once and then called `it`, facts and what is asked.
+"""Composable wordings: alternatives, things that are named once and then called `it`, facts and questions.
 
-A template chooses by `[one|another|]`, also nested, and has slots, `{d}`. A slot that holds a `Thing` says it in full where it
-comes first, and shorter later on, whatever the order of the sentences has become.
+A template has alternatives, `[one|another|]`, which may be nested, and slots, `{d}`. A slot that holds a `Thing` is written in
+full at its first mention and shorter later, in whatever order the sentences end up.
 """
 
 import re
@@ -46,7 +46,7 @@ SOUGHT = "[find|wanted|unknown|to find|calculate|asked|required|determine|needed
 
 @dataclass(slots=True)
 class Thing:
-    """Something that is talked about: how it is called first, what it is called afterwards, and its owner's word then."""
+    """A referent: its first mention, its later mentions, and its possessive."""
 
     first: str
     again: tuple[str, ...]
@@ -54,7 +54,7 @@ class Thing:
     said: int = field(default=0, init=False)
 
     def call(self, random: Random, *, owning: bool) -> str:
-        """Say it once more."""
+        """Return the next mention."""
         self.said += 1
         if self.said == 1:
             return self.first + ("'s" if owning else "")
@@ -68,13 +68,13 @@ Slots: TypeAlias = Mapping[str, str | Thing]
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What a question is made of.
+    """The parts of a question.
 
-    - `facts`: clauses that state what is given, in small letters and without a full stop.
-    - `wh`: what is asked as a clause, `how far does {S} go~how far {S} goes`: asked directly, and told.
-    - `np`: the same as a noun, `the distance`.
-    - `whole`: complete questions. `brief`: what is given, in the shortest form, `speed {v}`.
-    - `unit`: in which unit the answer is asked for; "" for none. `loose`: the facts may come in any order.
+    - `facts`: clauses that state what is given, in lower case and without a full stop.
+    - `wh`: what is asked, as a direct and an indirect question: `how far does {S} go~how far {S} goes`.
+    - `np`: what is asked, as a noun phrase: `the distance`.
+    - `whole`: complete questions. `brief`: the given values in their shortest form, `speed {v}`.
+    - `unit`: the unit in which the answer is requested, or "". `loose`: the facts may be reordered.
     """
 
     facts: Sequence[str] = ()
@@ -87,31 +87,31 @@ class Ask:
 
 
 class Teller:
-    """Tells one problem: all its chance comes from one generator, and its style stays the same from one end to the other."""
+    """A writer of one problem, with one random generator and one style throughout."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
         self._digits = 1.0 if random.random() < 0.75 else 0.35
 
     def pick(self, *options: str) -> str:
-        """One of some options."""
+        """Choose one of the options."""
         return self.random.choice(options)
 
     def chance(self, share: float) -> bool:
-        """True so often."""
+        """Return true with the given probability."""
         return self.random.random() < share
 
     def whole(self, low: int, high: int, step: int = 1) -> int:
-        """A whole number from `low` to `high`, a multiple of `step`."""
+        """Draw a whole number from `low` to `high`, a multiple of `step`."""
         return self.random.randint(-(-low // step), high // step) * step
 
     def decimal(self, low: float, high: float, places: int = 1) -> str:
-        """A number with up to so many decimals, as it is written."""
+        """Draw a number with up to `places` decimals, formatted."""
         text = f"{self.random.uniform(low, high):.{places}f}"
         return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"
 
     def number(self, number: int | str) -> str:
-        """A number as it stands in this question: 1500, 1,500 or in words; decimals stay as they are."""
+        """Write a number in the style of this question: 1500, 1,500 or in words; decimals stay in digits."""
         text = str(number)
         if not text.isdigit():
             return text
@@ -120,12 +120,12 @@ class Teller:
         return str(value) if words.endswith("dozen") and value > 12 else words
 
     def measure(self, number: int | str) -> str:
-        """A number before a unit: never `a couple of` or `a dozen`."""
+        """Write a number before a unit: never `a couple of` or `a dozen`."""
         text = self.number(number)
         return str(number) if text.startswith(("a ", "half ")) else text
 
     def say(self, template: str, slots: Slots | None = None) -> str:
-        """Make a text of a template, with the capitals, articles and blanks that belong there."""
+        """Expand a template and normalise capitals, articles and spaces."""
         text = self.expanded(template, slots or {})
         text = DOUBLED.sub(lambda found: " " if found[0].isspace() and len(found[0]) > 1 else "", text).strip()
         text = ARTICLE.sub(
@@ -135,7 +135,7 @@ class Teller:
         return START.sub(lambda found: found[0].upper(), text)
 
     def expanded(self, template: str, slots: Slots, depth: int = 0) -> str:
-        """Make a text of a template, and leave it as it is."""
+        """Expand a template without normalising it."""
         text = template.replace("\n", "")
         choice = self.random.choice
         while "[" in text:
@@ -152,7 +152,7 @@ class Teller:
         return SLOT.sub(filled, text)
 
     def ask(self, ask: Ask, slots: Slots) -> str:
-        """Word a question."""
+        """Write a question."""
         layouts: list[tuple[float, str]] = []
         if ask.whole:
             layouts.append((3, "whole"))
@@ -210,7 +210,7 @@ class Teller:
         return text + "."
 
     def _unit(self, unit: str) -> tuple[str, str]:
-        """Where the unit that is asked for is said: in the clause that asks, or behind."""
+        """Return where to name the requested unit: in the question clause, or after it."""
         if not unit:
             return "", ""
         if self.chance(0.7):

@@ -1,4 +1,4 @@
-"""Trains that pass poles, people, platforms and other trains, and whoever goes towards or after somebody else."""
+"""Trains that pass poles, people, platforms and other trains, and things that meet or catch up."""
 
 from training.builtin.quantities.speed import UNITS, length, mover, pace, period, unit_name
 from training.builtin.quantities.telling import Ask, Slots, Teller, Thing
@@ -32,7 +32,7 @@ def _train(teller: Teller) -> Thing:
 
 
 def _speed_and_time(teller: Teller) -> tuple[str, str, str]:
-    """A speed, its unit and a time in seconds."""
+    """Draw a speed, its unit and a time in seconds."""
     unit = teller.random.choices(("km/h", "m/s"), (4, 1))[0]
     if unit == "m/s":
         v = teller.whole(8, 60)
@@ -42,17 +42,17 @@ def _speed_and_time(teller: Teller) -> tuple[str, str, str]:
 
 
 def _metres(v: str, unit: str) -> str:
-    """A speed in metres a second."""
+    """Return a speed in metres per second."""
     return f"{v}*5/18" if unit == "km/h" else v
 
 
 def _below(v: str, unit: str) -> str:
-    """The same as a divisor."""
+    """Return the same as a divisor."""
     return f"({v}*5/18)" if unit == "km/h" else v
 
 
 def _slots(teller: Teller, **given: tuple[str, str]) -> dict[str, str | Thing]:
-    """The slots of measures, each a number and its unit."""
+    """Return the slots of measures, each a number with its unit."""
     slots: dict[str, str | Thing] = {}
     for name, (number, unit) in given.items():
         make = pace if "/" in unit else period if unit in ("h", "min", "s") else length
@@ -93,7 +93,7 @@ SPEED_NP = ("the speed of {S}", "the speed", "{S's} speed", "the speed at which 
 
 
 def passing_point(teller: Teller) -> Problem:
-    """A train passes something without a length."""
+    """Let a train pass something without a length."""
     v, unit, t = _speed_and_time(teller)
     train = _train(teller)
     slots: dict[str, str | Thing] = {
@@ -127,7 +127,7 @@ def passing_point(teller: Teller) -> Problem:
 
 
 def _speed_asked(teller: Teller, ask: Ask, slots: Slots, expression: str) -> Problem:
-    """A speed from metres and seconds, in m/s or in km/h, which the question then says."""
+    """Ask for a speed from metres and seconds, in m/s or km/h as the question states."""
     unit = teller.pick("km/h", "m/s")
     named = unit_name(teller, unit) if unit == "km/h" or teller.chance(0.6) else ""
     question = teller.ask(Ask(ask.facts, ask.wh, ask.np, unit=named), slots)
@@ -136,7 +136,7 @@ def _speed_asked(teller: Teller, ask: Ask, slots: Slots, expression: str) -> Pro
 
 
 def passing_platform(teller: Teller) -> Problem:
-    """A train passes something that is long itself."""
+    """Let a train pass something with a length."""
     v, unit, t = _speed_and_time(teller)
     long, far = (
         teller.whole(80, 500, teller.random.choice((5, 10, 1))),
@@ -165,7 +165,7 @@ def passing_platform(teller: Teller) -> Problem:
 
 
 def passing_walker(teller: Teller) -> Problem:
-    """A train passes somebody who moves along the track."""
+    """Let a train pass a person who moves along the track."""
     v, _, t = _speed_and_time(teller)
     v, w, long = str(max(int(v), 30)), str(teller.whole(2, 14)), str(teller.whole(60, 500, 10))
     same = teller.chance(0.5)
@@ -182,7 +182,7 @@ def passing_walker(teller: Teller) -> Problem:
 
 
 def passing_train(teller: Teller) -> Problem:
-    """Two trains pass each other."""
+    """Let two trains pass each other."""
     first, second = str(teller.whole(70, 400, 10)), str(teller.whole(70, 400, 10))
     v, w = sorted((teller.whole(24, 140, 2), teller.whole(24, 140, 2)), reverse=True)
     same = teller.chance(0.35) and v > w
@@ -203,7 +203,7 @@ def passing_train(teller: Teller) -> Problem:
 
 
 def two_crossings(teller: Teller) -> Problem:
-    """A pole in one time and a platform in a longer one."""
+    """Let a train pass a pole and a platform, in different times."""
     short, more, far = teller.whole(5, 20), teller.whole(4, 30), teller.whole(80, 600, 20)
     train = _train(teller)
     slots = _slots(teller, t=(str(short), "s"), u=(str(short + more), "s"), P=(str(far), "m"))
@@ -217,7 +217,7 @@ def two_crossings(teller: Teller) -> Problem:
 
 
 def meeting(teller: Teller) -> Problem:
-    """Two go towards each other, away from each other, or one after the other."""
+    """Let two things approach each other, separate, or follow each other."""
     vu, du, tu = teller.random.choice((*[("km/h", "km", "h")] * 2, ("mph", "miles", "h"), ("m/s", "m", "s")))
     v, w, t = teller.whole(8, 110), teller.whole(5, 90), teller.whole(2, 12)
     one, two = (mover(teller, "car", "bike").thing.first for _ in range(2))

@@ -1,4 +1,4 @@
-"""Wordings that stand in files of their own: `== name` begins a section, and each line below is one of its templates."""
+"""Template files: `== name` begins a section, and each line below it is a template."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -14,7 +14,7 @@ FACTS = ("facts", "more", "last")
 
 
 class Said:
-    """The sections of a file, by their names. A case has those called `CASE facts`, `CASE wh`, `CASE np` and so on."""
+    """Return the sections of a file by name. A case has sections `CASE facts`, `CASE wh`, `CASE np` and so on."""
 
     def __init__(self, sections: Mapping[str, tuple[str, ...]]) -> None:
         self._sections = sections
@@ -23,11 +23,11 @@ class Said:
         return self._sections[section]
 
     def pick(self, teller: Teller, section: str) -> str:
-        """One line of a section."""
+        """Return a random line of a section."""
         return teller.random.choice(self._sections[section])
 
     def ask(self, teller: Teller, case: str, *, loose: bool = True) -> Ask:
-        """A question about a case: a line of its `facts`, of what it has `more` and `last`, and all ways to ask."""
+        """Return a question about a case: a line of its `facts`, then `more` and `last`, and all ways to ask."""
         known = self._sections
         facts = [teller.random.choice(known[part]) for each in FACTS if (part := f"{case} {each}") in known]
         wh, np, whole = (known.get(f"{case} {each}", ()) for each in ("wh", "np", "whole"))
@@ -36,7 +36,7 @@ class Said:
 
 @cache
 def wordings(name: str, folder: Path = FOLDER) -> Said:
-    """The sections of a file."""
+    """Parse the sections of a file."""
     sections: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in (folder / f"{name}.txt").read_text("utf-8").splitlines():

@@ -1,4 +1,4 @@
-"""Whom and what problems are about: names from everywhere, things to count, and words that nobody has heard before."""
+"""The vocabulary of problems: international names, countable things, and made-up words."""
 
 from dataclasses import dataclass
 
@@ -53,19 +53,19 @@ LAST = "_ _ el en er in ix ock oid on op um ulet ling kin"
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody, and the words for the same person afterwards."""
+    """A person, and the pronouns for them."""
 
     name: str
     he: str
     his: str
 
     def thing(self) -> Thing:
-        """The same as something that a template names once."""
+        """Return the person as a referent for templates."""
         return Thing(self.name, (self.he, self.he, self.he, self.name), self.his)
 
 
 def person(teller: Teller) -> Person:
-    """A name, now and then one that nobody has."""
+    """Return a name, sometimes a made-up one."""
     random = teller.random
     she = random.random() < 0.5
     name = random.choice(HER if she else HIS) if random.random() < 0.93 else invented(teller).capitalize()
@@ -73,7 +73,7 @@ def person(teller: Teller) -> Person:
 
 
 def invented(teller: Teller) -> str:
-    """A word that can be said and means nothing."""
+    """Return a pronounceable made-up word."""
     choice = teller.random.choice
     middle = choice(ONSETS) + choice(VOWELS) if teller.chance(0.45) else ""
     word = (
@@ -89,14 +89,14 @@ def invented(teller: Teller) -> str:
 
 
 def noun(teller: Teller) -> str:
-    """Things that are counted, as several: real ones, and invented ones so that copying is learned and not the list."""
+    """Return a plural noun, sometimes made up, so that the model learns to copy it."""
     if teller.chance(0.8):
         return teller.random.choice(THINGS).replace("-", " ")
     return several(invented(teller))
 
 
 def several(word: str) -> str:
-    """More than one of a thing.
+    """Return the plural of a noun.
 
     >>> several("box"), several("cherry"), several("shelf")
     ('boxes', 'cherries', 'shelves')
@@ -109,19 +109,19 @@ def several(word: str) -> str:
 
 
 def goods(teller: Teller, *, bulk: bool = False) -> str:
-    """One thing that is sold, or, with `bulk`, what is sold by weight or volume."""
+    """Return something for sale, or with `bulk` something sold by weight or volume."""
     if teller.chance(0.12):
         return invented(teller)
     return teller.random.choice(BULK if bulk else SOLD).replace("-", " ")
 
 
 def place(teller: Teller) -> str:
-    """A town, or a word that could be one."""
+    """Return a town, real or made up."""
     return teller.random.choice(PLACES) if teller.chance(0.8) else invented(teller).capitalize()
 
 
 def subject(teller: Teller) -> Thing:
-    """Somebody who has, buys or gives: a name or a role."""
+    """Return a person who has, buys or gives: a name or a role."""
     if teller.chance(0.72):
         return person(teller).thing()
     role = teller.random.choice(ROLES)

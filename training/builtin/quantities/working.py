@@ -1,4 +1,4 @@
-"""How a quantity problem is answered: one short sentence, one call whose result the real calculator gives, the answer."""
+"""Answers to quantity problems: a short sentence, a call with the real calculator's result, and the final line."""
 
 import re
 from collections.abc import Callable
@@ -20,7 +20,7 @@ CONSTANTS: frozenset[str] = frozenset(
     """0.001 0.01 0.1 0.25 0.5 0.75 1 1.5 1.8 2 3 4 5 6 7 8 9 9.8 10 12 14 16 18 20 22.4 24 30 32 36 40 48 50 52 60 90 100 180
     273.15 360 365 1000 1440 3600 10000 100000 1000000""".split()
 )
-"""The numbers that a call may use without the question having them: hundredths, the parts of hours, feet, years, 5/18, …"""
+"""Constants that a call may use although the question does not state them: 100, 60, 12, 365, 5/18, …"""
 RESULT_WEIGHT = 0.2
 NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 BEFORE = re.compile(r"@([1-9])")
@@ -28,10 +28,10 @@ BEFORE = re.compile(r"@([1-9])")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A question and how it is worked out.
+    """A question and its solution.
 
-    `steps` are sentences and expressions, in which `@1` stands for the result of the first one. The last result is the
-    answer, and `unit` what it counts. `keep` are the words that must not be misspelt.
+    `steps` are pairs of sentence and expression; `@1` stands for the result of the first step. The last result is the answer, and
+    `unit` its unit. Words in `keep` are never misspelt.
     """
 
     question: str
@@ -44,12 +44,12 @@ Maker: TypeAlias = Callable[[Teller], Problem]
 
 
 def problem(teller: Teller, ask: Ask, slots: Slots, work: tuple[str, str], unit: str = "") -> Problem:
-    """A problem that takes one step, and whose unit need not be copied from the question."""
+    """Return a problem with one step, whose unit need not be copied from the question."""
     return Problem(teller.ask(ask, slots), (work,), unit)
 
 
 def solved(steps: tuple[tuple[str, str], ...], unit: str) -> tuple[Span, ...]:
-    """The answer to a problem, with the results of the tools: `3 gallons to L` is for the converter, a formula for molar masses."""
+    """Build the answer with tool results: `3 gallons to L` goes to the converter, a formula to the molar mass tool."""
     spans: list[Span] = []
     results: list[str] = []
     opening = ""
@@ -66,12 +66,12 @@ def solved(steps: tuple[tuple[str, str], ...], unit: str) -> tuple[Span, ...]:
 
 
 def percent(expression: str) -> str:
-    """A percentage, which is given with two decimals."""
+    """Return a percentage, which is given with two decimals."""
     return f"round({expression}, 2)"
 
 
 def draw_of(kind: str, maker: Maker, level: float = 0.1) -> Draw:
-    """Draw samples of a kind, misspelt as people do."""
+    """Draw a sample of a kind, with typing noise."""
 
     def draw(random: Random) -> Sample:
         teller = Teller(random)
@@ -83,5 +83,5 @@ def draw_of(kind: str, maker: Maker, level: float = 0.1) -> Draw:
 
 
 def value(expression: str) -> Fraction:
-    """What the calculator makes of an expression, exactly."""
+    """Evaluate an expression exactly with the calculator."""
     return Fraction(str(calculator(expression).value))
