@@ -1,1 +1,1 @@
-"""Benchmarks: every number is a ratio to a peer or a limit in the same run. `make bench` runs them all."""
+"""Benchmarks: every figure is compared with a peer or a limit in the same run. `make bench` runs them all."""

@@ -1,4 +1,4 @@
-"""Run the benchmarks: all of them, or those named.
+"""Run all benchmarks, or the named ones.
 
 python -m benches [NAME …]
 """
@@ -31,7 +31,7 @@ NAMES = (
 )
 
 EVALUATIONS = ("dialogues",)
-"""Their results are summaries of `python -m evals`, in a folder of their own."""
+"""Benchmarks whose results are summaries of `python -m evals`, in a folder of their own."""
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
-"""The built-in model on one core: tokens a second, free and as it really answers, and the same weights in torch beside it.
+"""The built-in model on one core, in a bare decode loop and in complete answers, beside the same weights in torch.
 
-A fresh process that is bound to one core reckons; the time is its own CPU. The peer reads the same tokens with a cache of its
-own, and its logits are compared with ours first.
+A fresh process bound to one core does the work; the time is its CPU time. The peer reads the same tokens with its own cache, and
+its logits are first compared with ours.
 """
 
 import json
@@ -23,7 +23,7 @@ __all__ = ["main", "measured"]
 Take: TypeAlias = Callable[[str, Callable[[], int]], None]
 
 LEAST = 150
-"""Tokens a second that the model is to write at least."""
+"""The lower limit in tokens per second."""
 TIMES = 15
 PROMPT, WRITTEN = 80, 128
 LONG = 400
@@ -38,14 +38,14 @@ CHILD = "import sys; sys.path.insert(0, '.'); import benches.builtin as it; prin
 
 
 def measured() -> str:
-    """What a process finds that is bound to one core, as JSON: for each figure the values of all times."""
+    """Run in a process bound to one core; return JSON with the values of all repetitions for each figure."""
     if "numpy" in sys.modules:
         raise RuntimeError("bound to one core after numpy was loaded, its threads would not be")
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     found: dict[str, list[float]] = {}
 
     def take(name: str, act: Callable[[], int]) -> None:
-        """Seconds for each of what an act makes."""
+        """Measure the CPU seconds per unit that `act` produces."""
         act()
         made: list[float] = []
         for _ in range(TIMES):
@@ -84,7 +84,7 @@ def _ids(size: int) -> list[int]:
 
 
 def _free(network: "Backend") -> int:
-    """Write tokens behind a prompt, one a pass."""
+    """Generate tokens after a prompt, one per forward pass."""
     track, ids = network.start(), _ids(len(network.vocabulary))
     track.read(ids[:PROMPT])
     for token in ids[:WRITTEN]:
@@ -93,7 +93,7 @@ def _free(network: "Backend") -> int:
 
 
 def _answer(model: "BuiltinModel", question: str) -> int:
-    """Solve a question as `taiwa solve` does; gives how many tokens were written."""
+    """Solve a question as `taiwa solve` does, and return the number of generated tokens."""
     from taiwa.flows.solve.rationale import SolveLimits
     from taiwa.flows.solve.solve import SolveOptions, solve
     from taiwa.kernel.messages import Sampling
@@ -137,7 +137,7 @@ def _theirs(take: Take) -> None:
 
 
 def main() -> None:
-    subject = Subject("builtin", __doc__ or "", ("numpy", "torch"))
+    subject = Subject("builtin", "tokens per second on one core, beside the same weights in torch", ("numpy", "torch"))
     found: dict[str, list[float]] = json.loads(fresh(CHILD))
     ours = subject.median("free, one token a pass", [1 / each for each in found["free"]], "tokens/s")
     subject.median(

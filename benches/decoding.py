@@ -1,7 +1,8 @@
-"""What a token costs under a constraint: our own loop beside `generate()` of transformers with everybody's constraints.
+"""The cost of a constrained token: our decode loop beside `generate()` of transformers with other constraint libraries.
 
-Random weights and a script (`networks.py`), one thread, one text at a time: all write the same tokens, or it is said. Cost is
-CPU per token with the reading of the prompt and without the compilation of the schema; a ratio is that of the same text.
+Random weights and a script (`networks.py`), one thread, one text at a time. All pipelines generate the same tokens; a deviation
+is reported. The cost is CPU time per token, including the prompt and excluding the compilation of the schema; a ratio compares
+the same text.
 """
 
 import json
@@ -72,7 +73,7 @@ CASES: tuple[tuple[dict[str, Json], Json], ...] = (
         {"sentiment": "negative", "confidence": 0.92, "evidence": ["arrived late", "cold tea"]},
     ),
 )  # fmt: skip
-"""Calls of functions and typed answers, each a schema and what is written under it."""
+"""Function calls and typed answers, each a schema and an instance of it."""
 
 Pipeline = Callable[[Script, dict[str, Json]], tuple[float, list[int], DecodeResult | None]]
 
@@ -99,14 +100,14 @@ def main() -> None:
 
 
 def compared(subject: Subject, name: str, source: Network, bound: float, cases: Any) -> None:
-    """Every pipeline on every text, in turn."""
+    """Run every pipeline on every text, in turn."""
     found: dict[str, list[tuple[float, float, bool]]] = {}
     told: list[DecodeResult] = []
     every = pipelines(source)
     for number, (schema, instance) in enumerate(cases):
         script = scripted(source.vocabulary, instance, number)
         if number == 0:
-            for run in every.values():  # the first run of each pays for what is kept
+            for run in every.values():  # the first run of each fills its caches
                 run(script, schema)
         base = 0.0
         for key, run in every.items():
@@ -141,14 +142,14 @@ def compared(subject: Subject, name: str, source: Network, bound: float, cases: 
 
 
 def scripted(made: Vocabulary, instance: Json, number: int) -> Script:
-    """A prompt of random tokens, and the text as compact JSON."""
+    """Return a prompt of random tokens, and the text as compact JSON."""
     prompt = np.random.default_rng(number).integers(1000, len(made), PROMPT).tolist()
     text = json.dumps(instance, ensure_ascii=False, separators=(",", ":"))
     return Script(prompt, made.encode(text), made.end[0])
 
 
 def pipelines(source: Network) -> dict[str, Pipeline]:
-    """Every way of decoding, by name; the first is what the others are compared with."""
+    """Return every pipeline by name; the first is the baseline."""
     found: dict[str, Pipeline] = {
         BASE: lambda script, _: generated(source, script, ()),
         FREE: lambda script, _: looped(source, script, None),
@@ -170,7 +171,7 @@ def masked(source: Network, schema: dict[str, Json]) -> Any:
 
 
 def generated(source: Network, script: Script, more: tuple[Any, ...]) -> tuple[float, list[int], None]:
-    """By `generate()` of transformers."""
+    """Generate with `generate()` of transformers."""
     import torch
 
     ids = torch.tensor([script.prompt])
@@ -185,7 +186,7 @@ def generated(source: Network, script: Script, more: tuple[Any, ...]) -> tuple[f
 
 
 def looped(source: Network, script: Script, schema: dict[str, Json] | None) -> tuple[float, list[int], DecodeResult]:
-    """By our own loop."""
+    """Generate with our decode loop."""
     state = None
     if schema is not None:
         state = constraints.compile(JsonSchema(schema), source.vocabulary, whitespace="compact").start()
@@ -198,7 +199,7 @@ def looped(source: Network, script: Script, schema: dict[str, Json] | None) -> t
 
 
 def outside(subject: Subject, source: Network) -> None:
-    """What our loop does between two passes of the model: mask, rows, choice, text."""
+    """Measure our decode loop outside the model: mask, logits processing, sampling, text."""
     spent: list[float] = []
     for number, (schema, instance) in enumerate(CASES):
         script = scripted(source.vocabulary, instance, number)
@@ -216,7 +217,7 @@ def outside(subject: Subject, source: Network) -> None:
 
 
 class Clocked(ScriptedTrack):
-    """Counts the seconds inside the model."""
+    """A wrapper that counts the seconds inside the model."""
 
     def __init__(self, source: Network, script: Script) -> None:
         super().__init__(source.start(), script)
@@ -230,7 +231,7 @@ class Clocked(ScriptedTrack):
 
 
 def interrupted(subject: Subject, source: Network) -> None:
-    """Going on behind a tool's result, against reading all of it again."""
+    """Compare continuing after a tool result with reading everything again."""
     for size in WORKED:
         own, other = _behind(source, source.vocabulary.encode(WORKED_TEXT * size)[:size])
         when = f"behind a tool's result, {size:,} tokens before the answer"
@@ -261,7 +262,7 @@ def _behind(source: Network, prompt: tuple[int, ...]) -> tuple[list[float], list
 
 
 def together(subject: Subject, source: Network) -> None:
-    """Eight answers side by side, against one after the other."""
+    """Compare eight answers in one batch with eight in sequence."""
     schema, _ = CASES[2]
     made = constraints.compile(JsonSchema(schema), source.vocabulary, whitespace="compact")
     prompt = source.vocabulary.encode("Two teas, please. ") * 8
@@ -285,5 +286,5 @@ def together(subject: Subject, source: Network) -> None:
 
 
 def again(job: DecodeJob) -> DecodeJob:
-    """The same with a state of its own."""
+    """Return the same constraint with its own state."""
     return DecodeJob(job.unread, job.vocabulary, job.room, job.state and job.state.fork(), job.sampling)

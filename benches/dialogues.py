@@ -1,7 +1,7 @@
-"""The dialogue before retrieval without a model, by `python -m evals`: when it is asked back, what is found, what is answered.
+"""The dialogue before retrieval without a model, by `python -m evals`: clarifying questions, retrieval and answers.
 
-Recorded dialogues and questions lie in the folder that TAIWA_BENCH_DATA names; without it nothing is measured, and the results
-stay as they are. Each result is the summary that the command wrote.
+The recorded dialogues and questions are in the folder named by TAIWA_BENCH_DATA; without it nothing is measured, and the results
+stay unchanged. Each result is the summary that the command wrote.
 """
 
 import os
@@ -23,7 +23,7 @@ SETS = {
 
 
 def evaluate(name: str, data: Path, folder: Path) -> Path:
-    """Run one evaluation; the same command goes on with rows that are there."""
+    """Run one evaluation; repeating the command resumes from existing rows."""
     files = [each if each == HANDBOOK else str(data / f"{each}.jsonl") for each in SETS[name]]
     told = [word for each in files for word in ("--data", each)]
     command = [sys.executable, "-m", "evals", name, *told, "-j", "1", "--out", str(folder)]

@@ -1,4 +1,4 @@
-"""What an effect costs on its way through a driver, without the work that answers it, beside doing without a driver."""
+"""The overhead of an effect in a runtime, excluding the work of its handler, beside plain code."""
 
 import asyncio
 from collections.abc import AsyncIterator, Generator, Iterator
@@ -17,14 +17,14 @@ REQUEST = Request((user("x"),))
 
 
 class Nowhere:
-    """A retriever that finds nothing, at once."""
+    """A retriever that returns no passages, without delay."""
 
     def find(self, query: str, k: int) -> tuple[Passage, ...]:  # noqa: ARG002  (a retriever's signature)
         return ()
 
 
 class Yes:
-    """A model that says one word, at once."""
+    """A model that returns one word, without delay."""
 
     name = "yes"
     capabilities = frozenset[str]()
@@ -69,7 +69,7 @@ def generator() -> Generator[Retrieve, tuple[Passage, ...], int]:
 
 
 def by_hand() -> None:
-    """What a loop without journal, limits and errors would do."""
+    """Run a loop without journal, limits and errors."""
     nowhere, program = Nowhere(), generator()
     try:
         wish = next(program)
@@ -80,7 +80,7 @@ def by_hand() -> None:
 
 
 async def tasks() -> None:
-    """What an event loop takes for as many tasks that do nothing."""
+    """Run as many empty tasks on an event loop."""
 
     async def nothing() -> tuple[Passage, ...]:
         return ()

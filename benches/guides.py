@@ -1,7 +1,7 @@
-"""Guides beside three mask engines: the first mask of a process, masks, and what is done with them; at 131,072 tokens.
+"""Guides beside three mask engines, with 131,072 tokens: the first mask of a process, further masks, and operations on them.
 
-The engines need torch or pin what we do not, so they are put into an environment of their own (`.venv/mask-peers`, about
-2 GB); without TAIWA_BENCH_PEERS=1 they are left out, and only our own rows are measured.
+The engines require torch or pin other versions, so they are installed in a separate environment (`.venv/mask-peers`, about 2 GB).
+Without TAIWA_BENCH_PEERS=1 they are left out, and only our rows are measured.
 """
 
 import json
@@ -74,7 +74,7 @@ ROUNDS = 5
 
 
 def schemas() -> Iterator[tuple[str, dict[str, Any], str]]:
-    """The cases with whole schemas; the text is compact, because one of the peers writes no other."""
+    """Yield the cases that have whole schemas. The text is compact, because one peer writes no other form."""
     for name, properties, data in CASES:
         schema = {
             "type": "object",
@@ -123,7 +123,7 @@ def cold(subject: Subject) -> float:
 
 
 def own(subject: Subject, vocabulary: Vocabulary) -> dict[str, float]:
-    """Our rows; gives what the peers are held against."""
+    """Measure our rows, and return the baseline for the peers."""
     first: list[float] = []
     masks: list[float] = []
     steps: dict[str, list[float]] = {}
@@ -155,7 +155,7 @@ def _first(source: JsonSchema, vocabulary: Vocabulary) -> None:
 def _walk(
     compiled: MatcherGuide, tokens: tuple[int, ...], masks: list[float], steps: dict[str, list[float]]
 ) -> tuple[int, int]:
-    """Write one text, with logits that the text's next token leads."""
+    """Generate one text, with logits that favour its next token."""
     random = np.random.default_rng(1)
     logits = random.normal(size=len(compiled.vocabulary)).astype(np.float32) * 3
     drawers = {"greedy": Sampler(), "temperature 0.7, top_p 0.9": Sampler(Sampling(temperature=0.7, top_p=0.9, seed=1))}
@@ -183,7 +183,7 @@ def _walk(
 
 
 def again(subject: Subject, vocabulary: Vocabulary) -> None:
-    """The same schema once more: as the same object, and read anew from JSON."""
+    """Compile the same schema again: the same object, and a copy parsed from JSON."""
     source = JsonSchema(next(schemas())[1])
     constraints.compile(source, vocabulary)
     once = [
@@ -199,7 +199,7 @@ def again(subject: Subject, vocabulary: Vocabulary) -> None:
 
 
 def environment() -> Path | None:
-    """The environment of the peers, made once; None where they are not wanted or cannot be installed."""
+    """Return the environment of the peers, creating it once; None if they are not requested or cannot be installed."""
     if not os.environ.get("TAIWA_BENCH_PEERS"):
         print("  peers are left out: TAIWA_BENCH_PEERS=1 puts them into an environment of their own")
         return None
@@ -243,7 +243,7 @@ def peers(subject: Subject, ours: dict[str, float], vocabulary: Vocabulary, whol
 
 
 def covered(subject: Subject) -> None:
-    """How recorded schemas with valid and invalid instances are covered: `maskbench.jsonl` in TAIWA_BENCH_DATA."""
+    """Measure the coverage of recorded schemas with valid and invalid instances: `maskbench.jsonl` in TAIWA_BENCH_DATA."""
     path = Path(os.environ.get("TAIWA_BENCH_DATA", "")) / "maskbench.jsonl"
     if not path.is_file():
         print("  recorded schemas are left out: TAIWA_BENCH_DATA names no folder with maskbench.jsonl")

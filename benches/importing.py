@@ -1,4 +1,4 @@
-"""What it costs to begin: imports and the help of the command line, in fresh interpreters, in turn."""
+"""Startup cost: imports and the help of the command line, in fresh interpreters, in turn."""
 
 import json
 import resource
@@ -32,13 +32,13 @@ SHOWN = 4
 
 
 def import_ms(modules: str) -> tuple[float, float]:
-    """Wall and CPU milliseconds of an import in a fresh interpreter."""
+    """Return the wall and CPU milliseconds of an import in a fresh interpreter."""
     wall, cpu = json.loads(fresh(IMPORTING.format(modules)))
     return wall * 1e3, cpu * 1e3
 
 
 def process_ms(*arguments: str) -> tuple[float, float]:
-    """Wall and CPU milliseconds of a whole process."""
+    """Return the wall and CPU milliseconds of a whole process."""
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run([sys.executable, *arguments], check=True, capture_output=True, cwd=ROOT)
     wall, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -46,7 +46,7 @@ def process_ms(*arguments: str) -> tuple[float, float]:
 
 
 def parts(*arguments: str) -> Counter[str]:
-    """Milliseconds of the modules that a process imports, by package; Python's own start is left out."""
+    """Return the import milliseconds of a process by package, without Python's own startup."""
 
     def found(*words: str) -> Counter[str]:
         command = [sys.executable, "-X", "importtime", *words]
@@ -64,7 +64,7 @@ def parts(*arguments: str) -> Counter[str]:
 
 
 def dearest(*arguments: str) -> str:
-    """The packages that cost most, for a note."""
+    """Return the most expensive packages, for a note."""
     tried = [parts(*arguments) for _ in range(5)]
     names = {name for each in tried for name in each}
     cost = Counter({name: sorted(each[name] for each in tried)[2] for name in names})

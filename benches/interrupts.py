@@ -1,7 +1,8 @@
-"""What an interruption costs without the model: a call found or received, done, and put back; beside the tool turns of peers.
+"""The overhead of a tool call without the model: finding or receiving it, running it and inserting its result; beside the tool
+turns of peers.
 
-Every engine has the same dialogue with a model that says what is written down at once: so many calls of one tool that does
-nothing, then the answer. What a call costs is the difference to a dialogue without calls, divided by their number.
+Every library runs the same dialogue with a model that returns scripted text without delay: a number of calls of one trivial tool,
+then the answer. The cost per call is the difference to a dialogue without calls, divided by their number.
 """
 
 import json
@@ -24,7 +25,7 @@ REPEATS = 6
 WAYS: tuple[ToolMode, ...] = ("prefill", "stop", "native")
 MOST_US = 2_000
 Dialogue = Callable[[int], str]
-"""Has a dialogue with so many calls and returns the answer."""
+"""Runs a dialogue with the given number of calls and returns the answer."""
 WORDS = "The train takes a while, so the distance has to be worked out first. "
 LAST = "So the answer is 42."
 
@@ -109,7 +110,7 @@ def smolagents() -> Dialogue:
 
 
 def an_interruption(talk: Dialogue) -> list[float]:
-    """Microseconds of CPU for each call, several times."""
+    """Return the CPU microseconds per call, several times."""
     assert LAST in talk(CALLS)
     assert LAST in talk(0)
 

@@ -1,9 +1,9 @@
-"""What a kill (SIGKILL) at any moment costs: turns, batches, indexes, imports and collections, over HTTP and on disk.
+"""The cost of SIGKILL at any moment: turns, batches, indexing, imports and garbage collection, over HTTP and on disk.
 
 `python -m benches.kill 300` kills 300 processes; `python -m benches.kill 1000 3600` kills 1,000, or as many as an hour allows.
-After each kill the store is checked, what was interrupted is finished by the command that a user would type, and the requests
-that the server answered in full are counted: a call that was answered and is answered again was paid twice. That can happen
-only when a process dies between the server's last byte and its own write.
+After each kill the store is checked, the interrupted task is completed with the command that a user would type, and the requests
+that the server answered in full are counted. A call that was answered twice was paid for twice, which can only happen if a
+process dies between the server's last byte and its own write.
 """
 
 import json
@@ -38,7 +38,7 @@ QUESTION = re.compile(r"(?:old|turn|row) [0-9]+(?: of [0-9]+)?")
 
 
 class Server(ThreadingHTTPServer):
-    """A model that streams a short answer slowly, and notes when it had sent the last byte of each."""
+    """A model that streams a short answer slowly and records when it has sent the last byte of each."""
 
     daemon_threads = True
 
@@ -51,11 +51,11 @@ class Server(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}/v1#m"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore that a client was killed."""
+        """Ignore the error of a killed client."""
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers every chat completion with the same words."""
+    """A handler that answers every chat completion with the same words."""
 
     server: Server
 
@@ -76,7 +76,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_error(404)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the name of the base class)
-        """Say nothing."""
+        """Write no log."""
 
     def _send(self, event: object) -> None:
         self.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
@@ -87,7 +87,7 @@ def _last_text(body: dict[str, list[dict[str, str]]]) -> str:
 
 
 class Home:
-    """A store with a history, documents, lines and an export, and the commands on them."""
+    """A store with a history, documents, input lines and an export, and the commands that use them."""
 
     def __init__(self, folder: Path, server: Server) -> None:
         self.folder = folder
@@ -115,7 +115,7 @@ class Home:
         return out
 
     def command(self, task: str, number: int) -> list[str]:
-        """The command of a task; each number has texts of its own."""
+        """Return the command of a task; each number has its own texts."""
         if task == "turn":
             return ["say", "chat", "-s", f"turn-{number}", "-m", self.server.model, f"turn {number}"]
         if task == "batch":
@@ -133,7 +133,7 @@ class Home:
         return ["gc", "--keep", "0"]
 
     def prepare(self, task: str, number: int) -> None:
-        """Give a collection something to collect."""
+        """Create garbage to collect."""
         if task == "gc":
             with Store.open(self.folder / "taiwa.db") as store:
                 store.refs.create(f"gone-{number}", store.refs.tip("old"))
@@ -141,7 +141,7 @@ class Home:
                 store.refs.delete(f"gone-{number}")
 
     def finish(self, task: str, number: int) -> None:
-        """Type what a user would type after the kill, and check that it did the task."""
+        """Run the command that a user would run after the kill, and check that the task is done."""
         if task == "turn":
             with Store.open(self.folder / "taiwa.db") as store:
                 name = f"turn-{number}"
@@ -162,7 +162,7 @@ class Home:
 
 
 def kill_once(home: Home, task: str, number: int, after: float, counts: Counter[str]) -> list[float]:
-    """Kill a task, finish it, and return the milliseconds between the last byte and the kill of what was paid twice."""
+    """Kill a task, complete it, and return the milliseconds between last byte and kill of each call that was paid for twice."""
     home.prepare(task, number)
     with Store.open(home.folder / "taiwa.db") as store:
         before = {ref.name: ref.tip for ref in store.refs.list()}
@@ -201,7 +201,7 @@ def serving() -> Iterator[Server]:
 
 
 def main(kills: int = KILLS, seconds: float = math.inf) -> None:
-    """Kill so many processes, the tasks in turn, or as many as the seconds allow."""
+    """Kill `count` processes, cycling through the tasks, or as many as the seconds allow."""
     end, rng, done, late = time.monotonic() + seconds, Random(kills), 0, list[float]()
     counts = {task: Counter[str]() for task in TASKS}
     with tempfile.TemporaryDirectory() as made, serving() as server:
@@ -231,7 +231,7 @@ def main(kills: int = KILLS, seconds: float = math.inf) -> None:
 
 
 def _duration(home: Home, task: str, number: int) -> float:
-    """Seconds that a task takes undisturbed."""
+    """Return the seconds that a task takes undisturbed."""
     home.prepare(task, 10**6 + number)
     start = time.monotonic()
     home.ok(*home.command(task, 10**6 + number))

@@ -1,4 +1,4 @@
-"""Measuring and writing down: medians with their spread, ratios within one run, and result files that documents read."""
+"""Measurement and result files: medians with their spread, and ratios within one run."""
 
 import json
 import os
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement: `value` in `unit`, and how many times ours it is, where it is somebody else's (0: it is not)."""
+    """One measurement: `value` in `unit`. For a peer, `times` is its ratio to our value; 0 otherwise."""
 
     what: str
     value: float
@@ -33,9 +33,9 @@ class Row:
 
 @dataclass
 class Subject:
-    """The measurements of one subject, its targets, and the file that keeps them.
+    """The measurements of one subject, its targets, and its result file.
 
-    `peers` names the distributions that were measured beside taiwa; their versions are written down.
+    `peers` names the distributions that were measured beside taiwa; their versions are recorded.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Subject:
     load: float = field(default_factory=lambda: round(os.getloadavg()[0], 1))
 
     def row(self, what: str, value: float, unit: str, note: str = "", *, ours: float = 0.0) -> float:
-        """Add a measurement and print it; with `ours` it is another's, and it is said when that one is ahead."""
+        """Add a measurement and print it. With `ours` it belongs to a peer, and its note says whether the peer is ahead."""
         times = round(value / ours, 3) if ours else 0.0
         if times:
             compared = f"{times:.2g} times ours" if times >= 1 else f"ahead, {times:.2g} times ours"
@@ -56,19 +56,19 @@ class Subject:
         return value
 
     def median(self, what: str, values: Sequence[float], unit: str, note: str = "", *, ours: float = 0.0) -> float:
-        """Add the median of several measurements, and between what the middle half of them lies."""
+        """Add the median of several measurements, with the interquartile range in the note."""
         low, high = middle_half(values)
         spread = f"{len(values)} times, half of them {low:.3g} to {high:.3g}"
         return self.row(what, median(values), unit, f"{note}; {spread}" if note else spread, ours=ours)
 
     def target(self, what: str, value: float, bound: float, unit: str) -> None:
-        """Hold a value against its bound, and say plainly when it is missed."""
+        """Compare a value with its upper bound, and report a miss."""
         met = value <= bound
         self.targets.append({"what": what, "value": round(value, 4), "bound": bound, "unit": unit, "met": met})
         print(f"  {'met   ' if met else 'MISSED'} {what}: {value:.4g} {unit}, at most {bound:g}", flush=True)
 
     def write(self) -> None:
-        """Write the result file: what was measured, when, of which commit, on what kind of machine and how busy it was."""
+        """Write the result file: the measurements with date, commit, machine and load."""
         RESULTS.mkdir(exist_ok=True)
         kept = {
             "about": self.about,
@@ -85,7 +85,7 @@ class Subject:
 
 
 def _commit() -> str:
-    """The commit, with a plus when the source has changed since."""
+    """Return the commit, with a plus if the source has changed since."""
 
     def git(*words: str) -> str:
         return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
@@ -104,12 +104,12 @@ def _processor() -> str:
 
 
 def median(values: Sequence[float]) -> float:
-    """The middle of the values."""
+    """Return the median."""
     return statistics.median(values)
 
 
 def middle_half(values: Sequence[float]) -> tuple[float, float]:
-    """Between what the middle half of the values lies.
+    """Return the interquartile range.
 
     >>> middle_half([1, 2, 3, 4, 100])
     (2.0, 4.0)
@@ -121,14 +121,14 @@ def middle_half(values: Sequence[float]) -> tuple[float, float]:
 
 
 def timed(act: Callable[[], object]) -> float:
-    """Seconds of CPU that an act takes in this process."""
+    """Return the CPU seconds that `act` takes in this process."""
     started = time.process_time()
     act()
     return time.process_time() - started
 
 
 def fresh(code: str, *, arguments: tuple[str, ...] = (), text: str = "") -> str:
-    """Run code in a fresh interpreter and return what it printed."""
+    """Run code in a fresh interpreter and return its output."""
     command = [sys.executable, "-c", code, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, input=text)
     if done.returncode:

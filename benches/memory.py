@@ -1,6 +1,6 @@
-"""What conversations weigh in memory: 1,000 of 20 messages of 200 characters, each library's own objects.
+"""The memory of conversations: 1,000 conversations with 20 messages of 200 characters, in each library's own objects.
 
-Python's own count of what it has allocated (tracemalloc), and how much larger the process became, in fresh processes.
+Python's count of allocated memory (tracemalloc) and the growth of the process, in fresh processes.
 """
 
 import json
@@ -73,7 +73,7 @@ PEERS: dict[str, tuple[str, str]] = {
 
 
 def weigh(setup: str, make: str, how: str) -> float:
-    """MB of the conversations, in a fresh process."""
+    """Return the MB of the conversations, in a fresh process."""
     code = CODE.replace("{setup}", setup).replace("{make}", make).replace("{conversations}", str(CONVERSATIONS))
     weight: float = json.loads(fresh(code, arguments=(how,)))
     return weight

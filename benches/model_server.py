@@ -1,9 +1,9 @@
-"""A server on this machine that plays a model: it thinks for 200 ms and answers, as a stream or as one JSON object.
+"""A local server that plays a model: it waits 200 ms and answers, as a stream or as one JSON object.
 
-    python -m benches.model_server        prints its port, and serves until its standard input ends
+    python -m benches.model_server        prints its port, and serves until its standard input closes
 
-Raw asyncio in a process of its own, so that a client's CPU time holds nothing of it. A request for a stream gets one event
-per few characters, each in a chunk of its own as servers send them; one that offers a tool gets a call of it.
+It is raw asyncio in a separate process, so that a client's CPU time excludes it. A streaming request gets one event per few
+characters, each in its own chunk, as real servers send them; a request that offers a tool gets a call of it.
 """
 
 import asyncio
@@ -15,9 +15,9 @@ __all__ = ["ANSWER", "DELTA", "LATENCY"]
 
 LATENCY = 0.2
 CHARACTERS = 5
-"""Of one streamed event: about a token."""
+"""The size of one streamed event: about a token."""
 DRIPPED = b"drip"
-"""In the name of a model whose events come one by one over the 200 ms instead of all together at their end."""
+"""Part of the name of a model whose events are spread over the 200 ms instead of sent together at the end."""
 ANSWER = (
     "The maples are at their best from the middle to the end of November, and the days are cool and mostly dry. "
     "It is also the busiest time of the year, so book a room now and see the gardens early in the morning."
@@ -28,7 +28,7 @@ USAGE = {"prompt_tokens": 700, "completion_tokens": 80, "total_tokens": 780}
 
 
 def answer(body: bytes) -> tuple[bytes, ...]:
-    """The whole HTTP answer to a request, in the pieces in which a server makes it."""
+    """Return the HTTP response to a request, in the pieces in which a server writes it."""
     asked = json.loads(body or b'{"model": ""}')
     model = asked["model"]
     text = ANSWER + DELTA if "delta" in model else ANSWER
@@ -37,13 +37,13 @@ def answer(body: bytes) -> tuple[bytes, ...]:
 
 
 def about(kind: str) -> dict[str, object]:
-    """What every object of the protocol begins with."""
+    """Return the members that every object of the protocol begins with."""
     return {"id": "chatcmpl-1", "object": kind, "created": 1_760_000_000, "model": "played"}
 
 
 @cache
 def whole(text: str, tool: str) -> bytes:
-    """The answer as one JSON object; with a tool, as the arguments of a call of it."""
+    """Return the answer as one JSON object; with a tool, as the arguments of a call of it."""
     message: dict[str, object] = {"role": "assistant", "content": text}
     if tool:
         called = {"name": tool, "arguments": json.dumps({"answer": ANSWER} | CHANGED)}
@@ -56,7 +56,7 @@ def whole(text: str, tool: str) -> bytes:
 
 @cache
 def streamed(text: str) -> tuple[bytes, ...]:
-    """The answer as server-sent events, the usage in the last one; each event in an HTTP chunk of its own."""
+    """Return the answer as server-sent events, each in its own HTTP chunk, with the usage in the last one."""
     deltas: list[dict[str, object]] = [{"role": "assistant", "content": ""}]
     deltas += [{"content": text[at : at + CHARACTERS]} for at in range(0, len(text), CHARACTERS)]
     choices: list[list[dict[str, object]]] = [[{"index": 0, "delta": delta, "finish_reason": None}] for delta in deltas]
@@ -69,12 +69,12 @@ def streamed(text: str) -> tuple[bytes, ...]:
 
 
 def head(kind: str, length: str) -> bytes:
-    """The head of an answer."""
+    """Return the head of a response."""
     return f"HTTP/1.1 200 OK\r\nserver: played\r\ncontent-type: {kind}\r\n{length}\r\n\r\n".encode()
 
 
 class Connection(asyncio.Protocol):
-    """One connection, kept for many requests."""
+    """Serve one keep-alive connection."""
 
     def __init__(self) -> None:
         self._held = b""
@@ -107,7 +107,7 @@ class Connection(asyncio.Protocol):
 
 
 async def serve() -> None:
-    """Serve until the standard input ends."""
+    """Serve until standard input closes."""
     server = await asyncio.get_running_loop().create_server(Connection, "127.0.0.1", 0, backlog=512)
     print(server.sockets[0].getsockname()[1], flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)

@@ -1,7 +1,7 @@
-"""Networks of random weights over a real vocabulary that write what a script says.
+"""Networks with random weights over a real vocabulary that follow a script.
 
-The wanted token gets a bonus that no other logit reaches, before any constraint is applied. So every way of decoding must
-write the same text, and what differs is what it costs.
+The scripted token gets a bonus larger than any other logit, before constraints apply. So every pipeline generates the same text,
+and only their costs differ.
 """
 
 from collections.abc import Sequence
@@ -26,18 +26,18 @@ SHAPES: dict[str, dict[str, Any]] = {
         "num_key_value_heads": 2,
     },
 }  # fmt: skip
-"""Shapes of a llama with tied embeddings; the head is 73 % of the small one and 25 % of the large one."""
+"""Shapes of a Llama with tied embeddings; the head is 73 % of the small one and 25 % of the large one."""
 
 
 def vocabulary() -> Vocabulary:
-    """A vocabulary of 131,072 tokens that models have."""
+    """A typical vocabulary size of current models: 131,072 tokens."""
     import mistral_common
 
     return Vocabulary.from_tekken(Path(mistral_common.__file__).parent / "data" / "tekken_240911.json")
 
 
 def network(shape: str, made: Vocabulary) -> Network:
-    """A network of random weights of this shape."""
+    """Return a network with random weights of this shape."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -50,7 +50,7 @@ def network(shape: str, made: Vocabulary) -> Network:
 
 
 class Script:
-    """The tokens that are wanted behind a prompt, and its end."""
+    """The scripted tokens after a prompt, and an end token."""
 
     def __init__(self, prompt: Sequence[int], wanted: Sequence[int], end: int) -> None:
         self.prompt = list(prompt)
@@ -58,12 +58,12 @@ class Script:
         self._all = [*wanted, end]
 
     def at(self, length: int) -> int:
-        """The token that is wanted behind so many."""
+        """Return the scripted token at a position."""
         return self._all[min(length - len(self.prompt), len(self._all) - 1)]
 
 
 class Bonus:
-    """The script as a logits processor, the first in the list of every pipeline of `generate()`."""
+    """The script as a logits processor, the first in the list of every `generate()` pipeline."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
@@ -74,7 +74,7 @@ class Bonus:
 
 
 class ScriptedTrack:
-    """The script under our own loop."""
+    """The script for our decode loop."""
 
     def __init__(self, track: NetworkSequence, script: Script) -> None:
         self._track = track

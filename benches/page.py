@@ -1,4 +1,4 @@
-"""The page in Chromium: sizes, first paint, interaction with 1,000 turns, heap, and what a streamed answer costs the browser."""
+"""The page in Chromium: sizes, first paint, interaction with 1,000 turns, heap, and the browser's cost of a streamed answer."""
 
 import asyncio
 import gzip
@@ -28,13 +28,13 @@ WORDS = "The tea grows on the hills, where **mist** keeps the leaves soft, and `
 
 
 class Streaming:
-    """A model that writes at an even pace, as a fast one on this machine would."""
+    """A model that writes at an even pace, like a fast local one."""
 
     name = "streaming"
     capabilities = frozenset[Any]()
 
     async def astream(self, request: Request) -> AsyncGenerator[TextDelta | StreamEnd]:
-        """Write words, with a paragraph now and then."""
+        """Yield words, with occasional paragraph breaks."""
         del request
         for number in range(TOKENS):
             await asyncio.sleep(1 / PER_SECOND)
@@ -43,7 +43,7 @@ class Streaming:
 
 
 def sizes(subject: Subject, served: Serving) -> None:
-    """Bytes on the wire, if it were compressed."""
+    """Return the compressed size in bytes."""
     packed = {name: len(gzip.compress(served.client.get(f"/page/{name}").content, 9)) for name in STATIC}
     scripts = sum(size for name, size in packed.items() if name.endswith(".js"))
     subject.target("scripts, compressed", scripts / 1024, 15, "KB")

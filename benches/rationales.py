@@ -1,8 +1,9 @@
-"""Input tokens of rationales with calls, with a real vocabulary: what asking again after every call costs, and what caches spare.
+"""Input tokens of rationales with tool calls, with a real vocabulary: the cost of a request after every call, and the savings by
+caches.
 
-The questions are the worked examples that come along, each answered as it is written down, with other examples as shots. The
-model is a script; what is counted is what a server is sent. A local server keeps what it has read of the request before; a
-provider's cache holds the beginnings of earlier requests, from 1,024 tokens on, in steps of 128.
+The questions are the bundled worked examples, each answered as written, with other examples as shots. The model is scripted; what
+is counted is the input that a server receives. A local server keeps what it has read of the previous request; a provider's cache
+holds the prefixes of earlier requests, from 1,024 tokens on, in steps of 128.
 """
 
 import json
@@ -38,8 +39,8 @@ RESULT_OF = results(builtin_tools().values(), TAGGED)
 
 @dataclass
 class Bill:
-    """Input tokens of all questions: of all requests, of the last request of each, what caches held of them, and what stood
-    in the request before of the same question.
+    """Input tokens of all questions: of all requests, of the last request of each, of cached prefixes, and of prefixes shared
+    with the previous request of the same question.
     """
 
     questions: int = 0
@@ -52,7 +53,7 @@ class Bill:
 
 
 def replies(worked: WorkedExample, way: ToolMode) -> Iterator[str | Response]:
-    """What the model says of an example: the words up to each call with the call, and the words after the last."""
+    """Yield the model's replies for an example: the text up to and including each call, and the text after the last."""
     words = ""
     for part in evaluate_parts(worked, RESULT_OF):
         if isinstance(part, str):
@@ -67,7 +68,7 @@ def replies(worked: WorkedExample, way: ToolMode) -> Iterator[str | Response]:
 
 
 def called(words: str, step: ExampleCall) -> Response:
-    """A call of a function."""
+    """Return a function call."""
     arguments = TAGGED.parse_arguments(builtin_tools()[step.tool].spec, step.input)
     call = ToolCall(step.tool, canonical(arguments).decode())
     spoken = (Text(words),) if words else ()
@@ -75,7 +76,7 @@ def called(words: str, step: ExampleCall) -> Response:
 
 
 def shots(worked: WorkedExample, number: int) -> tuple[Message, ...]:
-    """Other examples, in the same order for every question but for the one that it is itself."""
+    """Return other examples, in the same order for every question, without the question itself."""
     chosen = [each for each in select_examples(built_in_examples(), len(built_in_examples())) if each.id != worked.id][
         :number
     ]
@@ -83,7 +84,7 @@ def shots(worked: WorkedExample, number: int) -> tuple[Message, ...]:
 
 
 def sent(request: Request) -> list[int]:
-    """The tokens of a request: tools and messages in order, one mark for the beginning of each, and the prefix."""
+    """Return the tokens of a request: tools and messages in order, each after a start token, and the prefix."""
     tokens: list[int] = []
     for tool in request.tools:
         tokens += encoder()(
@@ -101,12 +102,12 @@ def written(part: Json) -> str:
 
 
 def shared(one: list[int], other: list[int]) -> int:
-    """How many tokens two requests begin with alike."""
+    """Return the length of the longest common prefix of two requests."""
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def answered(questions: Iterable[WorkedExample], way: ToolMode, number: int) -> Bill:
-    """Answer all questions one after the other."""
+    """Answer all questions in sequence."""
     bill, held, before = Bill(), PrefixCache(), list[int]()
     specs = [tool.spec for tool in builtin_tools().values()]
     for worked in questions:

@@ -1,6 +1,6 @@
-"""What the built-in tools reach without a model: right on exercises, at once on anything.
+"""Coverage of the built-in tools without a model: accuracy on exercises, and response time on arbitrary input.
 
-The exercises are not part of the project; without them only the odd inputs are measured, and the last results stay.
+The exercises are not part of the project; without them only arbitrary input is measured, and the last results stay.
 """
 
 import json
@@ -19,7 +19,7 @@ MOST_LINES = 200_000
 
 
 def called(name: str, text: str) -> ToolResult:
-    """A built-in tool by its name and the one text that it needs."""
+    """Call a built-in tool by name with its one text argument."""
     needed, _ = VALID_INPUTS[name]
     return builtin_tools()[name].call({needed: text})
 

@@ -1,6 +1,6 @@
-"""Recorded texts of real models played again: what the codecs find in them, and what the calculator gives for their sums.
+"""Replays of recorded texts of real models: calls found by the codecs, and the calculator's results for their calculations.
 
-The recordings are not part of the project; without them nothing is measured and the last results stay.
+The recordings are not part of the project; without them nothing is measured, and the last results stay.
 """
 
 import json
@@ -21,7 +21,7 @@ CORPORA = {
     "tau-bench, native calls": ("taubench_gpt-4o_airline",),
 }
 FAIR = 4
-"""Every fourth row of GSM8K's is a fair sample; the folder holds those, and besides every row with something odd."""
+"""Every fourth row of GSM8K's is a fair sample; the folder also holds every row with an anomaly."""
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
-"""Finding passages beside five others: on real passages and on 100,000 drawn from them, each in a process of its own.
+"""Retrieval beside five other libraries: on real passages, and on 100,000 passages generated from them, each in its own process.
 
-The passages lie in the folder that TAIWA_BENCH_DATA names (`jsquad_*`, `jaquad_*` and `mtrag_*.jsonl`); without it nothing is
-measured, and the results stay as they are.
+The passages are in the folder named by TAIWA_BENCH_DATA (`jsquad_*`, `jaquad_*` and `mtrag_*.jsonl`); without it nothing is
+measured, and the results stay unchanged.
 """
 
 import json
@@ -19,7 +19,7 @@ from benches.measure import ROOT, Subject, median
 DRAWN = 100_000
 ASKED = 320
 FEW = 40
-"""Questions to what takes longer than a tenth of a second for each."""
+"""The number of questions for a retriever that takes more than a tenth of a second each."""
 SLOW = frozenset({"fts5", "rank_bm25", "haystack"})
 ROUNDS = 3
 SETS = ("jsquad", "jaquad")
@@ -49,7 +49,7 @@ def passages_of(data: Path, *sets: str) -> list[tuple[str, str, str]]:
 
 
 def drawn(passages: list[tuple[str, str, str]], chance: random.Random) -> list[tuple[str, str, str]]:
-    """New passages out of the halves of two of the same set: real words, in a real mixture of languages."""
+    """Return new passages made of halves of two passages of the same set: real words, and a realistic mix of languages."""
     groups: dict[str, list[tuple[str, str, str]]] = {}
     for passage in passages:
         groups.setdefault(passage[0][:3] if passage[0][:3] in {"js-", "jq-"} else "mtrag", []).append(passage)
@@ -66,7 +66,7 @@ def measured(name: str, corpus: dict[str, Any], folder: Path) -> dict[str, Any]:
     path, own = folder / "corpus.json", Path(tempfile.mkdtemp(dir=folder))
     path.write_text(json.dumps(corpus), encoding="utf-8")
     command = [sys.executable, "-m", "benches.peers.retrievers", name, str(path), str(own)]
-    # Haystack tells its makers of every start unless it is told not to.
+    # Haystack reports every start to its makers unless telemetry is disabled.
     quiet = {**os.environ, "HAYSTACK_TELEMETRY_ENABLED": "False"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=quiet)
     if done.returncode:
@@ -83,7 +83,7 @@ def ndcg(found: list[str], relevant: set[str]) -> float:
 def speed(
     subject: Subject, words: str, passages: list[tuple[str, str, str]], questions: list[str], folder: Path
 ) -> None:
-    """Build, ask, add and delete; rounds in turn, so that a busy moment hits everybody."""
+    """Build, query, add and delete, with the retrievers in turn in each round, so that load affects all of them."""
     asks = {name: FEW if name in SLOW and len(passages) > 50_000 else ASKED for name in SHOWN}
     rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in SHOWN}
     for number in range(ROUNDS):

@@ -1,7 +1,7 @@
-"""What a PostgreSQL server costs beside a file: appending turns, going back and forth, and finding passages.
+"""The cost of a PostgreSQL server beside a file: appending turns, moving through the history, and finding passages.
 
-The server is the genuine one that the tests start, on this machine, with its own defaults for safety: each commit waits for the
-disk. Passages lie in the folder that TAIWA_BENCH_DATA names; without it they are left out.
+The server is the real one that the tests start, on this machine, with its default durability: each commit waits for the disk. The
+passages are in the folder named by TAIWA_BENCH_DATA; without it they are left out.
 """
 
 import os
@@ -27,7 +27,7 @@ DRAWN = 30_000
 
 
 def beside(value: float, of_file: float | None) -> str:
-    """How many times the file's it is."""
+    """Return the ratio to the file."""
     return "" if of_file is None else f"{value / of_file:.2g} times the file's"
 
 
@@ -61,7 +61,7 @@ def finding(
     asked: list[str],
     file: dict[str, float],
 ) -> None:
-    """Index, and ask."""
+    """Index and query."""
     with Library.open(place) as library:
         index = library.create_empty(f"of {len(passages)}")
         documents = [

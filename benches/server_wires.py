@@ -1,8 +1,8 @@
-"""What `taiwa serve` costs: beside a call of the model itself, beside a bare ASGI application, and in a large store.
+"""The overhead of `taiwa serve`: beside a direct call of the model, beside a bare ASGI application, and with a large store.
 
-The proxy of LiteLLM is measured too where TAIWA_BENCH_PEERS=1 puts it into an environment of its own (400 MB).
+With TAIWA_BENCH_PEERS=1 the proxy of LiteLLM is measured too, in a separate environment (400 MB).
 
-Every server is a process of its own, on the loopback interface; a ratio is one of two measurements of this run.
+Every server is a separate process on the loopback interface; a ratio compares two measurements of this run.
 """
 
 import asyncio
@@ -43,26 +43,26 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Served:
-    """A server in a process of its own."""
+    """A server in a separate process."""
 
     process: "subprocess.Popen[str]"
     port: int
 
     @property
     def cpu(self) -> float:
-        """Seconds of CPU that it has used."""
+        """Return the CPU seconds used."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS
 
     @property
     def resident(self) -> int:
-        """Bytes of memory that it holds."""
+        """Return the resident memory in bytes."""
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @contextmanager
 def serving(*words: str) -> Generator[Served]:
-    """Run a server of `python -m`, which prints its port."""
+    """Run a server with `python -m`, which prints its port."""
     command = [sys.executable, "-m", *words]
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
@@ -78,7 +78,7 @@ def body(model: str, text: str = "Where are the maples?", **more: object) -> dic
 
 
 def litellm() -> Path | None:
-    """The proxy of LiteLLM, which does not go together with our versions, in an environment of its own; None without it."""
+    """Return the environment of LiteLLM's proxy, whose dependencies conflict with ours; None if it is not available."""
     if not os.environ.get("TAIWA_BENCH_PEERS"):
         print("  LiteLLM is left out: TAIWA_BENCH_PEERS=1 puts it into an environment of its own")
         return None
@@ -94,7 +94,7 @@ def litellm() -> Path | None:
 
 @contextmanager
 def proxying(address: str, folder: Path) -> Generator[str | None]:
-    """Run the proxy of LiteLLM before a model, and yield its address; None where it cannot be run."""
+    """Run LiteLLM's proxy before a model and yield its address; None if it cannot run."""
     program = litellm()
     if program is None:
         yield None
@@ -128,7 +128,7 @@ def proxying(address: str, folder: Path) -> Generator[str | None]:
 
 
 def overhead(subject: Subject, folder: Path) -> None:
-    """(a) A call that is not streamed, of the model itself, through the server and through a proxy; each with a text of its own."""
+    """(a) Time a non-streamed call: of the model itself, through the server, and through a proxy, each with its own text."""
     with serving("benches.model_server") as played:
         address = f"http://127.0.0.1:{played.port}/v1"
         with (
@@ -163,7 +163,7 @@ def overhead(subject: Subject, folder: Path) -> None:
 
 
 async def follow(port: int, number: int, opened: asyncio.Barrier) -> tuple[list[float], int]:
-    """Read one stream; the times of its events, and 1 for one that was not whole."""
+    """Read one stream; return the times of its events, and 1 if it was incomplete."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     payload = json.dumps(body("drip", f"stream {number}", stream=True)).encode()
     head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json\r\n"
@@ -183,7 +183,7 @@ async def follow(port: int, number: int, opened: asyncio.Barrier) -> tuple[list[
 
 
 async def streams(port: int) -> tuple[list[float], int]:
-    """Read all streams at once; the gaps between the events, and how many streams were not whole."""
+    """Read all streams concurrently; return the gaps between events, and the number of incomplete streams."""
     opened = asyncio.Barrier(STREAMS)
     read = await asyncio.gather(*(follow(port, number, opened) for number in range(STREAMS)))
     gaps = [(after - before) * 1_000 for times, _ in read for before, after in pairwise(times)]
@@ -196,7 +196,7 @@ def part(values: Sequence[float], share: float) -> float:
 
 @dataclass(frozen=True)
 class Streamed:
-    """What a server took for all streams at once: microseconds of CPU for an event, milliseconds of the gap of 99 %, KB for a stream."""
+    """A server's costs of concurrent streams: CPU microseconds per event, 99th percentile of gaps in ms, KB per stream."""
 
     cpu: float
     gap: float
@@ -205,7 +205,7 @@ class Streamed:
 
 
 def measure_streams(*words: str) -> Streamed:
-    """Open all streams of a new server, and read them to their ends."""
+    """Open all streams of a new server, and read them to the end."""
     with serving("benches.wire_servers", *words) as served:
         url = f"http://127.0.0.1:{served.port}/v1/chat/completions"
         httpx2.post(url, json=body("drip", "first", stream=True), timeout=60)
@@ -225,9 +225,9 @@ def measure_streams(*words: str) -> Streamed:
 
 
 def streaming(subject: Subject, folder: Path) -> None:
-    """(b) A thousand streams of ten events a second, and (d) what an open one holds.
+    """(b) Serve a thousand streams of ten events a second, and (d) measure the memory of an open one.
 
-    The two servers take turns, since the load and the clock of a machine change; a ratio is the median of those of the rounds.
+    The two servers take turns, since the load and clock of a machine change; a ratio is the median over the rounds.
     """
     raw, ours = list[Streamed](), list[Streamed]()
     for number in range(ROUNDS):
@@ -255,7 +255,7 @@ def said(conversation: int, turn: int) -> tuple[Message, Message]:
 
 
 def matching(subject: Subject, store: str) -> None:
-    """(c) Finding the place of a history of 200 messages, in a store of 100,000 nodes."""
+    """(c) Match a history of 200 messages in a store of 100,000 nodes."""
     repository = Repository(Store.open(store))
     app = load_app("plain").with_params({}).with_options(AnswerOptions(request=AnswerOptions()))
     for number in range(CONVERSATIONS):
@@ -293,7 +293,7 @@ def matching(subject: Subject, store: str) -> None:
 
 
 def idle(subject: Subject, store: str) -> None:
-    """(d) What the server holds of a conversation that nobody continues."""
+    """(d) Measure the server's memory of an idle conversation."""
     with (
         serving("benches.model_server") as played,
         serving("benches.wire_servers", "taiwa", store, f"http://127.0.0.1:{played.port}/v1#played") as served,
@@ -307,7 +307,7 @@ def idle(subject: Subject, store: str) -> None:
                 for answer in await asyncio.gather(*posts):
                     answer.raise_for_status()
 
-        asyncio.run(begin(0, IDLE))  # what is made once is made before the memory is read
+        asyncio.run(begin(0, IDLE))  # warm up before reading the memory
         before = served.resident
         asyncio.run(begin(IDLE, IDLE))
         held = (served.resident - before) / IDLE / 1_024

@@ -1,4 +1,4 @@
-"""What the store costs: appending turns, going back and forth, and bytes on disk, beside LangGraph's checkpoints."""
+"""The cost of the store: appending turns, moving through the history, and bytes on disk, beside LangGraph's checkpoints."""
 
 import json
 import random
@@ -33,18 +33,18 @@ PEERS = {"default": "as its documentation shows", "exit": 'durability="exit"', "
 
 
 def english(turn: int, size: int) -> str:
-    """The next piece of the prose."""
+    """Return the next piece of prose."""
     start = turn * size % (len(PROSE) - size)
     return PROSE[start : start + size]
 
 
 def japanese(turn: int, size: int) -> str:
-    """Signs in no order: what cannot be made smaller."""
+    """Return random characters that cannot be compressed."""
     return "".join(random.Random(turn).choices(KANJI, k=size // 3))
 
 
 def begun(folder: Path, name: str) -> tuple[Repository, Conversation]:
-    """A new store with a session of the built-in chat."""
+    """Open a new store with a session of the built-in chat."""
     repository, app = Repository(Store.open(folder / name)), load_app("chat").with_params({})
     return repository, repository.commit("s", repository.start(app), expected=None)
 
@@ -52,9 +52,9 @@ def begun(folder: Path, name: str) -> tuple[Repository, Conversation]:
 def appended(
     repository: Repository, here: Conversation, user: str, answer: str, delta: Json
 ) -> tuple[Conversation, float]:
-    """One turn as `Session` writes it: the run is begun, its call is journaled, nodes, name and log are committed.
+    """Run one turn as `Session` does: start the run, journal its call, and commit nodes, name and log.
 
-    Returns the milliseconds that the store took; the turn itself is made outside of the clock.
+    Return the milliseconds in the store; the turn itself is made outside the measurement.
     """
     store, tip = repository.store, here.tip
     staying = turns_to_keep(here)
@@ -70,7 +70,7 @@ def appended(
 
 
 def each(act: Callable[[int], object], times: int) -> list[float]:
-    """Milliseconds of each time."""
+    """Return the milliseconds of each repetition."""
     found: list[float] = []
     for number in range(times):
         started = time.perf_counter()
@@ -80,7 +80,7 @@ def each(act: Callable[[int], object], times: int) -> list[float]:
 
 
 def speed(subject: Subject, folder: Path) -> None:
-    """Append, and look back from the end of a long session."""
+    """Append turns, and read back from the end of a long session."""
     repository, here = begun(folder, "speed.db")
     walls: list[float] = []
     for number in range(TURNS):
@@ -121,7 +121,7 @@ def back_and_forth(subject: Subject, repository: Repository, tip: str) -> None:
 
 
 def sized(folder: Path, name: str, words: Callable[[int, int], str]) -> tuple[float, Path, list[tuple[str, str]]]:
-    """MB on disk after 200 turns and a search, the log emptied; and what was said."""
+    """Return the MB on disk after 200 turns and a search, with an empty write-ahead log, and the turns."""
     repository, here = begun(folder, f"{name}.db")
     size = SIZED_BYTES // SIZED_TURNS
     said = [(words(2 * n, size // 5), words(2 * n + 1, size * 4 // 5)) for n in range(SIZED_TURNS)]
@@ -135,14 +135,14 @@ def sized(folder: Path, name: str, words: Callable[[int, int], str]) -> tuple[fl
 
 
 def parts(path: Path) -> str:
-    """What the file holds, by table, in KB."""
+    """Return the size of the file by table, in KB."""
     with sqlite3.connect(path) as sql:
         rows = sql.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name ORDER BY 2 DESC LIMIT 5").fetchall()
     return ", ".join(f"{name} {size / 1e3:.0f}" for name, size in rows)
 
 
 def sizes(subject: Subject, folder: Path) -> None:
-    """Bytes on disk, for prose and for what cannot be compressed, and what LangGraph writes for the same prose."""
+    """Measure bytes on disk for prose and for incompressible text, and LangGraph's for the same prose."""
     own, path, said = sized(folder, "English", english)
     spoken = sum(len(text.encode()) for pair in said for text in pair) / 1e3
     subject.row(f"{SIZED_TURNS} turns, {spoken:.0f} KB of English prose", own, "MB", f"in KB: {parts(path)}")

@@ -1,9 +1,10 @@
-"""Tokens of fifty turns under each layout, with a real vocabulary, the real layout and flow, and a model that keeps to a form.
+"""Tokens of fifty turns under each prompt layout, with a real vocabulary, the real flow, and a model that follows the reply
+format.
 
-The apps have the fields that Monadic Chat published for `chat` (topics, language, confidence, ambiguity); utterances have 40
-tokens, answers 150, every turn has one new topic, a summary of old turns has 120. What is counted is what the codec sends.
-Price units: fresh input 1, input from a prefix cache 0.1, output 6. A cache holds the longest beginning that a request
-shares with any before it, from 1,024 tokens on, in steps of 128; keeping it costs nothing.
+The apps have the fields that Monadic Chat published for `chat` (topics, language, confidence, ambiguity). User texts have 40
+tokens, answers 150; every turn has one new topic, and a summary of old turns has 120. What is counted is what the codec sends.
+Price units: fresh input 1, input from a prefix cache 0.1, output 6. A cache holds the longest prefix that a request shares with
+any earlier one, from 1,024 tokens on, in steps of 128; storing it costs nothing.
 """
 
 import json
@@ -33,13 +34,13 @@ TOPICS = (
 )
 WORDS = "the a one we you they go come see take make find know think early late warm cold near far new old and but or".split()
 FIFO = WindowPolicy(max_size=11, keep=10)
-"""Ten turns in every prompt, one dropped every turn: what was published."""
+"""The published layout: ten turns in every prompt, one dropped every turn."""
 FIELDS = ("topics", "confidence", "ambiguity", "language")
 
 
 @cache
 def encoder() -> Callable[[str], list[int]]:
-    """The vocabulary: tekken, as it comes with mistral_common."""
+    """The vocabulary: tekken, as shipped with mistral_common."""
     from mistral_common.tokens.tokenizers.mistral import MistralTokenizer
 
     tokenizer = MistralTokenizer.v3(is_tekken=True).instruct_tokenizer.tokenizer
@@ -48,7 +49,7 @@ def encoder() -> Callable[[str], list[int]]:
 
 @cache
 def filler(tokens: int, seed: int) -> str:
-    """Words of exactly so many tokens."""
+    """Return words with exactly `count` tokens in total."""
     chance, text = Random(seed), "Well"
     while (count := len(encoder()(text))) < tokens:
         text += f" {chance.choice(WORDS + TOPICS if tokens - count > 2 else ['now'])}"
@@ -56,17 +57,17 @@ def filler(tokens: int, seed: int) -> str:
 
 
 def topic(turn: int) -> str:
-    """A new topic for every turn."""
+    """Return a new topic for every turn."""
     return f"{TOPICS[turn % len(TOPICS)]} in {TOPICS[(turn * 7 + turn // len(TOPICS)) % len(TOPICS)]} {turn}"
 
 
 def noted(turn: int) -> dict[str, Json]:
-    """What the model writes of a turn beside its answer."""
+    """Return what the model writes in a turn besides its answer."""
     return {"topics": [topic(turn)], "confidence": 0.9, "ambiguity": 0.1}
 
 
 def app(reply: ReplyMode, keep: WindowPolicy, *fields: str) -> App:
-    """The built-in chat with another reply mode, window and choice of fields."""
+    """Return the built-in chat with another reply mode, window and choice of fields."""
     chat = load_app("chat").with_params({})
     kept = tuple(field for field in chat.fields if not fields or field.name in fields)
     examples = tuple(
@@ -80,13 +81,13 @@ def app(reply: ReplyMode, keep: WindowPolicy, *fields: str) -> App:
 
 @dataclass(frozen=True)
 class Layout:
-    """One way to have the conversation; `extra` is what the model writes in every turn beside the fields of `noted`."""
+    """A layout. `extra` is what the model writes in every turn besides the fields of `noted`."""
 
     app: App
     extra: dict[str, Json]
 
     def written(self, here: Conversation, turn: int) -> str:
-        """A reply that keeps to the form: an environment carries all fields on, a delta only what is new."""
+        """Return a well-formed reply: an environment repeats all fields, a delta contains only new values."""
         new = noted(turn) | self.extra
         answer = filler(ANSWER, turn)
         if self.app.reply == "environment":
@@ -100,13 +101,13 @@ class Layout:
 
 
 class PrefixCache:
-    """What a provider holds of the beginnings of earlier requests, by the hash of each beginning."""
+    """A provider's cache: the prefixes of earlier requests, by hash."""
 
     def __init__(self) -> None:
         self._known: set[bytes] = set()
 
     def shared(self, tokens: list[int]) -> int:
-        """How many tokens of a request are held already; afterwards all of its beginnings are."""
+        """Return the number of cached tokens of a request, and cache all of its prefixes."""
         names = list(self._names(tokens))
         held = next((place for place, name in reversed(names) if name in self._known), 0)
         self._known.update(name for _, name in names)
@@ -120,7 +121,7 @@ class PrefixCache:
 
 
 def sent(request: Request) -> list[int]:
-    """The tokens of the messages as the codec writes them, one mark for the beginning of each."""
+    """Return the tokens of the messages as the codec writes them, each after a start token."""
     codec = resolve("http://127.0.0.1/v1#bench").codec
     tokens: list[int] = []
     for message in json.loads(codec.encode(replace(request, constraint=None)).body)["messages"]:
@@ -130,7 +131,7 @@ def sent(request: Request) -> list[int]:
 
 @dataclass
 class Bill:
-    """Tokens of a conversation."""
+    """The tokens of a conversation."""
 
     prompt: int = 0
     cached: int = 0
@@ -138,12 +139,12 @@ class Bill:
 
     @property
     def units(self) -> float:
-        """What they cost."""
+        """Return their cost."""
         return FRESH * (self.prompt - self.cached) + CACHED * self.cached + OUTPUT * self.completion
 
 
 def talk(layout: Layout, turns: int = TURNS) -> Bill:
-    """Have a conversation, summaries of old turns included."""
+    """Run a conversation, including summaries of old turns."""
     here, bill, held = begin(layout.app), Bill(), PrefixCache()
     for turn in range(turns):
         replies = [layout.written(here, turn)]
@@ -162,13 +163,13 @@ def talk(layout: Layout, turns: int = TURNS) -> Bill:
 
 
 def folds(here: Conversation) -> bool:
-    """Whether the next turn asks for a summary first."""
+    """Return true if the next turn first requests a summary."""
     keep = here.app.keep
     return keep.summarize and keep.max_size is not None and len(here.turns) >= keep.max_size
 
 
 def layouts(*fields: str, extra: dict[str, Json]) -> dict[str, Layout]:
-    """The ways that are compared, the published one first."""
+    """Return the layouts, the published one first."""
     ways: dict[str, tuple[ReplyMode, WindowPolicy]] = {
         "environment, FIFO of 10 turns (as published)": ("environment", FIFO),
         "json, FIFO of 10 turns": ("json", FIFO),
@@ -184,7 +185,7 @@ def layouts(*fields: str, extra: dict[str, Json]) -> dict[str, Layout]:
 
 
 def compared(subject: Subject, what: str, ways: dict[str, Layout], turns: int = TURNS) -> dict[str, float]:
-    """Write the bill of each layout; return what each costs as a part of the first."""
+    """Record the cost of each layout, and return each as a fraction of the first."""
     bills = {name: talk(layout, turns) for name, layout in ways.items()}
     first = next(iter(bills.values())).units
     for name, bill in bills.items():

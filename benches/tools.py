@@ -1,4 +1,4 @@
-"""The exact tools beside their peers: microseconds of CPU per call, on inputs that both sides get right."""
+"""The exact tools beside their peers: CPU microseconds per call, on inputs that both sides answer correctly."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ BOMBS = ("9**9**9**9", "(" * 100_000, "1+" * 499 + "1", "2^" * 499 + "2", "exp(2
 
 
 def each(act: Callable[[str], object], inputs: tuple[str, ...]) -> float:
-    """Microseconds of CPU per call, the median of several rounds."""
+    """Return the CPU microseconds per call, the median of several rounds."""
     for text in inputs:
         act(text)
     rounds = [timed(lambda: [act(text) for text in islice(cycle(inputs), CALLS)]) for _ in range(ROUNDS)]
@@ -43,7 +43,7 @@ def refused(text: str) -> None:
 
 
 def against(subject: Subject, what: str, own: float, peers: dict[str, float]) -> None:
-    """Write our time, each peer's, and how many times ours the peer takes."""
+    """Record our time, each peer's time, and their ratio."""
     subject.row(f"{what}: taiwa", own, "µs")
     for peer, taken in peers.items():
         subject.row(f"{what}: {peer}", taken, "µs", ours=own)
@@ -105,7 +105,7 @@ def equations(subject: Subject) -> None:
 
 @contextmanager
 def chempy() -> Generator[Any]:
-    """Chempy alone, in a folder of its own: with all that it declares it is 112 packages, of which this needs two."""
+    """Install chempy in a separate folder without most of its 112 dependencies; this benchmark needs two of them."""
     with tempfile.TemporaryDirectory() as folder:
         install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder, CHEMPY]
         done = subprocess.run(install, check=False, capture_output=True)

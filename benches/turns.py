@@ -1,8 +1,8 @@
-"""What a whole turn costs in CPU beside others: many conversations at once with a server that thinks for 200 ms.
+"""The CPU time of a whole turn beside other libraries: many concurrent conversations with a server that waits 200 ms.
 
-taiwa does the whole of it: prompt from state and window, call, reading, checked delta, commit to SQLite on disk. The others
-make the call with the same words before it and the same history, and keep nothing on disk; what they have instead of a
-state they do not do. Each runs in processes of its own, in turn; the server runs in another.
+taiwa does everything: prompt from state and window, call, parsing, checked delta, commit to SQLite on disk. The others make the
+call with the same system text and history, store nothing on disk, and have no state. Each runs in its own processes, in turn; the
+server runs in another.
 """
 
 import json
@@ -26,7 +26,7 @@ OWN, RAW = "taiwa, `AsyncSession.say`", "raw httpx2, streamed"
 
 @dataclass(frozen=True)
 class Peer:
-    """Who has turns, and how: what it asks for on the wire, and whether it counts as a framework."""
+    """A library, its request mode, and whether it counts as a framework."""
 
     module: str
     mode: str
@@ -45,7 +45,7 @@ PEERS = {
     "pydantic-ai": Peer("pydantic_ai_agent", "one JSON object, its default", stream=False),
 }
 DRIPPED = (RAW, OWN, "openai, streamed")
-"""Who is measured with answers whose events come one by one."""
+"""The libraries measured with evenly spread events."""
 
 
 def main() -> None:
@@ -70,7 +70,7 @@ def main() -> None:
 def compared(
     address: str, names: tuple[str, ...], model: str, sizes: list[str]
 ) -> dict[str, list[list[tuple[float, float]]]]:
-    """Run everybody in turn, several times over; each run has one (CPU, rate) per size."""
+    """Run all libraries in turn, several times; each run has one (CPU, rate) per size."""
     found: dict[str, list[list[tuple[float, float]]]] = {name: [] for name in names}
     opening = words_before()
     for _ in range(ROUNDS):
@@ -80,7 +80,7 @@ def compared(
 
 
 def run(peer: Peer, address: str, model: str, sizes: list[str], opening: str) -> list[tuple[float, float]]:
-    """Have turns in a fresh process."""
+    """Run turns in a fresh process."""
     command = [sys.executable, "-m", "benches.peers", peer.module, address, *sizes]
     told = {"BENCH_MODEL": model, "BENCH_STREAM": str(int(peer.stream))}
     done = subprocess.run(
@@ -92,7 +92,7 @@ def run(peer: Peer, address: str, model: str, sizes: list[str], opening: str) ->
 
 
 def report(subject: Subject, when: str, runs: dict[str, list[tuple[float, float]]]) -> None:
-    """Write the row of each, and hold taiwa against the raw call and the cheapest framework."""
+    """Record the row of each, and compare taiwa with the raw call and the cheapest framework."""
     cost = {name: median([cpu for cpu, _ in found]) for name, found in runs.items()}
     own = cost[OWN]
     for name, found in runs.items():
@@ -107,14 +107,14 @@ def report(subject: Subject, when: str, runs: dict[str, list[tuple[float, float]
 
 
 def words_before() -> str:
-    """What taiwa's `chat` says before the first turn: the others send as much."""
+    """Return the system text of taiwa's `chat`; the others send as much."""
     request = turn_request(begin(load_app("chat").with_params({})), "x")
     return "\n\n".join(message.text for message in request.messages[:-1])
 
 
 @contextmanager
 def server() -> Generator[str]:
-    """Start the model server and give its address."""
+    """Start the model server and yield its address."""
     command = [sys.executable, "-m", "benches.model_server"]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

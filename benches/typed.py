@@ -1,8 +1,8 @@
-"""Typed answers beside their peers: what is read from broken text, how fast, and how many tokens types and faults take.
+"""Typed answers beside their peers: recovery from malformed text, speed, and the tokens of types and diagnostics.
 
-The broken texts are recorded cases that lie beside a checkout (`tests/conftest.py` knows where); without them that part is
-left out. Every parser gets the same text, and what it gives is checked with the same JSON Schema: `right` is the value that
-was meant, `silent` another one that the schema lets pass and nothing warns of.
+The malformed texts are recorded cases that lie beside a checkout (see `tests/conftest.py`); without them that part is left out.
+Every parser gets the same text, and its value is checked against the same JSON Schema: `right` is the intended value, `silent`
+another value that the schema accepts without a warning.
 """
 
 import json
@@ -25,14 +25,14 @@ from tests.structured.recorded import rows, same
 PEERS = ("json_repair", "jiter", "instructor", "langchain-core", "pydantic-ai-slim", "baml-py")
 Parser = Callable[[str, dict[str, Any]], object]
 REFERENCE = 0.05
-"""Seconds that the calibration loop takes on the machine that bounds in seconds are meant for."""
+"""Seconds of the calibration loop on the machine for which the time limits are set."""
 
 
 class NothingError(Exception):
-    """A parser gave no value, or said that the value may be wrong."""
+    """A parser returned no value, or reported that the value may be wrong."""
 
 
-# --- the parsers ------------------------------------------------------------------------------------------------------
+# --- parsers ----------------------------------------------------------------------------------------------------------
 
 
 @cache
@@ -41,7 +41,7 @@ def shape(schema: str) -> OutputType[Any]:
 
 
 def ours(text: str, schema: dict[str, Any]) -> object:
-    """As an extraction reads: what can only be guessed is not a value, and is asked for again."""
+    """Parse like an extraction: a value that can only be guessed is rejected, and requested again."""
     return shape(json.dumps(schema)).parse(text, ParseOptions(guess=False)).value
 
 
@@ -103,7 +103,7 @@ PARSERS: dict[str, Parser] = {
 
 @dataclass
 class Baml:
-    """BAML's schema-aware reader for one JSON Schema; what it has no type for cannot be asked of it."""
+    """BAML's schema-aware parser for one JSON Schema; keywords without a BAML type are not supported."""
 
     schema: dict[str, Any]
     classes: list[str] = field(default_factory=list)
@@ -127,7 +127,7 @@ class Baml:
         return data["value"] if self.bare else data
 
     def type(self, schema: dict[str, Any]) -> tuple[str, Any]:
-        """A schema as BAML writes it, and as a type of pydantic for what comes back."""
+        """Return a schema in BAML's notation, and as a pydantic type for the result."""
         if "enum" in schema or "const" in schema:
             values = schema.get("enum", [schema.get("const")])
             return f"({' | '.join(json.dumps(each) for each in values)})", Any
@@ -166,7 +166,7 @@ def _baml(schema: str) -> Baml:
     return Baml(json.loads(schema))
 
 
-# --- what is read from broken text ------------------------------------------------------------------------------------
+# --- recovery from malformed text -------------------------------------------------------------------------------------
 
 
 def verdict(parser: Parser, row: dict[str, Any]) -> str:
@@ -253,7 +253,7 @@ ADAPTER = TypeAdapter(list[Record])
 
 
 def document(size: int) -> str:
-    """A list of nested records of about so many bytes."""
+    """Return a list of nested records of about `size` bytes."""
     one = {
         "id": 1, "title": "An ordinary record, with punctuation: {curly}, [square].", "open": True, "note": None,
         "lines": [{"name": f"line {at}", "amount": at + 0.5, "tags": ["a", "b", "日本語"]} for at in range(6)],

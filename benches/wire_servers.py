@@ -1,9 +1,9 @@
-"""The servers that the benchmark of the protocols talks to, each in a process of its own.
+"""The servers for the benchmark of the protocols, each in its own process.
 
     python -m benches.wire_servers taiwa STORE MODEL    taiwa, with a model that drips and the one of an address
     python -m benches.wire_servers raw                  a bare ASGI application on the same uvicorn, which drips and stores nothing
 
-Each prints its port, and serves until its standard input ends.
+Each prints its port, and serves until its standard input closes.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from taiwa.kernel.messages import Capability, Chunk, Request, StreamEnd, TextDel
 
 EVENTS = 100
 GAP = 0.1
-"""Seconds from one event of a stream to the next."""
+"""Seconds between two events of a stream."""
 PIECE = "word "
 HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store")]
 CHOICE = {"index": 0, "delta": {"content": PIECE}, "logprobs": None, "finish_reason": None}
@@ -43,7 +43,7 @@ async def ticks() -> AsyncIterator[int]:
 
 
 class Drip:
-    """A model that writes an event every 100 ms, in the process of the server."""
+    """A model that writes an event every 100 ms, inside the server's process."""
 
     name = "drip"
     capabilities: frozenset[Capability] = frozenset()
@@ -61,7 +61,7 @@ class Drip:
 
 
 def serve_taiwa(store: str, model: str) -> None:
-    """Serve until standard input ends."""
+    """Serve until standard input closes."""
     from taiwa import settings as configured
     from taiwa.server.options import Limits, ServerOptions
     from taiwa.server.serve import TaiwaServer
@@ -80,7 +80,7 @@ def serve_taiwa(store: str, model: str) -> None:
 async def raw(
     scope: dict[str, Any], receive: Callable[[], Awaitable[Any]], send: Callable[[Any], Awaitable[None]]
 ) -> None:
-    """Read a request, and drip."""
+    """Read a request and stream events."""
     del scope
     while (await receive()).get("more_body"):
         pass
@@ -91,7 +91,7 @@ async def raw(
 
 
 def serve_raw() -> None:
-    """Serve until standard input ends."""
+    """Serve until standard input closes."""
     from taiwa.server.serve import bind
 
     socket = bind("127.0.0.1", 0)

@@ -123,7 +123,7 @@ def clarify(common: CommonOptions, policies: str, assess_by: Any, options: EvalO
 @run_options
 @common_options("model", "as_json", "verbose", "dry_run", "max_cost")
 def rewrite(common: CommonOptions, options: EvalOptions, **given: Any) -> None:  # noqa: ANN401  (click's)
-    """Measure ways from a dialogue to a query by what they retrieve: nDCG, recall, and the gain over the last turn.
+    """Measure ways to make a query from a dialogue by what they retrieve: nDCG, recall, and the gain over the last turn.
 
     Without -m: the last turn, all turns of the user, the weighted history, and the human rewrite; with -m also the model's
     rewriting, alone and fused with the last turn. Formats: CANARD, CAsT, iKAT and MTRAG. Sets without passages are searched

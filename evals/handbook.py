@@ -1,4 +1,4 @@
-"""How well the bundled handbook is found, quoted and asked about: sixty questions with the places of their answers.
+"""Retrieval, quotation and clarification on the bundled handbook: sixty questions with the places of their answers.
 
 A question is a row with `id`, `language`, `kind`, `turns` (of the user and the assistant in alternation), `ask` (whether a
 clarifying question is expected), `gold` (places that hold an answer) and, for restricted documents, `who`.
@@ -116,7 +116,7 @@ def read_questions(path: Path = QUESTIONS) -> tuple[Question, ...]:
 
 
 def ask_handbook(index: Index, rows: Iterable[Question], reader: TermWeights) -> tuple[HandbookAnswer, ...]:
-    """Ask every question, without a model."""
+    """Ask every question without a model."""
     return tuple(_ask(index, row, reader) for row in rows)
 
 

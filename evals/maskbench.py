@@ -1,4 +1,4 @@
-"""How exactly guides cover JSON Schemas: which schemas are refused, and whether exactly the valid instances are accepted.
+"""Coverage of JSON Schemas by guides: which schemas are refused, and whether exactly the valid instances are accepted.
 
 A file has one schema per line: `{"id": …, "schema": …, "tests": [{"data": …, "valid": true}, …]}` (MaskBench). An instance
 counts as accepted if it can be written with its keys in some order, because a guide fixes the order and validity does not.
@@ -27,7 +27,7 @@ Locations: TypeAlias = tuple[SchemaLocation, ...]
 KnownKey: TypeAlias = tuple[str, Locations]
 """The text of a key, and the schemas of its value."""
 BYTES = Vocabulary.of_bytes()
-"""Instances are written in bytes, so that no tokenisation is preferred."""
+"""Instances are encoded as bytes, so that no tokenisation is preferred."""
 
 
 @value
@@ -45,7 +45,7 @@ class _TooManyStepsError(Exception):
 
 
 class _Writer:
-    """Tries the orders of an object's keys, that of its schemas first, in at most `MAX_STEPS` steps."""
+    """A search over the orders of an object's keys, that of its schemas first, in at most `MAX_STEPS` steps."""
 
     def __init__(self, schema: Schema) -> None:
         self.left = MAX_STEPS
@@ -106,7 +106,7 @@ class _Writer:
                 yield from self.items(written, data, number + 1, places)
 
     def opened(self, places: Locations) -> Locations:
-        """Return schemas with those that they refer to or consist of."""
+        """Return the schemas with those that they refer to or contain."""
         found: list[SchemaLocation] = []
         waiting = list(places)
         while waiting and len(found) < MAX_LOCATIONS:

@@ -1,4 +1,4 @@
-"""NumGLUE Task 2 (Mishra et al., ACL 2022) without a model: what a formula and a tool decide alone.
+"""NumGLUE Task 2 (Mishra et al., ACL 2022) without a model: the questions that a formula and a tool can decide.
 
 Patterns read the text of a question; the tools compute, with integer atomic weights as in the expected answers. A question
 with the name of a compound, or with products that it does not name, requires a model and is left undecided.

@@ -1,4 +1,4 @@
-"""How many lines the same jobs take with taiwa and with others; each is run against a server on this machine before it is counted."""
+"""Lines of code for the same jobs with taiwa and with other libraries; each job is run against a local server first."""
 
 __all__ = ["main"]
 

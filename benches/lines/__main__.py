@@ -1,4 +1,4 @@
-"""Run every job with every tool, and write down how many lines it takes.
+"""Run every job with every library, and record its number of lines.
 
 python -m benches.lines
 """
@@ -40,7 +40,7 @@ HEARD = "I remember: "
 
 
 def expected(job: str, found: object) -> bool:
-    """Whether a job has done what it is for."""
+    """Return true if a job gave the expected result."""
     wanted: dict[str, object] = {
         "question": f"{HEARD}What is a monad?",
         "stream": f"{HEARD}What is a monad?",
@@ -52,7 +52,7 @@ def expected(job: str, found: object) -> bool:
         "at_once": [f"{HEARD}Hello {n}" for n in range(20)],
         "without_a_server": "Hello!",
     }
-    if isinstance(found, Order):  # instructor returns a class of its own made of it
+    if isinstance(found, Order):  # instructor returns a class derived from it
         found = Order(**found.model_dump())
     if job in ("budget", "tools"):
         return {"budget": "cost", "tools": "3.5"}[job] in str(found)
@@ -60,7 +60,7 @@ def expected(job: str, found: object) -> bool:
 
 
 def lines_of(job: Callable[[], object]) -> int:
-    """Count the lines of a job: those of its body that are not empty."""
+    """Return the number of non-empty lines in the body of a job."""
     source = textwrap.dedent(inspect.getsource(job))
     body = ast.parse(source).body[0]
     assert isinstance(body, ast.FunctionDef)
@@ -68,7 +68,7 @@ def lines_of(job: Callable[[], object]) -> int:
 
 
 def main() -> None:
-    """Run, count and write."""
+    """Run the jobs, count their lines and write the result."""
     subject = Subject(
         "lines",
         "lines of Python, imports included, blank lines not",

@@ -1,4 +1,4 @@
-"""The type of the jobs."""
+"""The output type of the jobs."""
 
 from pydantic import BaseModel
 

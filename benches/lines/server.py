@@ -1,4 +1,4 @@
-"""A server on this machine that plays the model of the jobs: Chat Completions, whole or as a stream, with tools."""
+"""A local server that plays the model of the jobs: Chat Completions, complete or streamed, with tools."""
 
 import json
 import threading
@@ -13,7 +13,7 @@ USAGE = {"prompt_tokens": 1_000, "completion_tokens": 1_000, "total_tokens": 2_0
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """The message that answers a request."""
+    """Return the message that answers a request."""
     messages = request["messages"]
     users = [str(each["content"]) for each in messages if each["role"] == "user"]
     asked, tools = users[0], [tool["function"] for tool in request.get("tools", ())]
@@ -42,12 +42,12 @@ def called(tool: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers one request after the other."""
+    """A handler that answers one request after the other."""
 
     protocol_version = "HTTP/1.1"
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002  (its signature)
-        """Print nothing."""
+        """Write no log."""
 
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -74,7 +74,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """Takes many connections at once."""
+    """A server with a large backlog of connections."""
 
     daemon_threads = True
     request_queue_size = 128

@@ -1,4 +1,4 @@
-"""The jobs with instructor, which returns values; text, streams and history are those of the openai client below it."""
+"""The jobs with instructor. It returns values; text, streams and history come from the openai client below it."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""The jobs with llm; it neither repairs an answer, nor constrains one to words, nor bounds a cost, nor plays a model."""
+"""The jobs with llm, which has no repair of answers, no choice among words, no cost limit and no scripted model."""
 
 __all__ = ["JOBS"]
 

@@ -1,4 +1,4 @@
-"""The jobs with pydantic-ai; it keeps no conversation by name, and a limit counts requests and tokens but not their cost."""
+"""The jobs with pydantic-ai, which has no named conversations; its limits count requests and tokens but not cost."""
 
 from typing import Literal
 

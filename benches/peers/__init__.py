@@ -1,7 +1,7 @@
-"""Whole turns by taiwa and by others, each in a process of its own.
+"""Whole turns by taiwa and by other libraries, each in its own process.
 
-Every module has one function, `open_talks`: from the address of a model server and the words that stand before the first
-turn it makes a function that begins conversations. A conversation has one method, `say`, and keeps what was said before.
+Every module has a function `open_talks`, which takes the address of a model server and the system text, and returns a function
+that creates conversations. A conversation has one method, `say`, and keeps its history.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ class Dialogue(Protocol):
     """One conversation."""
 
     async def say(self, text: str) -> str:
-        """Have one turn and return the answer."""
+        """Run one turn and return the answer."""
         ...
 
 

@@ -1,9 +1,9 @@
-"""Have turns in many conversations at once, and print what a turn cost this process.
+"""Run turns in many concurrent conversations, and print the cost per turn in this process.
 
     python -m benches.peers NAME ADDRESS AT_ONCE TURNS [AT_ONCE TURNS …]
 
-What stands before the first turn comes on the standard input. For each pair one line: CPU milliseconds per turn, turns per
-second. A conversation has five turns, then the next one begins.
+The system text is read from standard input. Each pair prints one line: CPU milliseconds per turn, turns per second. A
+conversation has five turns, then the next one begins.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ USER = "I have three free days in November and thought of Kyoto. When should I g
 
 
 async def one_after_another(talks: list[Dialogue], turns: int) -> None:
-    """The turns of one client."""
+    """Run the turns of one client."""
     for turn in range(turns):
         said = await talks[turn // TURNS_EACH].say(USER)
         assert said.startswith(ANSWER), said
 
 
 async def all_at_once(begin: Begin, together: int, turns: int) -> tuple[float, float]:
-    """CPU milliseconds per turn, and turns per second; connections are opened before the clock starts."""
+    """Return CPU milliseconds per turn and turns per second; connections are opened before the clock starts."""
     each = turns // together
     talks = [[begin() for _ in range(-(-each // TURNS_EACH))] for _ in range(together)]
     await asyncio.gather(*(one_after_another([begin()], 2) for _ in range(together)))

@@ -1,6 +1,6 @@
-"""Constraints of others as logits processors for `generate()` of transformers, each in the way that its project shows.
+"""Constraint libraries as logits processors for `generate()` of transformers, each set up as its documentation shows.
 
-All get the same vocabulary, and are told to leave out white space, as ours is in this comparison.
+All get the same vocabulary and are configured to exclude whitespace, like ours in this comparison.
 """
 
 import json
@@ -17,7 +17,7 @@ Schema = dict[str, Json]
 
 
 def xgrammar(made: Vocabulary) -> Callable[[Schema], Any]:
-    """Its own processor (`xgrammar.contrib.hf`)."""
+    """XGrammar's own processor (`xgrammar.contrib.hf`)."""
     import xgrammar as xgr
     from xgrammar.contrib.hf import LogitsProcessor
 
@@ -33,7 +33,7 @@ def xgrammar(made: Vocabulary) -> Callable[[Schema], Any]:
 
 
 def outlines_core(made: Vocabulary) -> Callable[[Schema], Any]:
-    """Its index and its numpy kernel."""
+    """Outlines' index and numpy kernel."""
     import numpy as np
     import outlines_core
     import torch
@@ -73,7 +73,7 @@ def outlines_core(made: Vocabulary) -> Callable[[Schema], Any]:
 
 
 def llguidance(made: Vocabulary) -> Callable[[Schema], Any]:
-    """The engine that we use, with the numpy kernel that comes with it."""
+    """llguidance, the engine that we use, with its own numpy kernel."""
     import torch
     from llguidance import LLMatcher
     from llguidance.numpy import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmask
@@ -100,7 +100,7 @@ def llguidance(made: Vocabulary) -> Callable[[Schema], Any]:
 
 
 def lm_format_enforcer(made: Vocabulary) -> Callable[[Schema], Any]:
-    """Its enforcer behind the `prefix_allowed_tokens_fn` of transformers."""
+    """lm-format-enforcer behind the `prefix_allowed_tokens_fn` of transformers."""
     from lmformatenforcer import JsonSchemaParser, TokenEnforcer, TokenEnforcerTokenizerData
     from transformers import PrefixConstrainedLogitsProcessor
 

@@ -1,4 +1,4 @@
-"""The built-in model in torch, eagerly and one token at a time, with its own cache: what people write first."""
+"""The built-in model in eager torch, one token at a time, with its own cache: the obvious first implementation."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ __all__ = ["Eager"]
 
 
 class Eager:
-    """The same weights; `read` gives the logits behind the last of some tokens, as a track does."""
+    """The same weights. `read` returns the logits after the last of some tokens, as a token sequence does."""
 
     def __init__(self, weights: Weights) -> None:
         config = self.config = weights.config

@@ -1,4 +1,4 @@
-"""instructor over the OpenAI SDK: an answer that is validated against a pydantic model. Nothing is kept."""
+"""instructor over the OpenAI SDK: an answer validated against a pydantic model. Nothing is stored."""
 
 import instructor
 from openai import AsyncOpenAI
@@ -8,7 +8,7 @@ from benches.peers import Begin, Message
 
 
 class Reply(BaseModel):
-    """The fields that taiwa's `chat` asks for as well."""
+    """The same fields that taiwa's `chat` requests."""
 
     answer: str
     topics: list[str]
@@ -17,7 +17,7 @@ class Reply(BaseModel):
 
 
 class Typed:
-    """A list of messages."""
+    """A conversation as a list of messages."""
 
     def __init__(self, client: instructor.AsyncInstructor, opening: str) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""langchain-openai: `ChatOpenAI.ainvoke` with a list of messages. Nothing is kept on disk."""
+"""langchain-openai: `ChatOpenAI.ainvoke` with a list of messages. Nothing is stored on disk."""
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_openai import ChatOpenAI
@@ -7,7 +7,7 @@ from benches.peers import Begin
 
 
 class Lang:
-    """A list of messages."""
+    """A conversation as a list of messages."""
 
     def __init__(self, model: ChatOpenAI, opening: str) -> None:
         self._model = model

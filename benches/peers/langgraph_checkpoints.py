@@ -1,6 +1,6 @@
-"""LangGraph with SqliteSaver: the turns on the standard input, one graph of one node, everything kept.
+"""LangGraph with SqliteSaver: turns from standard input, a graph with one node, every checkpoint kept.
 
-Prints MB on disk, and milliseconds per turn of the first and of the last twenty turns.
+Prints MB on disk, and milliseconds per turn for the first and the last twenty turns.
 """
 
 import json
@@ -19,18 +19,18 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 
 
 def joined(held: list[BaseMessage], writes: Sequence[list[BaseMessage]]) -> list[BaseMessage]:
-    """A reducer that folds alike however its writes are batched."""
+    """A reducer whose result does not depend on how its writes are batched."""
     return [*held, *(message for write in writes for message in write)]
 
 
 class DeltaState(TypedDict):
-    """Messages of which a checkpoint keeps only what is new."""
+    """Messages of which a checkpoint stores only the new ones."""
 
     messages: Annotated[list[BaseMessage], DeltaChannel(joined)]
 
 
 def talk(kind: str, turns: list[tuple[str, str]], sql: sqlite3.Connection) -> list[float]:
-    """Have the turns; seconds of each."""
+    """Run the turns and return the seconds of each."""
     answers = iter(answer for _, answer in turns)
 
     def answer(_: Any) -> dict[str, list[BaseMessage]]:

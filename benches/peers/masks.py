@@ -1,7 +1,7 @@
-"""One mask engine in a process of its own, in an environment of its own: `masks.py ENGINE CASES.json TEKKEN.json`.
+"""One mask engine in its own process and environment: `masks.py ENGINE CASES.json TEKKEN.json`.
 
-Prints one line of JSON: seconds of CPU for the import, the tables of the vocabulary, each schema's first mask and each mask
-after it. Imports nothing of taiwa, so that an environment with torch can run it. The tokens of the texts come with the cases.
+Prints one line of JSON: CPU seconds for the import, the vocabulary tables, and the first and each further mask of each schema. It
+does not import taiwa, so an environment with torch can run it. The tokens of the texts come with the cases.
 """
 
 import base64
@@ -19,7 +19,7 @@ Step = tuple[Callable[[], object], Callable[[int], object]]
 
 
 def tokens(path: str) -> tuple[list[bytes], int]:
-    """The bytes of the tokens, and how many of them are special."""
+    """Return the bytes of the tokens, and the number of special tokens."""
     held = json.loads(Path(path).read_bytes())
     size, named = held["config"]["default_vocab_size"], held["config"]["default_num_special_tokens"]
     special = [b"<unk>", b"<s>", b"</s>", *(f"<SPECIAL_{place}>".encode() for place in range(3, named))]

@@ -1,4 +1,4 @@
-"""The OpenAI SDK: one object (its default), or a stream. Nothing is kept."""
+"""The OpenAI SDK: one object (its default), or a stream. Nothing is stored."""
 
 import os
 
@@ -11,7 +11,7 @@ STREAM = os.environ.get("BENCH_STREAM") == "1"
 
 
 class Sdk:
-    """A list of messages."""
+    """A conversation as a list of messages."""
 
     def __init__(self, client: AsyncOpenAI, opening: str) -> None:
         self._client = client

@@ -18,7 +18,7 @@ MODEL = os.environ.get("BENCH_MODEL", "with-delta")
 
 
 class Own:
-    """A session of a store; many conversations share the store, the model and the app."""
+    """A session in a store; many conversations share the store, the model and the app."""
 
     def __init__(self, talk: AsyncSession) -> None:
         self._talk = talk

@@ -1,4 +1,4 @@
-"""pydantic-ai: `Agent.run` with the history that it gives back. Nothing is kept on disk."""
+"""pydantic-ai: `Agent.run` with the history that it returns. Nothing is stored on disk."""
 
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage
@@ -9,7 +9,7 @@ from benches.peers import Begin
 
 
 class Ai:
-    """The messages of the last run."""
+    """A conversation as the messages of the last run."""
 
     def __init__(self, agent: Agent[None, str]) -> None:
         self._agent = agent

@@ -1,4 +1,4 @@
-"""httpx2 alone, as somebody would write it by hand: a stream read line by line, or one JSON object. Nothing is kept."""
+"""httpx2 alone, hand-written: a stream read line by line, or one JSON object. Nothing is stored."""
 
 import json
 import os
@@ -12,7 +12,7 @@ STREAM = os.environ.get("BENCH_STREAM", "1") == "1"
 
 
 class Raw:
-    """A list of messages."""
+    """A conversation as a list of messages."""
 
     def __init__(self, client: httpx2.AsyncClient, url: str, opening: str) -> None:
         self._client = client

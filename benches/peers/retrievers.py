@@ -1,9 +1,9 @@
-"""One retriever, alone in a process: what it takes to build it, to ask it, and to add and delete one passage.
+"""One retriever, alone in a process: the cost of building it, querying it, and adding and deleting one passage.
 
     python -m benches.peers.retrievers NAME CORPUS FOLDER
 
-Reads {"passages": [[id, title, text] …], "questions": [text …], "asked": n} from CORPUS; prints what it measured as JSON.
-All but Haystack's are given the terms of our own analyzer, so that they differ in nothing but finding.
+Reads {"passages": [[id, title, text] …], "questions": [text …], "asked": n} from CORPUS and prints its measurements as JSON. All
+but Haystack's get the terms of our analyzer, so that they differ only in retrieval.
 """
 
 import json
@@ -23,13 +23,13 @@ Passages = list[tuple[str, str, str]]
 
 
 class Retriever(Protocol):
-    """What is measured."""
+    """The interface that is measured."""
 
     def find(self, question: str) -> list[str]: ...
 
 
 class Terms:
-    """The terms of every passage, title included; making them is part of building."""
+    """Return the terms of every passage, title included; computing them is part of building."""
 
     def __init__(self, passages: Passages) -> None:
         self.passages = passages
@@ -67,7 +67,7 @@ class Taiwa:
 
 
 class Tantivy:
-    """As somebody would use it alone: the text is stored there, and comes back with each hit."""
+    """Typical use of tantivy alone: it stores the text and returns it with each hit."""
 
     def __init__(self, passages: Passages, folder: Path) -> None:
         import tantivy
@@ -181,7 +181,7 @@ class Fts5:
 
 
 class Haystack:
-    """As its documentation shows: it splits the texts itself."""
+    """Set up as its documentation shows: it tokenises the texts itself."""
 
     def __init__(self, passages: Passages, folder: Path) -> None:
         del folder
@@ -221,7 +221,7 @@ def milliseconds(act: Callable[[], object]) -> float:
 
 
 def once(one: Any, number: int) -> dict[str, float]:
-    """Add one passage and see it, delete it and see that it is gone."""
+    """Add one passage and check that it is found, delete it and check that it is gone."""
     name, word = f"added{number}", f"zyxw{number}vut"
     added = milliseconds(lambda: (one.add((name, "", f"a passage about {word}")), one.find(word)))
     assert one.find(word) == [name]

@@ -1,4 +1,4 @@
-"""Answers: whether quotations stand in the right passages, and whether unanswerable questions are refused.
+"""Answers: are quotations in the right passages, and are unanswerable questions refused?
 
 Each question is asked twice: with all passages, and without those that answer it.
 """

@@ -1,4 +1,4 @@
-"""When to ask a clarifying question: policies and plain signals on turns that people labelled.
+"""When to ask a clarifying question: policies and plain signals on human-labelled turns.
 
 A policy runs as in a dialogue with the passages of its set; where it asks and the recorded reply is known, it continues.
 """
@@ -105,7 +105,7 @@ def _decision_json(found: Clarified, manner: ClarifyOptions) -> Found:
 
 
 def clarify_items(sets: Sequence[QuestionSet]) -> tuple[Item, ...]:
-    """Return the turns with a label whether they require a clarifying question."""
+    """Return the turns that are labelled as clear or unclear."""
     return tuple(
         sample_item(sample, one.name, "ask" if sample.ask else "look")
         for one in sets

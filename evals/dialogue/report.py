@@ -247,7 +247,7 @@ def dialogue_report(evaluation: Evaluation, notes: Sequence[str] = ()) -> Report
 
 
 def _failed_as_measured(name: str, row: EvalRow, item: Item) -> EvalRow:
-    """Return a failed row as what it counts as: nothing was asked, answered or refused."""
+    """Return how a failed row counts: nothing was asked, answered or refused."""
     if row.error is None or name not in ("clarify", "answer"):
         return row
     if name == "clarify":

@@ -1,4 +1,4 @@
-"""Query rewriting: what each way from a dialogue to a query finds."""
+"""Query rewriting: retrieval quality of each way to make a query from a dialogue."""
 
 from dataclasses import dataclass, field
 
@@ -31,7 +31,7 @@ class RewritingTask(CorpusTask):
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """The ways without a model, those with the model if there is one, and the human rewrite."""
+        """Return the ways without a model, those with the model if there is one, and the human rewrite."""
         written = (MODEL_REWRITE, MODEL_REWRITE_FUSED) if self.priced_model is not None else ()
         return (LAST_TURN, ALL_USER_TURNS, WEIGHTED_HISTORY, *written, *((HUMAN_REWRITE,) if self.gold else ()))
 

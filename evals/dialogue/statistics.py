@@ -52,7 +52,7 @@ def _variance(values: Sequence[float]) -> float:
 
 
 def operating_point(scores: Sequence[float], labels: Sequence[bool], max_false: float = 0.05) -> OperatingPoint:
-    """Choose the lowest threshold with at most this share of negatives above it, on these very questions."""
+    """Choose the lowest threshold with at most this share of negatives above it, on the same questions."""
     negatives = sum(not label for label in labels)
     best = OperatingPoint(Proportion(0, 0), Proportion(0, sum(labels)), Proportion(0, negatives))
     right = false = 0

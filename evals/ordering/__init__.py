@@ -1,1 +1,1 @@
-"""Orders of a model at the order desk, compared with a key."""
+"""Orders taken by a model with the app `order`, compared with a key."""

@@ -1,4 +1,4 @@
-"""Reading a key: the lines that each request orders, by request id. YAML or JSON, written by hand.
+"""The key: the order lines of each request, by request id, in hand-written YAML or JSON.
 
     requests:
       espresso-17:
@@ -11,7 +11,7 @@
       small-talk-3: { items: [] }                 # nothing is ordered
       espresso-18: { duplicate: espresso-17 }     # the same text; counts once
 
-Other fields at the top, such as `version`, are ignored.
+Other top-level fields, such as `version`, are ignored.
 """
 
 from collections.abc import Mapping
@@ -66,7 +66,7 @@ def read_key(path: Path) -> OrderKey:
 
 
 class _KeyReader:
-    """Reads orders from a tree; errors name the line."""
+    """A reader of orders from a YAML tree; errors name the line."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

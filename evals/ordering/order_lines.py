@@ -1,4 +1,4 @@
-"""When two lines of an order are equal: the rules for names, sizes and options.
+"""Equality of two order lines: the rules for names, sizes and options.
 
 Words are compared, not letters: case, accents, punctuation, word order and plurals do not matter, nor do function words (`a`,
 `of`, `with`, `pump`). Synonyms are equal (`caffe latte` and `latte`, `doppio` and `double`, `fat free milk` and `nonfat milk`);
@@ -32,7 +32,7 @@ SYNONYMS = {
     "doppio": "double", "solo": "single", "heated": "warmed", "toasted": "warmed",
 }  # fmt: skip
 MILKS = frozenset("almond coconut nonfat oat percent soy whole".split())
-"""Next to one of these words `milk` is ignored."""
+"""`milk` is ignored next to one of these words."""
 UNCOUNTED = frozenset("less glass swiss s hibiscus citrus asparagus".split())
 """Words in `s` that are not plurals."""
 
@@ -53,7 +53,7 @@ class OrderLine:
 
 @value
 class LineMatch:
-    """What agrees between an expected line and the written line of the same name."""
+    """The parts in which an expected line and the written line of the same name agree."""
 
     quantity: bool
     size: bool
@@ -61,7 +61,7 @@ class LineMatch:
 
     @property
     def whole(self) -> bool:
-        """Whether everything agrees."""
+        """Return true if all parts agree."""
         return self.quantity and self.size and self.options
 
 
@@ -96,7 +96,7 @@ def _singular(word: str) -> str:
 
 
 def order_lines(items: Json) -> tuple[OrderLine, ...]:
-    """Return the lines in the state of the order desk: a table by number, or a list."""
+    """Return the lines in the state of the app: a table by number, or a list."""
     lines = items.values() if isinstance(items, Mapping) else items if isinstance(items, list) else ()
     return tuple(_written_line(line) for line in lines if isinstance(line, Mapping))
 

@@ -1,4 +1,4 @@
-"""The evaluation of the order desk: each request in a conversation of its own, compared with a key."""
+"""The evaluation of the app `order`: each request in a conversation of its own, compared with a key."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -68,19 +68,19 @@ class OrderTask(ModelTask):
     _app: App | None = field(default=None, init=False, repr=False)
 
     def __getstate__(self) -> dict[str, object]:
-        """Leave the opened model and app behind."""
+        """Omit the opened model and app when pickled."""
         return {**super().__getstate__(), "_app": None}
 
     @property
     def app(self) -> App:
-        """The order desk."""
+        """The app `order`."""
         if self._app is None:
             self._app = load_app(APP).with_params({})
         return self._app
 
     @property
     def priced_model(self) -> PricedModel | None:
-        """The model with its prices, opened at first use."""
+        """Return the model with its prices, opened at first use."""
         return self.open(self.app)
 
     @property
@@ -120,7 +120,7 @@ class OrderTask(ModelTask):
 
 
 def best_reading(readings: Readings, written: tuple[OrderLine, ...]) -> dict[str, Json]:
-    """Compare an order with the reading that it agrees with best; the first of equal ones."""
+    """Compare an order with the reading that agrees best, the first of equal ones."""
     return max((compare_orders(wanted, written) for wanted in readings), key=_agreement)
 
 
@@ -131,7 +131,7 @@ def _agreement(found: Mapping[str, Json]) -> tuple[bool, int, int]:
 
 
 def compare_orders(wanted: tuple[OrderLine, ...], written: tuple[OrderLine, ...]) -> dict[str, Json]:
-    """Count what agrees in two orders; sizes and options, of lines with the right name and quantity."""
+    """Count the agreements of two orders; sizes and options count for lines with the right name and quantity."""
     wanted, written = merge_lines(wanted), merge_lines(written)
     found = [each for each in match_lines(wanted, written) if each is not None]
     counted = [each for each in found if each.quantity]
@@ -274,7 +274,7 @@ def order_report(evaluation: Evaluation, notes: Sequence[str] = ()) -> Report:
 
 
 def _failed_as_measured(row: EvalRow, item: Item) -> EvalRow:
-    """Return a failed row as what it counts as: nothing was written down."""
+    """Return how a failed row counts: nothing was written."""
     if row.error is None:
         return row
     return replace(row, found={**best_reading(item_readings(item)[:1], ()), "sound": False, "whole": False})

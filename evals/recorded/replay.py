@@ -40,8 +40,8 @@ CALL_OPENINGS: Mapping[str, tuple[tuple[str, re.Pattern[str]], ...]] = MappingPr
 class ReplayCounts:
     """The result of replaying recordings.
 
-    `mismatches` names texts that differ, and in what; `hazards` counts what looks like a call and is none, or has no result.
-    `sums` are the recorded calculations that the calculator refuses or answers differently.
+    `mismatches` names texts that differ, and where; `hazards` counts texts that look like a call but are not one, or have no
+    result. `sums` are the recorded calculations that the calculator refuses or answers differently.
     """
 
     texts: int
