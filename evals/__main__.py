@@ -93,7 +93,7 @@ def run_sets(
 )  # fmt: skip
 @run_options
 @common_options("model", "as_json", "verbose", "dry_run", "max_cost")
-def clarify(common: CommonOptions, policies: str, assess_by: Any, options: EvalOptions, **given: Any) -> None:  # noqa: ANN401
+def clarify(common: CommonOptions, options: EvalOptions, policies: str, assess_by: Any, **given: Any) -> None:  # noqa: ANN401
     """Measure when to ask clarifying questions, on turns that people labelled.
 
     Without -m no model is used: the policy without a model, and plain signals. Formats: Qulac, ClariQ, CLAMBER, Abg-CoQA,
@@ -196,7 +196,7 @@ def answer(common: CommonOptions, options: EvalOptions, **given: Any) -> None:  
 )
 @run_options
 @common_options("model", "as_json", "verbose", "dry_run", "max_cost")
-def order(common: CommonOptions, data: Path, key: Path, max_repairs: int, options: EvalOptions) -> None:
+def order(common: CommonOptions, options: EvalOptions, data: Path, key: Path, max_repairs: int) -> None:
     """Measure the orders that a model writes down: the app `order`, each request in a conversation of its own.
 
     The key holds the lines of each request, with name, quantity (default 1), size and options. Lines are right by name and

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from taiwa.apps.catalog import apps as all_apps
+from taiwa.apps.catalog import check, find_path, new, own_reducers, user_folder
 from taiwa.cli.options import CommonOptions, Group, common_options, complete_session, confirm, open_app
 from taiwa.cli.output import print_item, print_json, print_line, print_notice, print_preview, print_result, table
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.serialization import Json
+from taiwa.operations.result_json import members
 
 if TYPE_CHECKING:
     from taiwa.operations.results import UntrustedApp
@@ -40,12 +43,8 @@ def list_(common: CommonOptions) -> None:
     \b
     taiwa apps list
     """
-    from taiwa.apps.catalog import apps as all_apps
-
     found = all_apps()
     if common.as_json:
-        from taiwa.operations.result_json import members
-
         print_json([members(app, "app=name about origin problem") for app in found])
     else:
         table(("app", "origin", "about"), [(app.name, app.origin, app.problem or _(app.about)) for app in found])
@@ -59,8 +58,6 @@ def new_(name: str) -> None:
     \b
     taiwa apps new tutor
     """
-    from taiwa.apps.catalog import new, user_folder
-
     path = Path(name) if "/" in name or name.endswith(".md") else user_folder() / f"{name}.md"
     made = new(path, path.stem)
     print_line(str(made))
@@ -76,13 +73,9 @@ def check_(common: CommonOptions, name: str) -> None:
     \b
     taiwa apps check tutor.md
     """
-    from taiwa.apps.catalog import check, find_path
-
     path = find_path(name)
     problems = check(path)
     if common.as_json:
-        from taiwa.operations.result_json import members
-
         rows: list[Json] = [members(problem, "line column level message remedy=hint") for problem in problems]
         print_json({"path": str(path), "problems": rows})
     else:
@@ -134,7 +127,6 @@ def confirm_(name: str, yes: bool) -> None:
     \b
     taiwa apps confirm tutor.md
     """
-    from taiwa.apps.catalog import find_path, own_reducers
     from taiwa.conversation.reducers import confirm_file
 
     files = [file for file in own_reducers(find_path(name)) if not file.confirmed]

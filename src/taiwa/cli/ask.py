@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from taiwa.ask.types import Feedback, UserProfile, parse_verdict
 from taiwa.cli.options import (
     CommonOptions,
     Group,
@@ -35,14 +36,21 @@ from taiwa.i18n import ngettext
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import plain
+from taiwa.operations.result_json import (
+    ask_to_json,
+    learned_to_json,
+    members,
+    person_to_json,
+    profile_to_json,
+    thresholds_of,
+)
+from taiwa.sessions.users import UserProfiles, load_profile, set_profile_value, write_profile
 
 if TYPE_CHECKING:
     from taiwa.ask.ask_turn import AskResult
-    from taiwa.ask.types import UserProfile
     from taiwa.conversation.app import App
     from taiwa.operations.documents import AskOptions
     from taiwa.sessions.session import Session
-    from taiwa.sessions.users import UserProfiles
 
 ASKED_BACK, NOT_ANSWERED = 3, 4
 POLICIES = ("look_first", "article", "functions", "never", "always")
@@ -94,7 +102,6 @@ def ask(
     taiwa ask "Who approves a journey?" -m openai:NAME --max-questions 1 --json | jq .claims
     """
     from taiwa.operations.documents import AskOptions
-    from taiwa.sessions.users import UserProfiles
 
     text = read_prompt(question, common.fragments)
     profile = _read_profile(user)
@@ -116,12 +123,10 @@ def ask(
         raise click.exceptions.Exit(NOT_ANSWERED)
 
 
-def _read_profile(user: str) -> "UserProfile | None":
+def _read_profile(user: str) -> UserProfile | None:
     """Read the file of a profile; None for the name of a user."""
     if not Path(user).is_file():
         return None
-    from taiwa.sessions.users import load_profile
-
     profile = load_profile(Path(user))
     return profile if profile.name else replace(profile, name=Path(user).stem)
 
@@ -143,8 +148,6 @@ def _app(common: CommonOptions, options: "AskOptions") -> "App | str":
 
 def _turn(session: "Session", text: str, common: CommonOptions) -> "AskResult":
     """Run one turn and print its result."""
-    from taiwa.operations.result_json import ask_to_json
-
     turn, notes = wait_for_turn(session.stream(text))
     assert turn.ask is not None, "a turn of the app ask has a result"
     for note in notes:
@@ -207,9 +210,7 @@ def user() -> None:
     """
 
 
-def _users(common: CommonOptions, *, reading: bool = False) -> "UserProfiles":
-    from taiwa.sessions.users import UserProfiles
-
+def _users(common: CommonOptions, *, reading: bool = False) -> UserProfiles:
     return UserProfiles(common.repository(reading=reading).store)
 
 
@@ -221,8 +222,6 @@ def list_(common: CommonOptions) -> None:
     \b
     taiwa user list
     """
-    from taiwa.operations.result_json import members
-
     users = common.repository(reading=True).store.users.list()
     item = [members(each, "user=name feedback sessions") for each in users]
     rows = [(each.name, str(each.feedback), str(each.sessions)) for each in users]
@@ -240,8 +239,6 @@ def show_(common: CommonOptions, name: str) -> None:
     \b
     taiwa user show ann
     """
-    from taiwa.operations.result_json import person_to_json, thresholds_of
-
     users = _users(common)
     profile = users.get(name)
     if common.as_json:
@@ -271,10 +268,6 @@ def set_(common: CommonOptions, name: str, facts: tuple[str, ...], file: Path | 
     \b
     taiwa user set ann office=Osaka language=en
     """
-    from taiwa.ask.types import UserProfile
-    from taiwa.operations.result_json import profile_to_json
-    from taiwa.sessions.users import load_profile, set_profile_value
-
     users = _users(common)
     profile = load_profile(file) if file else users.get(name) if users.has(name) else UserProfile(name)
     for key, value in read_params(facts, "a fact").items():
@@ -294,9 +287,6 @@ def rate_(common: CommonOptions, name: str, verdict: str, asked: bool) -> None:
     \b
     taiwa user rate ann good
     """
-    from taiwa.ask.types import Feedback, parse_verdict
-    from taiwa.operations.result_json import learned_to_json
-
     meant = parse_verdict(verdict)
     asked = asked or meant == "should_not_have_asked"
     profile = _users(common).add_feedback(name, Feedback(meant, asked))
@@ -341,9 +331,6 @@ def export_(common: CommonOptions, name: str) -> None:
     \b
     taiwa user export ann > ann.json
     """
-    from taiwa.operations.result_json import members, profile_to_json
-    from taiwa.sessions.users import write_profile
-
     users = _users(common, reading=True)
     profile = users.get(name)
     if common.as_json:

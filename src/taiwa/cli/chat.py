@@ -33,13 +33,15 @@ from taiwa.cli.output import (
     table,
 )
 from taiwa.i18n import _, gettext_noop
+from taiwa.kernel.attachments import Attachment, is_url, read_attachments
 from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
+from taiwa.kernel.messages import TextDelta
+from taiwa.kernel.usage_limits import format_cost
 
 if TYPE_CHECKING:
     from taiwa.cli.keyboard import Keyboard, Pipe
     from taiwa.conversation.history import Conversation
     from taiwa.conversation.state import Change, State, StateField
-    from taiwa.kernel.attachments import Attachment
     from taiwa.kernel.execution import Event
     from taiwa.sessions.commit_turn import PricedModel
     from taiwa.sessions.session import Session, TurnEvent
@@ -117,8 +119,6 @@ class InterruptHandler:
 
     def watch(self, event: "Event") -> None:
         """Observe a turn, and end the answer if the key was pressed outside its stream."""
-        from taiwa.kernel.messages import TextDelta
-
         if self._waiting and isinstance(event, TextDelta):
             self._waiting = False
             raise KeyboardInterrupt
@@ -167,7 +167,7 @@ class Repl:
     open_model: "Callable[..., PricedModel] | None" = None
     """Opens the model of a conversation and its session, or a model by its name; without it the session keeps its model."""
     shown: AnswerFormat = field(default_factory=AnswerFormat)
-    attachments: "tuple[Attachment, ...]" = ()
+    attachments: tuple[Attachment, ...] = ()
     """What is sent with the next text."""
     draft: str = ""
     failed: bool = False
@@ -294,7 +294,7 @@ class Repl:
         """Return the model of another conversation, or the named one; without settings the present one."""
         return self.open_model(conversation, name, model) if self.open_model else self.session.priced_model
 
-    def arguments(self, name: str) -> "Iterable[tuple[str, str]]":
+    def arguments(self, name: str) -> Iterable[tuple[str, str]]:
         """Yield what a slash command can take, each with a description."""
         found = SLASHES.get(name)
         return () if found is None or found.choices is None else found.choices(self)
@@ -401,8 +401,6 @@ def _attach(repl: Repl, rest: str) -> None:
         repl.attachments = ()
         print_notice(_("nothing is attached to the next text"))
         return
-    from taiwa.kernel.attachments import Attachment, is_url, read_attachments
-
     path = rest[1:-1] if len(rest) > 1 and rest[0] == rest[-1] and rest[0] in "'\"" else rest
     found = Attachment.from_path(path if is_url(path) else Path(path).expanduser())
     repl.attachments = read_attachments((*repl.attachments, found))
@@ -464,8 +462,6 @@ def _log(repl: Repl, _: str) -> None:
 
 
 def _cost(repl: Repl, _rest: str) -> None:
-    from taiwa.kernel.usage_limits import format_cost
-
     limit = repl.session.options.cost_limit
     print_line(
         bill_line(repl.session.spent) + ("" if limit is None else _(" · at most {cost}", cost=format_cost(limit)))
@@ -490,34 +486,34 @@ def _system(repl: Repl, rest: str) -> None:
     print_notice(session.app.instructions or _("the model has no instructions"))
 
 
-def _turns(repl: Repl) -> "Iterator[tuple[str, str]]":
+def _turns(repl: Repl) -> Iterator[tuple[str, str]]:
     for number, node in reversed([*enumerate(repl.session.turns, 1)]):
         yield str(number), one_line(node.user or "", 40)
 
 
-def _sessions(repl: Repl) -> "Iterator[tuple[str, str]]":
+def _sessions(repl: Repl) -> Iterator[tuple[str, str]]:
     for ref in repl.session.repository.store.refs.list():
         yield ref.name, ref.app
 
 
-def _apps(_repl: Repl) -> "Iterator[tuple[str, str]]":
+def _apps(_repl: Repl) -> Iterator[tuple[str, str]]:
     from taiwa.apps.catalog import apps
 
     return ((each.name, _(each.about)) for each in apps())
 
 
-def _models(repl: Repl) -> "Iterator[tuple[str, str]]":
+def _models(repl: Repl) -> Iterator[tuple[str, str]]:
     named = {repl.session.priced_model.model.name: ""} | dict.fromkeys(
         repl.session.repository.last_model(ref.tip, ref.name) for ref in repl.session.repository.store.refs.list()[:20]
     )
     return ((name, "") for name in named if name)
 
 
-def _fields(repl: Repl) -> "Iterator[tuple[str, str]]":
+def _fields(repl: Repl) -> Iterator[tuple[str, str]]:
     return ((name, "") for name in repl.session.state)
 
 
-def _files(_repl: Repl) -> "Iterator[tuple[str, str]]":
+def _files(_repl: Repl) -> Iterator[tuple[str, str]]:
     return ((path.name + ("/" if path.is_dir() else ""), "") for path in sorted(Path.cwd().iterdir()))
 
 

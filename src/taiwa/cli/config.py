@@ -10,11 +10,12 @@ import click
 from taiwa.cli.options import CommonOptions, Group, common_options
 from taiwa.cli.output import print_json, print_line, print_notice, print_rows, table
 from taiwa.kernel.errors import AuthenticationError, ConfigError, InputError, ModelError, TaiwaError
+from taiwa.plugins import Plugin, clash, installed, plugin_app
+from taiwa.settings import BUILTIN, load, missing_prices, remove_value, set_value, show
 
 if TYPE_CHECKING:
     from taiwa.models.http_api.api_keys import KeyRow, Secret
     from taiwa.models.http_api.provider_interface import Target
-    from taiwa.plugins import Plugin
 
 
 LONGEST_KEY = 16_384
@@ -43,8 +44,6 @@ def show_(common: CommonOptions) -> None:
     \b
     taiwa config show
     """
-    from taiwa.settings import show
-
     settings = common.settings()
     rows = show(settings)
     if common.as_json:
@@ -63,7 +62,6 @@ def set_(key: str, value: str) -> None:
     \b
     taiwa config set model ollama:qwen3
     """
-    from taiwa.settings import load, missing_prices, set_value
     from taiwa.sql.base import hide_password
 
     path = load().path
@@ -81,8 +79,6 @@ def remove_(key: str) -> None:
     \b
     taiwa config remove model
     """
-    from taiwa.settings import load, remove_value
-
     remove_value(load().path, key)
     print_line(f"{key} is not set")
 
@@ -94,8 +90,6 @@ def path_() -> None:
     \b
     taiwa config path
     """
-    from taiwa.settings import load
-
     click.echo(load().path)
 
 
@@ -121,7 +115,6 @@ def set_key_(provider: str, no_check: bool) -> None:
     """
     from taiwa.models.http_api.api_keys import Secret, set_key
     from taiwa.models.providers import resolve_server
-    from taiwa.settings import load
 
     settings = load()
     target = resolve_server(provider, settings)
@@ -167,7 +160,6 @@ def list_(common: CommonOptions) -> None:
     """
     from taiwa.models.http_api.api_keys import list_keys
     from taiwa.models.providers import key_variables
-    from taiwa.settings import load
 
     settings = load()
     rows = list_keys(settings, key_variables(settings))
@@ -192,7 +184,6 @@ def remove(provider: str) -> None:
     """
     from taiwa.models.http_api.api_keys import remove_key
     from taiwa.models.providers import resolve_server
-    from taiwa.settings import load
 
     settings = load()
     origin = resolve_server(provider, settings).origin
@@ -241,7 +232,7 @@ def plugins(common: CommonOptions) -> None:
 class PluginListing:
     """A plug-in and whether it can be used; `problem` says why it cannot (`hidden`: by something of the same name)."""
 
-    plugin: "Plugin"
+    plugin: Plugin
     state: PluginState
     problem: str = ""
 
@@ -252,15 +243,11 @@ def list_plugins() -> tuple[PluginListing, ...]:
     Raises:
         ConfigError: the settings cannot be read.
     """
-    from taiwa.plugins import installed
-
     found = installed()
     return tuple(_listing(each, found) for each in found)
 
 
-def _listing(plugin: "Plugin", found: "tuple[Plugin, ...]") -> PluginListing:
-    from taiwa.plugins import clash
-
+def _listing(plugin: Plugin, found: tuple[Plugin, ...]) -> PluginListing:
     if not plugin.is_on:
         return PluginListing(plugin, "off", f"switched off: plugins.{plugin.package}")
     if plugin.name in _built_in(plugin):
@@ -275,12 +262,11 @@ def _listing(plugin: "Plugin", found: "tuple[Plugin, ...]") -> PluginListing:
     return PluginListing(plugin, "on")
 
 
-def _built_in(plugin: "Plugin") -> set[str]:
+def _built_in(plugin: Plugin) -> set[str]:
     from taiwa.apps import catalog
     from taiwa.conversation import reducers
     from taiwa.models.providers import IN_PROCESS, PROVIDERS
     from taiwa.retrieval.readers import FORMATS
-    from taiwa.settings import BUILTIN
     from taiwa.tools.registry import builtin_tools
 
     match plugin.kind:
@@ -298,11 +284,10 @@ def _built_in(plugin: "Plugin") -> set[str]:
             return set()
 
 
-def _load(plugin: "Plugin") -> None:
+def _load(plugin: Plugin) -> None:
     """Load a plug-in as its users do, but without creating models and retrievers."""
     from taiwa.apps import catalog
     from taiwa.conversation import reducers
-    from taiwa.plugins import plugin_app
     from taiwa.tools.registry import named_tool
 
     match plugin.kind:

@@ -122,7 +122,7 @@ class AnswerDisplay:
         return self
 
     def __exit__(
-        self, kind: "type[BaseException] | None", error: BaseException | None, trace: "TracebackType | None"
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: "TracebackType | None"
     ) -> None:
         rest, self._blocks = self._blocks.rest, Blocks()
         self._live.stop()

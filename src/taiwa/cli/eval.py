@@ -5,15 +5,15 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from functools import partial, wraps
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from taiwa.cli.extract import MODES
-from taiwa.cli.options import CommonOptions, Group, add_options, common_options, option, options_of
+from taiwa.cli.options import CommonOptions, Group, common_options, filled_by_options, option
 from taiwa.cli.output import (
     bill_line,
     print_item,
@@ -28,7 +28,8 @@ from taiwa.cli.output import (
 from taiwa.cli.solve import ON_ERROR, TOOL_FORMATS, TOOL_MODES
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import ConfigError, InputError, LimitError
-from taiwa.kernel.serialization import Json
+from taiwa.kernel.serialization import Json, record
+from taiwa.operations.result_json import members
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,9 +53,7 @@ PATH = click.Path(path_type=Path)
 class EvalOptions:
     """The options of every evaluation that writes rows."""
 
-    width: int = option(
-        "-j", "width", type=click.IntRange(1, 256), default=4, show_default=True, help="Rows at a time."
-    )
+    width: int = option("-j", type=click.IntRange(1, 256), default=4, show_default=True, help="Rows at a time.")
     ray: str | None = option("--ray", metavar="ADDRESS", help="Run on Ray: local, local:N or ray://HOST:PORT.")
     out: Path | None = option(
         "--out", type=FOLDER, metavar="DIR", help="Write rows, table and chart to DIR; continue its rows."
@@ -87,16 +86,8 @@ class EvalOptions:
         return RunOptions(self.width, common.settings().max_cost_nano, self.out, self.resume, workers)
 
 
-def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of every evaluation that writes rows; they arrive as `options`, an `EvalOptions`."""
-    names = options_of(EvalOptions)
-
-    @wraps(command)
-    def run(*context: Any, **values: Any) -> Any:  # noqa: ANN401  (click hands over what it parsed)
-        options = EvalOptions(**{name: values.pop(name) for name in names})
-        return command(*context, options=options, **values)
-
-    return add_options(*names.values())(run)
+run_options = filled_by_options(EvalOptions, tuple(each.name for each in fields(EvalOptions)), {})
+"""Add the options of every evaluation that writes rows to a command, which gets them as its first argument."""
 
 
 def split_names(text: str | None) -> tuple[str, ...]:
@@ -195,7 +186,7 @@ def print_tool_score(common: CommonOptions, data: Path, found: "ToolScore", name
 @click.option("--max-tokens", type=click.IntRange(1), default=2000, show_default=True, help="Tokens per rationale.")
 @run_options
 @common_options("model", "as_json", "verbose", "dry_run", "max_cost", "retry_paid")
-def reason_(common: CommonOptions, data: Path, options: EvalOptions, **values: Any) -> None:  # noqa: ANN401  (click's)
+def reason_(common: CommonOptions, options: EvalOptions, data: Path, **values: Any) -> None:  # noqa: ANN401  (click's)
     """Measure how well a model reasons with all tools, without tools, and with some of them, as MultiTool-CoT did.
 
     Without --shots and --tools-on the settings are those of the paper's two tables; with them, all combinations. In mode
@@ -230,7 +221,6 @@ def reason_(common: CommonOptions, data: Path, options: EvalOptions, **values: A
         return
     first = [(name, task.first_request(Job(name, found.items[0]))) for name in task.settings]
     count = len(found.items)
-    from taiwa.kernel.serialization import record
     from taiwa.operations.say import request_text, request_tokens
 
     if common.as_json:
@@ -322,11 +312,11 @@ def _reasoning_warnings(task: "ReasoningTask", items: "DataSet") -> "Sequence[st
 @common_options("model", "as_json", "verbose", "dry_run", "max_cost", "retry_paid")
 def extract_(
     common: CommonOptions,
+    options: EvalOptions,
     target: str,
     data: Path,
     max_repairs: int,
     mode: Any,  # noqa: ANN401  (click's)
-    options: EvalOptions,
 ) -> None:
     """Measure typed extraction from your own texts: exact matches, F1 of fields, and valid values.
 
@@ -369,7 +359,7 @@ def extract_(
 @run_options
 @common_options("as_json", "verbose", "dry_run")
 def retrieve_(
-    common: CommonOptions, data: tuple[Path, ...], passages: tuple[Path, ...], language: str, options: EvalOptions
+    common: CommonOptions, options: EvalOptions, data: tuple[Path, ...], passages: tuple[Path, ...], language: str
 ) -> None:
     """Measure what an index finds: nDCG@5 and @10, recall, MRR, and milliseconds per question.
 
@@ -465,7 +455,6 @@ def evaluate_sets(
 
 def preview_request(common: CommonOptions, first: "Request", count: int) -> None:
     """Print the first request and the number of rows; nothing is sent."""
-    from taiwa.kernel.serialization import record
     from taiwa.operations.say import request_text, request_tokens
 
     tokens = request_tokens(first)
@@ -590,8 +579,6 @@ def laws(common: CommonOptions, names: tuple[str, ...], examples: int, seed: int
     started = time.monotonic()
     results = check_laws(names, examples=examples, seed=seed)
     if common.as_json:
-        from taiwa.operations.result_json import members
-
         print_json({"laws": [members(one, "law subject ok examples broken_by=counterexample") for one in results]})
     else:
         table(

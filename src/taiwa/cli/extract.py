@@ -21,6 +21,9 @@ from taiwa.cli.output import (
 )
 from taiwa.cli.say import print_batch_preview, stop_at, write_rows
 from taiwa.kernel.errors import InputError, OutputValidationError
+from taiwa.kernel.messages import Sampling
+from taiwa.kernel.usage_limits import RunUsage
+from taiwa.operations import generate
 
 if TYPE_CHECKING:
     from taiwa.flows.extract import PromptStyle
@@ -95,7 +98,6 @@ def extract(
     taiwa extract shop:Order --file lines.txt -j 8 -o orders.jsonl --resume
     """
     from taiwa.flows.extract import RepairPolicy
-    from taiwa.kernel.messages import Sampling
     from taiwa.operations.generate import load_output_type
     from taiwa.sessions.batch import ExtractRun
 
@@ -136,8 +138,7 @@ def _extract_one(
     common: CommonOptions, extract_run: "ExtractRun", text: str, attachments: "tuple[Attachment, ...]"
 ) -> None:
     from taiwa.flows.extract import ExtractError
-    from taiwa.kernel.usage_limits import RunUsage
-    from taiwa.operations import generate, say
+    from taiwa.operations import say
 
     settings = common.with_first_model(common.settings())
     if common.dry_run:
@@ -186,8 +187,6 @@ def parse(common: CommonOptions, file: str, target: str, guess: bool) -> None:
     taiwa parse answer.txt --type shop:Order -v
     taiwa parse - --type schema.json --json < answer.txt
     """
-    from taiwa.operations import generate
-
     output_type = generate.load_output_type(target)
     try:
         found = generate.parse(output_type, read_whole(file), guess=guess)
@@ -224,8 +223,6 @@ def schema(common: CommonOptions, target: str, style: "SchemaStyle", count: bool
     taiwa schema shop:Order --style openai         and what this form can state only in descriptions
     taiwa schema schema.json --count
     """
-    from taiwa.operations import generate
-
     found = generate.render_schema(generate.load_output_type(target), style)
     if common.as_json:
         print_result(found)

@@ -20,7 +20,19 @@ from taiwa.cli.options import (
 from taiwa.cli.output import enforcement_lines, print_line, print_notice, print_result, table
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import UnsupportedError
+from taiwa.kernel.messages import Sampling
 from taiwa.kernel.text import plain, truncate
+from taiwa.operations.files import write_file
+from taiwa.operations.generate import (
+    ExplainOptions,
+    GenerateOptions,
+    describe_constraint,
+    draw_automaton,
+    token_text,
+)
+from taiwa.operations.generate import explain as explain_constraint
+from taiwa.operations.generate import generate as generate_answers
+from taiwa.operations.inspect import html_page
 
 if TYPE_CHECKING:
     from taiwa.constraints.explain import TokenStep
@@ -71,10 +83,6 @@ def generate(common: CommonOptions, text: str, **values: Any) -> None:  # noqa: 
     taiwa generate -m vllm:qwen --grammar sum.lark - < question.txt
     taiwa generate -m vllm:qwen-vl --choice yes,no -a cat.png "Is this a cat?"
     """
-    from taiwa.kernel.messages import Sampling
-    from taiwa.operations.generate import GenerateOptions
-    from taiwa.operations.generate import generate as generate_answers
-
     kind, source = pop_constraint("generate", values, required=False)
     attachments = common.read_attachments()
     options = GenerateOptions(
@@ -185,14 +193,11 @@ def explain(common: CommonOptions, text: str | None, html: Path | None, dot: Pat
     taiwa explain --schema order.json --whitespace compact --dot order.dot
     taiwa explain --grammar sum.lark --vocab tekken.json "1 + (2" -v
     """
-    from taiwa.operations import generate
-    from taiwa.operations.files import write_file
-
     kind, source = pop_constraint("explain", values, required=True)
-    options = generate.ExplainOptions(kind, source, values["vocab"], values["engine"], values["whitespace"])
-    found = generate.explain(options, None if text is None else read_text(text))
+    options = ExplainOptions(kind, source, values["vocab"], values["engine"], values["whitespace"])
+    found = explain_constraint(options, None if text is None else read_text(text))
     if dot is not None:
-        write_file(dot, generate.draw_automaton(found))
+        write_file(dot, draw_automaton(found))
         print_notice(f"wrote {dot}")
     if html is not None:
         write_file(html, page(found))
@@ -207,8 +212,6 @@ def explain(common: CommonOptions, text: str | None, html: Path | None, dot: Pat
 
 def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:
     """Print the steps as a table with the outcome; without a text, a description of the accepted texts."""
-    from taiwa.operations.generate import describe_constraint
-
     steps = found.walk.steps if is_walked else found.walk.steps[:1]
     if not is_walked:
         for line in describe_constraint(found):
@@ -234,8 +237,6 @@ def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:
 
 
 def _token(found: "ExplainResult", step: "TokenStep") -> str:
-    from taiwa.operations.generate import token_text
-
     return token_text(found.guide.vocabulary, step)
 
 
@@ -257,14 +258,10 @@ def _outcome(found: "ExplainResult") -> str:
 
 def page(found: "ExplainResult") -> str:
     """Write a constraint and the steps of a text as one HTML page that loads and runs nothing; all texts are escaped."""
-    from taiwa.operations.inspect import html_page
-
     return html_page(escape(f"{found.kind} {found.title}"), _body(found), escape(POLICY), "masks.css")
 
 
 def _body(found: "ExplainResult") -> Iterator[str]:
-    from taiwa.operations.generate import describe_constraint
-
     yield from (f"<p>{escape(line)}</p>" for line in list(describe_constraint(found))[:1])
     if len(found.walk.steps) > 1 or found.walk.refused:
         yield from _strip(found)

@@ -27,6 +27,7 @@ from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import plain, truncate
+from taiwa.operations.result_json import document_to_json, format_time, refreshed_to_json, summary_to_json, to_json
 
 if TYPE_CHECKING:
     from taiwa.operations.documents import Reporter
@@ -92,7 +93,6 @@ def folder_(
     taiwa index folder ~/handbook
     """
     from taiwa.operations import documents
-    from taiwa.operations.result_json import refreshed_to_json, to_json
 
     if embeddings is not None and not embeddings.strip():
         raise InputError("--embeddings requires the folder of a model, an endpoint (http://HOST:PORT/v1#NAME), or off")
@@ -152,7 +152,6 @@ def list_(common: CommonOptions, audience: tuple[str, ...], caller: str) -> None
     taiwa index list
     """
     from taiwa.operations.documents import open_library
-    from taiwa.operations.result_json import format_time, summary_to_json
 
     with open_library(common.settings(), reading=True) as library:
         found = [library.index(name).summary(audience) for name in library.names(caller)]
@@ -181,7 +180,6 @@ def show_(common: CommonOptions, name: str, is_owner: bool, shows_access: bool, 
     taiwa index show handbook
     """
     from taiwa.operations.documents import embeddings_of, open_library
-    from taiwa.operations.result_json import document_to_json, format_time, summary_to_json, to_json
 
     is_owner = is_owner or shows_access
     with open_library(common.settings(), reading=True) as library:

@@ -8,13 +8,19 @@ import click
 
 from taiwa.cli.options import NEW_FILE, CommonOptions, Group, common_options, complete_session, confirm, read_whole
 from taiwa.cli.output import bracketed, one_line, print_item, print_line, print_notice, print_result, print_rows, table
+from taiwa.conversation.state import Change, format_path
 from taiwa.i18n import _, ngettext, user_language
 from taiwa.kernel.errors import InputError, StoreError
 from taiwa.kernel.serialization import Json, parse_json
+from taiwa.kernel.usage_limits import format_cost
+from taiwa.operations import inspect
+from taiwa.operations.files import write_file
+from taiwa.operations.inspect import describe_change, describe_options, format_value, said
+from taiwa.operations.result_json import format_time
+from taiwa.operations.results import StateResult
 
 if TYPE_CHECKING:
     from taiwa.conversation.history import Conversation, Node
-    from taiwa.conversation.state import Change
     from taiwa.sessions.repository import Repository
     from taiwa.store import CallRecord
 
@@ -48,10 +54,6 @@ def log(common: CommonOptions, revision: str, tree: bool, limit: int) -> None:
 
 
 def _print_sessions(repository: "Repository", limit: int, *, as_json: bool) -> None:
-    from taiwa.kernel.usage_limits import format_cost
-    from taiwa.operations import inspect
-    from taiwa.operations.result_json import format_time
-
     entries = inspect.sessions(repository, limit)
     rows = [
         (
@@ -67,8 +69,6 @@ def _print_sessions(repository: "Repository", limit: int, *, as_json: bool) -> N
 
 def print_log(repository: "Repository", revision: str, limit: int, *, as_json: bool = False) -> None:
     """List the turns up to a revision."""
-    from taiwa.operations import inspect
-
     entries = inspect.log(repository, revision, limit)
     if as_json:
         print_result(entries)
@@ -86,8 +86,6 @@ def print_log(repository: "Repository", revision: str, limit: int, *, as_json: b
 
 def _print_tree(repository: "Repository", *, as_json: bool) -> None:
     """Print all histories as one forest: a node with several children is a branching point."""
-    from taiwa.operations import inspect
-
     found = inspect.tree(repository)
     if as_json:
         print_result(found)
@@ -112,8 +110,6 @@ def _branches(kin: "list[tuple[str, Node]]", stem: str) -> "list[tuple[str, Node
 
 
 def _excerpt(repository: "Repository", node: "Node") -> str:
-    from taiwa.operations.inspect import describe_options, format_value, said
-
     text = said(node) if node.kind == "turn" else format_value(node.delta) if node.kind == "edit" else node.answer
     if node.kind in ("root", "app"):
         app = repository.app(node.app)
@@ -135,8 +131,6 @@ def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
     taiwa show chat-1~2    two turns before its last one
     taiwa show 3f9a12      by the beginning of its hash
     """
-    from taiwa.operations import inspect
-
     found = inspect.show(common.repository(reading=True), common.place(revision), reasoning=reasoning)
     if common.as_json:
         print_result(found)
@@ -212,8 +206,6 @@ def print_diff(repository: "Repository", before: str, after: str, *, as_json: bo
     """Print what differs between two revisions."""
     import difflib
 
-    from taiwa.operations import inspect
-
     found = inspect.diff(repository, before, after)
     if as_json:
         print_result(found)
@@ -227,10 +219,8 @@ def print_diff(repository: "Repository", before: str, after: str, *, as_json: bo
         print_line(_("nothing changed"))
 
 
-def print_changes(changes: "Iterable[Change]") -> None:
+def print_changes(changes: Iterable[Change]) -> None:
     """Print changes of a state, a line each."""
-    from taiwa.operations.inspect import describe_change
-
     for change in changes:
         print_line(describe_change(change), STYLES[change.kind])
 
@@ -251,9 +241,6 @@ def why(common: CommonOptions, path: str, revision: str) -> None:
 
 def print_why(repository: "Repository", path: str, revision: str, *, as_json: bool = False) -> None:
     """Print the turn that set a value."""
-    from taiwa.conversation.state import format_path
-    from taiwa.operations import inspect
-
     found = inspect.why(repository, path, revision)
     if as_json:
         print_result(found)
@@ -312,8 +299,6 @@ def get(common: CommonOptions, path: str, revision: str) -> None:
     taiwa state get 'topics[0]'
     taiwa state get topics chat-1:2
     """
-    from taiwa.operations import inspect
-
     here = common.repository(reading=True).at(common.place(revision))
     if not path:
         print_state(here, as_json=common.as_json)
@@ -332,8 +317,6 @@ def set_(common: CommonOptions, path: str, value: str) -> None:
     \b
     taiwa state set topics '["tea"]'
     """
-    from taiwa.operations import inspect
-
     try:
         parsed: Json = parse_json(value)
     except ValueError:
@@ -354,8 +337,6 @@ def history(common: CommonOptions, path: str) -> None:
     \b
     taiwa state history topics
     """
-    from taiwa.operations import inspect
-
     entries = inspect.value_history(common.repository(reading=True), path, common.session)
     rows = [(each.hash[:12], each.by, inspect.format_value(each.value)) for each in entries]
     none = f"{path} never had a value"
@@ -364,9 +345,6 @@ def history(common: CommonOptions, path: str) -> None:
 
 def print_state(here: "Conversation", *, as_json: bool) -> None:
     """Print the state of a conversation."""
-    from taiwa.operations.inspect import format_value
-    from taiwa.operations.results import StateResult
-
     if as_json:
         print_result(StateResult(here))
         return
@@ -429,8 +407,6 @@ def export(
 
 
 def _write(text: str, output: Path | None) -> None:
-    from taiwa.operations.files import write_file
-
     if output is None:
         click.echo(text, nl=False)
         return
@@ -461,14 +437,10 @@ def save(repository: "Repository", revision: str, path: Path) -> None:
     Raises:
         InputError: the suffix is unknown, or the file cannot be written.
     """
-    from taiwa.operations.files import write_file
-
     write_file(path, _exported(repository, revision, _format_of(path)), private=True)
 
 
 def _exported(repository: "Repository", revision: str, form: str, **included: bool) -> str:
-    from taiwa.operations import inspect
-
     return inspect.export(repository, revision, form, language=user_language(), **included)
 
 

@@ -13,6 +13,7 @@ from taiwa.kernel.attachments import InputKind
 from taiwa.kernel.errors import InputError, ProtocolError
 from taiwa.kernel.messages import Capability
 from taiwa.kernel.serialization import Json, item_at, parse_json, text_at
+from taiwa.settings import BUILTIN, remove_value, set_value
 
 if TYPE_CHECKING:
     from taiwa.models.http_api.provider_interface import Target
@@ -51,7 +52,6 @@ def list_(common: CommonOptions) -> None:
     """
     from taiwa.models.http_api.api_keys import list_keys
     from taiwa.models.providers import IN_PROCESS, PROVIDERS, key_variables
-    from taiwa.settings import BUILTIN
 
     settings = common.settings()
     variables = key_variables(settings)
@@ -157,7 +157,6 @@ def alias(common: CommonOptions, alias: str | None, name: str | None, remove: bo
     taiwa models alias fast --remove
     """
     from taiwa.models.providers import check_alias, resolve_probed
-    from taiwa.settings import remove_value, set_value
 
     settings = common.settings()
     if alias is None or (name is None and not remove):
@@ -187,7 +186,6 @@ def remote(common: CommonOptions, name: str | None) -> None:
     taiwa models remote http://127.0.0.1:8080/v1
     """
     from taiwa.models.providers import expand_alias, open_server, resolve_probed, resolve_server
-    from taiwa.settings import BUILTIN
 
     settings = common.settings()
     name = None if name is None else expand_alias(name, settings.aliases)

@@ -3,24 +3,28 @@
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from pathlib import Path
 from select import select
 from stat import S_ISFIFO, S_ISREG, S_ISSOCK
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from taiwa.cli.output import AnswerFormat, print_notice, table
+from taiwa.i18n import _
+from taiwa.kernel.attachments import Attachment, open_file
 from taiwa.kernel.errors import ConfigError, InputError, StoreError, TaiwaError
+from taiwa.kernel.messages import JsonSchema, Regex, Sampling
+from taiwa.kernel.usage_limits import UsageLimits
+from taiwa.operations import files
 
 if TYPE_CHECKING:
-    from taiwa.cli.output import AnswerFormat
     from taiwa.constraints.guide import Whitespace
     from taiwa.conversation.app import AnswerOptions, App, Param
-    from taiwa.kernel.attachments import Attachment
     from taiwa.kernel.execution import Observer
     from taiwa.kernel.runtime import Interrupts, Tool
     from taiwa.models.providers import FoundModel
@@ -65,12 +69,29 @@ CONSTRAINTS = ("type", "schema", "regex", "grammar", "choice")
 def option(*names: str, **attributes: Any) -> Any:  # noqa: ANN401  (a field of any type)
     """Return a field of a dataclass that an option of a command fills, as `click.option`."""
     empty = () if "multiple" in attributes else False if "is_flag" in attributes else None
-    return field(default=attributes.get("default", empty), metadata={"option": click.option(*names, **attributes)})
+    return field(default=attributes.get("default", empty), metadata={"names": names, "attributes": attributes})
 
 
-def options_of(options: type) -> dict[str, Callable[[Any], Any]]:
-    """Return the options that fill the fields of a dataclass, by the names of these."""
-    return {each.name: each.metadata["option"] for each in fields(options)}
+def filled_by_options(
+    options: type, names: tuple[str, ...], helps: Mapping[str, str]
+) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Add the options of some fields of a dataclass to a command, which gets the dataclass as its first argument.
+
+    `helps` override the help of options whose meaning differs in this command.
+    """
+    known = {each.name: each.metadata for each in fields(options)}
+
+    def decorate(command: Callable[..., R]) -> Callable[..., R]:
+        @wraps(command)
+        def run(*context: Any, **values: Any) -> R:  # noqa: ANN401  (what click parsed)
+            return command(options(**{name: values.pop(name) for name in names}), *context, **values)
+
+        for name in reversed(names):
+            attributes = known[name]["attributes"]
+            click.option(*known[name]["names"], name, **attributes | {"help": helps.get(name, attributes["help"])})(run)
+        return run
+
+    return decorate
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +106,7 @@ class CommonOptions:
         "-m", "--model", metavar="MODEL", help="Use this model, such as openai:NAME or http://host:port/v1#NAME."
     )
     params: tuple[str, ...] = option(
-        "-p", "--param", "params", metavar="KEY=VALUE", multiple=True, help="Set a parameter of the app."
+        "-p", "--param", metavar="KEY=VALUE", multiple=True, help="Set a parameter of the app."
     )
     session: str = option(
         "-s",
@@ -95,9 +116,7 @@ class CommonOptions:
         help="Use the conversation of this name.",
         shell_complete=complete_session,
     )
-    continue_latest: bool = option(
-        "-c", "--continue", "continue_latest", is_flag=True, help="Continue the latest conversation."
-    )
+    continue_latest: bool = option("-c", "--continue", is_flag=True, help="Continue the latest conversation.")
     system: str | None = option(
         "--system",
         metavar="TEXT",
@@ -111,7 +130,6 @@ class CommonOptions:
     )
     tool_names: tuple[str, ...] = option(
         "--tool",
-        "tool_names",
         metavar="NAME|FILE.py:NAME",
         multiple=True,
         help="Let the model call this tool (function calling); may be given several times.",
@@ -124,7 +142,6 @@ class CommonOptions:
     fragments: tuple[str, ...] = option(
         "-f",
         "--fragment",
-        "fragments",
         metavar="FILE",
         multiple=True,
         help="Append a text file to the prompt (- for standard input); may be given several times.",
@@ -134,7 +151,6 @@ class CommonOptions:
     attachments: tuple[str, ...] = option(
         "-a",
         "--attach",
-        "attachments",
         metavar="FILE",
         multiple=True,
         help="Attach an image, a PDF or a text file (- for standard input); may be given several times.",
@@ -142,7 +158,7 @@ class CommonOptions:
     attach_as_text: bool = option(
         "--attach-as-text", is_flag=True, help="Attach the text of PDF, DOCX and HTML files in place of the files."
     )
-    as_json: bool = option("--json", "as_json", is_flag=True, help="Print JSON.")
+    as_json: bool = option("--json", is_flag=True, help="Print JSON.")
     verbose: bool = option("-v", "--verbose", is_flag=True, help="Show calls, tokens, cost and time.")
     dry_run: bool = option(
         "--dry-run", is_flag=True, help="Print the request and its size in the context window; send nothing."
@@ -189,7 +205,7 @@ class CommonOptions:
             return settings
         return choose_first_model(settings, asking=not self.as_json)
 
-    def shown(self) -> "AnswerFormat":
+    def shown(self) -> AnswerFormat:
         """Return how an answer is printed."""
         return {"as_json": self.as_json, "verbose": self.verbose, "raw": self.raw, "no_stream": self.no_stream}
 
@@ -200,7 +216,6 @@ class CommonOptions:
             InputError: a tool or a type is not found.
         """
         from taiwa.conversation.app import AnswerOptions
-        from taiwa.kernel.messages import JsonSchema, Sampling
 
         schema = None if self.schema is None else JsonSchema({})
         if self.schema not in (None, "none"):
@@ -244,7 +259,7 @@ class CommonOptions:
             raise InputError(f"name the conversation once: -s {self.session}, or in {place!r}")
         return f"{self.session}:{place}" if place.isdecimal() else f"{self.session}{place}"
 
-    def read_attachments(self) -> "tuple[Attachment, ...]":
+    def read_attachments(self) -> tuple[Attachment, ...]:
         """Read the files to attach.
 
         Raises:
@@ -252,9 +267,7 @@ class CommonOptions:
         """
         if not self.attachments:
             return ()
-        from taiwa.operations.files import read_files
-
-        return read_files(self.attachments, sys.stdin.buffer, as_text=self.attach_as_text)
+        return files.read_files(self.attachments, sys.stdin.buffer, as_text=self.attach_as_text)
 
     def repository(self, settings: "Settings | None" = None, *, reading: bool = False) -> "Repository":
         """Open the store: in memory with `--no-store`. Reading needs no write access; a missing store is empty."""
@@ -279,8 +292,6 @@ def choose_first_model(settings: "Settings", *, asking: bool) -> "Settings":
 
     Without a terminal, do not ask or look for servers; print a line if the environment has a key.
     """
-    from taiwa.cli.output import print_notice
-    from taiwa.i18n import _
     from taiwa.models.providers import find_by_keys, find_servers
 
     by_keys = find_by_keys(settings)
@@ -300,10 +311,6 @@ def choose_first_model(settings: "Settings", *, asking: bool) -> "Settings":
 
 
 def _ask_model(settings: "Settings", found: "Sequence[FoundModel]") -> "Settings":
-    from dataclasses import replace
-
-    from taiwa.cli.output import print_notice, table
-    from taiwa.i18n import _
     from taiwa.models.providers import resolve_probed
     from taiwa.settings import BUILTIN, set_value
 
@@ -324,27 +331,9 @@ def _ask_model(settings: "Settings", found: "Sequence[FoundModel]") -> "Settings
         return replace(settings, model=name)
 
 
-COMMON_OPTIONS = options_of(CommonOptions)
-
-
 def common_options(*names: str, **helps: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """Add some of the common options to a command, which gets them as its first argument, a `CommonOptions`.
-
-    `helps` override the help of options whose meaning differs in this command.
-    """
-
-    def decorate(command: Callable[..., R]) -> Callable[..., R]:
-        @add_options(*(COMMON_OPTIONS[name] for name in names))
-        @wraps(command)
-        def run(*context: Any, **values: Any) -> R:  # noqa: ANN401  (what click parsed)
-            common = {name: values.pop(name) for name in names}
-            return command(CommonOptions(**common), *context, **values)
-
-        for option in cast("list[click.Option]", getattr(run, "__click_params__", [])):
-            option.help = helps.get(option.name or "", option.help)
-        return run
-
-    return decorate
+    """Add some of the common options to a command, by default all; it gets them as its first argument, a `CommonOptions`."""
+    return filled_by_options(CommonOptions, names or tuple(each.name for each in fields(CommonOptions)), helps)
 
 
 class Group(click.Group):
@@ -427,15 +416,12 @@ def whitespace_option(command: C) -> C:
 
 
 def _read_whitespace(_context: click.Context, _parameter: click.Parameter, text: str) -> "Whitespace":
-    from taiwa.kernel.messages import Regex
-
     modes: dict[str, Whitespace] = {"bounded": "bounded", "compact": "compact", "free": "free"}
     return modes.get(text) or Regex(text)
 
 
 def turn_options(common: CommonOptions, settings: "Settings", interrupts: "Interrupts" = "raise") -> "TurnOptions":
     """Return the options of turns under the common options."""
-    from taiwa.kernel.usage_limits import UsageLimits
     from taiwa.sessions.commit_turn import TurnOptions
 
     return TurnOptions(
@@ -459,8 +445,6 @@ def open_session(
     Raises:
         TaiwaError: the app, the model or the store cannot be opened.
     """
-    from dataclasses import replace
-
     from taiwa.operations import say
     from taiwa.sessions.session import open_priced_model
     from taiwa.settings import BUILTIN
@@ -488,8 +472,6 @@ def open_session(
 
 def _mention_edited_app(session: "Session", path: str) -> None:
     """Report that an app file has changed since the conversation began, which continues with the old text."""
-    from taiwa.cli.output import print_notice
-    from taiwa.i18n import _
     from taiwa.operations.say import edited_app
 
     with suppress(InputError):
@@ -508,8 +490,6 @@ def _mention_edited_app(session: "Session", path: str) -> None:
 
 def _warn_of_untrusted(repository: "Repository", settings: "Settings", app: "App") -> None:
     """Print that an imported app is untrusted, if it names a model, tools or documents."""
-    from taiwa.cli.output import print_notice
-    from taiwa.i18n import _
     from taiwa.operations.say import untrusted_apps
 
     if any(each.lines() for each in untrusted_apps(repository, settings, app.hash)):
@@ -531,8 +511,6 @@ def ask_param() -> "Callable[[Param], str] | None":
     """Return a function that asks the user for a parameter; None without a terminal."""
     if not sys.stdin.isatty():
         return None
-    from taiwa.i18n import _
-
     return lambda param: click.prompt(_(param.ask) or param.name, err=True)
 
 
@@ -552,8 +530,6 @@ def confirm(question: str, refusal: str, *, yes: bool) -> None:
 
 def print_default_model(settings: "Settings", priced_model: "PricedModel") -> None:
     """If no model is set, print that the built-in model answers, and how to set another."""
-    from taiwa.cli.output import print_notice
-    from taiwa.i18n import _
     from taiwa.settings import BUILTIN
 
     if settings.model is None and priced_model.model.name == BUILTIN:
@@ -586,7 +562,6 @@ def read_text(text: str) -> str:
         InputError: it is not UTF-8, or too large.
     """
     from taiwa.flows.chat import MAX_TEXT_CHARS
-    from taiwa.operations.files import decode
 
     if text != "-":
         try:
@@ -598,7 +573,7 @@ def read_text(text: str) -> str:
     raw = sys.stdin.buffer.read(max_bytes + 1)
     if len(raw) > max_bytes:
         raise InputError(f"standard input is too large; a turn has at most {MAX_TEXT_CHARS:,} characters")
-    return decode(raw, "standard input").rstrip("\n")
+    return files.decode(raw, "standard input").rstrip("\n")
 
 
 def read_prompt(prompt: str, fragments: tuple[str, ...] = ()) -> str:
@@ -625,9 +600,6 @@ def read_fragment(file: str) -> str:
     Raises:
         InputError: it cannot be read, or is not text.
     """
-    from taiwa.kernel.attachments import open_file
-    from taiwa.operations import files
-
     if file == "-":
         return files.read_fragment(sys.stdin.buffer, "standard input").rstrip("\n")
     with open_file(Path(file)) as stream:
@@ -643,8 +615,6 @@ def _is_piped() -> bool:
     if not (S_ISFIFO(mode) or S_ISSOCK(mode)):
         return S_ISREG(mode)
     if not select([sys.stdin], [], [], PATIENCE)[0]:
-        from taiwa.cli.output import print_notice
-
         print_notice("waiting for the end of standard input; < /dev/null passes none")
     return True
 
@@ -655,8 +625,6 @@ def read_whole(file: str) -> str:
     Raises:
         InputError: it cannot be read, or is not UTF-8.
     """
-    from taiwa.operations.files import decode, read_bytes, read_file
-
     if file != "-":
-        return read_file(Path(file))
-    return decode(read_bytes(sys.stdin.buffer, "standard input"), "standard input")
+        return files.read_file(Path(file))
+    return files.decode(files.read_bytes(sys.stdin.buffer, "standard input"), "standard input")

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Self, TypedDict
 import click
 
 from taiwa.i18n import _, gettext_noop, ngettext
+from taiwa.kernel.messages import Enforcement, Notice, TextDelta
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import inert, plain, truncate
+from taiwa.kernel.usage_limits import RunUsage, format_cost
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
     from taiwa.cli.display import AnswerDisplay
     from taiwa.cli.line_breaks import Wrapped
     from taiwa.flows.extract import Attempt
-    from taiwa.kernel.messages import Enforcement, Notice
-    from taiwa.kernel.usage_limits import RunUsage
     from taiwa.operations.results import RequestPreview
     from taiwa.sessions.commit_turn import TurnResult
     from taiwa.sessions.session import Session, TurnEvent
@@ -273,7 +273,6 @@ def wait_for_turn(
     on_wait: Callable[[str], None] = print_notice,
 ) -> "tuple[TurnResult, list[Notice]]":
     """Return the result of a turn and its notices; pass on its text, tool results and waits."""
-    from taiwa.kernel.messages import TextDelta
     from taiwa.sessions.commit_turn import TurnResult
 
     turn: TurnResult | None = None
@@ -310,7 +309,7 @@ def print_preview(preview: "RequestPreview", *, as_json: bool) -> None:
         )
 
 
-def _print_notes(notes: "list[Notice]", *, verbose: bool) -> None:
+def _print_notes(notes: list[Notice], *, verbose: bool) -> None:
     """Print the warnings of a turn, except that an interrupted answer has no delta."""
     interrupted = any(note.text == INTERRUPTED for note in notes)
     for note in notes:
@@ -329,10 +328,8 @@ def _warning(text: str) -> str:
     return _(text)
 
 
-def bill_line(spent: "RunUsage") -> str:
+def bill_line(spent: RunUsage) -> str:
     """Write a bill on one line."""
-    from taiwa.kernel.usage_limits import format_cost
-
     usage = spent.usage
     tokens = _("{input} in ({cached} cached) + {output} out tokens",
         input=f"{usage.input_tokens:,}", cached=f"{usage.cache_read_tokens:,}", output=f"{usage.output_tokens:,}",
@@ -361,7 +358,7 @@ def bill_line(spent: "RunUsage") -> str:
 
 
 @contextmanager
-def progress_bar(rows: int | None, *, is_shown: bool = True) -> "Generator[Callable[..., None]]":
+def progress_bar(rows: int | None, *, is_shown: bool = True) -> Generator[Callable[..., None]]:
     """Show a progress bar on a terminal; the function that is returned updates it, as `rich.progress.Progress.update`."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -373,8 +370,6 @@ def progress_bar(rows: int | None, *, is_shown: bool = True) -> "Generator[Calla
 
 def progress_text(name: str, failed: int, cost: int | None) -> str:
     """Describe rows for a progress bar: how many of them failed, and what all of them cost."""
-    from taiwa.kernel.usage_limits import format_cost
-
     return name + (" · " + _("{failed} failed", failed=failed) if failed else "") + f" · {format_cost(cost)}"
 
 
@@ -436,7 +431,7 @@ def attempt_lines(attempts: "Sequence[Attempt]") -> list[str]:
     return lines
 
 
-def enforcement_lines(enforcement: "Enforcement | None") -> list[str]:
+def enforcement_lines(enforcement: Enforcement | None) -> list[str]:
     """Describe which clauses of a constraint were enforced while decoding, and which were checked: by JSON pointer and keyword."""
     if enforcement is None:
         return []

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -14,7 +15,6 @@ import click
 
 from taiwa.cli.options import (
     ANSWERS,
-    COMMON_OPTIONS,
     SHOWN,
     CommonOptions,
     ask_param,
@@ -53,7 +53,7 @@ USAGE = 'say takes a text, or an app and a text: taiwa say [APP] "TEXT" (quote t
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="[APP] TEXT")
-@common_options(*COMMON_OPTIONS)
+@common_options()
 def say(common: CommonOptions, words: tuple[str, ...]) -> None:
     """Send TEXT and print the answer. Text that is piped in follows TEXT, after an empty line; `-` stands for it alone.
 
@@ -128,8 +128,6 @@ def retry(common: CommonOptions, name: str) -> None:
     taiwa retry                          the old answer stays in the log: taiwa undo, taiwa log
     taiwa retry chat-1 -m openai:gpt-x
     """
-    from dataclasses import replace
-
     common = replace(common, session=name or common.session)
     session = open_session(common, latest=True)
     print_stream(session.stream_retry(), **common.shown())
@@ -152,8 +150,6 @@ def edit(common: CommonOptions, revision: str, text: str, name: str | None) -> N
     taiwa edit 2 "I meant the other one"           turn 2 of the latest conversation, as taiwa log counts
     taiwa edit chat-1:2 "What if not?" --fork what-if
     """
-    from dataclasses import replace
-
     from taiwa.operations.say import find_turn
 
     session_name, turns = find_turn(common.repository(), common.place(revision))

@@ -5,14 +5,17 @@ import re
 import sys
 import webbrowser
 from collections.abc import Callable
+from secrets import token_urlsafe
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from taiwa.cli.options import CommonOptions, Group, common_options, principal_option
+from taiwa.cli.options import C, CommonOptions, Group, add_options, common_options, principal_option
 from taiwa.cli.output import print_item, print_line, print_notice, print_rows
 from taiwa.i18n import _
+from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.kernel.usage_limits import format_cost
 
 if TYPE_CHECKING:
     from taiwa.server.serve import TaiwaServer
@@ -25,6 +28,18 @@ MOST_COST, MOST_RATE = 10**9, 10**6
 TOKEN_VARIABLE = "TAIWA_SERVE_TOKEN"  # noqa: S105  (the name of a variable)
 
 
+def served_options(verb: str, first_model: str, to: str = "") -> Callable[[C], C]:
+    """Add the options of what is served: apps, models and documents."""
+    return add_options(
+        click.option("--app", "apps", metavar="APP", multiple=True, help=f"{verb} this app, by name or file; without it all apps."),
+        click.option("-m", "--model", "models", metavar="MODEL", multiple=True, help=f"{verb} this model; the first one {first_model}."),
+        click.option(
+            "--in", "indexes", metavar="INDEX|FOLDER", multiple=True,
+            help=f"{verb} the documents of this index{to}; a folder is indexed first.",
+        ),
+    )  # fmt: skip
+
+
 @click.group(cls=Group, invoke_without_command=True)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Listen on this address.")
 @click.option(
@@ -34,24 +49,7 @@ TOKEN_VARIABLE = "TAIWA_SERVE_TOKEN"  # noqa: S105  (the name of a variable)
     show_default=True,
     help="Listen on this port; 0 is a free one.",
 )
-@click.option(
-    "--app", "apps", metavar="APP", multiple=True, help="Serve this app, by name or file; without it all apps."
-)
-@click.option(
-    "-m",
-    "--model",
-    "models",
-    metavar="MODEL",
-    multiple=True,
-    help="Serve this model; the first one answers where a request names an app.",
-)
-@click.option(
-    "--in",
-    "indexes",
-    metavar="INDEX|FOLDER",
-    multiple=True,
-    help="Serve the documents of this index to every caller; a folder is indexed first.",
-)
+@served_options("Serve", "answers where a request names an app", " to every caller")
 @click.option(
     "--embeddings",
     metavar="FOLDER|MODEL",
@@ -100,10 +98,6 @@ def serve(
     """
     if context.invoked_subcommand is not None:
         return
-    from secrets import token_urlsafe
-
-    from taiwa.kernel.errors import InputError
-
     check_installed()
     from taiwa.server.options import ServerOptions
     from taiwa.server.serve import TaiwaServer, start_log
@@ -137,8 +131,6 @@ def check_installed() -> None:
         ConfigError: it is not.
     """
     from importlib.util import find_spec
-
-    from taiwa.kernel.errors import ConfigError
 
     if not (find_spec("starlette") and find_spec("uvicorn")):
         raise ConfigError("the server needs the extra: pip install 'taiwa[serve]'")
@@ -181,9 +173,6 @@ def add_(common: CommonOptions, name: str, max_cost: str | None, rate: str | Non
     \b
     taiwa serve keys add ann --max-cost 5/day --as user:ann --as group:sales
     """
-    from secrets import token_urlsafe
-
-    from taiwa.kernel.errors import InputError
     from taiwa.store.server_records import Caller
 
     if not CALLER_NAME.fullmatch(name):
@@ -199,8 +188,6 @@ def add_(common: CommonOptions, name: str, max_cost: str | None, rate: str | Non
 def _amount(text: str | None) -> int | None:
     from decimal import Decimal, InvalidOperation
 
-    from taiwa.kernel.errors import InputError
-
     if text is None:
         return None
     number, _, unit = text.partition("/")
@@ -214,8 +201,6 @@ def _amount(text: str | None) -> int | None:
 
 
 def _rate(text: str | None) -> int | None:
-    from taiwa.kernel.errors import InputError
-
     if text is None:
         return None
     number, _, unit = text.partition("/")
@@ -232,7 +217,6 @@ def list_(common: CommonOptions) -> None:
     \b
     taiwa serve keys list
     """
-    from taiwa.kernel.usage_limits import format_cost
     from taiwa.operations.result_json import cost_of, format_time
     from taiwa.sessions.repository import start_of_day
 
@@ -284,19 +268,7 @@ PORT = 7474
     metavar="PORT",
     help=f"Listen on this port; by default {PORT}, or a free one where that is in use.",
 )
-@click.option(
-    "--app", "apps", metavar="APP", multiple=True, help="Offer this app, by name or file; without it all apps."
-)
-@click.option(
-    "-m", "--model", "models", metavar="MODEL", multiple=True, help="Offer this model; the first one is chosen."
-)
-@click.option(
-    "--in",
-    "indexes",
-    metavar="INDEX|FOLDER",
-    multiple=True,
-    help="Offer the documents of this index; a folder is indexed first.",
-)
+@served_options("Offer", "is chosen")
 @click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
 @common_options("max_cost", "retry_paid", "store")
 def ui(
@@ -335,9 +307,6 @@ def page_server(
     Raises:
         ConfigError: the given port is in use.
     """
-    from secrets import token_urlsafe
-
-    from taiwa.kernel.errors import ConfigError
     from taiwa.server.options import ServerOptions
     from taiwa.server.serve import TaiwaServer, start_log
 

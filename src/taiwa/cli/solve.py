@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
+from taiwa.apps.examples import WorkedExample, read_shots, results, wrong_results
 from taiwa.cli.options import (
     NEW_FILE,
     CommonOptions,
@@ -36,16 +37,20 @@ from taiwa.cli.output import (
     print_rows,
     table,
 )
+from taiwa.flows.solve.tool_call_formats import TaggedFormat, tool_call_format
 from taiwa.i18n import _, gettext_noop
-from taiwa.kernel.errors import InputError, ToolError
+from taiwa.kernel.effects import CallTool
+from taiwa.kernel.errors import ConfigError, InputError, ToolError, ToolErrorBoundary
+from taiwa.kernel.execution import EffectFinished, Event, RunResult
+from taiwa.kernel.messages import Notice, Response, Sampling, TextDelta, ToolResult
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import plain
+from taiwa.operations.result_json import members, reported_usage_to_json
+from taiwa.operations.results import SolveResult
+from taiwa.tools.registry import builtin_tools, find_tools, search_tool, tool_names
 
 if TYPE_CHECKING:
-    from taiwa.apps.examples import WorkedExample
     from taiwa.flows.solve.rationale import EndReason, ExecutedCall, Rationale
-    from taiwa.kernel.execution import Event, RunResult
-    from taiwa.kernel.messages import Notice, TextDelta
     from taiwa.kernel.runtime import Tool
     from taiwa.kernel.usage_limits import RunUsage
     from taiwa.sessions.stored_solve import ReasonRun, SolveEvent
@@ -180,8 +185,6 @@ def _reason_run(
 ) -> "ReasonRun":
     from taiwa.flows.solve.rationale import SolveLimits
     from taiwa.flows.solve.solve import SolveOptions
-    from taiwa.flows.solve.tool_call_formats import tool_call_format
-    from taiwa.kernel.messages import Sampling
     from taiwa.operations.generate import load_output_type
     from taiwa.sessions.stored_solve import ReasonRun
 
@@ -209,8 +212,6 @@ def _reason_run(
 
 def _tools(settings: "Settings", values: Mapping[str, Any], stack: ExitStack) -> "tuple[Tool, ...]":
     """Return the named tools, or all that are built in; with those of MCP servers, and one that searches documents."""
-    from taiwa.tools.registry import builtin_tools, find_tools
-
     tools: tuple[Tool, ...]
     names, more = values["names"], values["more_names"]
     if names is None and not more:
@@ -228,7 +229,6 @@ def _tools(settings: "Settings", values: Mapping[str, Any], stack: ExitStack) ->
         from taiwa.cli.index import reporter
         from taiwa.operations.documents import find_indexes, open_library
         from taiwa.retrieval import ScopedRetriever
-        from taiwa.tools.registry import search_tool
 
         library = stack.enter_context(open_library(settings))
         indexes = find_indexes(library, values["indexes"], settings, reporter())
@@ -249,14 +249,10 @@ def _adjusted(tool: "Tool", values: Mapping[str, Any]) -> "Tool":
     return tool
 
 
-def _examples(path: Path | None) -> "tuple[WorkedExample, ...] | None":
+def _examples(path: Path | None) -> tuple[WorkedExample, ...] | None:
     """Read the user's worked examples; a result that the tool does not return is reported."""
     if path is None:
         return None
-    from taiwa.apps.examples import read_shots, results, wrong_results
-    from taiwa.flows.solve.tool_call_formats import TaggedFormat
-    from taiwa.tools.registry import builtin_tools
-
     examples = read_shots(path)
     for worked, step, result in wrong_results(examples, results(builtin_tools().values(), TaggedFormat())):
         text = _(
@@ -277,7 +273,6 @@ def _solve(
     print_trace: bool,
 ) -> None:
     from taiwa.cli.chat import InterruptHandler
-    from taiwa.operations.results import SolveResult
     from taiwa.sessions.session import open_priced_model
     from taiwa.sessions.stored_solve import solve_and_store as run
 
@@ -316,11 +311,9 @@ def _opened(path: Path) -> TextIO:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
-def _print_rationale(events: "Iterable[SolveEvent]", notes: "list[Notice]", *, silent: bool) -> "RunResult[Rationale]":
+def _print_rationale(events: "Iterable[SolveEvent]", notes: list[Notice], *, silent: bool) -> "RunResult[Rationale]":
     """Print a rationale while it streams, calls and results in colour; other notices go to `notes`."""
     from taiwa.flows.solve.loops import TRANSCRIPT_CODES
-    from taiwa.kernel.execution import RunResult
-    from taiwa.kernel.messages import Notice
 
     done: RunResult[Rationale] | None = None
     ended = True
@@ -343,9 +336,7 @@ def _print_rationale(events: "Iterable[SolveEvent]", notes: "list[Notice]", *, s
     return done
 
 
-def _coloured(event: "TextDelta | Notice") -> str:
-    from taiwa.kernel.messages import TextDelta
-
+def _coloured(event: TextDelta | Notice) -> str:
     text = plain(event.text)
     if isinstance(event, TextDelta) or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         return text
@@ -354,7 +345,7 @@ def _coloured(event: "TextDelta | Notice") -> str:
     return click.style(text, fg=ERROR_COLOUR if "error:" in text[:LONGEST_MARK] else RESULT_COLOUR)
 
 
-def _print_remarks(done: "RunResult[Rationale]", notes: "Iterable[Notice]", *, verbose: bool) -> None:
+def _print_remarks(done: "RunResult[Rationale]", notes: Iterable[Notice], *, verbose: bool) -> None:
     """Print warnings, and how a rationale ended unless by itself; with `verbose` also the calls and the bill."""
     found = done.value
     for note in notes:
@@ -397,13 +388,8 @@ class Trace:
     def __post_init__(self) -> None:
         self._began = self.clock()
 
-    def watch(self, event: "Event") -> None:
+    def watch(self, event: Event) -> None:
         """Observe a run."""
-        from taiwa.kernel.effects import CallTool
-        from taiwa.kernel.execution import EffectFinished
-        from taiwa.kernel.messages import Notice, Response, ToolResult
-        from taiwa.operations.result_json import members
-
         if isinstance(event, Notice):
             # The row of the tool is also that of its call.
             name = "failure" if event.code == "tool" else event.code or "note"
@@ -424,8 +410,6 @@ class Trace:
 
     def end(self, rationale: "Rationale", spent: "RunUsage") -> None:
         """Record the end of the run."""
-        from taiwa.operations.result_json import members, reported_usage_to_json
-
         end = members(rationale, "ending tool_mode answer answered_by")
         self.add({"event": "end", **end, "usage": reported_usage_to_json(spent)})
 
@@ -495,9 +479,6 @@ def list_(common: CommonOptions, servers: tuple[str, ...]) -> None:
     \b
     taiwa tools list --json
     """
-    from taiwa.kernel.errors import ConfigError
-    from taiwa.tools.registry import find_tools, tool_names
-
     own: list[Tool] = []
     for name in tool_names():
         try:
@@ -553,9 +534,6 @@ def call_(common: CommonOptions, name: str, input: str, servers: tuple[str, ...]
     \b
     taiwa tools call calculator "1,000 × 5%"
     """
-    from taiwa.flows.solve.tool_call_formats import TaggedFormat
-    from taiwa.kernel.errors import ToolErrorBoundary
-
     try:
         with _mcp_tools(servers) as foreign, ToolErrorBoundary(name):
             tool = _found(name, foreign)
@@ -581,8 +559,6 @@ def _mcp_tools(servers: tuple[str, ...]) -> "Generator[tuple[Tool, ...]]":
 
 
 def _found(name: str, foreign: "tuple[Tool, ...]") -> "Tool":
-    from taiwa.tools.registry import find_tools
-
     return next((tool for tool in foreign if tool.spec.name == name), None) or find_tools([name])[0]
 
 
@@ -615,7 +591,6 @@ def mcp(common: CommonOptions, names: str | None, own: tuple[str, ...]) -> None:
     """
     from taiwa.operations.mcp_tools import serve_mcp
     from taiwa.tools.mcp_client import require_mcp
-    from taiwa.tools.registry import builtin_tools, find_tools
 
     require_mcp()
     from taiwa.operations.mcp_tools import NAMES, local_context, operation_tools, passage_texts

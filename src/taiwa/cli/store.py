@@ -10,6 +10,9 @@ from taiwa.cli.output import print_item, print_json, print_line, print_notice, p
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.serialization import Json
+from taiwa.kernel.usage_limits import format_cost
+from taiwa.operations.result_json import members
+from taiwa.operations.results import CostResult
 
 if TYPE_CHECKING:
     from taiwa.sessions.repository import Repository
@@ -165,8 +168,6 @@ def fsck(common: CommonOptions) -> None:
     \b
     taiwa fsck
     """
-    from taiwa.operations.result_json import members
-
     repository = common.repository(reading=True)
     problems = repository.fsck()
     if common.as_json:
@@ -234,7 +235,6 @@ def delete(common: CommonOptions, name: str, batches: bool, yes: bool) -> None:
     taiwa delete --batches --yes   a batch with --resume pays for its rows again
     """
     from taiwa.cli.keyboard import scrub
-    from taiwa.operations.result_json import members
 
     if bool(name) == batches:
         raise InputError("delete takes the name of a conversation, or --batches")
@@ -294,9 +294,6 @@ def cost(common: CommonOptions, by: "Axis", caller: str) -> None:
     taiwa cost --caller ann --by day
     taiwa cost --by owner          the bills of all callers of a server with several
     """
-    from taiwa.kernel.usage_limits import format_cost
-    from taiwa.operations.results import CostResult
-
     lines = common.repository(reading=True).store.owned_by(caller).costs(by)
     if common.as_json:
         print_result(CostResult(by, tuple(lines)))
