@@ -1,1 +1,1 @@
-"""The model of the package: small, trained by this project, run with numpy alone."""
+"""The bundled model: small, trained by this project, run with numpy alone."""

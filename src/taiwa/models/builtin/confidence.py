@@ -1,4 +1,4 @@
-"""The confidence of the built-in model in a solution: the probability of its own words, and 0 if they do not fit the
+"""The confidence of the built-in model in a solution: the probability of its own text, or 0 if the solution does not fit the
 question.
 
 The network runs without masks: if a mask had to force an unlikely word, the question differs from those of the training
@@ -22,7 +22,7 @@ BEYOND = re.compile(
     r"how many (atom|molecule|electron|proton|neutron|ion)s?\b|atomic number|(?:^|[.,;!?] ?)which (?:one )?(?:is|are|has|costs|weighs)\b[^.?!]* or [^.?!]*\?",
     re.IGNORECASE,
 )
-"""Topics that the tools of the model do not cover, and questions that a number cannot answer."""
+"""Topics that the tools of the model do not cover, and questions whose answer is not a number."""
 ASKED = {
     unit: re.compile(words, re.IGNORECASE)
     for unit, words in {
@@ -34,7 +34,7 @@ ASKED = {
         "°F": r"fahrenheit|(?<![a-z])F(?![a-z])|華氏|华氏",
     }.items()
 }
-"""By unit of an answer: the words of questions that ask for it."""
+"""For each unit of an answer, the words of questions that request it."""
 TEMPERATURE = re.compile(
     r"[\d.]+ ?(?:°|degrees?|deg)? ?(?:celsius|centigrade|fahrenheit|[CF](?![a-z])|度?\(?[摂華摄华]氏度?)|[摂華摄华]氏[\d.]+度?",
     re.IGNORECASE,
@@ -57,7 +57,7 @@ RESULT_END, CALL_END = "\n", ">>"
 def confidence(network: Network, tokens: Tokens, question: str, solution: str) -> float:
     """Return the probability, 0 to 1, of the words of a solution that are the model's own.
 
-    Results of tools are left out, and so are names and formulas of substances that are those of the table, and what a check decides.
+    Excluded are results of tools, names and formulas of substances that match the table, and text that a check decides.
     """
     if not is_checkable(question) or not fits(question, solution):
         return 0.0
@@ -71,7 +71,7 @@ def confidence(network: Network, tokens: Tokens, question: str, solution: str) -
 
 
 def own_tokens(tokens: list[str], checked: Sequence[tuple[int, int]] = ()) -> Iterator[int]:
-    """Yield the positions of the tokens that stand in no result of a tool, nor begin between two `checked` places of the text.
+    """Yield the positions of the tokens outside tool results that do not begin between two `checked` places of the text.
 
     >>> list(own_tokens(["<<calculator: ", "2+3", ">>", " 5", "\\n", "So 5."]))
     [0, 1, 2, 4, 5]
@@ -87,7 +87,7 @@ def own_tokens(tokens: list[str], checked: Sequence[tuple[int, int]] = ()) -> It
 
 
 def fits(question: str, solution: str) -> bool:
-    """Whether a solution answers a single question, in a requested unit, and converts only units that the question names.
+    """Return true if a solution answers a single question, in a requested unit, and converts only units that the question names.
 
     >>> fits("What does 1 mol of water weigh?", "The answer is 18.015 g.")
     True
@@ -119,7 +119,7 @@ def fits(question: str, solution: str) -> bool:
 
 
 def _breaks_ratio(question: str, solution: str, left: str, right: str, calculation: str) -> bool:
-    """Whether moles are converted by coefficients of other substances than the given and requested ones."""
+    """Return true if moles are converted by coefficients of other substances than the given and requested ones."""
     names = {formula: name.strip() for name, formula in NAMED_FORMULA.findall(solution.partition("\n")[0])}
     coefficients = {
         formula: count or "1" for side in (left, right) for count, formula in map(_species, side.split(" + "))
@@ -140,7 +140,7 @@ def _species(text: str) -> tuple[str, str]:
 
 
 def _mention(*spellings: str) -> re.Pattern[str]:
-    """A pattern of a substance by any of its spellings, as whole words."""
+    """Return a pattern of a substance by any of its spellings, as whole words."""
     return re.compile(rf"(?<![\w(])(?:{'|'.join(map(re.escape, spellings))})(?![\w(])", re.IGNORECASE)
 
 
@@ -151,13 +151,13 @@ def _amount_of(amount: str, spellings: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _asks_twice(question: str) -> bool:
-    """Whether there are two questions, each with a number."""
+    """Return true if there are two questions, each with a number."""
     parts = END_OF_QUESTION.split(question)
     return sum(bool(ASKING.search(part) and re.search(r"\d", part)) for part in parts) > 1
 
 
 def _contradicts(question: str) -> bool:
-    """Whether the same thing is stated twice with different numbers: `A pen costs 2 dollars. A pen costs 3 dollars.`"""
+    """Return true if the same thing is stated twice with different numbers: `A pen costs 2 dollars. A pen costs 3 dollars.`"""
     stated: dict[str, str] = {}
     for clause in CLAUSE.split(question):
         statement = clause.strip().casefold()
@@ -169,7 +169,7 @@ def _contradicts(question: str) -> bool:
 
 @lru_cache(256)
 def _unit(name: str) -> re.Pattern[str]:
-    """A pattern of the names of a unit: complete words in Latin letters, singular or plural."""
+    """Return a pattern of the names of a unit: complete words in Latin letters, singular or plural."""
     one, slash, other = name.partition("/")
     found = [
         _named(name),

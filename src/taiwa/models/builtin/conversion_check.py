@@ -1,7 +1,8 @@
-"""What rules read in a question: a conversion, by the table of units and their names, and a calculation in signs or words.
+"""Rules that read a question without the network: a conversion by the table of units, and a calculation in signs or words.
 
-Both in English, Japanese and Chinese. The network tells a conversion from other questions, unless there is nothing else in the
-question; which units are meant, the table decides. A calculation is read only where every word of the question is understood.
+They cover English, Japanese and Chinese. The network distinguishes a conversion from other questions, unless the question
+contains nothing else; the table decides which units are meant. A calculation is read only if every word of the question is
+understood.
 """
 
 import re
@@ -20,14 +21,14 @@ CALLED: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Other names of some units."""
 SHOWN: Mapping[str, str] = {"degC": "°C", "degF": "°F"}
-"""Units of answers that are written in another way than the converter reads them."""
+"""Units of answers whose spelling differs from the one that the converter reads."""
 CONVERTING = frozenset((
     "Convert.", "I do not know this unit: I cannot convert it.", "These units measure different things: I cannot convert them.",
     "A number is missing: I cannot work this out.",
 ))  # fmt: skip
-"""First lines of solutions that the table decides where it has both units."""
+"""First lines of solutions whose units the table decides if it has both."""
 INCHES = re.compile(r"\s*(?:[?.,=]|(?:in|to|into|is|are|make)\b|\Z)", re.IGNORECASE)
-"""What follows `in` where it is a unit."""
+"""Text after `in` if it is a unit."""
 SCALE = re.compile(r"([摂華摄华]氏)(?:\s?(-?[\d.]+)\s?)?度")
 NUMBER = re.compile(r"(?<![\d.A-Za-z^])(?<!\d,)-?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?<=\d)(?![\d,]*\d)")
 BELOW = re.compile(r"(?:\b(?:minus|negative) |マイナス|零下|氷点下|负)(?=\d)|(?<!\S)[-−–－]\s*(?=\d)", re.IGNORECASE)
@@ -35,10 +36,10 @@ BELOW_SCALE = re.compile(r"(零下|氷点下|マイナス|负)([摂華摄华]氏
 NEGATIVE = re.compile(r"\b(?:minus|negative|below zero)\b|マイナス|零下|氷点下|负", re.IGNORECASE)
 """Words that make a number negative."""
 MOST_READ = 500
-"""Characters of a question that rules read; the patterns take the square of the length."""
+"""Characters of a question that rules read; the patterns take time quadratic in the length."""
 SPOON = re.compile(r"([大小]さじ|カップ)\s?([\d.]+)\s?杯?")
 SPOONS = re.compile(r"([大小]さじ|カップ)(?:に|で|では|だと)?は?\s?何\s?杯")
-"""So many spoons or cups, and how many of them: what they are counted by in Japanese is a cup in Chinese."""
+"""Amounts in spoons or cups, and questions for them: the Japanese counter word 杯 means a cup in Chinese."""
 HALF = re.compile(r"(\d+)(時間|週間|日|分|秒|小时|个小时|分钟|天|周)半|(\d+)个半(?=小时|星期)")
 LENGTHS: Mapping[str, str] = {
     "km": "km|kilomet(?:re|er)s?|キロメートル|キロ|公里|千米", "cm": "cm|centimet(?:re|er)s?|センチメートル|センチ|厘米|公分",
@@ -65,14 +66,14 @@ FRAME = re.compile(
     r"成|为|几|合|有|把|请问|吗|化|问|[\s?？。.,、，:：=→>-]",
     re.IGNORECASE,
 )
-"""What a question has around a number and two units if it asks for a conversion and nothing else."""
+"""The text around a number and two units in a question that asks for a conversion and nothing else."""
 NUMBERED = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?<=\d)(?![\d,]*\d)")
 OPERATIONS: Mapping[str, str] = {
     "+": r"\+|＋|plus|added to|たす|足す|プラス|加上?", "-": r"[-−–－]|minus|take away|ひく|引く|マイナス|减去?|減去?",
     "*": r"[*×·＊]|times|multiplied by|x(?= ?[\d(])|かける|掛ける|乘以?|乗以?", "/": r"[/÷／]|divided by|わる|割る|除以",
     "(": r"[(（]", ")": r"[)）]",
 }  # fmt: skip
-"""The signs of a calculation, and the words for them between two numbers."""
+"""Operators of a calculation, and the words for them between two numbers."""
 OPERATION = re.compile("|".join(f"(?P<s{at}>{words})" for at, words in enumerate(OPERATIONS.values())), re.IGNORECASE)
 AROUND = re.compile(
     r"(?:(?:what(?:['’]?s| is| are| do i get for| does)?|how much(?: is| are| does)?|calculate|compute|work out|evaluate|solve|find|simplify|tell|give|show|me|"
@@ -82,21 +83,21 @@ AROUND = re.compile(
     r"[\s.,;:!?=。、，！？：＝]+)*",
     re.IGNORECASE,
 )
-"""What may stand before and behind a calculation in a question that asks for nothing else."""
+"""Text before and after a calculation in a question that asks for nothing else."""
 SAYINGS: Mapping[str, frozenset[str]] = {
     "+": frozenset(("Work it out.", "Add them.", "Add.")), "-": frozenset(("Work it out.", "Take away.")),
     "*": frozenset(("Work it out.", "Multiply.")), "/": frozenset(("Work it out.", "Divide.")),
 }  # fmt: skip
-"""First lines of solutions with one sign."""
+"""First lines of solutions with one operator."""
 WORKED = "Work it out."
 DIALLED = re.compile(
     r"(?<![\d.,])(?:0\d{1,4}-\d{1,4}-\d{3,4}|\d{3}-\d{4}|\d{4}([-/])\d\d?\1\d\d?|\d\d?([-/])\d\d?\2\d{4})(?![\d.,])"
 )
-"""A number of a telephone, or a date."""
+"""A telephone number, or a date."""
 NO_CALCULATION = re.compile(rf"{DIALLED.pattern}|(?<![\d.,])(?:0\d|(?:24/7|9/11|7-11)(?![\d/]))|\d-[A-Za-z]")
-"""These, and names with numbers in them."""
+"""The same, and names that contain numbers."""
 SHORTENED = re.compile(r"[百千万亿][一二三四五六七八九](?![一二三四五六七八九十百千万亿零〇])")
-"""A Chinese number without its last place, such as 三千二 for 3,200; in Japanese it is 3,002."""
+"""A Chinese number whose last unit is omitted, such as 三千二 for 3,200; in Japanese it is 3,002."""
 KANA = re.compile(r"[ぁ-ヿ]")
 CALCULATED = re.compile(r"<<calculator: ([^\n]*)>> (-?[\d.]+)\n\Z")
 CALL = re.compile(r"<<unit_conversion: .*>>\Z")
@@ -112,17 +113,17 @@ class Conversion:
     source: str
     target: str
     is_whole: bool = field(default=False, compare=False, repr=False)
-    """Whether the question has nothing else."""
+    """Return true if the question contains nothing else."""
 
     @property
     def call(self) -> str:
-        """The call of the converter."""
+        """Return the call of the converter."""
         return f"<<unit_conversion: {self.number} {self.source} to {self.target}>>"
 
 
 @cache
 def _names() -> tuple[Mapping[str, tuple[str, ...]], re.Pattern[str]]:
-    """Return the units that each name may mean, and a pattern of the names, long ones first."""
+    """Return the units that each name may mean, and a pattern of the names, longest first."""
     found: dict[str, tuple[str, ...]] = {}
     for unit, names in CONVERTED.items():
         for name in (unit, *names, *CALLED.get(unit, ())):
@@ -140,7 +141,7 @@ def _names() -> tuple[Mapping[str, tuple[str, ...]], re.Pattern[str]]:
 
 
 def _units(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-    """Yield the units that a text names, each with its place; of several with one name, all."""
+    """Yield the units that a text names, with their positions; a shared name yields all of its units."""
     names, pattern = _names()
     for found in pattern.finditer(text):
         key = found[0] if len(found[0]) <= 3 else found[0].lower()
@@ -149,7 +150,7 @@ def _units(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
 
 
 def _spelt(text: str, units: Sequence[int]) -> Iterator[tuple[int, Fraction]]:
-    """Yield the ends and the values of the numbers in words or numerals; these end where a unit begins, `八千克`."""
+    """Yield the ends and values of the numbers in words or numerals; a number ends where a unit begins, `八千克`."""
     if text.isascii():
         yield from ((end, value) for _, end, value in numbers_in_place(text)[0])
     else:
@@ -161,7 +162,7 @@ def _spelt(text: str, units: Sequence[int]) -> Iterator[tuple[int, Fraction]]:
 
 @lru_cache(256)
 def read_conversion(question: str) -> Conversion | None:
-    """Return the conversion of a question that has one number with its unit, and one other unit of the same kind; else None.
+    """Return the conversion of a question with one number and its unit, and one other unit of the same dimension; else None.
 
     >>> read_conversion("3ガロンは何リットルですか?")
     Conversion(number='3', source='gallons', target='L')
@@ -187,7 +188,7 @@ def read_conversion(question: str) -> Conversion | None:
     if len(given) != 1:
         return None
     number, source = given[0]
-    if NEGATIVE.search(text):  # of a number in words, or behind it
+    if NEGATIVE.search(text):  # part of a number in words, or after one
         number = f"-{number.removeprefix('-')}"
     rest = "".join(" " if any(start <= at < end for start, end, _ in units) else sign for at, sign in enumerate(text))
     temperatures = [
@@ -204,7 +205,7 @@ def read_conversion(question: str) -> Conversion | None:
 
 
 def _plain(question: str) -> str:
-    """Return a question with its units written as the table has them, each behind its number."""
+    """Return a question with its units spelled as in the table, each after its number."""
     text = BELOW.sub("-", BELOW_SCALE.sub(r"\2\1", question)).translate(RAISED)
     for words in (SHAPED, SQUARED):
         text = words.sub(_power, text)
@@ -225,7 +226,7 @@ def _is_temperature(units: Sequence[str]) -> bool:
 
 
 def decided_line(question: str, before: str, line: str) -> str:
-    """Return a line of a conversion as the table of units decides it; '' for any other line.
+    """Return a conversion line as the table of units decides it; "" for any other line.
 
     >>> decided_line("3ガロンは何リットルですか?", "Convert.\\n", "<<unit_conversion: 3 gallons to dL>>")
     '<<unit_conversion: 3 gallons to L>>'
@@ -250,7 +251,7 @@ def decided_line(question: str, before: str, line: str) -> str:
 
 @lru_cache(256)
 def read_calculation(question: str) -> str:
-    """Return the calculation that a question consists of, in digits and signs; '' for any other question.
+    """Return the calculation that a question consists of, in digits and signs; "" for any other question.
 
     >>> read_calculation("What is seven times (eight plus 2)?"), read_calculation("十二たす三は?"), read_calculation("7 times 8 eggs?")
     ('7*(8+2)', '12+3', '')
@@ -280,7 +281,7 @@ def read_calculation(question: str) -> str:
 
 
 def is_shortened(question: str) -> bool:
-    """Whether a question in Chinese has a number without its last place.
+    """Return true if a Chinese question contains a number whose last unit is omitted.
 
     >>> is_shortened("三千二加一是多少?"), is_shortened("三千二たす一は?"), is_shortened("三千二百加一是多少?")
     (True, False, False)
@@ -289,7 +290,7 @@ def is_shortened(question: str) -> bool:
 
 
 def _numbers(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield the numbers of a text in digits, words or numerals, with their places."""
+    """Yield the numbers of a text in digits, words or numerals, with their positions."""
     taken: set[int] = set()
     for found in NUMBERED.finditer(text):
         if found[0]:
@@ -306,7 +307,7 @@ def _numbers(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _is_calculation(signs: Sequence[str]) -> bool:
-    """Whether numbers and signs alternate, and brackets are closed."""
+    """Return true if numbers and operators alternate and brackets are balanced."""
     depth, count, wants_number = 0, 0, True
     for sign in signs:
         if sign == "(":
@@ -321,7 +322,7 @@ def _is_calculation(signs: Sequence[str]) -> bool:
 
 
 def mixes_kinds(line: str) -> bool:
-    """Whether a line converts between units that measure different things.
+    """Return true if a line converts between units of different dimensions.
 
     >>> mixes_kinds("<<unit_conversion: 3 kg to m/s>>"), mixes_kinds("<<unit_conversion: 3 kg to g>>")
     (True, False)
@@ -332,7 +333,7 @@ def mixes_kinds(line: str) -> bool:
 
 
 def _calculation_line(calculation: str, before: str, line: str) -> str:
-    """Return a line of the solution of a calculation; '' for a call that nothing precedes, which is checked by itself."""
+    """Return a line of the solution of a calculation; "" for a call without a preceding line, which is checked by itself."""
     signs = [each for each in calculation if each in SAYINGS]
     if not before:
         said = line if len(signs) == 1 and line in SAYINGS[signs[0]] else WORKED

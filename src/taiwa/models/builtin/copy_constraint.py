@@ -29,7 +29,8 @@ CONSTANTS: Final = frozenset(
     """0 0.001 0.01 0.1 0.25 0.5 0.75 1.5 1.8 2.5 3.6 9.8 9.81 22.4 32 36 40 48 50 52 60 90 100 120 144 180 200 273 273.15 300 360 365
     366 500 600 1000 1440 1500 1760 2000 3600 5280 10000 86400 100000 1000000 3.14 3.1416 0.0821 8.314 6.02 6.022""".split()
 ).union(map(str, range(1, SMALL + 1)))
-"""Numbers that a calculation may use although the question lacks them: hundredths, parts of hours, years and feet, constants of nature."""
+"""Numbers that a calculation may use although the question does not state them: 100, parts of hours, years and feet, physical
+constants."""
 
 MAX_DIGITS = 24
 """Length of a copied number."""
@@ -50,7 +51,7 @@ NUMBER_WORDS: Final[Mapping[str, str]] = {
     "half a dozen": "6", "a dozen": "12", "a couple": "2", "a pair": "2", "a single": "1",
     "couple": "2", "pair": "2", "single": "1", "an": "1", "a": "1",
 }  # fmt: skip
-"""Numbers in one or two words, and what they are in digits."""
+"""Numbers in one or two words, and their digits."""
 
 UNITS: Final = {
     **{word: Decimal(number) for number, word in enumerate(ONES.split())},
@@ -181,16 +182,16 @@ def read_numeral(text: str) -> Decimal:
 PLACED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])|\d+(?:\.\d+)?|\.\d+|[A-Za-z]+")
 LINKED = re.compile(r"[ -]|\s+and\s+|, ", re.IGNORECASE)
 INSIDE = re.compile(r"(?<!\d)[A-Za-z]\Z|[A-WYZa-wyz^]\Z")
-"""The end of a text behind which a digit belongs to a formula or a name; not that of `5x`."""
+"""The end of a text after which a digit belongs to a formula or a name; `5x` is not one."""
 SAID_ONCE: Final = frozenset(
     "a an single once couple pair pairs twice double doubles doubled both thrice triple triples tripled quadruple".split()
 )
-"""Words of a number that say how often, or that there is one."""
+"""Number words that express repetition or singularity."""
 SETS: Final = frozenset(("dozen", "dozens", "score", "scores"))
 
 
 def numbers_in_place(text: str) -> tuple[tuple[tuple[int, int, Fraction], ...], frozenset[Fraction]]:
-    """Return the numbers of a text, each once and where it stands, and the numbers that its other words may stand for.
+    """Return the numbers of a text, each once with its position, and the numbers that its other words may stand for.
 
     >>> [str(value) for _, _, value in numbers_in_place("Two hundred and six eggs and 1,250.5 g at 7")[0]]
     ['206', '2501/2', '7']
@@ -221,7 +222,7 @@ WORDY = re.compile(
     rf"(?<![A-Za-z])(?:{'|'.join((*SHARES, *(each for each in SAID_ONCE if each not in ('a', 'an')), 'dozens?', '[0-9]/[0-9]'))})(?![A-Za-z])",
     re.IGNORECASE,
 )
-"""Words whose numbers may be written in several ways."""
+"""Words whose numbers may be written in several forms."""
 
 
 def _is_numeral(word: str) -> bool:
@@ -230,7 +231,7 @@ def _is_numeral(word: str) -> bool:
 
 
 def _goes_on(text: str, last: re.Match[str], word: re.Match[str]) -> bool:
-    """Whether a number word continues a number: `twenty five`, `two hundred and six`."""
+    """Return true if a number word continues a number: `twenty five`, `two hundred and six`."""
     between, one, other = text[last.end() : word.start()], last[0].lower(), word[0].lower()
     if other in SCALES:
         return between in (" ", "-") or (other == "k" and not between)
@@ -265,7 +266,7 @@ def _number_words(text: str) -> Iterator[str]:
 
 
 class _NumberReader:
-    """Reads a number in words: `whole` are its thousands so far, `part` is the rest."""
+    """A parser of numbers in words: `whole` are the thousands so far, `part` is the rest."""
 
     def __init__(self) -> None:
         self.whole = self.part = Decimal(0)
@@ -337,7 +338,7 @@ UNIT_ROWS: Final = tuple(
 )
 
 UNIT_KINDS: Final[Mapping[str, str]] = MappingProxyType({name: kind for name, kind, *_ in UNIT_ROWS})
-"""What each unit of conversions measures."""
+"""The dimension of each unit of conversions."""
 
 CONVERTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {name: tuple("|".join(names).replace("[", "").replace("]", "").split("|")) for name, _, *names in UNIT_ROWS}

@@ -1,9 +1,9 @@
-"""Dimensional analysis: the quantities of a question, and what the result of a calculation must count.
+"""Dimensional analysis: the quantities of a question, and the dimension that the result of a calculation must have.
 
-A dimension is a product of powers: of the base quantities of physics for units, `L T-1` of a speed, and of the things themselves for
-what is counted, `page` or `page week-1`. What stands with a number often allows more than one: `one pen is 3 euros` is 3 euros, or
-3 euros a pen. A solution of everyday quantities says what it works out, `Time is work divided by power.`, and calculates. The question
-must give what is divided, metres are not added to seconds, and pages by pages a week are weeks.
+A dimension is a product of powers: of base quantities for units (`L T-1` for a speed), and of nouns for counted things (`page`,
+`page week-1`). A number often has more than one possible dimension: in `one pen is 3 euros` it is 3 euros or 3 euros per pen. A
+solution of everyday quantities states what it computes, `Time is work divided by power.`, and calculates. The check requires that
+the question gives the dividend, that metres are not added to seconds, and that pages divided by pages per week are weeks.
 """
 
 import ast
@@ -42,7 +42,7 @@ KINDS: Final = {
     "length": "L", "mass": "M", "volume": "L3", "time": "T", "speed": "L T-1", "energy": "M L2 T-2", "pressure": "M L-1 T-2",
     "area": "L2", "power": "M L2 T-3", "data": "B", "temperature": "K",
 }  # fmt: skip
-"""The dimensions of the kinds of units that are converted."""
+"""The dimensions of the convertible units."""
 PHYSICS: Final = {
     "M L T-2": "N newton newtons", "M L2 T-3 I-1": "V volt volts", "I": "A amp amps ampere amperes", "I T": "coulomb coulombs",
     "M L2 T-3 I-2": "ohm ohms Ω", "T-1": "Hz hertz", "Q": "mol mols mole moles", "Q L-3": "M molar",
@@ -93,7 +93,7 @@ COST = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A number of a question; `dimensions` are those that it may have, empty if what it counts cannot be told."""
+    """A number of a question; `dimensions` are the possible ones, empty if unknown."""
 
     start: int
     end: int
@@ -104,14 +104,14 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Quantities:
-    """The numbers of a question, and the others that its words stand for: `half`, `an hour and a half`."""
+    """The numbers of a question, and those that its words stand for: `half`, `an hour and a half`."""
 
     mentions: tuple[Mention, ...]
     words: frozenset[Fraction]
 
 
 def times(one: Dimension, other: Dimension, sign: int = 1) -> Dimension:
-    """Return the dimension of a product, or of a quotient with `sign` -1."""
+    """Return the dimension of a product, or of a quotient if `sign` is -1."""
     powers = dict(one)
     for base, power in other:
         powers[base] = powers.get(base, 0) + sign * power
@@ -124,13 +124,13 @@ def over(one: Dimension, other: Dimension) -> Dimension:
 
 
 def _dimension(text: str) -> Dimension:
-    """Read `M L2 T-2`."""
+    """Parse `M L2 T-2`."""
     return frozenset((each[0], int(each[1:] or 1)) for each in text.split())
 
 
 @cache
 def _units() -> Mapping[str, Dimension]:
-    """The names of units and their dimensions: short ones as they are written, long ones in small letters."""
+    """Return the names of units and their dimensions: short names case-sensitive, long ones in lower case."""
     found: dict[str, Dimension] = {}
     for unit, names in CONVERTED.items():
         dimension = _dimension(KINDS[UNIT_KINDS[unit]])
@@ -149,7 +149,7 @@ def _units() -> Mapping[str, Dimension]:
 
 
 def _factor(text: str, at: int) -> tuple[Dimension, int] | None:
-    """Read one unit with its power."""
+    """Parse one unit with its power."""
     shaped = SHAPED.match(text, at)
     word = WORD.match(text, shaped.end() if shaped else at)
     if word is None:
@@ -168,7 +168,7 @@ def _factor(text: str, at: int) -> tuple[Dimension, int] | None:
 
 
 def read_unit(text: str, at: int) -> tuple[Dimension, int] | None:
-    """Read a unit at a place, `kg m/s^2` or `metres per second`: its dimension and its end; None if there is none."""
+    """Parse a unit at a position, `kg m/s^2` or `metres per second`: its dimension and its end; None if there is none."""
     first = _factor(text, at)
     if first is None:
         return None
@@ -183,7 +183,7 @@ def read_unit(text: str, at: int) -> tuple[Dimension, int] | None:
 
 
 def stem(word: str) -> str:
-    """Return a noun in the singular, as far as can be told from its letters."""
+    """Return the singular of a noun, guessed from its spelling."""
     word = word.lower()
     if word in UNEVEN:
         return UNEVEN[word]
@@ -193,12 +193,12 @@ def stem(word: str) -> str:
 
 
 def is_plural(word: str) -> bool:
-    """Whether a noun is in the plural, as far as can be told from its letters."""
+    """Return true if a noun is plural, guessed from its spelling."""
     return word.lower() in UNEVEN or (len(word) > 3 and word.lower().endswith("s") and not word.lower().endswith("ss"))
 
 
 def read_thing(text: str, at: int, *, single: bool = False) -> tuple[str, int] | None:
-    """Read what is counted at a place: the first noun in the plural among the next words, or any noun if `single`."""
+    """Read what is counted at a position: the first plural noun among the next words, or any noun if `single`."""
     run = THING.match(text, at) if at < len(text) and text[at].isspace() else THING.match(f" {text[at:]}")
     if run is None:
         return None
@@ -214,7 +214,7 @@ def read_thing(text: str, at: int, *, single: bool = False) -> tuple[str, int] |
 
 
 def _counted(text: str, start: int, end: int, *, single: bool) -> tuple[Dimension, int] | None:
-    """Read the unit or thing of the number between two places."""
+    """Read the unit or noun of the number between two positions."""
     sign = re.search(r"([$€£]|\brs)\.? ?\Z", text[:start], re.IGNORECASE)
     if sign is not None:
         return frozenset({(MONEY[sign[1].lower()], 1)}), end
@@ -230,7 +230,7 @@ def _counted(text: str, start: int, end: int, *, single: bool) -> tuple[Dimensio
 
 
 def _dimensions(text: str, start: int, end: int, value: Fraction) -> frozenset[Dimension]:
-    """Return what a number may count, by what stands behind it and before it."""
+    """Return the possible dimensions of a number, from the text after and before it."""
     if PERCENT.match(text, end):
         return frozenset({NONE})
     counted = _counted(text, start, end, single=value == 1)
@@ -272,7 +272,9 @@ def read_quantities(question: str) -> Quantities:
 
 
 def asked_dimensions(question: str, *, by_unit: bool = True) -> Iterator[Dimension]:
-    """Yield what a question asks for, by `how many` or `the number of`, and with `by_unit` by `in` a unit and as a rate."""
+    """Yield the requested dimensions, from `how many` or `the number of`, and with `by_unit` from `in` with a unit and from
+    rates.
+    """
     for found in HOW_MANY.finditer(question):
         counted = read_unit(question, found.start(1)) or _thing_dimension(read_thing(question, found.start(1)))
         if counted is not None:
@@ -293,7 +295,7 @@ MEASURED: Final = {
     "pressure": "M L-1 T-2", "area": "L2", "volume|litres": "L3", "density": "M L-3", "momentum": "M L T-1", "current": "I",
     "voltage": "M L2 T-3 I-1", "resistance": "M L2 T-3 I-2", "charge": "I T", "moles": "Q", "concentration": "Q L-3",
 }  # fmt: skip
-"""Quantities that a solution names, and their dimensions."""
+"""Quantities that a solution names, with their dimensions."""
 NAMES: Final = {
     name: frozenset((each[0], int(each[1:] or 1)) for each in text.split())
     for names, text in MEASURED.items()
@@ -304,10 +306,10 @@ SAYING = re.compile(
     rf"(?:From rest, |(?:Kinetic|Potential|Spring|Wave) )?(?P<result>{'|'.join(NAMES)}) (?:is|are) (?:(?:half|the root) of )?(?:twice the )?(?P<parts>[^.]*(?:\d\.\d[^.]*)?)\.\n?",
     re.IGNORECASE,
 )
-"""A sentence that says what is calculated from what."""
+"""A sentence that states what is calculated from what."""
 SINGLE = re.compile(r"\b(?:an?|one|half an?|the) (?=[a-z])", re.IGNORECASE)
 SCALING = re.compile(r"\*(?:5/18|18/5)(?![\d.])")
-"""From one unit of speed to another."""
+"""A conversion from one unit of speed to another."""
 CONSTANTS: Final = {
     **dict.fromkeys(map(Fraction, (2, 3, 4, 6, 10, 12, 24, 60, 100, 1000, 3600)), frozenset({NONE})),
     Fraction(1, 2): frozenset({NONE}),
@@ -318,15 +320,15 @@ ONE_CALL = re.compile(r"(?:[^\n]*\n)?<<calculator: (?P<calculation>[^\n]*)>> [^\
 SCALES = frozenset((60, 100, 1000, 3600))
 MOST, HIGHEST = 64, 4
 Dimensions: TypeAlias = frozenset[Dimension] | None
-"""What a value may count; None if that is not known."""
+"""The possible dimensions of a value; None if unknown."""
 
 
 class _NotAddedError(Exception):
-    """Two values of different kinds are added."""
+    """Two values of different dimensions are added."""
 
 
 def lacks_quantity(question: str, saying: str) -> bool:
-    """Whether a sentence works with a quantity that the question does not give.
+    """Return true if a sentence uses a quantity that the question does not give.
 
     >>> lacks_quantity("What is the density of 20 g in 4 cm^3?", "Volume is mass divided by density.")
     True
@@ -341,7 +343,7 @@ def lacks_quantity(question: str, saying: str) -> bool:
 
 
 def has_other_dimension(question: str, before: str, calculation: str) -> bool:
-    """Whether a calculation adds what cannot be added, or gives something else than what is asked for.
+    """Return true if a calculation adds different dimensions, or its result has another dimension than the requested one.
 
     >>> has_other_dimension("A jar holds 4 eggs. How many jars do 8 eggs need?", "Divide.\\n", "4/8")
     True
@@ -373,7 +375,7 @@ def has_other_dimension(question: str, before: str, calculation: str) -> bool:
 
 
 def is_other_unit(question: str, before: str, unit: str) -> bool:
-    """Whether an answer is told in a unit of something else than what is calculated, or names another thing than is asked for.
+    """Return true if an answer has a unit of another dimension than the calculation, or names another noun than the question.
 
     >>> is_other_unit("The side of a cube is 3 cm. Its volume?", "It is its edge cubed.\\n<<calculator: 3^3>> 27\\n", "cm")
     True
@@ -396,7 +398,7 @@ def is_other_unit(question: str, before: str, unit: str) -> bool:
 
 
 def _result(calculation: str, quantities: Quantities) -> Dimensions:
-    """Return what the result of a calculation may count."""
+    """Return the possible dimensions of the result of a calculation."""
     if SCALING.search(calculation) and any(each.value in (5, 18) for each in quantities.mentions):
         return None
     try:
@@ -411,13 +413,13 @@ def _is_physical(dimension: Dimension) -> bool:
 
 
 def _is_known(wanted: Dimension, quantities: Quantities) -> bool:
-    """Whether what is asked for stands with a number of the question, or is a unit."""
+    """Return true if the requested noun occurs with a number in the question, or is a unit."""
     things = {base for each in quantities.mentions for dimension in each.dimensions for base, _ in dimension}
     return all(base.isupper() or base in things for base, _ in wanted)
 
 
 def _agrees(found: Dimension, wanted: Dimension) -> bool:
-    """Whether two dimensions are the same in units and in the thing that is wanted; what else is counted is not always told."""
+    """Return true if two dimensions agree in units and in the requested noun; other nouns are often left implicit."""
     things = {base: power for base, power in wanted if not base.isupper()}
     return all(dict(found).get(base) == power for base, power in things.items()) and (
         {each for each in found if each[0].isupper()} == {each for each in wanted if each[0].isupper()}
@@ -425,7 +427,7 @@ def _agrees(found: Dimension, wanted: Dimension) -> bool:
 
 
 def _value(tree: ast.expr, quantities: Quantities) -> Dimensions:
-    """Return what an expression may count."""
+    """Return the possible dimensions of an expression."""
     match tree:
         case ast.Constant(value=int() | float()):
             return _number(Fraction(str(tree.value)), quantities)

@@ -1,9 +1,9 @@
-"""The check of the calls in a solution of chemistry: what the question and the results before a call decide is not left to the network.
+"""Check the calls in a chemistry solution: what the question and earlier results determine is not left to the network.
 
-The atoms of a molecule that the question counts out, an equation that it gives, the coefficients of a balanced equation for the
-substances that are given and asked for, the substances whose mass is needed, and the atoms of an element in a formula.
+This covers the atoms of a molecule that the question lists, an equation that it gives, the coefficients of a balanced equation
+for the given and requested substances, the substances whose mass is needed, and the atoms of an element in a formula.
 
-A step that cannot be right is read again: the likeliest tokens that differ from it somewhere, best first.
+A step that cannot be right is decoded again: the most likely alternatives that differ from it in some token, best first.
 """
 
 import re
@@ -59,7 +59,7 @@ SHARE = re.compile(r"round\((.+)\*([\d.]+)/([\d.]+)\*100, 2\)\Z")
 ORIGIN = re.compile(r"([A-Z][a-z]?) of (\S+) is from (\S+)\.\Z")
 FROM_ORIGIN = re.compile(r"([\d.]+)\*(.+)/(\d+|\(.*\))\Z")
 UNIT = r"(?:m(?!ass)|g)[a-z-]*"
-"""What is meant for moles or grams, with slips."""
+"""The requested moles or grams, with misspellings."""
 AMOUNT = re.compile(
     rf"{NUMBER} ?(?P<unit>{UNIT}) (?:of |solution |an? )*(?:[a-z]+ )?\Z|{NUMBER.replace('number', 'bare')} ?M(?: solution of)? \Z",
     re.IGNORECASE,
@@ -71,7 +71,7 @@ CONCLUDING = "Therefore"
 MOST_CHARS = 2_000
 LONG_NUMBER = re.compile(r"[\d,]{40}")
 OTHERS: Final[Mapping[str, str]] = {"calculator": "97", "molar_mass": "Og", "stoichiometry": "Og -> Og"}
-"""Of each tool something that no check would leave in a call."""
+"""For each tool, an input that every check would change."""
 BEHIND = re.compile(rf" ?\({NUMBER} ?(?P<unit>{UNIT})\)", re.IGNORECASE)
 PLENTY = re.compile(
     r"\b(?:excess|enough|sufficient|plenty|unlimited|surplus|abundant|ample)\b[^.,;]{0,12}\Z", re.IGNORECASE
@@ -86,16 +86,16 @@ ASKED_BEFORE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of a solution: a line that a check may change, or something else."""
+    """A piece of a solution: a line that a check may change, or other text."""
 
     text: str
     is_line: bool
 
 
 def next_piece(text: str, start: int, *, is_ended: bool) -> Piece | None:
-    """Return the piece that begins at a place of a text: a line, or a call that begins it; behind a call, the rest of its line.
+    """Return the piece that begins at a position: a line, or a call that begins it; after a call, the rest of its line.
 
-    None if the text ends before the piece does.
+    Return None if the text ends before the piece does.
     """
     rest = text[start:]
     line, newline, _ = rest.partition("\n")
@@ -110,9 +110,9 @@ def next_piece(text: str, start: int, *, is_ended: bool) -> Piece | None:
 
 
 def next_step(text: str, start: int, *, is_ended: bool) -> Piece | None:
-    """Return the piece that begins at a place of a text; a line of words together with the call in the line after it.
+    """Return the piece that begins at a position; a line of words together with the call in the next line.
 
-    None if the text ends before that is known. What is said and what is calculated can only be right together.
+    Return None if the text ends before that is known. The words and the calculation can only be right together.
     """
     piece = next_piece(text, start, is_ended=is_ended)
     if piece is None or not piece.is_line or piece.text.startswith(CALL_START):
@@ -130,12 +130,12 @@ LAST = re.compile(r"I (?:do not know|can only)\b|A number is missing|These units
 
 
 def is_last_line(line: str) -> bool:
-    """Whether a line says why there is no answer."""
+    """Return true if a line says why there is no answer."""
     return bool(LAST.match(line))
 
 
 def check_step(question: str, before: str, step: str) -> str:
-    """Return the lines of a step up to the first one that `check_line` changes, and that one as it is changed."""
+    """Return the lines of a step up to and including the first one that `check_line` changes, in its changed form."""
     for at, line in lines_of(step):
         checked = check_line(question, before + step[:at], line)
         if checked != line:
@@ -144,7 +144,7 @@ def check_step(question: str, before: str, step: str) -> str:
 
 
 def is_step_doubtful(question: str, before: str, step: str) -> bool:
-    """Whether a line of a step cannot be right; see `is_doubtful`."""
+    """Return true if a line of a step cannot be right; see `is_doubtful`."""
     lines = [*lines_of(step)]
     return (len(lines) > 1 and is_last_line(step)) or any(
         is_doubtful(question, before + step[:at], line) for at, line in lines
@@ -152,7 +152,7 @@ def is_step_doubtful(question: str, before: str, step: str) -> bool:
 
 
 def is_checkable(question: str) -> bool:
-    """Whether a question is one that the checks can read: of a length that the network reads whole, without endless numbers.
+    """Return true if the checks can read a question: short enough to be read whole by the network, without very long numbers.
 
     >>> is_checkable("What is 7+5?"), is_checkable("What is 7+" + 400 * "9" + "?")
     (True, False)
@@ -161,7 +161,7 @@ def is_checkable(question: str) -> bool:
 
 
 def check_line(question: str, before: str, line: str) -> str:
-    """Return the first line, or a call, with what the question and the text before it decide; any other line as it is.
+    """Return the first line, or a call, corrected by the question and the preceding text; any other line unchanged.
 
     >>> check_line("How heavy is a molecule of 2 hydrogen atoms and 1 atom of oxygen?", "", "<<molar_mass: HO>>")
     '<<molar_mass: H2O>>'
@@ -177,7 +177,7 @@ def check_line(question: str, before: str, line: str) -> str:
 
 
 def _check_words(before: str, line: str) -> str:
-    """Return a line of words behind an equation: the coefficient that was unknown, or an element that only one reactant has."""
+    """Return a line of words after an equation: the unknown coefficient, or an element that only one reactant contains."""
     last = next(reversed([*RESULT.finditer(before)]), None)
     if last is None or last[1] != "stoichiometry" or last.end() < len(before.rstrip("\n")):
         return line
@@ -198,7 +198,7 @@ def _check_words(before: str, line: str) -> str:
 
 
 def _origin(origin: re.Match[str], reaction: Equation) -> str:
-    """Return from which reactant an element of a product is: one that no other reactant has."""
+    """Return the only reactant that contains an element of a product."""
     made = formula(origin[2]).atoms
     sources = {
         element: [each.species.text for each in reaction.reactants if element in each.species.atoms] for element in made
@@ -210,10 +210,10 @@ def _origin(origin: re.Match[str], reaction: Equation) -> str:
 
 
 def is_doubtful(question: str, before: str, line: str) -> bool:
-    """Whether a line cannot be right, though it is not decided what would be.
+    """Return true if a line cannot be right, although its correct form is unknown.
 
-    So it is with an equation that nothing balances, that lacks a substance of the question, or that has one on both sides; with an
-    answer that leaves out an amount; with a formula that stands for nothing in the question; and with what `cannot_be` finds.
+    This holds for an equation that cannot be balanced, that lacks a substance of the question, or that has one on both sides; for
+    an answer that omits an amount; for a formula of something that the question does not mention; and for what `cannot_be` finds.
 
     >>> is_doubtful("What do 2 mol of H2 and O2 give?", "", "<<stoichiometry: H2 -> H2O>>")
     True
@@ -240,7 +240,9 @@ def is_doubtful(question: str, before: str, line: str) -> bool:
 
 
 def _leaves_out(question: str, before: str) -> bool:
-    """Whether no call has an amount of the question; where nothing balances the equation, the amount of one reactant decides."""
+    """Return true if no call contains an amount of the question. If the equation cannot be balanced, the amount of one reactant
+    is enough.
+    """
     used = {number for each in RESULT.finditer(before) for number in DIGITS.findall(each[2])}
     given = {_digits(each["number"].lower()) for each in AMOUNTS.finditer(GROUPED.sub("", question))}
     return bool(used) and "impossible" not in before and not given - {"1"} <= used
@@ -251,7 +253,7 @@ def _sides(found: Equation) -> Sequence[Sequence[Term]]:
 
 
 def _formulas(question: str, before: str) -> frozenset[str]:
-    """Return the formulas of the substances that the first line names, and of those that the question writes."""
+    """Return the formulas of the substances that the first line names, and of those in the question."""
     named_there = NAMED.findall(before.partition("\n")[0])
     is_shouted = sum(map(str.isupper, question)) > sum(map(str.islower, question))
     words = {word.lower() for name in find_names(question) for word in name.split()}
@@ -274,12 +276,12 @@ def _is_substance(word: str, *, is_shouted: bool) -> bool:
 
 
 def lines_of(solution: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a solution that are checked, each with the place where it begins."""
+    """Yield the checked lines of a solution, each with its start position."""
     return _pieces(solution, next_piece)
 
 
 def steps_of(solution: str) -> Iterator[tuple[int, str]]:
-    """Yield the steps of a solution, each with the place where it begins."""
+    """Yield the steps of a solution, each with its start position."""
     return _pieces(solution, next_step)
 
 
@@ -292,7 +294,7 @@ def _pieces(solution: str, read: Callable[..., Piece | None]) -> Iterator[tuple[
 
 
 def decided_spans(question: str, solution: str) -> Iterator[tuple[int, int]]:
-    """Yield the places of a solution that the check decides: what it would put right if something else stood there.
+    """Yield the positions of a solution that the check determines: a different text there would be corrected.
 
     >>> list(decided_spans("The mass of 2 H and 1 O?", "<<molar_mass: H2O>> 18.015 g/mol"))
     [(14, 17)]
@@ -313,7 +315,7 @@ def decided_spans(question: str, solution: str) -> Iterator[tuple[int, int]]:
 
 @cache
 def count_atoms(spelt: str, symbol: str) -> str:
-    """How many atoms of an element a formula has, as a sum of what can be read off it.
+    """Return the number of atoms of an element in a formula, as a sum of the counts in the formula.
 
     >>> count_atoms("Al2(SO4)3·18H2O", "O"), count_atoms("CH3COOH", "C"), count_atoms("Ca(OH)2", "H")
     ('(4*3+18*1)', '(1+1)', '1*2')
@@ -357,13 +359,13 @@ def _molar_mass(question: str, before: str, written: str) -> str:
     if len(asked) != 1:
         if {*asked} != {*weighed}:
             return written
-        weighed = sorted(weighed, key=[*reaction.counts].index)  # of a yield, what was used comes first
+        weighed = sorted(weighed, key=[*reaction.counts].index)  # in a question about a yield, the reactants come first
     done = [each[2] for each in RESULT.finditer(before) if each[1] == "molar_mass"]
     return next((each for each in (*weighed, *asked) if each not in done), written)
 
 
 def _atoms(question: str) -> list[tuple[str, int]]:
-    """Return the atoms that a question counts out; nothing if it holds another number."""
+    """Return the atoms of a molecule that a question lists; nothing if it contains another number."""
     found: list[tuple[str, int]] = []
     rest = question
     for each in ATOMS.finditer(question):
@@ -393,12 +395,12 @@ def _element(word: str) -> str:
 
 
 def given_equation(question: str) -> str:
-    """Return the equation that a question gives with its formulas, `` where there is none."""
+    """Return the equation in a question with its formulas, or ""."""
     found = GIVEN_EQUATION.search(question)
     if found is None:
         return ""
     text = found[0].rstrip(".,;:")
-    for each in (text, text[:-1], text[1:], text[1:-1]):  # the question may have it in brackets
+    for each in (text, text[:-1], text[1:], text[1:-1]):  # the question may enclose it in brackets
         with suppress(ToolError):
             equation(each)
             return each
@@ -438,7 +440,7 @@ def _calculator(question: str, before: str, written: str) -> str:
 
 
 def _is_readable(expression: str) -> bool:
-    """Whether the calculator reads an expression, even if it has no value."""
+    """Return true if the calculator can parse an expression, even if it has no value."""
     try:
         calculate(expression)
     except ToolError as error:
@@ -480,12 +482,14 @@ class _Given:
 
 @dataclass(frozen=True, slots=True)
 class _Reaction:
-    """The coefficients of the last balanced equation, what the question gives of its substances, and which others it names."""
+    """The coefficients of the last balanced equation, the amounts that the question gives, and the other substances that it
+    names.
+    """
 
     counts: Mapping[str, str]
     given: Sequence[_Given]
     others: Mapping[str, bool]
-    """Of a substance without an amount: whether a word of asking stands before it."""
+    """For a substance without an amount: a question word precedes it."""
 
     @classmethod
     def read(cls, question: str, before: str) -> "_Reaction | None":
@@ -497,7 +501,7 @@ class _Reaction:
 
     @classmethod
     def of(cls, question: str, before: str, written: str) -> "_Reaction":
-        """Read what the question tells of the substances of an equation."""
+        """Read what the question states about the substances of an equation."""
         counts = {each[2]: each[1] or "1" for each in TERMS.finditer(written)}
         names = {text: name.strip() for name, text in NAMED.findall(before.partition("\n")[0])}
         text = question.replace(given_equation(question) or "\n", " ; ")
@@ -513,14 +517,14 @@ class _Reaction:
         return cls(counts, given, {each: is_likely for each, is_likely in named_too.items() if each not in known})
 
     def asked(self) -> Sequence[str]:
-        """Return the substances that may be asked for; of two that are given with amounts, either."""
+        """Return the substances that may be requested; if two have amounts, either."""
         if not self.others:
             return [*dict.fromkeys(each.formula for each in self.given)]
         likely = [each for each, is_likely in self.others.items() if is_likely]
         return likely if len(likely) == 1 else [*self.others]
 
     def converted(self, written: str) -> str:
-        """Return a calculation with the coefficients that belong to the substances."""
+        """Return a calculation with the correct coefficients of its substances."""
         parts: list[str] = []
         end = 0
         used: list[_Given] = []
@@ -539,7 +543,7 @@ class _Reaction:
 
 
 def _mentions(text: str, spelt: Mapping[str, str]) -> Iterator[tuple[int, int, str]]:
-    """Yield where the question mentions substances, by formula or name, and which; from the left."""
+    """Yield the positions where the question mentions substances, by formula or name, from left to right."""
     found: list[tuple[int, int, str]] = []
     left = text
     for each, name in sorted(spelt.items(), key=lambda pair: -len(pair[1] or pair[0])):
@@ -554,7 +558,7 @@ def _mentions(text: str, spelt: Mapping[str, str]) -> Iterator[tuple[int, int, s
 
 
 def _nearest(text: str, name: str) -> list[tuple[int, int]]:
-    """Return the place of the run of as many words that is most like a name; none where nothing is like it."""
+    """Return the position of the run of words that is most similar to a name, or None."""
     words = list(re.finditer(r"[^\s,;:!?.\0]+", text))
     size = len(name.split())
     places = [(words[at].start(), words[at + size - 1].end()) for at in range(len(words) - size + 1)]
@@ -564,7 +568,7 @@ def _nearest(text: str, name: str) -> list[tuple[int, int]]:
 
 
 def _amount(before: str, behind: str) -> tuple[str, str] | None:
-    """Return the number and the unit of an amount that stands before a substance, or behind it in brackets."""
+    """Return the number and unit of an amount before a substance, or after it in brackets."""
     found = BEHIND.match(behind)
     if found is None:
         found = AMOUNT.search(before)
@@ -586,19 +590,19 @@ _CHECKS = {"molar_mass": _molar_mass, "stoichiometry": _stoichiometry, "calculat
 
 MOST_READ, MOST_TOKENS, MOST_OTHERS = 8, 120, 3
 LEAST = -6.0
-"""How much less likely a token may be than the likeliest one in whose place it stands, as a logarithm."""
+"""The largest difference in log probability between an alternative token and the most likely one."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Branch:
-    """The beginning of a line with another last token; `loss` is how much less likely it is than what the network prefers."""
+    """The beginning of a line with another last token; `loss` is the log probability lost to the network's preference."""
 
     loss: float
     tokens: tuple[int, ...] = field(compare=False)
 
 
 def readings(network: Network, tokens: Tokens, known: Sequence[int], state: GuideState, before: str) -> Iterator[str]:
-    """Yield the readings behind a text; `known` are the tokens up to there and `state` that of its guide."""
+    """Yield the readings after a text; `known` are the tokens up to there and `state` that of its guide."""
     sequence = network.start()
     if len(known) > 1:
         sequence.read(known[:-1])
@@ -623,7 +627,7 @@ def _read(
     branch: _Branch,
     branches: list[_Branch],
 ) -> str:
-    """Read a step to its end, and note where it might have gone on otherwise; '' for one that does not end."""
+    """Decode a step to its end and note alternative continuations; "" if it does not end."""
     line = [*branch.tokens]
     for token in line:
         state = state.advance(token)

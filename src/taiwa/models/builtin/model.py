@@ -1,4 +1,4 @@
-"""The built-in model: its loading, its answers, and its model card."""
+"""The built-in model: loading, answering, and its model card."""
 
 import json
 import math
@@ -55,10 +55,10 @@ DATA: "Traversable" = files("taiwa.models.builtin") / "data"
 RESERVED_TOKENS = 320
 """Tokens of the context that are reserved for the answer. A longer prompt is cut to its end, an order to its beginning."""
 MAX_TOKENS = {"solve": 512, "desk": 512, "number": 24, "assess": 1}
-"""Tokens of an answer by task: a longer answer only repeats itself."""
+"""Maximum tokens of an answer by task: a longer answer only repeats itself."""
 LABEL = Regex("[1-5]")
 UNSURE = (0.01, 0.9)
-"""Between which confidences the readings that were rejected are looked for."""
+"""The range of confidence in which rejected readings are searched."""
 LEAST_LEFT = 0.02
 
 
@@ -158,7 +158,7 @@ class BuiltinModel(InProcessModel["Loaded"]):
             ModelError: `UnsupportedError` for a value or probabilities that the model was not trained to give.
         """
         request = fit_attachments(request, self.name, fixed=True)
-        if request.task == "clarify_question":  # the program words its questions better than such a small model
+        if request.task == "clarify_question":  # the program words its questions better than a model of this size
             yield TextDelta("{}")
             yield StreamEnd("stop", None, Usage(), self.name)
         elif (prompt := read_request(request)) is None:
@@ -175,9 +175,9 @@ class BuiltinModel(InProcessModel["Loaded"]):
                 yield self._with_confidence(request, chunk, prompt, "".join(text)) if is_last else chunk
 
     def _order_turn(self, request: Request, prompt: BuiltinPrompt, order: Order) -> Iterator[Chunk]:
-        """Yield the reply to a guest and the delta that follows from it: what the guest's words mean where they can be read.
+        """Yield the reply to a guest and its delta: those that the rules derive if they can read the guest's text.
 
-        A call of the calculator gets the sum of the order; a reply that contradicts it becomes a question back.
+        A call of the calculator gets the total of the order; a reply that contradicts the order becomes a clarifying question.
         """
         rest = after_sum(order, request.prefix)
         if rest is None:
@@ -188,7 +188,7 @@ class BuiltinModel(InProcessModel["Loaded"]):
                 StreamEnd("stop", DELTA_LINE, Usage(len(self.generator().loaded.prepare(request).tokens)), self.name),
             )
         said = prompt.text.rpartition(">")[2].strip()
-        if end.finish == "length" and request.sampling.max_tokens is None and not request.prefix:  # it would never end
+        if end.finish == "length" and request.sampling.max_tokens is None and not request.prefix:  # it would not end
             text, end = ask_back(order, said), replace(end, finish="stop", stop=DELTA_LINE)
         if end.finish != "stop" or (request.prefix and end.stop != DELTA_LINE):
             yield from (TextDelta(text), end)
@@ -224,7 +224,7 @@ class BuiltinModel(InProcessModel["Loaded"]):
         yield from (TextDelta(text), replace(end, stop=None, usage=self._usage(end, text)))
 
     def _whole(self, request: Request) -> tuple[str, StreamEnd]:
-        """Return the text of an answer, and its end."""
+        """Return the text of an answer, and its end chunk."""
         *chunks, end = super().stream(request)
         assert isinstance(end, StreamEnd), "a stream ends with its end"
         return "".join(chunk.text for chunk in chunks if isinstance(chunk, TextDelta)), end
@@ -233,7 +233,7 @@ class BuiltinModel(InProcessModel["Loaded"]):
         return replace(end.usage or Usage(), output_tokens=self._size(text))
 
     def _checked(self, request: Request, prompt: BuiltinPrompt) -> Iterator[Chunk]:
-        """Yield the chunks of an answer; behind a line of a solution that a check changes, the changed one is continued."""
+        """Yield the chunks of an answer. If a check changes a line of a solution, generation continues after the changed line."""
         is_free = request.constraint is None and not request.top_logprobs
         if prompt.task != "solve" or not is_free or not is_checkable(prompt.text):
             yield from super().stream(request)
@@ -243,9 +243,10 @@ class BuiltinModel(InProcessModel["Loaded"]):
             left = yield from self._up_to_change(left, request, prompt.text)
 
     def _up_to_change(self, request: Request, first: Request, question: str) -> Generator[Chunk, None, Request | None]:
-        """Yield the chunks of a solution up to a line that a check changes, and the changed line; return what continues it.
+        """Yield the chunks of a solution up to a line that a check changes, and the changed line; return the request that
+        continues it.
 
-        `request` continues `first` behind the lines that were changed before.
+        `request` continues `first` after the lines that were changed before.
         """
         text, at = request.prefix, len(request.prefix)
         with closing(super().stream(request)) as chunks:
@@ -266,7 +267,7 @@ class BuiltinModel(InProcessModel["Loaded"]):
         return None
 
     def _check(self, request: Request, question: str, before: str, step: str) -> str:
-        """Return a step as the checks have it; where it cannot be right, the first other reading that can."""
+        """Return a step after the checks; if it cannot be right, the first alternative reading that can."""
         checked = check_step(question, before, step)
         if not is_step_doubtful(question, before, checked) or request.sampling.temperature:
             return checked
@@ -277,7 +278,7 @@ class BuiltinModel(InProcessModel["Loaded"]):
         return checked
 
     def _readings(self, request: Request, before: str) -> Iterator[str]:
-        """Yield the readings of the step behind a text, the likeliest one first."""
+        """Yield the readings of the step after a text, most likely first."""
         loaded = self.generator().loaded
         prepared = loaded.prepare(request)
         written = loaded.encode(before)
@@ -285,7 +286,7 @@ class BuiltinModel(InProcessModel["Loaded"]):
         return readings(loaded.network, loaded.tokens, (*prepared.tokens, *written), state, before)
 
     def _left(self, request: Request, question: str, text: str) -> float:
-        """Return the share of the probability of all texts that is left where the likelier readings of steps cannot be right."""
+        """Return the remaining probability after excluding likelier readings of steps that cannot be right."""
         loaded, left = self.generator().loaded, 1.0
         for at, step in steps_of(text):
             if not at and CALL_START not in step:
@@ -298,7 +299,9 @@ class BuiltinModel(InProcessModel["Loaded"]):
         return max(left, LEAST_LEFT)
 
     def _may_follow(self, first: Request, text: str) -> bool:
-        """Whether the guides let the answer to a request begin with a text, and it may be longer than what of this is its own."""
+        """Return true if the guides allow the answer to begin with a text, and the answer may be longer than the model's own part
+        of it.
+        """
         most = first.sampling.max_tokens
         if most is not None and most <= self._size(text[len(first.prefix) :]):
             return False
@@ -310,7 +313,7 @@ class BuiltinModel(InProcessModel["Loaded"]):
         return True
 
     def _changed(self, first: Request, before: str, line: str) -> Generator[Chunk, None, Request | None]:
-        """Yield a line; return the request that continues it, None if the answer ends in it at a stop string of the request."""
+        """Yield a line; return the request that continues it, or None if a stop string ends the answer in it."""
         line += "" if before or line.endswith(CALL_END) or is_last_line(line) else "\n"
         ends = [(line.find(stop) + len(stop), -len(stop), stop) for stop in first.stop if stop and stop in line]
         if ends:
@@ -325,7 +328,7 @@ class BuiltinModel(InProcessModel["Loaded"]):
         return replace(first, prefix=prefix, sampling=replace(first.sampling, max_tokens=left))
 
     def _counted(self, end: StreamEnd, first: Request, request: Request) -> StreamEnd:
-        """Return an end whose usage counts what was written before the last request as written."""
+        """Return an end chunk whose usage includes the text written before the last request."""
         written, used = self._size(request.prefix[len(first.prefix) :]), end.usage
         if used is None or not written:
             return end
@@ -372,7 +375,7 @@ def _text(text: str) -> Iterator[Chunk]:
 
 
 def _is_plain(request: Request) -> bool:
-    """Whether a request asks for the whole text of an answer and no more: a call of a tool may stop it."""
+    """Return true if a request asks for the complete text of an answer: it may stop only at a tool call."""
     has_limit = request.sampling.max_tokens is not None or not {*request.stop} <= {CALL_END}
     return request.constraint is None and not request.top_logprobs and not has_limit
 
@@ -395,7 +398,7 @@ def read_card() -> dict[str, Any]:
 
 
 def card_rows(card: Mapping[str, Any]) -> Iterator[Row]:
-    """Yield sizes, training, accuracy on held-out samples, evaluations and speeds, as far as the card has them."""
+    """Yield dimensions, training, accuracy on held-out samples, evaluations and speeds, as far as the card has them."""
     if size := card.get("size"):
         yield "parameters", f"{size['parameters']:,} ({size['bytes'] / 1e6:.1f} MB)"
         yield "reads", f"{size['context']:,} tokens at most; {size['vocab']:,} different ones"

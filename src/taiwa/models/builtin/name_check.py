@@ -1,7 +1,7 @@
 """The check of the first line of a solution, which names the substances of the question: `Iron pyrite is FeS2, sulfur is S.`
 
-The network learned about as many names as the table has, and sometimes writes a wrong one; the table is either right or has
-no entry.
+The network was trained on as many names as the table has, and sometimes writes a wrong formula; the table is right or has no
+entry.
 """
 
 import re
@@ -41,7 +41,7 @@ PLAIN = re.compile(
 
 
 def check_names(question: str, line: str) -> str:
-    """Return the first line of a solution with the names and formulas of the table; any other line unchanged.
+    """Return the first line of a solution with names and formulas corrected by the table; any other line unchanged.
 
     >>> check_names("What is the molar mass of glutamine?", "Gzutamine is C5H8NO.")
     'Glutamine is C5H10N2O3.'
@@ -97,7 +97,7 @@ class _Question:
         return f"{text[0].upper()}{text[1:]}."
 
     def _completed(self, names: list[str]) -> list[str]:
-        """Return names with those that the question has besides, each behind the one that it follows there."""
+        """Return the names together with the other names of the question, in the order of the question."""
         before = ""
         text = SWAPPED.sub(_in_order, LEADING.sub(" ", self.text))
         for name in find_names(text):
@@ -113,7 +113,7 @@ class _Question:
         return f"I do not know the formula of {self._nearest(written)}."
 
     def name_of(self, written: str) -> str | None:
-        """Return the table's name for a written one; None if the table lacks it."""
+        """Return the table's name for a written one; None if the table has no such name."""
         if any(written.lower() == name.lower() for name in self.names):
             return named()[written.lower()][0]
         nearest = self._nearest(written)
@@ -124,7 +124,9 @@ class _Question:
         return nearest_name(STATE.sub("", nearest))
 
     def _whole(self, part: str) -> str:
-        """Return the name of which a part stands in the question, where it stands there by itself nowhere; '' for none."""
+        """Return the name that contains a written part, unless the part also occurs alone in the question; "" if there is
+        none.
+        """
         if any(is_meant(span, part) for span in self.spans if span.lower() != part.lower()):
             return ""
         plain = {name: STATE.sub("", name).lower() for name in self.names}
@@ -137,7 +139,7 @@ class _Question:
 
 
 def _in_order(word: re.Match[str]) -> str:
-    """Return the name that has the same letters as a word, and the same first one; else the word."""
+    """Return the name that is an anagram of a word with the same first letter; else the word."""
     letters = word[0][0].lower(), "".join(sorted(word[0].lower()))
     return word[0] if word[0].lower() in named() else _by_letters().get(letters, word[0])
 
@@ -152,7 +154,7 @@ def _formula(name: str) -> str:
 
 
 def is_meant(one: str, other: str) -> bool:
-    """Whether a text is a name with slips: alike, or with the same letters in another order behind the first one."""
+    """Return true if a text is a misspelt name: similar, or with the letters after the first in another order."""
     return likeness(one, other) >= ALIKE or (one[0].lower(), sorted(one.lower())) == (
         other[0].lower(),
         sorted(other.lower()),
@@ -160,12 +162,12 @@ def is_meant(one: str, other: str) -> bool:
 
 
 def likeness(one: str, other: str) -> float:
-    """Return how much of two texts is alike, 0 to 1."""
+    """Return the similarity of two texts, 0 to 1."""
     return SequenceMatcher(None, one.lower(), other.lower()).ratio()
 
 
 def _spans(text: str) -> Iterator[str]:
-    """Yield every run of a few words of a text that may be a name."""
+    """Yield every run of a few words in a text that may be a name."""
     words = list(WORD.finditer(text))
     for first, last in combinations(range(len(words) + 1), 2):
         if last - first <= MOST_WORDS and not any(PLAIN.fullmatch(words[at][0]) for at in (first, last - 1)):

@@ -1,4 +1,4 @@
-"""The transformer of the built-in model in numpy, with a KV cache; and the reading of its weights."""
+"""The transformer of the built-in model in numpy, with a KV cache, and the loading of its weights."""
 
 import json
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ MAX_LAYERS = 200
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The sizes of a model, the base of its rotary positions, and the epsilon of its norms."""
+    """The dimensions of a model, the base of its rotary positions, and the epsilon of its norms."""
 
     dim: int
     layers: int
@@ -73,7 +73,7 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The sizes and the float32 tensors of a model, and the digest of its vocabulary if the file names it."""
+    """The dimensions and float32 tensors of a model, and the digest of its vocabulary if the file names it."""
 
     config: Config
     tensors: "Tensors"
@@ -138,7 +138,7 @@ PIECE = 400_000
 """Maximum elements of a matrix that BLAS multiplies with a vector on one thread; starting threads would take longer."""
 HALF = np.float32(0.5)
 SPARSE = 4
-"""Fewer rows of the head than one in this many are gathered; else all rows are computed."""
+"""Rows of the output head are gathered if they are fewer than one in this many; otherwise all rows are computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class _Layer:
 
 
 class Network:
-    """The model; see `taiwa.models.inprocess.decode_loop.Backend`.
+    """The network; see `taiwa.models.inprocess.decode_loop.Backend`.
 
     Raises:
         ConfigError: the vocabulary belongs to another model.

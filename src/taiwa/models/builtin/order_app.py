@@ -15,7 +15,7 @@ from taiwa.models.builtin.tokenizer import normalize_text
 MENU_HEADING = "\nThe menu, in dollars:\n"
 
 DISHES = re.compile(r"((?=[a-z])(?:[a-z ]+ [^ ,;]+(?:, |(?= \d)))+) (\d+\.\d\d)")
-"""Articles of the same price: names in English and Japanese, and the price."""
+"""Menu items of the same price: names in English and Japanese, and the price."""
 
 
 def find_menu(instructions: str) -> str:
@@ -74,16 +74,16 @@ COUNTED = tuple(
         )
     )
 )  # fmt: skip
-"""Options that may follow a number or a measure: `2 vanilla syrup`, `no foam`, `light ice`, `extra butter`."""
+"""Options that may follow a number or an amount: `2 vanilla syrup`, `no foam`, `light ice`, `extra butter`."""
 
 PLAIN = (*_split(TEMPERATURES), *_split(STRENGTHS), *_split(SERVED))
-"""Options without a number or a measure."""
+"""Options without a number or an amount."""
 
 MEASURES = ("no", "light", "extra", "half")
 
 
 def options() -> tuple[str, ...]:
-    """Return all options, without numbers and measures."""
+    """Return all options, without numbers and amounts."""
     return (*COUNTED, *PLAIN)
 
 
@@ -111,7 +111,7 @@ OPTION_COUNT = "[2-9]|1[0-9]|20"
 
 @value
 class OrderLine:
-    """One line of an order, with the number that names it in the state."""
+    """A line of an order, with the number that identifies it in the state."""
 
     number: int
     name: str
@@ -166,7 +166,7 @@ def _escape(text: str) -> str:
 
 
 def parse_order(state: Mapping[str, Json]) -> Order | None:
-    """Return the order of a state; None if it contains an article that is not on the menu."""
+    """Return the order in a state; None if it contains an item that is not on the menu."""
     items, status = state.get("items"), state.get("status")
     if not isinstance(items, dict) or status not in STATUSES:
         return None
@@ -190,9 +190,9 @@ def _parse_line(number: str, item: Json) -> OrderLine | None:
 
 
 def order_before(turns: Iterable[tuple[str, str]], order: Order) -> Order | None:
-    """Return what an order was before its last change that was not undone; None if the turns that are known do not tell.
+    """Return the order before its last change that was not undone; None if the known turns do not determine it.
 
-    `turns` are what the guest said and the reply with its delta, the oldest first.
+    `turns` are the guest's texts and the replies with their deltas, oldest first.
     """
     state: dict[str, Json] = {"items": {}, "status": OPEN}
     orders = [Order()]
@@ -209,7 +209,7 @@ def order_before(turns: Iterable[tuple[str, str]], order: Order) -> Order | None
 
 
 def _moved(state: Mapping[str, Json], delta: str) -> dict[str, Json]:
-    """Return the state behind a delta; one that cannot be read changes nothing."""
+    """Return the state after a delta; an invalid delta changes nothing."""
     try:
         found: Json = json.loads(delta or "{}")
     except ValueError:
@@ -222,7 +222,7 @@ def _moved(state: Mapping[str, Json], delta: str) -> dict[str, Json]:
 
 
 def _any(words: Sequence[str]) -> str:
-    """Return a pattern for one of some words."""
+    """Return a pattern that matches one of some words."""
     return "|".join(re.sub(r"([.+*?()])", r"\\\1", word) for word in words)
 
 
@@ -239,7 +239,7 @@ def _option_pattern() -> re.Pattern[str]:
 def grammar(numbers: tuple[int, ...]) -> Grammar:
     """Return the grammar of a reply to an order with lines of these numbers: text, sums of prices, and a state delta.
 
-    Present lines can be changed or removed; new lines continue the numbering.
+    Existing lines can be changed or removed; new lines continue the numbering.
     """
     start = max(numbers, default=0) + 1
     return Grammar("\n".join((*_fixed_rules(), *_entry_rules(sorted(numbers), start))))

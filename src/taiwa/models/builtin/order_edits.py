@@ -1,4 +1,4 @@
-"""The replies that say what a guest's words do to an order, in the sentences of the desk, and the choice among them."""
+"""Replies derived from the guest's text, in the fixed sentences of the app, and the choice among them."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -32,14 +32,14 @@ KEPT = re.compile(
     r"\b(?:don['’]?t|do not|never) (?:remove|cancel|delete|drop|take (?:[a-z]+ ){0,4}(?:off|away|out))\b|"
     r"\b(?:put|add|bring|want|have|get)\b(?! rid\b)(?:(?!\b(?:take|send)\b)[^.!?])*\bback\b|(?:取り消さ|キャンセルし|消さ|外さ)ないで|(?:不要|别|不用)(?:取消|删|去掉)"
 )
-"""Words that take nothing off although they name a removal, or bring something back: what they mean is asked."""
+"""Words that do not remove anything although they mention a removal, or that restore something: the reply asks what they mean."""
 NO_PLURAL, LONG_PLURAL = "cakes", ("ch", "sh", "s")
 
 
 def meant_replies(order: Order, said: str, before: Order | None = None) -> Mapping[str, tuple[float, Changes]]:
-    """Return the replies that say what a guest's words may mean, with what it costs to read the words so, and what changes.
+    """Return the possible replies to a guest's text, with the cost of each reading and the resulting changes.
 
-    `before` is what the order was before its last change; where it is not known, words that undo that are asked back.
+    `before` is the order before its last change; if it is unknown, a request to undo that change becomes a clarifying question.
     """
     if KEPT.search(said.lower()):
         return {ask_back(order, said): (0.0, {})}
@@ -53,7 +53,7 @@ def meant_replies(order: Order, said: str, before: Order | None = None) -> Mappi
 
 
 def _undone(order: Order, said: str, before: Order) -> tuple[str, tuple[float, Changes]]:
-    """Return the reply that says how an order becomes what it was, and what changes."""
+    """Return the reply that restores the previous order, and the changes."""
     now, then = ({line.number: line for line in each.lines} for each in (order, before))
     changes = {number: then.get(number) for number in sorted(now | then) if then.get(number) != now.get(number)}
     if not changes:
@@ -64,7 +64,7 @@ def _undone(order: Order, said: str, before: Order) -> tuple[str, tuple[float, C
 
 
 def _is_small(order: Order, draft: Draft) -> bool:
-    """Whether the state has room for a draft."""
+    """Return true if the state has room for a draft."""
     added = len(draft.new) + len(draft.split)
     last = max((line.number for line in order.lines), default=0) + added
     lines = (*filter(None, draft.old), *draft.split, *draft.new)
@@ -89,7 +89,7 @@ def _changes(order: Order, draft: Draft) -> Changes:
 
 
 def draft_reply(order: Order, said: str, draft: Draft) -> str:
-    """Write the reply that says what becomes of an order, up to the call of a sum."""
+    """Write the reply that describes the changes of an order, up to the call of a sum."""
     code = "ja" if KANA.search(said) else "en"
     if draft.odd:
         return ask_back(order, said)
@@ -120,7 +120,7 @@ def draft_reply(order: Order, said: str, draft: Draft) -> str:
 
 
 def settle(order: Order, said: str, text: str) -> str:
-    """Return a reply of the network with what the program knows: the lines of the order, and the price of the dish that is named.
+    """Return a reply of the network, completed with known facts: the lines of the order, and the price of the named dish.
 
     >>> settle(Order((OrderLine(1, "latte", "", 2),)), "what did i order", "So far: 3 lattes. Anything else?")
     'So far: 2 lattes. Anything else?'
@@ -168,22 +168,22 @@ def _japanese(line: OrderLine) -> str:
 
 
 MARGIN, MOST = 1.0, 6
-"""How much dearer than the cheapest meaning one may be, and how many are compared."""
+"""How much more expensive than the cheapest reading an alternative may be, and how many are compared."""
 CERTAIN: Final = 0.35
-"""A meaning that costs no more is the only one if every other one costs half of `MARGIN` more."""
+"""A reading of at most this cost is unambiguous if every other one costs half of `MARGIN` more."""
 PRICE, FAULTY = 10.0, 3.0
-"""What the cost of a meaning, and a fault of weight 1, count beside a log-probability."""
+"""The weights of the cost of a reading, and of a fault of weight 1, relative to a log probability."""
 UNMEANT, UNMEANT_TALK = 14.0, 4.0
-"""What it counts that no reading of the words gives a reply: one with lines of an order, and any other."""
+"""The penalty of a reply that no reading of the text yields: for replies with order lines, and for others."""
 
 
 def choose_reply(
     network: Network, tokens: Tokens, prompt: Sequence[int], first: str, faults: float, meant: Mapping[str, float]
 ) -> str:
-    """Return the reply that a guest's words mean; of several the likeliest one, or `first`, which the network wrote.
+    """Return the reply that a guest's text calls for: the most likely of several, or `first`, which the network wrote.
 
-    `meant` has the replies that the words may mean with what it costs to read them so, and `faults` is the weight of what
-    speaks against `first`. The network is asked only where the words leave a choice.
+    `meant` has the replies that the text may call for with the costs of their readings, and `faults` is the weight of the
+    objections to `first`. The network is consulted only if the text leaves a choice.
     """
     if not meant:
         return first

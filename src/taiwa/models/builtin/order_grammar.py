@@ -1,9 +1,9 @@
-"""What a guest's words mean for an order: a weighted grammar of wishes and edits, read from left to right.
+"""A weighted grammar of orders and edits, parsed from left to right: what a guest's text changes in an order.
 
-A text is a run of frames. A frame says something of one thing: a dish that is wished for, or a line of the order (`the latte`,
-`the second one`, `it`), with a size, a count and options, and with words that take it back, ask for more of it or change it.
-Each frame that closes changes the order in the way that its parts allow; one that allows none is not read. Every step has a
-cost, and of all readings the cheapest are kept (beam search).
+A text is a sequence of frames. A frame describes one thing, a dish to order or a line of the order (`the latte`, `the second
+one`, `it`), with a size, a quantity and options, and with words that withdraw, add to or change it. Each frame that closes
+changes the order as its parts allow; a frame that allows no change is rejected. Every step has a cost, and the cheapest readings
+are kept (beam search).
 """
 
 import re
@@ -22,10 +22,11 @@ HIRAGANA = re.compile(r"[ぁ-ん]")
 
 @value
 class Frame:
-    """What has been said of one thing.
+    """What has been said about one thing.
 
-    `also` are further frames of what is taken off with it (`the latte and the second one`), `ref` names a line otherwise than by its dish: `it`, `place 2`. `narrow` is the size by which it is named, `off` are options
-    that are taken back; `measure` and `number` wait for their option. A count below zero is one that cannot be ordered.
+    `also` are further frames of things removed together (`the latte and the second one`), `ref` refers to a line other than by
+    its dish: `it`, `place 2`. `narrow` is the size that identifies it, `off` are withdrawn options; `measure` and `number` wait
+    for their option. A negative count is one that cannot be ordered.
     """
 
     dish: str = ""
@@ -43,12 +44,12 @@ class Frame:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was said yet that orders or names something."""
+        """Return true if nothing has been said yet that orders or refers to something."""
         return self == replace(EMPTY, flags=self.flags)
 
     @property
     def has_thing(self) -> bool:
-        """Whether it is known what this is about."""
+        """Return true if the topic of the frame is known."""
         return bool(self.dish or self.ref)
 
 
@@ -59,13 +60,13 @@ MEASURING: Final = ("no", "light", "extra", "half")
 FLAGS: Final = (
     "with", "on", "remove", "instead", "change", "into", "more", "each", "all", "plain", "oh", "rather",
 )  # fmt: skip
-"""Kinds of words that are only noted."""
+"""Kinds of words that are only recorded."""
 
 
 def extend(frame: Frame, last: str, kind: str, name: str, *, japanese: bool) -> Iterator[tuple[float, Frame]]:
-    """Yield what a frame becomes by a word of a kind, with what that costs; nothing if the word cannot stand there.
+    """Yield the frames that result from a word of a kind, with their costs; nothing if the word is not possible there.
 
-    `last` is the kind of the word before; `japanese` holds for Chinese too, where options and counts follow as well.
+    `last` is the kind of the previous word. `japanese` also applies to Chinese, in which options and counts may follow too.
     """
     pending = bool(frame.measure or frame.number)
     frame = _topical(frame, kind)
@@ -234,7 +235,7 @@ THE: Final = frozenset({"the", "definite"})
 
 
 def _joined(frame: Frame, other: Frame, *, pending: bool, japanese: bool) -> Iterator[tuple[float, Frame]]:
-    """Yield a frame with another thing that is taken off as well: `take off the latte and the second one`."""
+    """Yield a frame with another thing to remove: `take off the latte and the second one`."""
     is_bare = frame.has_thing and not (frame.opts or frame.count or frame.size or pending)
     if is_bare and (japanese or frame.flags & {"remove", "definite"} or frame.ref):
         yield 0.3 if japanese else 0.15, _flag(replace(frame, also=(*frame.also, other)), "definite")
@@ -261,7 +262,7 @@ def _unknown(frame: Frame, last: str, name: str, *, japanese: bool) -> Iterator[
 
 
 def _topical(frame: Frame, kind: str) -> Frame:
-    """Note that a dish is the topic of a change: `ラテを大きく`; `ラテを二つ` is a wish."""
+    """Mark a dish as the topic of a change: `ラテを大きく`; `ラテを二つ` is an order."""
     if "topic" not in frame.flags:
         return frame
     return _flag(
@@ -332,22 +333,22 @@ def _measured(frame: Frame, kind: str, *, japanese: bool) -> Iterator[tuple[floa
 
 
 def bare(option: str) -> str:
-    """Return an option without its measure or number."""
+    """Return an option without its amount or number."""
     return divide_option(option)[1]
 
 
 EXCLUSIVE: Final = (frozenset(MILKS.split("|")), frozenset(TEMPERATURES.split("|")))
-"""Options of which a dish has one."""
+"""Options of which a dish has at most one."""
 
 
 @value
 class Draft:
-    """The order as it becomes: its lines (None for one that is gone), those that are split off, new ones, and what there is not.
+    """The changes of an order: its lines (None for a removed one), lines that are split off, new lines, and unavailable items.
 
-    `which` and `absent` are what must be asked or said instead, `odd` holds where a count cannot be ordered, `kept` are the places of lines that are said as they are. What is only of use
-    while the words are read: `base` is a new line that may be divided, with what of it is left (`rest`), `gone` is the place of
-    the line that was taken off last, `owed` whether another dish must take its place, `renames` whether the words suggest that,
-    `seen` are the lines that were named.
+    `which` and `absent` are what the reply must ask or say instead, `odd` is true if a count cannot be ordered, `kept` are the
+    places of lines that the reply repeats unchanged. The rest is used only while parsing: `base` is a new line that may be
+    divided, and `rest` what is left of it, `gone` is the place of the line removed last, `owed` is true if another dish must
+    replace it, `renames` if the words suggest that, `seen` are the lines referred to.
     """
 
     code: str
@@ -375,7 +376,7 @@ SHOT_SIZES: Final = frozenset({"single", "double", "triple", "quad", "solo", "do
 
 
 def close(order: Order, draft: Draft, frame: Frame, *, japanese: bool) -> Iterator[Closed]:
-    """Yield what becomes of an order by a frame, with what it costs to mean that; nothing if a frame makes no sense for it."""
+    """Yield the drafts that result from a frame, with their costs; nothing if the frame makes no sense for the order."""
     if frame.measure or frame.number or draft.which or draft.absent or draft.cancelled or frame.flags & {"pre"}:
         return
     if draft.owed and (frame.unknown or not frame.dish or "definite" in frame.flags):
@@ -415,7 +416,7 @@ def close(order: Order, draft: Draft, frame: Frame, *, japanese: bool) -> Iterat
 
 
 def _strangeness(line: OrderLine) -> float:
-    """Return what it costs to have a drink warmed up, something to eat hot, or a long drink by the shot."""
+    """Return the cost of an unusual combination: a warmed drink, a hot dish called hot, or a long drink by the shot."""
     shots = 0.3 * (line.size in SHOT_SIZES and line.name not in SHORT_DRINKS)
     return shots + 0.4 * sum(each in (("warmed",) if line.name in drinks() else TEMPERATURES) for each in line.options)
 
@@ -456,7 +457,7 @@ def _wished(order: Order, draft: Draft, frame: Frame, *, japanese: bool) -> Iter
 
 
 def _parted(draft: Draft, frame: Frame) -> Iterator[Closed]:
-    """Yield what becomes of several that were wished for where some of them are to differ."""
+    """Yield the drafts in which some of several new items differ."""
     base = draft.base
     if base is None or frame.off or frame.size or frame.flags & {"remove", "not", "the", "all"} or not draft.new:
         return
@@ -471,7 +472,7 @@ def _parted(draft: Draft, frame: Frame) -> Iterator[Closed]:
 
 
 def _targets(order: Order, draft: Draft, frame: Frame) -> Iterator[tuple[float, tuple[int, ...]]]:
-    """Yield the lines that a frame names: places of the order, and those of new lines behind them."""
+    """Yield the lines to which a frame refers: places of the order, followed by those of new lines."""
     size = len(draft.old)
     lines = [*draft.old, *draft.new]
     news = range(size, len(lines))
@@ -522,7 +523,7 @@ def _targets(order: Order, draft: Draft, frame: Frame) -> Iterator[tuple[float, 
 
 
 def _edited(order: Order, draft: Draft, frame: Frame, places: Sequence[int], *, japanese: bool) -> Iterator[Closed]:
-    """Yield what becomes of the lines in these places; a place below zero is one of several that may be meant."""
+    """Yield the drafts that result from changing the lines in these places; a negative place is one of several candidates."""
     lines = [*draft.old, *draft.new]
     size = len(draft.old)
     split = draft.split
@@ -636,7 +637,7 @@ def _edited(order: Order, draft: Draft, frame: Frame, places: Sequence[int], *, 
 
 
 def _set(line: OrderLine, opts: Sequence[str], size: str, off: Sequence[str]) -> OrderLine:
-    """Return a line with other options: a milk takes the place of another one, a temperature too; `no` takes away what is there."""
+    """Return a line with other options: a milk or a temperature replaces the old one; `no` removes an option."""
     milks = EXCLUSIVE[0] if any(bare(each) in EXCLUSIVE[0] for each in opts) else frozenset[str]()
     gone = {bare(each) for each in off}
     options = [each for each in line.options if bare(each) not in gone or each in milks]
@@ -655,37 +656,37 @@ def _set(line: OrderLine, opts: Sequence[str], size: str, off: Sequence[str]) ->
 
 BEAM = 40
 DEAREST = 3.5
-"""The cost from which on a reading is none."""
+"""The cost from which a reading is rejected."""
 UNFINISHED = 1.5
-"""What it costs to divide a part of several only, or that a verb has no object."""
+"""The cost of dividing only a part of several, or of a verb without an object."""
 ASKS = re.compile(
     r"\b(?:how (?:\w+ )?(?:much|many|expensive)|price|cost|do you (?:have|sell|serve|do|offer|make|happen)|have you got|is there|are there|what(?:'s| is| are| was| were| do| did| have)|say (?:it|that|them) back|which|charge|total|bill|sum|repeat|read)\b"
     r"|ありますか|ありませんか|は頼めますか|いくら|値段|何ですか|おすすめ|合計|価格|置いて|ある$|確認"
 )
 """Questions, which order nothing."""
 RENAMES = re.compile(r"\bforget\b.+\band (?:give me|get me|make it)\b|なしで、")
-"""Words that order something in the place of what they take off."""
+"""Words that order something as a replacement for what they remove."""
 QUIET: Final = frozenset({"on", "change", "into", "with", "oh", "rather", "the"})
-"""Words that may stand before a frame."""
+"""Words that may precede a frame."""
 HEADS: Final = frozenset(
     {"a", "the", "remove", "more", "place", "line", "it", "last", "all", "each", "other", "done", "oh"}
 )
 """Words with which a frame begins."""
 IDLE: Final = WEIGHTY | {"plain", "into"}
 IDLE_JA: Final = IDLE | {"change"}
-"""Words that must not stand at the end without what they are about."""
+"""Words that must not end the text without an object."""
 State: TypeAlias = tuple[Draft, Frame, str]
 """The order so far, the open frame, and the kind of the last word."""
 Beam: TypeAlias = dict[State, float]
 
 
 MOST_READ = 300
-"""Characters of a text that are read; each takes milliseconds."""
+"""Characters of a text that are parsed; each takes milliseconds."""
 
 
 @lru_cache(32)
 def read_meanings(order: Order, said: str) -> tuple[tuple[float, Draft], ...]:
-    """Return what a text may mean for an order, with what it costs to read it so, the cheapest first.
+    """Return the possible meanings of a text for an order, with the costs of their readings, cheapest first.
 
     >>> (cost, draft), *_ = read_meanings(Order(), "two large lattes")
     >>> draft.new
@@ -726,7 +727,7 @@ def _keep(beam: Beam, state: State, cost: float) -> None:
 
 
 def _with_closed(order: Order, beam: Beam, *, japanese: bool) -> Beam:
-    """Return the best states, and what they become where their frames close."""
+    """Return the best states, and those that result from closing their frames."""
     best = dict(_cheapest(beam, BEAM))
     closed: Beam = {}
     for (draft, frame, last), cost in best.items():
@@ -744,7 +745,7 @@ def _with_closed(order: Order, beam: Beam, *, japanese: bool) -> Beam:
 def _extended(
     draft: Draft, frame: Frame, last: str, kind: str, name: str, *, japanese: bool
 ) -> Iterator[tuple[float, Draft, Frame]]:
-    """Yield what a state becomes by a word."""
+    """Yield the states that result from a word."""
     if draft.done and kind not in ("fill", "stop", "done"):
         return
     price = 0.0

@@ -1,7 +1,7 @@
-"""Replies of the order desk: the lines that they name, the state delta that follows, and what speaks against them.
+"""Replies of the app `order`: the lines in a reply, the state delta that it implies, and the objections to it.
 
-The desk answers in fixed sentences, so what a reply does to an order can be worked out from its words. Faults of a reply are
-what cannot be (a line taken off that is not there) and what the guest's words do not bear out.
+The app replies in fixed sentences, so the effect of a reply can be computed from its text. The faults of a reply are
+contradictions (a removed line that does not exist) and statements that the guest's text does not support.
 """
 
 import json
@@ -32,7 +32,7 @@ Changes: TypeAlias = Mapping[int, OrderLine | None]
 
 QUANTITY = "[1-9][0-9]?"
 MOST_PLACINGS = 32
-"""Equally likely places of changed lines that are compared."""
+"""Equally likely assignments of changed lines that are compared."""
 MEASURES_JA: Final = {"なし": "no", "少なめ": "light", "多め": "extra", "半分": "half"}
 KANA = re.compile(r"[ぁ-んァ-ヴ]")
 WIDE = re.compile(r"[ぁ-んァ-ヴ\u4e00-\u9fff]")
@@ -66,7 +66,7 @@ LATER = re.compile(
     r"actually|wait|sorry|\bno\b|not|instead|rather|mean|scratch|oops|mistake|thought|forget|skip|cancel|never"
     r"|じゃなく|でなく|ではなく|やっぱり|違|いや|いえ|すみません|ごめん|間違|待って|不要|代わり|やめ"
 )
-"""Words with which guests correct themselves: not all that they name is wanted."""
+"""Words with which guests correct themselves, so that not everything they name is wanted."""
 ORDINALS = "first|second|third|fourth|fifth|sixth|seventh|eighth".split("|")
 ORDINALS_JA = "一つ目|二つ目|三つ目|四つ目|五つ目|六つ目|七つ目|八つ目".split("|")
 ORDINALS_ZH = "第一|第二|第三|第四|第五|第六|第七|第八".split("|")
@@ -77,7 +77,7 @@ POINTING = re.compile(r"\b(?:it|that|those|them|these|that one)\b|それ|これ|
 
 @value
 class Reply:
-    """What a reply says: the lines that it takes off, changes and adds (number 0), and whether it closes the order."""
+    """The content of a reply: the lines that it removes, changes and adds (number 0), and whether it closes the order."""
 
     off: tuple[OrderLine, ...] = ()
     now: tuple[OrderLine, ...] = ()
@@ -87,13 +87,13 @@ class Reply:
 
     @property
     def lines(self) -> tuple[OrderLine, ...]:
-        """All lines that it names."""
+        """All lines in the reply."""
         return (*self.off, *self.now, *self.new)
 
 
 @lru_cache(64)
 def read_reply(text: str) -> Reply:
-    """Read a reply, or the beginning of one up to the end of a sentence.
+    """Parse a reply, or the beginning of one up to the end of a sentence.
 
     >>> read_reply("Now: 2 grande lattes (iced). Anything else?").now
     (OrderLine(number=0, name='latte', size='grande', quantity=2, options=('iced',)),)
@@ -151,7 +151,7 @@ def _lines(pattern: re.Pattern[str], text: str) -> tuple[OrderLine, ...]:
 
 
 def _option(said: str) -> str:
-    """Return an option as the state has it."""
+    """Return an option as the state stores it."""
     if said.isascii():
         return said
     names = {word: name for name, word in shown("options").items()}
@@ -164,11 +164,11 @@ def _option(said: str) -> str:
     return f"{said[len(word) :]} {names.get(word, word)}".strip()
 
 
-# --- what follows from a reply ----------------------------------------------------------------------------------------
+# --- the effect of a reply --------------------------------------------------------------------------------------------
 
 
 def find_changes(order: Order, reply: Reply) -> list[Changes]:
-    """Return what a reply may mean for the lines of an order; empty if it fits none."""
+    """Return the possible effects of a reply on the lines of an order; empty if it fits none."""
     gone: list[int] = []
     for line in reply.off:
         at = next((each.number for each in order.lines if each.number not in gone and _same(each, line)), None)
@@ -195,11 +195,11 @@ def _same(one: OrderLine, other: OrderLine) -> bool:
 def _placings(
     order: Order, lines: Sequence[OrderLine], gone: Sequence[int], start: int
 ) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Yield the numbers that changed lines may have, with the count of new ones among them."""
+    """Yield the possible numbers of changed lines, with the quantity of new ones among them."""
     if not lines:
         yield (), 0
         return
-    if len(lines) == 2 and lines[0].name == lines[1].name:  # one of several becomes another
+    if len(lines) == 2 and lines[0].name == lines[1].name:  # one of several becomes a different item
         for line in order.lines:
             is_left = _same(replace(line, quantity=lines[0].quantity), lines[0])
             if line.number not in gone and is_left and line.quantity == lines[0].quantity + lines[1].quantity:
@@ -219,7 +219,7 @@ def _placings(
 def _placed_next(
     best: Mapping[int, tuple[int, list[tuple[int, ...]]]], line: OrderLine, homes: Iterable[OrderLine]
 ) -> dict[int, tuple[int, list[tuple[int, ...]]]]:
-    """Return, by the number of the last line, the least distance with one line more, and the numbers that have it."""
+    """Return, by the number of the last line, the smallest distance with one more line, and the numbers that have it."""
     found: dict[int, tuple[int, list[tuple[int, ...]]]] = {}
     for home in homes:
         before = [each for last, each in best.items() if last < home.number]
@@ -243,19 +243,19 @@ def _distance(old: OrderLine, new: OrderLine) -> int:
 
 
 def likeliest_changes(order: Order, said: str, text: str) -> Changes | None:
-    """Return what a reply means for the lines of an order, as the guest's words suggest; None if it fits no line."""
+    """Return the effect of a reply on the lines of an order, as the guest's text suggests; None if it fits no line."""
     reply, heard = read_reply(text), Heard.of(order, said)
     possible = find_changes(order, reply)
     return min(possible, key=lambda each: _weight(list(_judged(order, heard, reply, each)))) if possible else None
 
 
 def ask_back(order: Order, said: str) -> str:
-    """Return the question what shall be changed, or ordered where nothing is, in the language of the guest."""
+    """Return the question what to change, or what to order if nothing is ordered, in the language of the guest."""
     return ASKED_BACK[bool(order.lines)][bool(KANA.search(said))]
 
 
 def opens_sum(text: str) -> bool:
-    """Whether a sum of prices follows the beginning of a reply."""
+    """Return true if a sum of prices follows the beginning of a reply."""
     return text.endswith(SUMS)
 
 
@@ -297,14 +297,14 @@ def sum_of(order: Order, changes: Changes) -> str:
     return "+".join(f"{line.quantity}*{MENU[line.name]}" for _, line in sorted(after.items()) if line is not None)
 
 
-# --- what speaks against a reply --------------------------------------------------------------------------------------
+# --- objections to a reply --------------------------------------------------------------------------------------------
 
 HARD, SOFT, SLIGHT = 4.0, 2.0, 1.0
-"""How much a fault counts: what contradicts the order, what the guest did not say, what may be meant all the same."""
+"""The weights of faults: contradictions to the order, statements that the guest did not make, and doubtful ones."""
 
 
 def faults(order: Order, said: str, text: str) -> Iterator[tuple[str, float]]:
-    """Yield what speaks against a reply to the words of a guest, and how much it counts.
+    """Yield the objections to a reply, given the guest's text, with their weights.
 
     >>> order = Order((OrderLine(1, "latte", "", 2), OrderLine(2, "bagel", "", 1)))
     >>> [why for why, _ in faults(order, "Two more lattes", "Now: 3 lattes. Anything else?")]
@@ -325,7 +325,7 @@ def faults(order: Order, said: str, text: str) -> Iterator[tuple[str, float]]:
 
 
 def weigh(order: Order, said: str, text: str) -> float:
-    """Return the weight of all that speaks against a reply."""
+    """Return the total weight of the objections to a reply."""
     return _weight(list(faults(order, said, text)))
 
 
@@ -335,7 +335,7 @@ def _weight(found: Sequence[tuple[str, float]]) -> float:
 
 @value
 class Heard:
-    """What a guest's words name: dishes, sizes and options, counts, and lines of the order by their places."""
+    """What a guest's text names: dishes, sizes and options, counts, and lines of the order by position."""
 
     said: str
     meanings: tuple[frozenset[Meaning], ...]
@@ -344,20 +344,20 @@ class Heard:
 
     @classmethod
     def of(cls, order: Order, said: str) -> "Heard":
-        """Read a guest's words about an order."""
+        """Read a guest's text about an order."""
         return cls(said.lower(), find_meanings(said), find_counts(said), frozenset(_placed(order, said.lower())))
 
     def names(self, kind: str, name: str) -> bool:
-        """Whether some words may mean this."""
+        """Return true if some words may mean this."""
         return any((kind, name) in meanings for meanings in self.meanings)
 
     def of_kind(self, kind: str) -> frozenset[str]:
-        """All names of a kind that words may mean."""
+        """Return all names of a kind that words may mean."""
         return frozenset(name for meanings in self.meanings for of, name in meanings if of == kind)
 
 
 def _placed(order: Order, said: str) -> Iterator[int]:
-    """Yield the numbers of the lines that are named by their places."""
+    """Yield the numbers of the lines that are referred to by position."""
     for words in (ORDINALS, ORDINALS_JA, ORDINALS_ZH):
         for line, word in zip(order.lines, words, strict=False):
             if re.search(rf"\b{word} (?:one|item|thing)\b" if word.isascii() else word, said):
@@ -374,7 +374,7 @@ def _tongue(said: str, text: str) -> Iterator[tuple[str, float]]:
 
 
 def _stray(order: Order, heard: Heard, rest: str) -> Iterator[tuple[str, float]]:
-    """Yield what is wrong with sentences that change nothing."""
+    """Yield the objections to sentences that change nothing."""
     there = Counter(line.name for line in order.lines)
     if found := SO_FAR.search(rest):
         shown_lines = _listed(found[1] or found[2])
@@ -402,7 +402,7 @@ def _stray(order: Order, heard: Heard, rest: str) -> Iterator[tuple[str, float]]
 
 
 def _is_known(rest: str) -> bool:
-    """Whether nothing is left of a text without the sentences of the desk."""
+    """Return true if a text consists only of the app's fixed sentences."""
     for pattern in (MISSING, ABSENT, WHICH, SO_FAR, PRICE, SORTS):
         rest = pattern.sub("", rest)
     for sentence in sentences():
@@ -420,7 +420,7 @@ def _name(kind: str, word: str) -> str:
 
 
 def _judged(order: Order, heard: Heard, reply: Reply, changes: Changes) -> Iterator[tuple[str, float]]:
-    """Yield what speaks against these changes."""
+    """Yield the objections to these changes."""
     if reply.status == CANCELLED:
         return
     before = {line.number: line for line in order.lines}
@@ -451,7 +451,7 @@ def _judged(order: Order, heard: Heard, reply: Reply, changes: Changes) -> Itera
 
 
 def _is_one_of_many(order: Order, heard: Heard, line: OrderLine, changes: Changes) -> bool:
-    """Whether words name a dish that several lines have, nothing tells these apart, and only some of them change."""
+    """Return true if the text names a dish of several lines without distinguishing them, and only some of them change."""
     alike = [each.number for each in order.lines if each.name == line.name]
     if len(alike) < 2 or changes.keys() >= set(alike) or not heard.names("dishes", line.name):
         return False
@@ -466,7 +466,7 @@ def _by_name(lines: Iterable[OrderLine]) -> Mapping[str, list[OrderLine]]:
 
 
 def _pointed(order: Order, heard: Heard, number: int) -> Iterator[tuple[str, float]]:
-    """Yield a fault if the guest's words name other lines than this one."""
+    """Yield a fault if the guest's text refers to other lines than this one."""
     lines = {line.number: line for line in order.lines}
     dishes = heard.of_kind("dishes")
     named = {each.number for each in order.lines if each.name in dishes} | heard.placed
@@ -478,7 +478,7 @@ def _pointed(order: Order, heard: Heard, number: int) -> Iterator[tuple[str, flo
 
 
 def _is_marked(heard: Heard, line: OrderLine) -> bool:
-    """Whether words name a line by its size or its options: `the iced one`."""
+    """Return true if the text refers to a line by its size or its options: `the iced one`."""
     options = {divide_option(option)[1] for option in line.options} | set(line.options)
     return bool(options & heard.of_kind("options")) or line.size in heard.of_kind("sizes")
 
@@ -519,7 +519,7 @@ def _wished(heard: Heard, option: str) -> Iterator[tuple[str, float]]:
 
 
 def divide_option(option: str) -> tuple[str, str]:
-    """Divide an option into its measure or number and its name."""
+    """Split an option into its amount or number and its name."""
     measure, _, name = option.partition(" ")
     return (measure, name) if name in COUNTED and (measure in MEASURES or measure.isdigit()) else ("", option)
 
@@ -564,7 +564,7 @@ def _changed(heard: Heard, old: OrderLine, line: OrderLine, changes: Changes) ->
 
 
 def _displaced(option: str, line: OrderLine) -> bool:
-    """Whether another milk, or another temperature, takes the place of an option."""
+    """Return true if another milk, or another temperature, replaces an option."""
     return any(
         option in names and any(each in names for each in line.options)
         for names in (MILKS.split("|"), TEMPERATURES.split("|"))
@@ -572,7 +572,7 @@ def _displaced(option: str, line: OrderLine) -> bool:
 
 
 def _left_out(order: Order, heard: Heard, reply: Reply, text: str) -> Iterator[tuple[str, float]]:
-    """Yield what the guest named and the reply leaves out."""
+    """Yield what the guest named and the reply omits."""
     weight = SLIGHT / 2 if LATER.search(heard.said) else SLIGHT
     lines = (*reply.lines, *_asked(reply.rest))
     before = {line.name for line in order.lines}
@@ -602,7 +602,7 @@ def _left_out(order: Order, heard: Heard, reply: Reply, text: str) -> Iterator[t
 
 
 def _numbers(order: Order, reply: Reply, lines: Sequence[OrderLine]) -> Iterator[int]:
-    """Yield the numbers that lines account for."""
+    """Yield the numbers that the lines account for."""
     for line in lines:
         yield line.quantity
         yield from (int(measure) for option in line.options if (measure := divide_option(option)[0]).isdigit())
@@ -625,7 +625,7 @@ def _shown(name: str, text: str) -> bool:
 
 
 def _contains(meanings: frozenset[Meaning], lines: Sequence[OrderLine]) -> bool:
-    """Whether some line has one of these options, sizes or dishes."""
+    """Return true if some line has one of these options, sizes or dishes."""
     for line in lines:
         options = {divide_option(option)[1] for option in line.options} | set(line.options)
         if any(name in options or name in (line.name, line.size) for _, name in meanings):

@@ -1,5 +1,5 @@
-"""What guests call the dishes, sizes and wishes of the menu, which of them a text names, and what each run of its words may be
-for the grammar of orders.
+"""The guests' words for dishes, sizes and options, which of them a text contains, and the meanings of each run of words for the
+order grammar.
 """
 
 import json
@@ -19,7 +19,7 @@ Meaning: TypeAlias = tuple[str, str]
 LATIN = re.compile(r"[a-z0-9\u00df-\u00ff%'&]+")
 FOREIGN = re.compile(r"[^\x00-\u024f]")
 LONG_ENOUGH = 4
-"""A slip in a shorter word may make another word of it."""
+"""The shortest word to correct: a slip in a shorter one may make another word."""
 MOST_WORDS = 6
 SPOKEN: Final = {
     word: number
@@ -29,17 +29,17 @@ NO_COUNT = re.compile(
     r"\bhalf\b(?! (?:a )?dozen)|[a-z0-9]+ ?(?:%|per ?cent)|\b(?:number|line|item) [0-9]+|[0-9]番|[0-9一二三四五六七八]つ目|第[一-九]"
     r"|\b(?:first|second|third|fourth|fifth|sixth|seventh|eighth|quarter|single|double|triple)\b|半分|分の"
 )
-"""Numbers that count nothing."""
+"""Numbers that are not quantities."""
 
 
 def shown(kind: str) -> Mapping[str, str]:
-    """Return what the desk calls each name of a kind in Japanese."""
+    """Return the Japanese display name of each name of a kind."""
     return MappingProxyType({name: entry[0] for name, entry in _wordings()[kind].items()})
 
 
 @lru_cache(1)
 def sentences() -> tuple[str, ...]:
-    """Return the sentences of the desk that name nothing, the longest first."""
+    """Return the fixed sentences that name nothing, longest first."""
     return tuple(sorted((each for entry in _wordings()["answers"].values() for each in entry), key=len, reverse=True))
 
 
@@ -51,7 +51,7 @@ def drinks() -> frozenset[str]:
 
 @lru_cache(1)
 def fillers() -> tuple[frozenset[str], frozenset[str]]:
-    """Return what guests say around wishes and changes: words of English, runs of Japanese."""
+    """Return the words that occur around orders and changes: English words, runs of Japanese."""
     return frozenset(_wordings()["fillers"]["en"]), frozenset(_wordings()["fillers"]["ja"])
 
 
@@ -63,13 +63,13 @@ def foreign_numbers() -> Mapping[str, int]:
 
 @lru_cache(1)
 def dones() -> tuple[str, ...]:
-    """Return the ways to say that this is all."""
+    """Return the wordings that end an order."""
     return tuple(each for code in ("en", "ja") for each in _wordings()["done"][code])
 
 
 @lru_cache(64)
 def find_meanings(text: str) -> tuple[frozenset[Meaning], ...]:
-    """Return for each wording in a text what it may mean; of two that overlap, the longer one.
+    """Return the possible meanings of each wording in a text; if two overlap, those of the longer one.
 
     >>> [sorted(each) for each in find_meanings("two lattes with almnod milk")]
     [[('dishes', 'latte')], [('options', 'almond milk')]]
@@ -119,7 +119,7 @@ def forms() -> tuple[Mapping[tuple[str, ...], frozenset[Meaning]], Mapping[str, 
 
 @lru_cache(1)
 def _known_words() -> tuple[frozenset[str], frozenset[str]]:
-    """Return the words of wordings, and those that are no slip of one: pieces of the vocabulary."""
+    """Return the words of wordings, and the vocabulary pieces that are not misspellings of one."""
     words = frozenset(word for form in forms()[0] for word in form) | fillers()[0]
     pieces = (piece.decode("utf-8", "replace").strip().lower() for piece in builtin_tokens().vocabulary.tokens)
     return words, words.union(pieces, _wordings()["words"]["en"])
@@ -155,7 +155,7 @@ def _foreign_meanings(text: str) -> Iterator[frozenset[Meaning]]:
 
 @lru_cache(4_096)
 def corrected(word: str) -> str:
-    """Return the word of a wording that a word is a slip of, if it is one."""
+    """Return the word of a wording that a word misspells, if there is one."""
     words, known = _known_words()
     if word in known or len(word) < LONG_ENOUGH:
         return word
@@ -166,7 +166,7 @@ def corrected(word: str) -> str:
 
 
 def _differ_by_a_slip(one: str, other: str) -> bool:
-    """Whether a letter too many, too few, another one, or two that are swapped make one word of the other."""
+    """Return true if two words differ by one inserted, missing, changed or swapped letter."""
     if len(one) > len(other):
         one, other = other, one
     start = 0
@@ -196,11 +196,11 @@ UNDO: Final = (
         r"(?:上一步|(?:刚才|上次|上一次|最后)的?(?:更改|修改|操作|改动)?)?(?:一下|吧|了|[,\uff0c]?谢谢|可以吗)*[。!? ]*"
     ),
 )  # fmt: skip
-"""Words that take back the last change, whatever it was, and name no line."""
+"""Words that undo the last change, whatever it was, and refer to no line."""
 
 
 def asks_to_undo(said: str) -> bool:
-    """Whether a guest's words take back the last change.
+    """Return true if a guest's text undoes the last change.
 
     >>> asks_to_undo("Sorry, can you undo that please?"), asks_to_undo("取り消してください"), asks_to_undo("undo the latte")
     (True, True, False)
@@ -324,7 +324,7 @@ CJK = re.compile(r"[ぁ-んァ-ヴ\u4e00-\u9fff]")
 HESITATION = re.compile(r"\b(?:um+|uhm?|erm?|hmm+|you know|let's see|let me (?:think|see)|what was it)\b[.,]*")
 
 Edge: TypeAlias = tuple[int, str, str, float]
-"""Where a word ends, what it is, its value, and what it costs to read it so."""
+"""The end of a word, its kind, its value, and the cost of the reading."""
 
 
 CONTENT: Final = frozenset(
@@ -338,7 +338,7 @@ SHORT: Final = {"dishes": "dish", "sizes": "size", "options": "option"}
 
 
 def read_tokens(text: str) -> list[list[Edge]]:
-    """Return for each place of a text, in small letters, what may begin there: by words of Latin letters, or by characters."""
+    """Return for each position of a lower-cased text what may begin there: by words in Latin letters, by characters otherwise."""
     return _edges_ja(text) if CJK.search(text) else _edges_en(text)
 
 
@@ -393,7 +393,7 @@ def _edges_en(text: str) -> list[list[Edge]]:
                 here.append((end, "count", str(foreign[some]), 0.0))
             if some in SETS:
                 here.append((end, "count", str(SETS[some]), 0.0))
-            if some == ("a", "single"):  # the size of a short drink, or one of something
+            if some == ("a", "single"):  # the size of a short drink, or an adjective
                 here.append((end, "count", "1", 0.5))
         here += [(end, kind, str(number), 0.0) for end, kind, number in _numbers_en(words, at)]
         if ODD.fullmatch(word):
@@ -418,7 +418,7 @@ def _edges_en(text: str) -> list[list[Edge]]:
 
 
 def _once(words: Sequence[str]) -> list[str]:
-    """Leave out words that are said twice in a row, up to three at once."""
+    """Remove immediate repetitions of up to three words."""
     found: list[str] = []
     for word in words:
         found.append(word)
@@ -431,13 +431,13 @@ def _once(words: Sequence[str]) -> list[str]:
 
 
 def _favour_long(at: int, edges: Sequence[Edge], more: float = 0.4) -> list[Edge]:
-    """Make words within a longer name dearer."""
+    """Raise the cost of words within a longer name."""
     longest = max((end for end, kind, _, _ in edges if kind in CONTENT | HEAVY | {"change"}), default=at)
     return [(end, kind, name, price + (more if end < longest else 0.0)) for end, kind, name, price in edges]
 
 
 def _numbers_en(words: Sequence[str], at: int) -> Iterator[tuple[int, str, int]]:
-    """Yield the numbers that begin with a word: where they end, whether they count what follows or what is before (`x2`)."""
+    """Yield the numbers that begin with a word: their ends, and whether they count what follows or what precedes (`x2`)."""
     word, following = words[at], words[at + 1] if at + 1 < len(words) else ""
     if found := re.fullmatch(r"([1-9][0-9]?)x?", word):
         yield at + 1 + (following == "x"), "count", int(found[1])
@@ -478,14 +478,14 @@ def _roles_ja(code: str) -> Mapping[str, tuple[tuple[str, str], ...]]:
 
 
 LOOSE: Final = {"に": 0.5, "もう一つ": 0.4}
-"""What it costs that words join two wishes which mostly mean something else."""
+"""The cost of joining two items by words that usually mean something else."""
 SLIP = 0.6
-"""What it costs to read a word of kana with a slip in it."""
+"""The cost of a misspelt kana word."""
 
 
 @lru_cache(2)
 def _slips(code: str) -> Mapping[str, tuple[tuple[str, str], ...]]:
-    """Return the wordings with one kana too few, twice, or swapped with the next, where that is no other word."""
+    """Return the wordings with one kana missing, doubled or swapped with the next, unless that is another word."""
     known = _roles_ja(code)
     found: dict[str, tuple[tuple[str, str], ...]] = {}
     for form, meant in known.items() if code == "ja" else ():

@@ -55,8 +55,8 @@ class BuiltinPrompt:
     """A task and its prompt: the model reads `<task>`, the prompt, `<output>` and the beginning of the answer.
 
     `output` is `answer`, or the name of the requested score. `grammar` constrains the complete answer, in addition to the
-    constraint of the request. `tools` are those that the answer may call. `order` is that of a turn of the app `order`, `before`
-    what it was before its last change, where the dialogue tells.
+    constraint of the request. `tools` are those that the answer may call. `order` is that of a turn of the app `order`, and
+    `before` the order before its last change, if the dialogue shows it.
     """
 
     task: str
@@ -151,7 +151,7 @@ def _order_prompt(request: Request) -> BuiltinPrompt | None:
 
 
 def _past_turns(messages: Sequence[Message], count: Json) -> list[tuple[str, str]]:
-    """Return what a guest said and the replies, the newest `count` of them: the examples of the app are before these."""
+    """Return the guest's texts and the replies, the newest `count` of them; the examples of the app precede these."""
     turns: list[tuple[str, str]] = []
     said = ""
     for message in messages:
@@ -212,7 +212,7 @@ def _size(text: str) -> int:
 
 
 def _shorten(text: str, max_size: int) -> str:
-    """Leave out the middle of a text that is too long: the relevant part is usually at one of the ends."""
+    """Remove the middle of a text that is too long: the relevant part is usually at one of the ends."""
     if _size(text) <= max_size:
         return text
     half = max_size * len(text) // _size(text) // 2

@@ -2,9 +2,9 @@
 
 Tokens are single digits, single chemical elements, and the longest piece for all other text.
 
-A text is tokenized in two steps: first it is split into runs that no token crosses (the elements of a chemical formula, the
-digits of a number, words with the space before them, Japanese and Chinese characters, punctuation, white space), then each
-run into the longest known pieces, or bytes where there is none. A number or a formula can therefore be copied piece by piece
+A text is tokenized in two steps. First it is split into runs that no token crosses: the elements of a chemical formula, the
+digits of a number, words with the space before them, Japanese and Chinese characters, punctuation, white space. Then each run is
+split into the longest known pieces, or into bytes if there is none. A number or a formula can therefore be copied piece by piece
 wherever it occurs.
 """
 

@@ -1,4 +1,4 @@
-"""Signs that a line about everyday quantities cannot be right: what the numbers, units and words of the question rule out."""
+"""Checks that a line about everyday quantities cannot be right, given the numbers, units and words of the question."""
 
 import re
 from collections import Counter
@@ -27,7 +27,7 @@ from taiwa.tools.calculator import calculate
 __all__ = ["NUMBERS", "ONCE", "cannot_be", "form_of", "is_known", "is_repeated", "known_numbers", "rename"]
 
 ALIKE, BEGUN = 0.5, 3
-"""How like a word of the question a thing is that only the answer counts, at least; and the first letters that tell the word."""
+"""The minimum similarity between a counted noun of the answer and a word of the question, and the leading letters to compare."""
 
 CALCULATION = re.compile(r"<<calculator: (.*)>>\Z")
 CONCLUSION = re.compile(r"Therefore, the answer is (-?\d*\.?\d+) ([A-Za-z/]+)\.?\Z")
@@ -39,24 +39,24 @@ NUMBERS = re.compile(r"\d*\.?\d+")
 THINGS = re.compile(r"\b(?:how many|number of) ([a-z]{4,})", re.IGNORECASE)
 COUNT = rf"(?<![\w.-])(\d[\d,]*(?:\.\d+)?|{'|'.join(sorted(NUMBER_WORDS.keys() - {'a', 'an'}, key=len, reverse=True))})(?!\w)"
 WHOLE = re.compile(r"/\([^()]*\)")
-"""A sum by which something is divided: what is a part of it stands there again."""
+"""A divisor that is a sum; its parts occur again."""
 ARITHMETIC = re.compile(
     r"(?:Multiply|Divide(?:d by)?|Add|Take|Work through|Times|For one|Price of one|The difference|One part|Pay times|More means|"
     r"Fewer means|So many times|Older|Younger|The whole by|The other one|One round|Concentration|The work is|"
     r"With the stream|Against the stream|All (?:moles|the way)|The same moles)\b"
 )
-"""What begins a sentence that works with no other numbers than those of the question."""
+"""The beginnings of sentences that use no other numbers than those of the question."""
 HUNDRED = 100
 SHARED = re.compile(r"(?:Take the share off|Add the share|The share of)\b")
 EAST = "\u2e80"
-"""The first letter of East Asia."""
+"""The first East Asian code point."""
 PERCENT, PERCENTS = (
     re.compile(r"%|\bp\w{0,4} ?c\w{0,6}t|share|hundred", re.IGNORECASE),
     frozenset({Fraction(1), Fraction(2), Fraction(100)}),
 )
 POWER = re.compile(r"to the power of|\^|\*\*")
 PLAIN = ("Work it out.\n", "A power.\n")
-"""What precedes a calculation that the question gives in signs or words."""
+"""Text before a calculation that the question gives in signs or words."""
 SAME_WAY, OTHER_WAY = (
     r"\bsame (?:way|direction)|in the direction of|overtak",
     r"\b(?:opposite|(?:towards?|against) each other|meet)",
@@ -126,7 +126,7 @@ OPPOSITES = [
         ),
     )
 ]
-"""What a line says, the words of questions that it fits, and those that ask for something else."""
+"""The statement of a line, the question words that fit it, and those that ask for something else."""
 
 
 NEEDED = [
@@ -149,7 +149,7 @@ NEEDED = [
         (r"^The difference over", r"%|\bp\w{0,4} ?c\w{0,8}t|precen"),
     )
 ]  # fmt: skip
-"""What a line says, and words of which the question must have one."""
+"""The statement of a line, and words of which the question must contain one."""
 
 
 CALCULATED = [
@@ -159,7 +159,7 @@ CALCULATED = [
         (r"\b(?:twice|doubl\w+|two times as|half (?:of )?(?:them|the|it)\b)", r"(?<![\d.])2(?![\d.])|0\.5"),
     )
 ]  # fmt: skip
-"""Words of a question, and what a calculation must have then."""
+"""Words of a question, and what a calculation must then contain."""
 PAIR = re.compile(
     r"\bbetween (\w+) and (\w+)|\bratio of (\w+) to (\w+)|\b(\w+) (?:and|to) (\w+) (?:share|split|divide|are (?:mixed|in)|get|is|are)\b|\b(?:needs?|of|mix\w*|contains?|has|have) (\w+) and (\w+)\b",
     re.IGNORECASE,
@@ -171,7 +171,7 @@ PART_OF = re.compile(r"round\(([\d.]+)/\(([\d.]+)\+([\d.]+)\)\*100, 2\)\Z")
 
 
 def _is_other_part(question: str, calculation: str) -> bool:
-    """Whether a ratio or a mixture is calculated for another one of two than the question asks for."""
+    """Return true if a ratio or a mixture is calculated for the wrong one of two."""
     if (
         (found := PARTS.match(calculation)) is not None
         and (ratio := RATIO.search(question)) is not None
@@ -192,7 +192,7 @@ def _is_other_part(question: str, calculation: str) -> bool:
 
 
 def _asked_name(question: str, names: Sequence[str]) -> str | None:
-    """Return which one of two names stands in a question without an amount; None if both do, or neither."""
+    """Return which one of two names occurs in a question without an amount; None if both do, or neither."""
     rest = AMOUNT.sub(" ", question)
     found = [each for each in names if re.search(rf"\b{re.escape(each)}\b", rest, re.IGNORECASE)]
     return found[0] if len(found) == 1 else None
@@ -203,7 +203,7 @@ RUN = re.compile(r"n(?:\+n){2,}")
 
 
 def form_of(calculation: str) -> str:
-    """Return a calculation without its numbers, and sums of several as of three.
+    """Return a calculation without its numbers, with longer sums shortened to three terms.
 
     >>> form_of("(12+7+9+20)/4*1.5")
     '(n+n+n)/n*n'
@@ -212,11 +212,11 @@ def form_of(calculation: str) -> str:
 
 
 CLOCK = re.compile(r"(?<![\d.,])([01]?\d|2[0-4])[.:]([0-5]\d)(?![.,]?\d)")
-"""A time of the day, the hours and the minutes of which a calculation uses."""
+"""A time of day, whose hours and minutes a calculation uses."""
 
 
 def known_numbers(question: str) -> frozenset[str]:
-    """Return the numbers that a question gives, and those that its words stand for.
+    """Return the numbers in a question, and those that its words stand for.
 
     >>> sorted(known_numbers("from 8.05 to 9:30") & {"5", "8", "9", "30"})
     ['30', '5', '8', '9']
@@ -230,17 +230,17 @@ def known_numbers(question: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Solution:
-    """The forms of the calculations behind a sentence, `*` for any, and the numbers that they have and the question has not."""
+    """The forms of the calculations after a sentence, `*` for any, and their numbers that questions do not state."""
 
     forms: frozenset[str]
     constants: frozenset[str]
     is_once: bool
-    """Whether no number of the question stands in them more often than it is given."""
+    """No number of the question occurs in them more often than it is given."""
 
 
 @cache
 def _solutions() -> Mapping[str, _Solution]:
-    """The sentences that begin solutions."""
+    """Return the sentences that begin solutions."""
     rows = (files("taiwa.models.builtin") / "solutions.tsv").read_text("utf-8").splitlines()
     return {
         sentence: _Solution(frozenset(forms.split("|")), frozenset(constants.split()), repeated == ONCE)
@@ -249,12 +249,12 @@ def _solutions() -> Mapping[str, _Solution]:
 
 
 def is_known(sentence: str) -> bool:
-    """Whether a sentence begins a solution that was learned from, or says that there is none."""
+    """Return true if a sentence begins a trained solution, or says that there is none."""
     return sentence in _solutions() or sentence.startswith(("I do not know ", "I can only "))
 
 
 def _is_other_form(question: str, before: str, calculation: str) -> bool:
-    """Whether the calculation behind the first sentence has another form than any that was learned, or numbers from elsewhere."""
+    """Return true if the calculation after the first sentence has an untrained form, or numbers from elsewhere."""
     solution = _solutions().get(before.removesuffix("\n"))
     if solution is None:
         return False
@@ -267,7 +267,7 @@ def _is_other_form(question: str, before: str, calculation: str) -> bool:
 
 
 def is_repeated(question: str, calculation: str, constants: Collection[str]) -> bool:
-    """Whether a number of the question stands in a calculation more often than it is given; not one of some constants.
+    """Return true if a number of the question occurs in a calculation more often than it is given; some constants are exempt.
 
     >>> is_repeated("Five nuts and 3 figs", "5+3+3", ()), is_repeated("Five nuts and 3 figs", "5*3", ())
     (True, False)
@@ -288,7 +288,7 @@ EARNED = re.compile(
     r"(?: (?:simple|compound(?:ed)?|total|yearly|earned))* interest\b|\b(?:earned|gained|interest (?:is|comes|does|there))\b|how much (?:\w+ ){1,3}(?:earns?|gains?|bears?)\b",
     re.IGNORECASE,
 )
-"""Words of a question about interest that ask for all the money, and for the interest alone."""
+"""Words of a question about interest that ask for the total amount, and for the interest alone."""
 INTEREST = re.compile(r"(?P<simple>Simple)|Compound")
 COUNTED_BY = re.compile(
     r"\b(?:how many|number of|how often) (?:whole |full |complete |half )?(?:half[- ])?(?:dozens?|pairs?|hundreds?)\b",
@@ -314,7 +314,9 @@ PARTS_SAID = re.compile(rf"\b(?:{'|'.join(FRACTIONS_SAID)})\b|(?<![\d/])\d+/(\d+
 
 
 def _is_other_sum(question: str, before: str, calculation: str) -> bool:
-    """Whether interest is with the money or without it, a set multiplied or divided, or a part the whole, other than is asked."""
+    """Return true if interest is with or without the principal, a set multiplied or divided, or a part the whole, contrary to the
+    question.
+    """
     if (kind := INTEREST.match(before)) is not None:
         is_total, is_earned = bool(TOTAL.search(question)), bool(EARNED.search(question))
         money = calculation.partition("*")[0]
@@ -330,12 +332,12 @@ def _is_other_sum(question: str, before: str, calculation: str) -> bool:
 
 
 def is_western(question: str) -> bool:
-    """Whether a question has no letter of East Asia; `€`, `°` and `Ω` are no such letters."""
+    """Return true if a question contains no East Asian character; `€`, `°` and `Ω` do not count as such."""
     return max(question, default="") < EAST
 
 
 def cannot_be(question: str, before: str, line: str) -> bool:
-    """Whether a line about quantities contradicts its question."""
+    """Return true if a line about quantities contradicts its question."""
     if not is_western(question):
         return False
     if (found := CALCULATION.fullmatch(line)) is not None:
@@ -374,13 +376,13 @@ WHOLE_TASK = re.compile(
     r"\b(?:pairs?|dozens?|doubl\w+|tripl\w+|halves|halved|half of|twice|thrice|radius|diameter)\b|\bhow many pairs|\b(?:a|some|certain|unknown) number (?:plus|minus|less|times)\b",
     re.IGNORECASE,
 )
-"""What needs one number only, or makes one of those that are given."""
+"""Operations that need one number only, or produce one of the given numbers."""
 REFUSALS = frozenset(("A number is missing: I cannot work this out.", "I do not know this unit: I cannot convert it."))
 
 
 ASKED_THING = re.compile(r"\b(?:how many|number of)((?: [A-Za-z'’]+){1,5})", re.IGNORECASE)
 PASSED = frozenset("the his her their my our your its more fewer other single full new whole old".split())
-"""Words between `how many` and the thing that is counted."""
+"""Words between `how many` and the noun that is counted."""
 NO_THINGS = frozenset("times this does is was has his us plus minus less".split())
 PRICED = re.compile(
     r"\b(?:an?|one|each|every|the) (?P<one>[a-z]{3,}) (?:costs?|comes to|is sold|sells|goes for|is priced)\b|\bprice of (?:an?|one|each) (?P<of>[a-z]{3,})\b|"
@@ -394,7 +396,7 @@ BY_PRICE = "Divide by the price.\n"
 
 
 def rename(question: str, before: str, line: str) -> str:
-    """Return the last line with the thing that the question asks for, where it is told how many there are of another one.
+    """Return the last line with the noun that the question asks for, if it counts another one.
 
     >>> rename("Seven guests share 84 custoplurbers.", "", "Therefore, the answer is 12 custests.")
     'Therefore, the answer is 12 custoplurbers.'
@@ -418,7 +420,7 @@ def rename(question: str, before: str, line: str) -> str:
 
 
 def _asked_thing(question: str, before: str) -> str:
-    """Return the thing of which a question asks how many there are; '' for a unit, for several things and for none."""
+    """Return the noun of which a question asks how many there are; "" for a unit, for several nouns and for none."""
     asked = [*ASKED_THING.finditer(question)]
     found = {word.lower() for each in asked if (word := _first_plural(each[1]))}
     if len(found) == 1:
@@ -430,7 +432,7 @@ def _asked_thing(question: str, before: str) -> str:
 
 
 def _first_plural(words: str) -> str:
-    """Return the first word in the plural, behind words that may stand before it; '' where another word comes first, or for a unit."""
+    """Return the first plural noun after words that may precede it; "" if another word comes first, or for a unit."""
     for word in words.split():
         if word.endswith(("'s", "’s")) or word.lower() in PASSED:
             continue
@@ -450,16 +452,17 @@ def _is_unit(word: str) -> bool:
 
 
 def several(word: str) -> str:
-    """Return the plural of a noun, as far as its letters tell."""
+    """Return the plural of a noun, guessed from its spelling."""
     if word.endswith("y") and word[-2:-1] not in "aeiou":
         return f"{word[:-1]}ies"
     return f"{word}es" if word.endswith(("s", "x", "ch", "sh")) else f"{word}s"
 
 
 def _miscounts(question: str, before: str, calculation: str) -> bool:
-    """Whether a number of the things that are asked for is left out, or any while another one is used more often than it is given.
+    """Return true if a number of the requested things is unused, or any number while another one is used more often than it is
+    given.
 
-    Nor may a solution that says no more than `Multiply.` or `Take away.` use a number that the question does not have.
+    A solution that only says `Multiply.` or `Take away.` may also not use a number that the question does not state.
     """
     quantities = read_quantities(question)
     written = [Fraction(each) for each in NUMBERS.findall(calculation)]
@@ -508,7 +511,7 @@ STORY = re.compile(r"(?:Work through what happens|Add them|Take away)\.\n\Z")
 
 
 def _is_other_story(question: str, before: str, calculation: str) -> bool:
-    """Whether a calculation adds what is lost in a story, or takes away what is got, or leaves out either."""
+    """Return true if a calculation adds a loss in a story, subtracts a gain, or omits either."""
     if not STORY.match(before) or re.search(r"\bthan\b|before|at first|originally|to begin with", question):
         return False
     signs: dict[Fraction, set[int]] = {}
@@ -531,7 +534,7 @@ def _is_other_story(question: str, before: str, calculation: str) -> bool:
 
 
 def _note_signs(calculation: str, signs: dict[Fraction, set[int]]) -> None:
-    """Note with which signs the numbers of a calculation are added; nothing of what is multiplied."""
+    """Record the signs with which the numbers of a calculation are added; factors are left out."""
     stack, sign = [1], 1
     for each in re.findall(r"\d*\.?\d+|[-+()*/]", calculation):
         if each in "+-":
@@ -558,7 +561,7 @@ def _asked_things(question: str) -> Iterator[str]:
 
 
 def _is_below_nothing(question: str, calculation: str) -> bool:
-    """Whether a difference of what is given is negative."""
+    """Return true if a difference of given numbers is negative."""
     if re.search(r"- ?\.?\d|\d ?-|minus|negative|below zero|another number|numbers", question):
         return False
     with suppress(ToolError):
@@ -567,7 +570,7 @@ def _is_below_nothing(question: str, calculation: str) -> bool:
 
 
 def _is_strange(question: str, word: str) -> bool:
-    """Whether a thing that is counted in the answer is not in the question."""
+    """Return true if the noun counted in the answer does not occur in the question."""
     stem = word.lower()[: max(3, len(word) - 3)]
     return len(word) > 4 and word.isalpha() and stem not in question.lower() and word not in UNITS
 
@@ -596,14 +599,14 @@ UNIT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Motion:
-    """What follows from two of a distance, a time and a speed, in metres and seconds; and the units in which it may be told."""
+    """The third of distance, time and speed in SI units, and the units in which it may be stated."""
 
     value: Fraction
     scales: frozenset[Fraction]
 
     @classmethod
     def read(cls, question: str, before: str) -> "_Motion | None":
-        """Return what follows where the solution works out the third from the other two, and nothing else is given."""
+        """Return the third quantity if the solution computes it from the other two, and nothing else is given."""
         asking = MOTION.match(before)
         if asking is None:
             return None
@@ -633,7 +636,7 @@ class _Motion:
         return cls(given["length"] / given["speed"], frozenset(asked["time"] or TIMES.values()))
 
     def fits(self, number: Fraction, scales: Collection[Fraction]) -> bool:
-        """Whether a number is the value in one of some units, as exactly as results are written."""
+        """Return true if a number equals the value in one of some units, to the precision of results."""
         return any(abs(number * scale - self.value) <= abs(self.value) / 1000 for scale in scales)
 
 
