@@ -90,7 +90,7 @@ docs: setup ## record the sessions anew, and write the generated parts of the do
 messages: setup ## update the catalogues in src/taiwa/locale from the texts in the code
 	mkdir -p build
 	$(BIN)/pybabel --quiet extract $(BABEL) --output build/cli.pot src/taiwa/apps src/taiwa/cli src/taiwa/operations
-	$(BIN)/pybabel --quiet extract $(BABEL) --output build/dialogue.pot src/taiwa/ask src/taiwa/flows src/taiwa/models
+	$(BIN)/pybabel --quiet extract $(BABEL) --output build/dialogue.pot src/taiwa/flows src/taiwa/models
 	$(BIN)/pybabel --quiet extract $(BABEL) --mapping-file babel.cfg --keyword=_count:1,2 --output build/page.pot src/taiwa/server/page
 	for domain in cli dialogue page; do $(BIN)/pybabel --quiet update --domain $$domain --input-file build/$$domain.pot \
 	  --output-dir src/taiwa/locale --no-wrap --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date; done

@@ -106,7 +106,7 @@ def clarify(common: CommonOptions, options: EvalOptions, policies: str, assess_b
     python -m evals clarify --data abg-coqa.json -m ollama:qwen3 --assess-by labels -j 8 --json
     """
     from evals.dialogue.clarifying import ClarifyingTask, clarify_items
-    from taiwa.ask.decide_search_or_clarify import policy_named
+    from taiwa.flows.ask.decide_search_or_clarify import policy_named
 
     named = split_names(policies)
     for name in named:

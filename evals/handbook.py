@@ -11,10 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import cast
 
 from taiwa.apps.catalog import HANDBOOK
-from taiwa.ask.answer import TermWeights, extractive
-from taiwa.ask.ask_turn import other_meanings
-from taiwa.ask.clarify_then_retrieve import Clarified, ClarifyOptions, clarify
-from taiwa.ask.types import Ask
+from taiwa.flows.ask.answer import TermWeights, extractive
+from taiwa.flows.ask.ask_turn import other_meanings
+from taiwa.flows.ask.clarify_then_retrieve import Clarified, ClarifyOptions, clarify
+from taiwa.flows.ask.types import Ask
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, Passage, assistant, user

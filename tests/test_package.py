@@ -1,6 +1,7 @@
 """What a person finds who types `taiwa.` in an editor or at a prompt, and what a wrong argument says."""
 
 import inspect
+import pkgutil
 import pydoc
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +22,13 @@ def test_a_public_name_is_listed_and_shows_its_parameters(name: str) -> None:
         assert not [each for each in parameters if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD)] or name in (
             "Api", "Choice", "gather", "scripted_model", "route", *(each for each in taiwa.__all__ if each.endswith("Error")),
         )  # fmt: skip
+
+
+def test_no_public_name_is_hidden_by_a_module() -> None:
+    """Importing `taiwa.NAME` would bind the module over the function of that name."""
+    modules = {module.name for module in pkgutil.iter_modules(taiwa.__path__)}
+
+    assert modules & set(taiwa.__all__) == {"programs"}
 
 
 def test_help_shows_every_public_name() -> None:

@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from unicodedata import normalize
 
-from taiwa.ask.answer import Answer, TermWeights, answer_with_citations, extractive
-from taiwa.ask.ask_turn import UNCERTAIN_BELOW
-from taiwa.ask.check_citations import find_quotation
-from taiwa.ask.decide_search_or_clarify import answerable
-from taiwa.ask.read_dialogue import reply_language
 from taiwa.evals.data import Item
 from taiwa.evals.retrieval import CorpusTask, DialogueSample, Finder, QuestionSet, read_sample, sample_item
 from taiwa.evals.run import Job, Measurement
+from taiwa.flows.ask.answer import Answer, TermWeights, answer_with_citations, extractive
+from taiwa.flows.ask.ask_turn import UNCERTAIN_BELOW
+from taiwa.flows.ask.check_citations import find_quotation
+from taiwa.flows.ask.decide_search_or_clarify import answerable
+from taiwa.flows.ask.read_dialogue import reply_language
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.retrieval.analyzer import DENSE

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from taiwa.ask.clarify_then_retrieve import AssessBy, Clarified, ClarifyOptions, clarify
-from taiwa.ask.decide_search_or_clarify import answerable
-from taiwa.ask.types import Ask, ClarificationState
 from taiwa.evals.data import Item
 from taiwa.evals.retrieval import CorpusTask, DialogueSample, QuestionSet, read_sample, sample_item
 from taiwa.evals.run import Job, Measurement
+from taiwa.flows.ask.clarify_then_retrieve import AssessBy, Clarified, ClarifyOptions, clarify
+from taiwa.flows.ask.decide_search_or_clarify import answerable
+from taiwa.flows.ask.types import Ask, ClarificationState
 from taiwa.kernel.effects import Program
 from taiwa.kernel.messages import assistant, user
 from taiwa.kernel.serialization import Json, tag_of

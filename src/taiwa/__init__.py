@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from taiwa import programs
     from taiwa.apps.catalog import load_app
-    from taiwa.ask.ask_turn import AskResult
     from taiwa.cli.main import exit_on_error
     from taiwa.client import (
         AsyncClient,
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     )
     from taiwa.conversation.app import App
     from taiwa.conversation.reducers import Reducer
+    from taiwa.flows.ask.ask_turn import AskResult
     from taiwa.flows.extract import ExtractError, RepairPolicy
     from taiwa.flows.function_api import Api
     from taiwa.flows.solve.rationale import Rationale
@@ -183,7 +183,7 @@ __version__ = "0.1.0"
 
 MODULES = {
     "apps.catalog": "load_app",
-    "ask.ask_turn": "AskResult",
+    "flows.ask.ask_turn": "AskResult",
     "cli.main": "exit_on_error",
     "client": "AsyncClient Client Extraction Generation SessionInfo ask extract find generate open route run solve stream stream_extract try_extract",
     "conversation.app": "App",

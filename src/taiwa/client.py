@@ -20,10 +20,10 @@ from typing import Any, Generic, Self, TypeAlias, TypedDict, TypeVar, Unpack, ca
 
 from taiwa import settings as configured
 from taiwa.apps.catalog import DEFAULT_APP, load_app
-from taiwa.ask.ask_turn import AskResult
 from taiwa.conversation.app import AnswerOptions, App
 from taiwa.conversation.history import Conversation
 from taiwa.flows import extract as extracting
+from taiwa.flows.ask.ask_turn import AskResult
 from taiwa.flows.extract import DEFAULT_REPAIR, Attempt, OutputSpec, RepairPolicy, Schema
 from taiwa.flows.route import RouteResult
 from taiwa.flows.route import route as route_program

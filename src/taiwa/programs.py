@@ -3,7 +3,7 @@
 A program does no I/O. `Client.run` and `AsyncClient.run` run one.
 """
 
-from taiwa.ask.clarify_then_retrieve import Clarified, ClarifyOptions, ask, clarify
+from taiwa.flows.ask.clarify_then_retrieve import Clarified, ClarifyOptions, ask, clarify
 from taiwa.flows.chat import say
 from taiwa.flows.extract import TypedAnswer, extract
 from taiwa.flows.function_api import Confirm, PlanResult, execute_plan

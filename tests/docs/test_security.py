@@ -13,8 +13,8 @@ import pytest
 
 from taiwa.kernel.messages import Request
 from taiwa.models.scripted import function_model
-from tests.ask.scored import written
 from tests.cli.conftest import ModelServer, Place, Taiwa, _server, apps, delta, model_server, place, taiwa
+from tests.flows.ask.scored import written
 from tests.house.source import ROOT
 from tests.server.serving import Serving, serving
 

@@ -10,7 +10,7 @@ import pytest
 import taiwa
 from hatch_build import compile_catalogues
 from taiwa import i18n
-from taiwa.ask.types import UserProfile
+from taiwa.flows.ask.types import UserProfile
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.messages import Capability, Chunk, Request
 from taiwa.kernel.serialization import Json
@@ -20,7 +20,7 @@ from taiwa.sessions.ask_resources import BUNDLED_HANDBOOK, ModelPerTask, NoModel
 from taiwa.sessions.replay import replay_history
 from taiwa.sessions.users import UserProfiles
 from taiwa.store import Store
-from tests.ask.scored import written
+from tests.flows.ask.scored import written
 from tests.sessions.twins import Face, awaited, blocking
 
 NONE: frozenset[Capability] = frozenset()

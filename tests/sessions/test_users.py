@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from taiwa.ask.clarify_then_retrieve import ClarifyOptions, clarify
-from taiwa.ask.types import Feedback, SearchEarlierSessions, Thresholds, UserProfile
+from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions, clarify
+from taiwa.flows.ask.types import Feedback, SearchEarlierSessions, Thresholds, UserProfile
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.messages import Passage, user
 from taiwa.kernel.runtime import Runtime
@@ -13,7 +13,7 @@ from taiwa.models.scripted import scripted_model
 from taiwa.retrieval import InMemoryRetriever
 from taiwa.sessions.users import UserProfiles
 from taiwa.store import Store
-from tests.ask.scored import written
+from tests.flows.ask.scored import written
 from tests.store.turns import begin
 
 ANN = UserProfile("ann", (("office", "Osaka"),), "ja", Thresholds(eagerness=0.7))

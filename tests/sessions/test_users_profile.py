@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.ask.types import ANONYMOUS_USER, Thresholds, UserProfile
+from taiwa.flows.ask.types import ANONYMOUS_USER, Thresholds, UserProfile
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.sessions.users import BOUNDS, load_profile, read_profile, set_profile_value, write_profile
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.ask.types import Feedback, UserProfile, parse_verdict
 from taiwa.cli.options import (
     CommonOptions,
     Group,
@@ -32,6 +31,7 @@ from taiwa.cli.output import (
     table,
     wait_for_turn,
 )
+from taiwa.flows.ask.types import Feedback, UserProfile, parse_verdict
 from taiwa.i18n import ngettext
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
@@ -47,8 +47,8 @@ from taiwa.operations.result_json import (
 from taiwa.sessions.users import UserProfiles, load_profile, set_profile_value, write_profile
 
 if TYPE_CHECKING:
-    from taiwa.ask.ask_turn import AskResult
     from taiwa.conversation.app import App
+    from taiwa.flows.ask.ask_turn import AskResult
     from taiwa.operations.documents import AskOptions
     from taiwa.sessions.session import Session
 

@@ -535,8 +535,8 @@ def _bad(repl: Repl, rest: str) -> None:
 
 def _verdict(repl: Repl, text: str) -> None:
     """Store the user's verdict on the last turn, and print its effect."""
-    from taiwa.ask.ask_turn import AskResult
-    from taiwa.ask.types import Feedback, parse_verdict
+    from taiwa.flows.ask.ask_turn import AskResult
+    from taiwa.flows.ask.types import Feedback, parse_verdict
     from taiwa.sessions.users import UserProfiles
 
     session = repl.session

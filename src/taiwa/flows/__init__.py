@@ -1,1 +1,1 @@
-"""Programs without I/O: chat turns, typed extraction, routing, votes, checked plans, reasoning with tools."""
+"""Programs without I/O: chat turns, answers from documents with citations, typed extraction, routing, votes, checked plans, reasoning with tools."""

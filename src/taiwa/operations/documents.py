@@ -386,7 +386,7 @@ def read_policy_file(policy: str) -> str:
     Raises:
         ConfigError: the file is malformed or cannot be read.
     """
-    from taiwa.ask.prompts import read_policy
+    from taiwa.flows.ask.prompts import read_policy
 
     if not policy.endswith(".md"):
         return policy
@@ -428,7 +428,7 @@ def open_ask_app(settings: Settings, options: AskOptions, reporter: Reporter = S
 
 def find_ask_turn(repository: "Repository", node: str) -> AskTurn | None:
     """Return what a turn of the flow `ask` did, from its records; None for every other node."""
-    from taiwa.ask.ask_turn import AskResult
+    from taiwa.flows.ask.ask_turn import AskResult
 
     result = AskResult.from_delta(repository.store.nodes.get(node).delta)
     if result is None:

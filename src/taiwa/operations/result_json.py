@@ -34,9 +34,9 @@ from taiwa.operations.results import (
 )
 
 if TYPE_CHECKING:
-    from taiwa.ask.ask_turn import AskResult
-    from taiwa.ask.types import Feedback, UserProfile
     from taiwa.conversation.app import AnswerOptions
+    from taiwa.flows.ask.ask_turn import AskResult
+    from taiwa.flows.ask.types import Feedback, UserProfile
     from taiwa.kernel.messages import Passage
     from taiwa.retrieval.ingest import RefreshReport
     from taiwa.retrieval.types import DocumentListing, IndexSummary

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 from taiwa.kernel.serialization import value
 
 if TYPE_CHECKING:
-    from taiwa.ask.ask_turn import AskResult
     from taiwa.constraints.explain import GuideTrace
     from taiwa.constraints.guide import Guide
     from taiwa.conversation.history import Conversation, Node
     from taiwa.conversation.state import Change, StatePath
+    from taiwa.flows.ask.ask_turn import AskResult
     from taiwa.flows.extract import Attempt
     from taiwa.flows.solve.rationale import Rationale
     from taiwa.kernel.messages import Enforcement, Passage, Request, Usage

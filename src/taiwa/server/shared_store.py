@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, cast
 
-from taiwa.ask.ask_turn import AskResult
+from taiwa.flows.ask.ask_turn import AskResult
 from taiwa.kernel.errors import ConfigError, StoreError
 from taiwa.kernel.serialization import Json, record, restore
 from taiwa.server.access import Repositories

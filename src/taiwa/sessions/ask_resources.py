@@ -8,14 +8,14 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from taiwa.apps.catalog import HANDBOOK
-from taiwa.ask.answer import TermWeights
-from taiwa.ask.ask_turn import AskTurnOptions, ask_turn
-from taiwa.ask.clarify_then_retrieve import AssessBy, ClarifyOptions
-from taiwa.ask.decide_search_or_clarify import policy_named
-from taiwa.ask.prompts import read_policy
-from taiwa.ask.types import ANONYMOUS_USER, UserProfile
 from taiwa.conversation.app import App, merge_sampling
 from taiwa.conversation.history import Conversation
+from taiwa.flows.ask.answer import TermWeights
+from taiwa.flows.ask.ask_turn import AskTurnOptions, ask_turn
+from taiwa.flows.ask.clarify_then_retrieve import AssessBy, ClarifyOptions
+from taiwa.flows.ask.decide_search_or_clarify import policy_named
+from taiwa.flows.ask.prompts import read_policy
+from taiwa.flows.ask.types import ANONYMOUS_USER, UserProfile
 from taiwa.flows.chat import Reply
 from taiwa.i18n import dialogue_version, user_language
 from taiwa.kernel.effects import Effect, Program, Step, notify

@@ -28,8 +28,8 @@ from taiwa.sessions.repository import Repository
 from taiwa.store import Run, check_name, conflict_message
 
 if TYPE_CHECKING:
-    from taiwa.ask.answer import Citation
-    from taiwa.ask.ask_turn import AskResult
+    from taiwa.flows.ask.answer import Citation
+    from taiwa.flows.ask.ask_turn import AskResult
     from taiwa.sessions.ask_resources import RagResources
 
 
@@ -282,7 +282,7 @@ class ActiveTurn:
             reply.text, reply.delta, reply.warnings, *place, spent, state=state, calls=calls, response=response
         )
         if self.resources is not None:
-            from taiwa.ask.ask_turn import AskResult
+            from taiwa.flows.ask.ask_turn import AskResult
 
             self.resources.assign_session(self.repository.store, self.session)
             result = replace(result, ask=AskResult.from_delta(reply.delta))
@@ -404,7 +404,7 @@ def _open_resources(
     if not repository.store.nodes.is_trusted(base.app.hash):
         name = base.app.name
         raise InputError(f"the app {name!r} was imported and may not search documents; see `taiwa apps trust {name}`")
-    from taiwa.ask.ask_turn import options_from_delta
+    from taiwa.flows.ask.ask_turn import options_from_delta
     from taiwa.sessions.ask_resources import NoModel, open_rag_resources
 
     options = None if recorded is None else options_from_delta(recorded)

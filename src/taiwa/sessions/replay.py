@@ -132,7 +132,7 @@ def _program(repository: Repository, node: Node, app: App, repairs: int, *, exac
 
 def _replay_ask_turn(entry: HistoryEntry, before: Conversation, entries: Iterable[Entry], watch: Observer) -> str:
     """Replay a turn of the flow `ask` from its record; return the difference."""
-    from taiwa.ask.ask_turn import ask_turn, options_from_delta
+    from taiwa.flows.ask.ask_turn import ask_turn, options_from_delta
     from taiwa.i18n import dialogue_version
     from taiwa.sessions.ask_resources import term_weights_of
 

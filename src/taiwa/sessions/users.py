@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 from unicodedata import normalize
 
-from taiwa.ask.types import (
+from taiwa.flows.ask.types import (
     ANONYMOUS_USER,
     AskTolerance,
     EarlierTurn,

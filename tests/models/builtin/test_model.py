@@ -10,9 +10,9 @@ from math import exp
 import pytest
 
 from taiwa.apps.catalog import load_app
-from taiwa.ask.prompts import load_prompts
 from taiwa.conversation.history import add_turn, begin
 from taiwa.conversation.turn_prompt import DELTA_LINE, EARLIER, ENVIRONMENT, STATE, turn_request
+from taiwa.flows.ask.prompts import load_prompts
 from taiwa.flows.solve.solve import NUMBER_INSTRUCTIONS, SolveOptions
 from taiwa.flows.solve.tool_call_formats import GsmFormat
 from taiwa.kernel.errors import InputError, UnsupportedError

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.ask.assess_question import assess
-from taiwa.ask.rewrite import Queries, rewrite_queries
-from taiwa.ask.types import SCORES
+from taiwa.flows.ask.assess_question import assess
+from taiwa.flows.ask.rewrite import Queries, rewrite_queries
+from taiwa.flows.ask.types import SCORES
 from taiwa.kernel.messages import (
     Capability,
     Chunk,

@@ -11,9 +11,9 @@ import pytest
 
 import taiwa
 from taiwa.apps.catalog import load_app
-from taiwa.ask.decide_search_or_clarify import POLICIES
-from taiwa.ask.types import QUESTIONS, SCORES
 from taiwa.conversation.history import add_turn
+from taiwa.flows.ask.decide_search_or_clarify import POLICIES
+from taiwa.flows.ask.types import QUESTIONS, SCORES
 from taiwa.flows.chat import FINISH_WARNINGS
 from taiwa.kernel import errors
 from taiwa.kernel.messages import Evidence

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from taiwa.ask.types import SCORES
+from taiwa.flows.ask.types import SCORES
 from taiwa.models.builtin.tokenizer import normalize_text
 from training.builtin.asking import SHARES
 from training.builtin.asking.scenes import Stage

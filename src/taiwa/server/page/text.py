@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
-from taiwa.ask.ask_turn import HEADING
-from taiwa.ask.decide_search_or_clarify import POLICIES
 from taiwa.conversation.app import App, Param
 from taiwa.conversation.state import Missing
+from taiwa.flows.ask.ask_turn import HEADING
+from taiwa.flows.ask.decide_search_or_clarify import POLICIES
 from taiwa.i18n import gettext_noop
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import truncate

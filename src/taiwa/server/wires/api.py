@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from taiwa.apps.catalog import load_app
-from taiwa.ask.read_dialogue import select_option
 from taiwa.conversation.state import parse_path
+from taiwa.flows.ask.read_dialogue import select_option
 from taiwa.kernel.attachments import Attachment, read_attachments
 from taiwa.kernel.errors import CorruptError, InputError, TaiwaError
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta

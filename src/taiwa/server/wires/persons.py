@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from starlette.requests import Request
 
-from taiwa.ask.types import Feedback, UserProfile, parse_verdict
+from taiwa.flows.ask.types import Feedback, UserProfile, parse_verdict
 from taiwa.kernel.serialization import Json
 from taiwa.operations.result_json import members, person_to_json
 from taiwa.server.api_types import Deleted, Person, PersonChange, PersonEntry, Rating

@@ -10,9 +10,9 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from taiwa.ask.answer import Answer, answer_or_quote
-from taiwa.ask.assess_question import AssessmentMethod, assess
-from taiwa.ask.decide_search_or_clarify import (
+from taiwa.flows.ask.answer import Answer, answer_or_quote
+from taiwa.flows.ask.assess_question import AssessmentMethod, assess
+from taiwa.flows.ask.decide_search_or_clarify import (
     DOMINANT,
     group_options,
     narrow_options,
@@ -20,7 +20,7 @@ from taiwa.ask.decide_search_or_clarify import (
     table_policy,
     top_share,
 )
-from taiwa.ask.read_dialogue import (
+from taiwa.flows.ask.read_dialogue import (
     announced_topic,
     detect_route,
     is_option_number,
@@ -30,8 +30,8 @@ from taiwa.ask.read_dialogue import (
     select_option,
     user_texts,
 )
-from taiwa.ask.rewrite import Queries, RewriteContext, retrieve_fused, rewrite_queries
-from taiwa.ask.types import (
+from taiwa.flows.ask.rewrite import Queries, RewriteContext, retrieve_fused, rewrite_queries
+from taiwa.flows.ask.types import (
     ANONYMOUS_USER,
     Act,
     Assessment,

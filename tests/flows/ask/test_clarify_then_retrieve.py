@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from taiwa.ask.answer import Answer, Citation
-from taiwa.ask.clarify_then_retrieve import ClarifyOptions, ask, clarify
-from taiwa.ask.decide_search_or_clarify import decide
-from taiwa.ask.prompts import load_prompts
-from taiwa.ask.types import (
+from taiwa.flows.ask.answer import Answer, Citation
+from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions, ask, clarify
+from taiwa.flows.ask.decide_search_or_clarify import decide
+from taiwa.flows.ask.prompts import load_prompts
+from taiwa.flows.ask.types import (
     Advise,
     Ask,
     ClarificationState,
@@ -30,7 +30,7 @@ from taiwa.kernel.messages import Capability, Evidence, Message, Passage, assist
 from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.retrieval import InMemoryRetriever
-from tests.ask.scored import LACK, WORRY, written
+from tests.flows.ask.scored import LACK, WORRY, written
 from tests.flows.driving import Drive
 
 NONE: frozenset[Capability] = frozenset()

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from taiwa.ask.decide_search_or_clarify import answerable, look_first
-from taiwa.ask.types import (
+from taiwa.flows.ask.decide_search_or_clarify import answerable, look_first
+from taiwa.flows.ask.types import (
     Advise,
     Ask,
     AskTolerance,
@@ -25,7 +25,7 @@ from taiwa.ask.types import (
 )
 from taiwa.kernel.messages import Evidence, assistant, user
 from taiwa.kernel.serialization import record, restore
-from tests.ask.scored import LACK, WORRY, scored
+from tests.flows.ask.scored import LACK, WORRY, scored
 
 TWO = (Option("Paid leave", 2, "…", ("a", "b")), Option("Sick leave", 1, "…", ("c",)))
 FOUND = ("a", "b", "c")

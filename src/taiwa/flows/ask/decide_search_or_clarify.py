@@ -16,9 +16,9 @@ from itertools import takewhile
 from operator import ge, gt, le, lt
 from unicodedata import normalize
 
-from taiwa.ask.prompts import shipped_policy
-from taiwa.ask.read_dialogue import is_option_number, last_user_text, reply_language, user_texts
-from taiwa.ask.types import (
+from taiwa.flows.ask.prompts import shipped_policy
+from taiwa.flows.ask.read_dialogue import is_option_number, last_user_text, reply_language, user_texts
+from taiwa.flows.ask.types import (
     Act,
     Advise,
     Ask,

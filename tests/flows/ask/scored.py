@@ -3,7 +3,7 @@
 import json
 import math
 
-from taiwa.ask.types import SCORES, Assessment
+from taiwa.flows.ask.types import SCORES, Assessment
 from taiwa.kernel.messages import Response, TokenLogprob, assistant
 
 __all__ = ["LACK", "WORRY", "digit", "scored", "written"]

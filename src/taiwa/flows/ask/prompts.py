@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import cast
 
-from taiwa.ask.types import QUESTIONS, SCORES, Condition, PolicyCase, PolicyFunction, PolicyTable, Thresholds
+from taiwa.flows.ask.types import QUESTIONS, SCORES, Condition, PolicyCase, PolicyFunction, PolicyTable, Thresholds
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.serialization import Json
 from taiwa.yamlfile import read_yaml, to_json
@@ -85,7 +85,7 @@ class Prompts:
 @cache
 def load_prompts(language: str) -> Prompts:
     """Return the prompts in English, Japanese or Chinese."""
-    text = (files("taiwa.ask") / "prompt_texts" / f"{language}.md").read_text("utf-8")
+    text = (files("taiwa.flows.ask") / "prompt_texts" / f"{language}.md").read_text("utf-8")
     return Prompts(dict(SECTION.findall(text)))
 
 
@@ -116,7 +116,7 @@ def read_policy(text: str, where: str = "the policy") -> PolicyTable:
 @cache
 def shipped_policy(name: str) -> PolicyTable:
     """Return a policy of the package."""
-    return read_policy((files("taiwa.ask") / "policies" / f"{name}.md").read_text("utf-8"), name)
+    return read_policy((files("taiwa.flows.ask") / "policies" / f"{name}.md").read_text("utf-8"), name)
 
 
 class _Reader:

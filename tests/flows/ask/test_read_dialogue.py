@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.ask.read_dialogue import announced_topic, detect_route, select_option
-from taiwa.ask.types import Option
+from taiwa.flows.ask.read_dialogue import announced_topic, detect_route, select_option
+from taiwa.flows.ask.types import Option
 
 OFFERED = (Option("Paid leave"), Option("Sick leave"), Option("看護休暇"))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.ask.answer import PLAIN, TermWeights, extractive, spans
+from taiwa.flows.ask.answer import PLAIN, TermWeights, extractive, spans
 from taiwa.kernel.messages import Message, Passage, assistant, user
 
 TABLE = """\

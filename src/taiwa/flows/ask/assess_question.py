@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Literal, TypeAlias, cast
 from unicodedata import normalize
 
-from taiwa.ask.check_citations import clean_untrusted
-from taiwa.ask.prompts import Prompts, load_prompts, shipped_policy
-from taiwa.ask.read_dialogue import dialogue_message, reply_language, user_texts
-from taiwa.ask.types import QUESTIONS, SCORES, Assessment, AssessmentSource, Level, PolicyFunction, PolicyTable
+from taiwa.flows.ask.check_citations import clean_untrusted
+from taiwa.flows.ask.prompts import Prompts, load_prompts, shipped_policy
+from taiwa.flows.ask.read_dialogue import dialogue_message, reply_language, user_texts
+from taiwa.flows.ask.types import QUESTIONS, SCORES, Assessment, AssessmentSource, Level, PolicyFunction, PolicyTable
 from taiwa.flows.extract import ExtractError, extract
 from taiwa.flows.route import Routed, Routes
 from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, gather, notify, perform

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.ask.decide_search_or_clarify import answerable
-from taiwa.ask.types import Thresholds
+from taiwa.flows.ask.decide_search_or_clarify import answerable
+from taiwa.flows.ask.types import Thresholds
 from taiwa.kernel.messages import Evidence
 from taiwa.retrieval import Library
 from taiwa.retrieval.index import LOOKED_AT, judge, weight_terms

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from taiwa.ask.check_citations import clean_untrusted, find_quotation, supports
-from tests.ask.claims import measure
+from taiwa.flows.ask.check_citations import clean_untrusted, find_quotation, supports
+from tests.flows.ask.claims import measure
 
 ALPHABET = "ab 12がﾞｶ。、\n*|“\"'’—-ß①ﬁÅ\u0301\u200b"
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from taiwa.ask.answer import (
+from taiwa.flows.ask.answer import (
     Answer,
     AnswerOutput,
     Quotation,

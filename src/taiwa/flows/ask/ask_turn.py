@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar, cast
 
-from taiwa.ask.answer import (
+from taiwa.conversation.history import Conversation, PastTurn, add_turn
+from taiwa.flows.ask.answer import (
     PLAIN,
     Answer,
     AnswerSource,
@@ -19,11 +20,11 @@ from taiwa.ask.answer import (
     extractive,
     lacks_generation,
 )
-from taiwa.ask.check_citations import TAG, clean_untrusted
-from taiwa.ask.clarify_then_retrieve import Clarified, ClarifyOptions, clarify
-from taiwa.ask.decide_search_or_clarify import answerable, group_options, narrow_options
-from taiwa.ask.read_dialogue import dialogue_message, is_option_number, reply_language, select_option
-from taiwa.ask.types import (
+from taiwa.flows.ask.check_citations import TAG, clean_untrusted
+from taiwa.flows.ask.clarify_then_retrieve import Clarified, ClarifyOptions, clarify
+from taiwa.flows.ask.decide_search_or_clarify import answerable, group_options, narrow_options
+from taiwa.flows.ask.read_dialogue import dialogue_message, is_option_number, reply_language, select_option
+from taiwa.flows.ask.types import (
     ANONYMOUS_USER,
     QUESTIONS,
     SCORES,
@@ -39,7 +40,6 @@ from taiwa.ask.types import (
     Search,
     UserProfile,
 )
-from taiwa.conversation.history import Conversation, PastTurn, add_turn
 from taiwa.flows.chat import Reply, check_text, shorten_history
 from taiwa.i18n import Translate, dialogue_catalogue, gettext_noop
 from taiwa.kernel.effects import Complete, HideOutput, Program, Step, notify, perform

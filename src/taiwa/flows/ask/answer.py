@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from taiwa.ask.check_citations import clean_untrusted, find_quotation, supports
-from taiwa.ask.prompts import load_prompts
-from taiwa.ask.read_dialogue import REPLY_LANGUAGES
+from taiwa.flows.ask.check_citations import clean_untrusted, find_quotation, supports
+from taiwa.flows.ask.prompts import load_prompts
+from taiwa.flows.ask.read_dialogue import REPLY_LANGUAGES
 from taiwa.flows.extract import extract
 from taiwa.kernel.effects import Program, notify
 from taiwa.kernel.errors import UnsupportedError

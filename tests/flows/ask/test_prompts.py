@@ -8,14 +8,14 @@ import pytest
 
 import taiwa
 from taiwa.apps.catalog import load_app
-from taiwa.ask.answer import request_messages
-from taiwa.ask.ask_turn import AskTurnOptions, ask_turn
-from taiwa.ask.clarify_then_retrieve import ClarifyOptions, clarify
-from taiwa.ask.decide_search_or_clarify import decide
-from taiwa.ask.prompts import read_policy, shipped_policy
-from taiwa.ask.rewrite import rewrite_queries
-from taiwa.ask.types import Advise, Ask, Decision, HandOver, Search, UserProfile
 from taiwa.conversation.history import begin
+from taiwa.flows.ask.answer import request_messages
+from taiwa.flows.ask.ask_turn import AskTurnOptions, ask_turn
+from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions, clarify
+from taiwa.flows.ask.decide_search_or_clarify import decide
+from taiwa.flows.ask.prompts import read_policy, shipped_policy
+from taiwa.flows.ask.rewrite import rewrite_queries
+from taiwa.flows.ask.types import Advise, Ask, Decision, HandOver, Search, UserProfile
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Capability, Message, Passage, Response, ToolCall, assistant, user
 from taiwa.kernel.runtime import Runtime

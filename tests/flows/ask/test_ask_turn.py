@@ -8,11 +8,18 @@ from typing import cast
 import pytest
 
 from taiwa.apps.catalog import load_text
-from taiwa.ask.ask_turn import AskResult, AskTurnOptions, ask_turn, clarification_of, dialogue_of, options_from_delta
-from taiwa.ask.clarify_then_retrieve import ClarifyOptions
-from taiwa.ask.decide_search_or_clarify import decide
-from taiwa.ask.types import UserProfile
 from taiwa.conversation.history import Conversation, begin
+from taiwa.flows.ask.ask_turn import (
+    AskResult,
+    AskTurnOptions,
+    ask_turn,
+    clarification_of,
+    dialogue_of,
+    options_from_delta,
+)
+from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions
+from taiwa.flows.ask.decide_search_or_clarify import decide
+from taiwa.flows.ask.types import UserProfile
 from taiwa.flows.chat import Reply
 from taiwa.kernel.errors import InputError, TaiwaError
 from taiwa.kernel.messages import Capability, Notice, Passage, TextDelta, user
@@ -20,7 +27,7 @@ from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.serialization import Json
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.retrieval import InMemoryRetriever
-from tests.ask.scored import written
+from tests.flows.ask.scored import written
 from tests.flows.driving import Drive
 
 NONE: frozenset[Capability] = frozenset()

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.ask.assess_question import REPETITION, AssessmentMethod, assess
-from taiwa.ask.clarify_then_retrieve import ClarifyOptions, clarify
-from taiwa.ask.prompts import load_prompts
-from taiwa.ask.types import SCORES, Ask, Assessment
+from taiwa.flows.ask.assess_question import REPETITION, AssessmentMethod, assess
+from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions, clarify
+from taiwa.flows.ask.prompts import load_prompts
+from taiwa.flows.ask.types import SCORES, Ask, Assessment
 from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.errors import InputError, ModelError, OutputValidationError, OverloadedError, UnsupportedError
 from taiwa.kernel.messages import (
@@ -30,7 +30,7 @@ from taiwa.models.http_api.client import HttpModel
 from taiwa.models.providers import resolve
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.retrieval import InMemoryRetriever
-from tests.ask.scored import LACK, WORRY, digit, scored, written
+from tests.flows.ask.scored import LACK, WORRY, digit, scored, written
 from tests.flows.driving import Drive
 from tests.peers.decider import KEY, DecisionServer
 from tests.peers.llama import KEY as LLAMA_KEY

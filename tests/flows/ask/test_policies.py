@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.ask.decide_search_or_clarify import POLICIES, article, choose_case, decide, policy_named
-from taiwa.ask.prompts import shipped_policy
-from taiwa.ask.types import Act, Ask, Assessment, ClarificationState, Search, Situation, Thresholds, UserProfile
+from taiwa.flows.ask.decide_search_or_clarify import POLICIES, article, choose_case, decide, policy_named
+from taiwa.flows.ask.prompts import shipped_policy
+from taiwa.flows.ask.types import Act, Ask, Assessment, ClarificationState, Search, Situation, Thresholds, UserProfile
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import user
-from tests.ask.scored import LACK, WORRY, scored
+from tests.flows.ask.scored import LACK, WORRY, scored
 
 SCORES = st.integers(1, 5)
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from taiwa.apps.catalog import load_text
-from taiwa.ask.ask_turn import AskTurnOptions, ask_turn
-from taiwa.ask.clarify_then_retrieve import ClarifyOptions
 from taiwa.conversation.history import begin
+from taiwa.flows.ask.ask_turn import AskTurnOptions, ask_turn
+from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions
 from taiwa.flows.chat import Reply
 from taiwa.kernel.effects import CallTool, Complete, Effect
 from taiwa.kernel.execution import Journal
@@ -18,8 +18,8 @@ from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.text import CONTROL
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.retrieval import InMemoryRetriever
-from tests.ask.injections import ATTACKS, Attack
-from tests.ask.scored import written
+from tests.flows.ask.injections import ATTACKS, Attack
+from tests.flows.ask.scored import written
 
 NONE: frozenset[Capability] = frozenset()
 APP = load_text("---\ntaiwa: 1\nflow: ask\n---\nBe brief.", "ask.md", "ask").with_params({})

@@ -7,8 +7,8 @@ from itertools import chain
 from typing import Literal, TypeAlias
 from unicodedata import normalize
 
-from taiwa.ask.prompts import load_prompts
-from taiwa.ask.read_dialogue import reply_language, turns, user_texts
+from taiwa.flows.ask.prompts import load_prompts
+from taiwa.flows.ask.read_dialogue import reply_language, turns, user_texts
 from taiwa.kernel.effects import Complete, HideOutput, Program, Retrieve, gather, notify, perform
 from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.messages import Message, Passage, Request, Sampling, fuse_rankings, system, user

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.ask.decide_search_or_clarify import MAX_OPTIONS, group_options, top_share
+from taiwa.flows.ask.decide_search_or_clarify import MAX_OPTIONS, group_options, top_share
 from taiwa.kernel.messages import Passage, passage_key
 
 PAID = Passage("leave.md", "Paid leave is 20 days.", 3.0, 0, ("Leave", "Paid leave"), title="Leave")

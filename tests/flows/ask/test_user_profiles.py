@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.ask.types import (
+from taiwa.flows.ask.types import (
     ANONYMOUS_USER,
     MAX_EVENTS,
     MAX_TOLERANCE,

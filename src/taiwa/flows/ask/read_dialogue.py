@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from unicodedata import normalize
 
-from taiwa.ask.types import Option, Route
+from taiwa.flows.ask.types import Option, Route
 from taiwa.kernel.messages import Message, user
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import guess_language, strip_control

@@ -1,6 +1,6 @@
 """Claims about the sentences of the handbook: right ones in other spellings, and wrong ones with one thing changed.
 
-What is changed is a number, its unit or currency, a negation or a name. `python -m tests.ask.claims` prints how many are refused.
+What is changed is a number, its unit or currency, a negation or a name. `python -m tests.flows.ask.claims` prints how many are refused.
 """
 
 import re
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from random import Random
 
 from taiwa.apps.catalog import HANDBOOK
-from taiwa.ask.answer import EMPHASIS, SENTENCE
-from taiwa.ask.check_citations import supports
+from taiwa.flows.ask.answer import EMPHASIS, SENTENCE
+from taiwa.flows.ask.check_citations import supports
 
 CHINESE = """员工每年有十五天年假，工作满五年后增加两天。|请在出差前三天提交申请。|实习生不能申请远程办公。|宿舍晚上十一点关门。|会议室可以提前两周预订。
 病假超过3天需要医生证明。|访客必须在前台登记。|迟到30分钟以内不扣工资。|报销单应在六十天内提交。|试用期为三个月。|周末可以使用实验室。|实验室里禁止吸烟。
@@ -176,7 +176,7 @@ def figures() -> str:
     return (
         f"Of claims made from the sentences of the handbook (English, Japanese, Chinese), {shares['number']} with another number are\n"
         f"refused, {shares['unit']} with another unit or currency, {shares['negation']} with a negation more or less, {shares['name']}\n"
-        f"with another name, and {shares['right']} right ones (`python -m tests.ask.claims`)."
+        f"with another name, and {shares['right']} right ones (`python -m tests.flows.ask.claims`)."
     )
 
 

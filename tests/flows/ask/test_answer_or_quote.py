@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 
 from taiwa.apps.catalog import load_text
-from taiwa.ask.answer import answer_or_quote
-from taiwa.ask.ask_turn import AskTurnOptions, ask_turn
-from taiwa.ask.clarify_then_retrieve import ClarifyOptions, ask
-from taiwa.ask.prompts import load_prompts
 from taiwa.conversation.history import begin
+from taiwa.flows.ask.answer import answer_or_quote
+from taiwa.flows.ask.ask_turn import AskTurnOptions, ask_turn
+from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions, ask
+from taiwa.flows.ask.prompts import load_prompts
 from taiwa.flows.chat import Reply
 from taiwa.kernel.errors import UnsupportedError
 from taiwa.kernel.messages import (
