@@ -90,13 +90,14 @@ def held_out() -> str:
             kind.removeprefix("all ") if kind != "all" else "**all**",
             *_figure(found),
             f"{found.get('best', 1):.1%}",
+            f"{found['right'] / found['of']:.1%}",
             f"{found['of']:,}",
         )
         for domain, kinds in card["held_out"].items()
         for kind, found in kinds.items()
         if kind.startswith("all")
     ]
-    return _table(("domain", "task", "exact", "95 %", "at best", "of"), rows)
+    return _table(("domain", "task", "exact", "95 %", "at best", "right", "of"), rows)
 
 
 def evaluations() -> str:

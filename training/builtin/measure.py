@@ -30,7 +30,7 @@ from training.builtin.desk.serving import Desk
 from training.builtin.model import Transformer
 from training.builtin.samples import Sample
 
-__all__ = ["Measured", "Solver", "measure", "mistakes"]
+__all__ = ["Measured", "Solver", "is_right", "measure", "mistakes"]
 
 HELD_OUT_SEED = 7_000_003
 TOGETHER = 24
@@ -45,7 +45,7 @@ MASS = re.compile(r"<<molar_mass: ([^\n]*)>> ([^\n]*)")
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The number of samples of a kind, of exact matches, and of correct final lines.
+    """The number of samples of a kind, of exact matches, and of those that `is_right`.
 
     `best` is the number of matches expected from a model that knows the distributions but not the random draws.
     """
@@ -67,10 +67,15 @@ def measure(loaded: Loaded, model: Transformer, domain: str, count: int) -> Mapp
             counts[kind] += 1
             best[kind] = best.get(kind, 0.0) + sample.best
             exact[kind] += written is None
-            right[kind] += written is None or (
-                sample.task == "solve" and _last_line(written) == _last_line(sample.text)
-            )
+            right[kind] += is_right(sample, sample.text if written is None else written)
     return {kind: Measured(counts[kind], exact[kind], right[kind], best[kind]) for kind in sorted(counts)}
+
+
+def is_right(sample: Sample, written: str) -> bool:
+    """Return true if a solution ends as the sample does, a score is the likeliest one, or another text is that of the sample."""
+    if sample.task == "solve":
+        return _last_line(written) == _last_line(sample.text)
+    return written == (sample.likeliest or sample.text)
 
 
 def mistakes(loaded: Loaded, model: Transformer, domain: str, count: int) -> Iterator[tuple[Sample, str]]:

@@ -14,6 +14,7 @@ from training.builtin.asking.scenes import Stage
 from training.builtin.asking.shares import SCENES, SPREAD, likelihoods
 from training.builtin.asking.wording import expand, fill, listed
 from training.builtin.asking.work import injected
+from training.builtin.measure import is_right
 from training.builtin.samples import Sample, choose
 
 LANGUAGES = ("en", "ja", "zh")
@@ -112,3 +113,11 @@ def test_digits_are_drawn_as_likely_as_it_is_told(level: float) -> None:
 def test_nobody_writes_every_score_exactly(drawn: list[Sample]) -> None:
     assert all(0.4 < sample.best < 1 for sample in drawn)
     assert 0.75 < sum(sample.best for sample in drawn) / len(drawn) < 0.85
+    assert 0.75 < sum(sample.text == sample.likeliest for sample in drawn) / len(drawn) < 0.85
+
+
+def test_a_score_is_right_where_it_is_the_likeliest_whatever_chance_drew(drawn: list[Sample]) -> None:
+    unlucky = next(sample for sample in drawn if sample.text != sample.likeliest)
+
+    assert is_right(unlucky, unlucky.likeliest)
+    assert not is_right(unlucky, unlucky.text)

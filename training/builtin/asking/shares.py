@@ -54,8 +54,9 @@ def assess(name: str) -> Draw:
         stage, kind, scene = _scene(random)
         level = float(getattr(scene.levels, name))
         digit = min(max(round(level + random.gauss(0, SPREAD)), 1), 5)
-        answer, best = (Span(str(digit)),), max(likelihoods(level))
-        return Sample(f"assess.{name}", f"{kind}.{stage.language}", _prompt(stage, scene), answer, best)
+        known, kind, prompt = likelihoods(level), f"{kind}.{stage.language}", _prompt(stage, scene)
+        likeliest = str(known.index(max(known)) + 1)
+        return Sample(f"assess.{name}", kind, prompt, (Span(str(digit)),), max(known), likeliest)
 
     return draw
 
