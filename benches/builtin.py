@@ -139,15 +139,15 @@ def _theirs(take: Take) -> None:
 def main() -> None:
     subject = Subject("builtin", "tokens per second on one core, beside the same weights in torch", ("numpy", "torch"))
     found: dict[str, list[float]] = json.loads(fresh(CHILD))
-    ours = subject.median("free, one token a pass", [1 / each for each in found["free"]], "tokens/s")
+    ours = subject.median("bare decode loop, one token per pass", [1 / each for each in found["free"]], "tokens/s")
     subject.median(
-        "answers to questions, with prompts, guides and tools", [1 / each for each in found["answers"]], "tokens/s"
+        "complete answers, with prompts, guides and tools", [1 / each for each in found["answers"]], "tokens/s"
     )
-    subject.median(f"the first token behind {PROMPT} of a prompt", [1e3 * each for each in found["first"]], "ms")
+    subject.median(f"first token after a prompt of {PROMPT} tokens", [1e3 * each for each in found["first"]], "ms")
     subject.median(f"reading a prompt of {LONG} tokens", [1e3 * each for each in found["long"]], "ms")
     eager = statistics.median(found["torch"])
-    subject.row("the same weights in torch, eagerly, one token a pass", 1e3 * eager, "ms", "a token", ours=1e3 / ours)
-    subject.target("a token that is written freely", 1e3 / ours, 1e3 / LEAST, "ms")
+    subject.row("the same weights in eager torch, one token per pass", 1e3 * eager, "ms", "a token", ours=1e3 / ours)
+    subject.target("a token in the bare decode loop", 1e3 / ours, 1e3 / LEAST, "ms")
     answers = statistics.median(found["answers"])
-    subject.target("a token of an answer, with all that stands around it", 1e3 * answers, 1e3 / LEAST, "ms")
+    subject.target("a token of a complete answer", 1e3 * answers, 1e3 / LEAST, "ms")
     subject.write()

@@ -132,13 +132,13 @@ def compared(subject: Subject, name: str, source: Network, bound: float, cases: 
     written = sum(len(ending.tokens) for ending in told)
     forwards = sum(ending.passes for ending in told)
     subject.row(
-        f"{name}: passes of the model per token",
+        f"{name}: forward passes per token",
         forwards / written,
         "",
         f"{sum(e.sparse for e in told) / forwards:.0%} with a part of the output head",
     )
     subject.target(f"{name}: constrained, against generate() without a constraint", own, bound, "x")
-    subject.target(f"{name}: texts that differ from the script", sum(not right for *_, right in found[OURS]), 0, "")
+    subject.target(f"{name}: texts that deviate from the script", sum(not right for *_, right in found[OURS]), 0, "")
 
 
 def scripted(made: Vocabulary, instance: Json, number: int) -> Script:
@@ -213,7 +213,7 @@ def outside(subject: Subject, source: Network) -> None:
             assert isinstance(ending, DecodeResult)
             if again:
                 spent.append((whole - inner.seconds) / max(ending.passes, 1) * 1e6)
-    subject.median("outside the model, for each pass of it", spent, "µs", "mask, choice, forced tokens, text")
+    subject.median("outside the model, per forward pass", spent, "µs", "mask, sampling, forced tokens, text")
 
 
 class Clocked(ScriptedTrack):
@@ -234,10 +234,10 @@ def interrupted(subject: Subject, source: Network) -> None:
     """Compare continuing after a tool result with reading everything again."""
     for size in WORKED:
         own, other = _behind(source, source.vocabulary.encode(WORKED_TEXT * size)[:size])
-        when = f"behind a tool's result, {size:,} tokens before the answer"
-        subject.median(f"{when}: going on", own, "ms")
-        subject.median(f"{when}: reading all of it again", other, "ms", ours=median(own))
-    subject.target(f"{when}, against reading again", median(own) / median(other), 0.2, "x")
+        when = f"after a tool result, {size:,} tokens before the answer"
+        subject.median(f"{when}: continued", own, "ms")
+        subject.median(f"{when}: everything read again", other, "ms", ours=median(own))
+    subject.target(f"{when}, against reading everything again", median(own) / median(other), 0.2, "x")
 
 
 def _behind(source: Network, prompt: tuple[int, ...]) -> tuple[list[float], list[float]]:
@@ -281,8 +281,8 @@ def together(subject: Subject, source: Network) -> None:
             for job in each:
                 list(decode(track.fork(), again(job)))
 
-        own = subject.row(f"eight answers side by side, {name}", timed(side) * 1e3, "ms", "60 tokens at most, drawn")
-        subject.row(f"eight answers one after the other, {name}", timed(after) * 1e3, "ms", ours=own)
+        own = subject.row(f"eight answers in one batch, {name}", timed(side) * 1e3, "ms", "60 tokens at most, drawn")
+        subject.row(f"eight answers in sequence, {name}", timed(after) * 1e3, "ms", ours=own)
 
 
 def again(job: DecodeJob) -> DecodeJob:

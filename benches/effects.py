@@ -94,19 +94,19 @@ def main() -> None:
     blocking = Runtime(Yes(), retriever=Nowhere(), limits=LIMITS)
     loop = AsyncRuntime(Yes(), retriever=Nowhere(), limits=LIMITS)
     acts = {
-        "a generator and a loop by hand, without limits and journal": by_hand,
-        "an effect through the blocking driver": lambda: blocking.run(many()),
-        "a note through the blocking driver": lambda: blocking.run(many_notes()),
-        "a model call of one word through the blocking driver": lambda: blocking.run(many_calls()),
+        "a plain generator loop, without limits and journal": by_hand,
+        "an effect through the blocking runtime": lambda: blocking.run(many()),
+        "a notice through the blocking runtime": lambda: blocking.run(many_notes()),
+        "a model call of one word through the blocking runtime": lambda: blocking.run(many_calls()),
         "an empty task of asyncio": lambda: asyncio.run(tasks()),
-        "an effect through the asynchronous driver": lambda: asyncio.run(loop.run(many())),
-        "a model call of one word through the asynchronous driver": lambda: asyncio.run(loop.run(many_calls())),
-        "an effect of ten side by side, asynchronous": lambda: asyncio.run(loop.run(many_at_once())),
+        "an effect through the asyncio runtime": lambda: asyncio.run(loop.run(many())),
+        "a model call of one word through the asyncio runtime": lambda: asyncio.run(loop.run(many_calls())),
+        "an effect of ten in parallel, asyncio": lambda: asyncio.run(loop.run(many_at_once())),
     }
     times: dict[str, list[float]] = {name: [] for name in acts}
     for _ in range(ROUNDS):
         for name, act in acts.items():
             times[name].append(timed(act) / EFFECTS * 1e6)
     at = {name: subject.median(name, each, "µs") for name, each in times.items()}
-    subject.target("effect through the blocking driver", at["an effect through the blocking driver"], 15, "µs")
+    subject.target("effect through the blocking runtime", at["an effect through the blocking runtime"], 15, "µs")
     subject.write()

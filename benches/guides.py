@@ -137,13 +137,11 @@ def own(subject: Subject, vocabulary: Vocabulary) -> dict[str, float]:
             tokens, forced = tokens + walked, forced + sure
     subject.median("a schema's first mask: taiwa", [each * 1e3 for each in first], "ms")
     subject.median("a mask: taiwa", [each * 1e6 for each in masks], "µs")
-    subject.row("a mask, the 99th of 100: taiwa", float(np.quantile(masks, 0.99)) * 1e6, "µs")
+    subject.row("a mask, 99th percentile: taiwa", float(np.quantile(masks, 0.99)) * 1e6, "µs")
     for what, times in steps.items():
         subject.median(f"mask, apply and sample, {what}", [each * 1e6 for each in times], "µs")
-    subject.target("mask, apply and sample, greedy, the median", median(steps["greedy"]) * 1e6, 60, "µs")
-    subject.row(
-        "tokens that are forced, of 100", forced / tokens * 100, "tokens", "white space is free, one space at most"
-    )
+    subject.target("mask, apply and sample, greedy, median", median(steps["greedy"]) * 1e6, 60, "µs")
+    subject.row("forced tokens per 100", forced / tokens * 100, "tokens", "at most one space of white space")
     again(subject, vocabulary)
     return {"first": median(first) * 1e3, "masks": median(masks) * 1e6, "mean": float(np.mean(masks)) * 1e6}
 
@@ -173,7 +171,7 @@ def _walk(
             for what, sampler in drawers.items():
                 begun = time.process_time()
                 picked = sampler.pick(logits, mask)
-                name = what if led else f"{what}, a model that wants something else"
+                name = what if led else f"{what}, a model that prefers other tokens"
                 steps.setdefault(name, []).append(masked - at + time.process_time() - begun)
                 assert picked == token or not led
             if led:
@@ -192,7 +190,7 @@ def again(subject: Subject, vocabulary: Vocabulary) -> None:
     subject.median("the same schema again, with its first state", once, "µs")
     copies = [JsonSchema(json.loads(json.dumps(source.schema))) for _ in range(100)]
     read = [timed(lambda: [constraints.compile(copy, vocabulary) for copy in copies]) * 1e4 for _ in range(9)]
-    subject.median("the same schema again, read anew from JSON", read, "µs")
+    subject.median("the same schema again, parsed again from JSON", read, "µs")
     subject.target("the same schema again", median(once), 20, "µs")
     state = constraints.compile(source, vocabulary).start()
     subject.row("a fork of a state", timed(lambda: [state.fork() for _ in range(10_000)]) * 100, "µs")
@@ -254,13 +252,13 @@ def covered(subject: Subject) -> None:
         found = report[mode]
         refused = ", ".join(f"{keyword} {count}" for keyword, count in found["refused for"].items())
         subject.row(f"{mode}: compiled", found["compiled"], "", f"refused for {refused}" if refused else "")
-        subject.row(f"{mode}: every instance judged rightly", found["exact"], "")
-        subject.row(f"{mode}: let an invalid instance through", len(found["let through an invalid instance"]), "")
-        subject.row(f"{mode}: kept a valid instance out", len(found["kept out a valid instance"]), "")
+        subject.row(f"{mode}: every instance judged correctly", found["exact"], "")
+        subject.row(f"{mode}: an invalid instance accepted", len(found["let through an invalid instance"]), "")
+        subject.row(f"{mode}: a valid instance rejected", len(found["kept out a valid instance"]), "")
     wrong = sum(
         len(report["strict"][what]) for what in ("let through an invalid instance", "kept out a valid instance")
     )
-    subject.target("strict: schemas with an instance judged wrongly", wrong, 0, "")
+    subject.target("strict: schemas with a misjudged instance", wrong, 0, "")
 
 
 def main() -> None:

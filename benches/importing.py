@@ -91,7 +91,7 @@ def main() -> None:
     base = at["dataclasses, typing"]
     subject.target("import taiwa.kernel against import dataclasses, typing", at["taiwa.kernel"] / base, 3, "x")
     begun = run['python -c "import taiwa.kernel"'] / run['python -c "import dataclasses, typing"']
-    subject.target("the same as whole processes", begun, 3, "x")
+    subject.target("the same as complete processes", begun, 3, "x")
     helped = run["taiwa --help"] / run['python -c "import click, rich"']
     subject.target('taiwa --help against python -c "import click, rich"', helped, 2, "x")
     subject.write()

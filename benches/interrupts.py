@@ -127,7 +127,7 @@ def main() -> None:
         peers=("pydantic-ai-slim", "smolagents"),
     )
     own = [an_interruption(taiwa(way)) for way in WAYS]
-    for what, values in zip(("its text is continued", "its text is cut", "by function calls"), own, strict=True):
+    for what, values in zip(("continued text", "cut text", "by function calls"), own, strict=True):
         subject.median(f"taiwa: {what}", values, "µs")
     native = sorted(own[-1])[ROUNDS // 2]
     for name, peer in (("pydantic-ai", pydantic_ai), ("smolagents, ToolCallingAgent", smolagents)):

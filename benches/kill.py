@@ -169,7 +169,7 @@ def kill_once(home: Home, task: str, number: int, after: float, counts: Counter[
     process = home.start(*home.command(task, number))
     try:
         process.wait(after)
-        counts["ended before the kill"] += 1
+        counts["finished before the kill"] += 1
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGKILL)
     killed = time.monotonic()
@@ -219,14 +219,16 @@ def main(kills: int = KILLS, seconds: float = math.inf) -> None:
         f"{done * len(TASKS)} processes killed (SIGKILL) at a random moment of their work, then finished by the user",
     )
     for task, each in counts.items():
-        note = ", ".join(f"{each[what]} {what}" for what in ("ended before the kill", "lost", "corrupt", "paid twice"))
-        subject.row(f"{task}: killed", done - each["ended before the kill"], "times", note)
+        note = ", ".join(
+            f"{each[what]} {what}" for what in ("finished before the kill", "lost", "corrupt", "paid twice")
+        )
+        subject.row(f"{task}: killed", done - each["finished before the kill"], "times", note)
     subject.row(
         "paid twice", total["paid twice"], "calls", f"median {median(late):.1f} ms after the last byte" if late else ""
     )
     subject.target("lost", total["lost"], 0, "kills")
     subject.target("corrupt", total["corrupt"], 0, "kills")
-    subject.target("between the last byte and the kill of what was paid twice", max(late, default=0), MOST_MS, "ms")
+    subject.target("from the last byte to the kill of a call paid twice", max(late, default=0), MOST_MS, "ms")
     subject.write()
 
 

@@ -58,7 +58,7 @@ class Subject:
     def median(self, what: str, values: Sequence[float], unit: str, note: str = "", *, ours: float = 0.0) -> float:
         """Add the median of several measurements, with the interquartile range in the note."""
         low, high = middle_half(values)
-        spread = f"{len(values)} times, half of them {low:.3g} to {high:.3g}"
+        spread = f"n={len(values)}, IQR {low:.3g} to {high:.3g}"
         return self.row(what, median(values), unit, f"{note}; {spread}" if note else spread, ours=ours)
 
     def target(self, what: str, value: float, bound: float, unit: str) -> None:

@@ -41,7 +41,7 @@ def conversation():
 """
 CHAT = '{"topics": [f"topic {turn}"], "confidence": 0.9, "ambiguity": 0.1}'
 PAIRS = "[message for _ in range(10) for message in ({user}, {answer})]"
-OWN_PLAIN = "taiwa: Conversation (of `translate`, nothing in its state)"
+OWN_PLAIN = "taiwa: Conversation (of `translate`, empty state)"
 DICTS = PAIRS.format(user='{"role": "user", "content": text()}', answer='{"role": "assistant", "content": text()}')
 STATE = '{"topics": [f"topic {turn}" for turn in range(10)], "confidence": 0.9, "ambiguity": 0.1}'
 DELTAS = '[{"topics": [f"topic {turn}"], "confidence": 0.9, "ambiguity": 0.1} for turn in range(10)]'
@@ -61,11 +61,11 @@ PEERS: dict[str, tuple[str, str]] = {
         "from langchain_core.messages import AIMessage, HumanMessage",
         PAIRS.format(user="HumanMessage(text())", answer="AIMessage(text())"),
     ),
-    "taiwa: Conversation of `chat`, with ten deltas and the state they made": (
+    "taiwa: Conversation of `chat`, with ten deltas and the resulting state": (
         OWN.format(app="chat", params="{}", delta=CHAT),
         "conversation()",
     ),
-    "dicts with the same deltas and the same state": (
+    "dicts with the same deltas and state": (
         "",
         f'{{"messages": {DICTS}, "deltas": {DELTAS}, "state": {STATE}}}',
     ),
@@ -91,7 +91,7 @@ def main() -> None:
         weights[name] = weigh(setup, make, "traced")
         grown = median([weigh(setup, make, "resident") for _ in range(ROUNDS)])
         own = "taiwa" in name
-        subject.row(name, weights[name], "MB", f"the process became {grown:.1f} MB larger", ours=0.0 if own else ours)
+        subject.row(name, weights[name], "MB", f"the process grew by {grown:.1f} MB", ours=0.0 if own else ours)
         ours = weights[name] if own else ours
     subject.target(f"{CONVERSATIONS:,} conversations of 20 messages", weights[OWN_PLAIN], 8, "MB")
     subject.write()

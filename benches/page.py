@@ -56,7 +56,7 @@ def main() -> None:
     """Measure the page."""
     subject = Subject(
         "page",
-        "the page in Chromium without a window, on loopback; a conversation of 1,000 turns",
+        "the page in headless Chromium, on loopback; a conversation of 1,000 turns",
         peers=("playwright",),
     )
     with serving(model=Streaming()) as served, chromium() as browser:  # type: ignore[arg-type]
@@ -82,7 +82,7 @@ def main() -> None:
         protocol = page.context.new_cdp_session(page)
         protocol.send("HeapProfiler.collectGarbage")
         heap = protocol.send("Runtime.getHeapUsage")["usedSize"] / 2**20
-        subject.target("heap of the script, 1,000 turns", heap, 5, "MB")
+        subject.target("JavaScript heap, 1,000 turns", heap, 5, "MB")
         page.goto(served.server.url)
         page.check("[name=app][value=plain]")
         page.fill("#text", "write")

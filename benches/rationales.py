@@ -133,7 +133,7 @@ def answered(questions: Iterable[WorkedExample], way: ToolMode, number: int) -> 
 def main() -> None:
     subject = Subject(
         "rationales",
-        "input tokens of a question that is answered with calls of tools (tekken vocabulary)",
+        "input tokens of a question answered with tool calls (tekken vocabulary)",
         peers=("mistral_common",),
     )
     for number in SHOTS:
@@ -146,12 +146,14 @@ def main() -> None:
             subject.row(f"{what}: sent", bill.tokens / each, "tokens", note)
             left = (bill.tokens - bill.local) / each
             subject.row(
-                f"{what}: not held by a local server", left, "tokens", f"{left / (bill.tokens / each):.0%} of it"
+                f"{what}: not cached by a local server", left, "tokens", f"{left / (bill.tokens / each):.0%} of it"
             )
             left = (bill.tokens - bill.provider) / each
             subject.row(
-                f"{what}: not held by a provider's cache", left, "tokens", f"{left / (bill.tokens / each):.0%} of it"
+                f"{what}: not in a provider's cache", left, "tokens", f"{left / (bill.tokens / each):.0%} of it"
             )
             times = (bill.tokens - bill.repeated) / bill.once
-            subject.target(f"{what}: read of all requests of a question, against its last one", times, MOST_TIMES, "x")
+            subject.target(
+                f"{what}: tokens read in all requests of a question, against its last request", times, MOST_TIMES, "x"
+            )
     subject.write()

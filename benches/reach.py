@@ -28,20 +28,20 @@ def exercises(subject: Subject) -> None:
     rows = [json.loads(line) for line in read("chemistry.jsonl")]
     wrong = [worked.id for worked in (solve_exercise(row, called) for row in rows) if not worked.right]
     subject.row("textbook items", len(rows), "", f"{len(rows) - len(wrong)} right")
-    subject.target("textbook items that are not right", len(wrong), 0, "")
+    subject.target("textbook items not solved correctly", len(wrong), 0, "")
 
 
 def questions(subject: Subject) -> None:
     found = count_decisions(map(json.loads, read("numglue_task2.jsonl")))
-    note = f"{found.decided} hold all that a tool needs, {found.right} of them right, {len(found.label_errors)} labelled wrongly"
+    note = f"{found.decided} contain everything that a tool needs, {found.right} of them right, {len(found.label_errors)} labelled wrongly"
     subject.row("questions of NumGLUE, Task 2", found.questions, "", note)
-    subject.target("questions decided otherwise than their label", len(found.misses), 0, "")
+    subject.target("questions whose answer differs from the label", len(found.misses), 0, "")
 
 
 def odd_inputs(subject: Subject) -> None:
     for name in builtin_tools():
         found = fuzz_tools(name, INPUTS)
-        subject.row(f"{name}: odd inputs", found.inputs, "", f"{found.answered} answered, the others refused")
+        subject.row(f"{name}: unusual inputs", found.inputs, "", f"{found.answered} answered, the others refused")
         subject.target(f"{name}: neither answered nor refused", len(found.faults), 0, "")
         subject.target(f"{name}: lines of Python that the costliest input runs", found.most_lines, MOST_LINES, "")
 
@@ -51,7 +51,7 @@ def read(name: str) -> list[str]:
 
 
 def main() -> None:
-    subject = Subject("reach", "the built-in tools on exercises, and on ten thousand odd inputs each")
+    subject = Subject("reach", "the built-in tools on exercises, and on ten thousand unusual inputs each")
     there = FOLDER.is_dir()
     if there:
         exercises(subject)

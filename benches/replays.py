@@ -29,7 +29,7 @@ def main() -> None:
         print(f"  no recordings at {FOLDER}: left out")
         return
     subject = Subject(
-        "replays", "recorded texts of real models played again, cut as tokens do, anywhere and everywhere"
+        "replays", "recorded texts of real models replayed, cut at tokens, at random and at every character"
     )
     for corpus, files in CORPORA.items():
         played(subject, corpus, [row for name in files for row in rows(FOLDER / f"{name}.jsonl")])
@@ -43,7 +43,7 @@ def played(subject: Subject, corpus: str, given: list[Mapping[str, Json]]) -> No
     counted(subject, corpus, tally)
     if tally.calculated > 1_000:
         calculated(subject, corpus, tally, replay_rows(row for row in given if int(str(row["row"])) % FAIR == 0))
-    subject.row(f"{corpus}: time for a text, cut in three ways", taken / tally.texts * 1e3, "ms")
+    subject.row(f"{corpus}: time per text, cut in three ways", taken / tally.texts * 1e3, "ms")
 
 
 def rows(path: Path) -> Iterator[Mapping[str, Json]]:

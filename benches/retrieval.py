@@ -25,7 +25,7 @@ ROUNDS = 3
 SETS = ("jsquad", "jaquad")
 LEAST = {"jsquad": 0.93, "jaquad": 0.88}
 SHOWN = {
-    "taiwa": "taiwa: SQLite and tantivy, passages with their places, access checked",
+    "taiwa": "taiwa: SQLite and tantivy, passages with locations, access checked",
     "tantivy": "tantivy alone, our terms",
     "bm25s": "bm25s, our terms",
     "fts5": "SQLite FTS5, our terms",
@@ -102,19 +102,19 @@ def speed(
     own = median(p50["taiwa"])
     for name, shown in SHOWN.items():
         ours = 0.0 if name == "taiwa" else own
-        subject.median(f"{words}: one question, {shown}", p50[name], "ms", f"median of {asks[name]}", ours=ours)
+        subject.median(f"{words}: one query, {shown}", p50[name], "ms", f"median of {asks[name]}", ours=ours)
         late = median([sorted(each["taken"])[int(len(each["taken"]) * 0.99)] for each in rounds[name]])
-        subject.row(f"{words}: the slowest of 100 questions, {name}", late, "ms")
+        subject.row(f"{words}: 99th percentile of queries, {name}", late, "ms")
     for name in SHOWN:
         subject.median(f"{words}: building, {name}", [each["build"] for each in rounds[name]], "s CPU")
         subject.row(f"{words}: memory, {name}", median([each["megabytes"] for each in rounds[name]]), "MB")
-        for what in ("add", "delete"):
+        for what, seen in (("add", "found"), ("delete", "gone")):
             taken = [change[what] for each in rounds[name] for change in each["changes"]]
             if taken:
-                subject.row(f"{words}: {what} one passage and see it, {name}", median(taken), "ms")
-    subject.target(f"{words}: a question, as a part of tantivy alone", own / median(p50["tantivy"]), 2, "x")
+                subject.row(f"{words}: {what} one passage until it is {seen}, {name}", median(taken), "ms")
+    subject.target(f"{words}: a query, relative to tantivy alone", own / median(p50["tantivy"]), 2, "x")
     for name in ("bm25s", "fts5", "rank_bm25", "haystack"):
-        subject.target(f"{words}: a question, as a part of {name}", own / median(p50[name]), 1, "x")
+        subject.target(f"{words}: a query, relative to {name}", own / median(p50[name]), 1, "x")
 
 
 def quality(subject: Subject, data: Path, folder: Path) -> None:
@@ -131,7 +131,7 @@ def quality(subject: Subject, data: Path, folder: Path) -> None:
                 f"nDCG@10 of {name}: {retriever}", math.fsum(values) / len(values), "", f"{len(asked)} questions"
             )
             if retriever == "taiwa":
-                subject.target(f"nDCG@10 of {name}, what is missing to 1", 1 - mean, round(1 - LEAST[name], 3), "")
+                subject.target(f"nDCG@10 of {name}, distance from 1", 1 - mean, round(1 - LEAST[name], 3), "")
 
 
 def main() -> None:
@@ -142,7 +142,7 @@ def main() -> None:
     data, chance = Path(place), random.Random(6)
     subject = Subject(
         "retrieval",
-        "finding passages: one question to a warm index, building, memory, one change, and quality on Japanese questions",
+        "retrieval: one query on a warm index, building, memory, one change, and quality on Japanese questions",
         ("tantivy", "bm25s", "rank-bm25", "haystack-ai"),
     )
     passages = passages_of(data, "jsquad", "jaquad", "mtrag")

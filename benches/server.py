@@ -76,7 +76,7 @@ def finding(
         subject.row(f"index {what}, {kind}", built, "s", beside(built, file.get(f"build {what}")))
         file.setdefault(f"build {what}", built)
         walls = each(lambda n: index.find(asked[n], 10), len(asked))
-        subject.median(f"ask {what}, {kind}", walls, "ms", beside(median(walls), file.get(what)))
+        subject.median(f"query {what}, {kind}", walls, "ms", beside(median(walls), file.get(what)))
         file.setdefault(what, median(walls))
 
 

@@ -234,16 +234,20 @@ def streaming(subject: Subject, folder: Path) -> None:
         raw.append(measure_streams("raw"))
         ours.append(measure_streams("taiwa", str(folder / f"streams{number}.db"), "builtin"))
     for kind, rounds in (("a bare ASGI application", raw), ("taiwa serve", ours)):
-        subject.median(f"CPU for an event of {STREAMS:,} streams, {kind}", [each.cpu for each in rounds], "us")
-        what = f"gap of two events, of which 100 ms are the model's, {kind}"
+        subject.median(f"CPU per event of {STREAMS:,} streams, {kind}", [each.cpu for each in rounds], "us")
+        what = f"gap between two events, 100 ms of it from the model, {kind}"
         subject.median(what, [each.gap for each in rounds], "ms", "of 99 %")
-        subject.row(f"streams that were not whole, {kind}", sum(each.failed for each in rounds), "")
-    subject.target("streams that were not whole", sum(each.failed for each in ours), 0, "")
+        subject.row(f"incomplete streams, {kind}", sum(each.failed for each in rounds), "")
+    subject.target("incomplete streams", sum(each.failed for each in ours), 0, "")
     subject.target("memory of an open stream", max(each.memory for each in ours), 60, "KB")
     pairs = list(zip(ours, raw, strict=True))
     for what, ratios, bound in (
-        ("CPU for an event, as a multiple of the bare application's", [our.cpu / bare.cpu for our, bare in pairs], 2),
-        ("gap of 99 %, as a multiple of the bare application's", [our.gap / bare.gap for our, bare in pairs], 3),
+        ("CPU per event, as a multiple of the bare application's", [our.cpu / bare.cpu for our, bare in pairs], 2),
+        (
+            "99th percentile of gaps, as a multiple of the bare application's",
+            [our.gap / bare.gap for our, bare in pairs],
+            3,
+        ),
     ):
         subject.median(what, ratios, "x")
         subject.target(what, median(ratios), bound, "")
@@ -274,21 +278,21 @@ def matching(subject: Subject, store: str) -> None:
         f"s{number}": (*(message for turn in range(TURNS) for message in said(number, turn)), user("And now?"))
         for number in range(0, CONVERSATIONS, CONVERSATIONS // MATCHED)
     }
-    walls: dict[str, list[float]] = {"of a conversation that goes on": [], "of one that was not touched for long": []}
+    walls: dict[str, list[float]] = {"active conversation": [], "inactive conversation": []}
     for session, history in histories.items():
         started = time.perf_counter()
         placed = place_turn(repository, app, history)
-        walls["of one that was not touched for long"].append((time.perf_counter() - started) * 1_000)
+        walls["inactive conversation"].append((time.perf_counter() - started) * 1_000)
         assert placed.session == session
         repository.remember(placed.turn_input.base)
         started = time.perf_counter()
         place_turn(repository, app, history)
-        walls["of a conversation that goes on"].append((time.perf_counter() - started) * 1_000)
+        walls["active conversation"].append((time.perf_counter() - started) * 1_000)
     nodes = repository.store.nodes.count()
     for kind, values in walls.items():
-        subject.median(f"find the place of 200 messages among {nodes:,} nodes, {kind}", values, "ms")
+        subject.median(f"match 200 messages among {nodes:,} nodes, {kind}", values, "ms")
     for kind, values in walls.items():
-        subject.target(f"the place of 200 messages, {kind}", median(values), 2, "ms")
+        subject.target(f"match 200 messages, {kind}", median(values), 2, "ms")
     repository.store.close()
 
 
@@ -318,7 +322,7 @@ def idle(subject: Subject, store: str) -> None:
 def main() -> None:
     subject = Subject(
         "server_wires",
-        "milliseconds, microseconds and kilobytes; Chat Completions of `taiwa serve` on a SQLite file, beside uvicorn and httpx2 alone",
+        "milliseconds, microseconds and kilobytes; Chat Completions of `taiwa serve` on a SQLite file, compared with uvicorn and httpx2 alone",
         peers=("uvicorn", "httpx2"),
     )
     with tempfile.TemporaryDirectory() as folder:

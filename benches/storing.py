@@ -92,12 +92,10 @@ def speed(subject: Subject, folder: Path) -> None:
     whole = subject.median("append: run, journal of a call, nodes, name, log", walls, "ms", "three transactions")
     started = time.perf_counter()
     repository.store.search("xyzzy")
-    words = subject.row(
-        "search words, when a search asks for them, per turn", (time.perf_counter() - started) * 1e3 / TURNS, "ms"
-    )
-    subject.target("append a turn, its search words included", whole + words, 0.3, "ms")
+    words = subject.row("index words at the next search, per turn", (time.perf_counter() - started) * 1e3 / TURNS, "ms")
+    subject.target("append a turn, including its search words", whole + words, 0.3, "ms")
     subject.target(
-        "append stays flat: the last 500 turns against the first", median(walls[-500:]) / median(walls[:500]), 1.25, "x"
+        "append: the last 500 turns against the first", median(walls[-500:]) / median(walls[:500]), 1.25, "x"
     )
     back_and_forth(subject, repository, here.tip)
 
@@ -108,12 +106,10 @@ def back_and_forth(subject: Subject, repository: Repository, tip: str) -> None:
     found = subject.median(
         f"check out any of {TURNS:,} turns", takes := each(lambda n: repository.checkout(tips[n]), SAMPLE), "ms"
     )
-    subject.row("check out, the slowest of a hundred", sorted(takes)[SAMPLE - SAMPLE // 100], "ms")
+    subject.row("check out, 99th percentile", sorted(takes)[SAMPLE - SAMPLE // 100], "ms")
     repository.store.snapshots.clear()
     first = each(lambda _: repository.checkout(tip), 1)[0]
-    subject.row(
-        f"check out after {TURNS:,} turns when all snapshots were dropped", first, "ms", "once; it makes one anew"
-    )
+    subject.row(f"check out after {TURNS:,} turns without snapshots", first, "ms", "once; it creates a new snapshot")
     subject.median("undo", each(lambda _: repository.store.undo("s"), 200), "ms")
     subject.median("redo", each(lambda _: repository.store.redo("s"), 200), "ms")
     subject.median("fork", each(lambda n: repository.fork(tips[n], f"fork-{n}"), 200), "ms")
@@ -147,7 +143,7 @@ def sizes(subject: Subject, folder: Path) -> None:
     spoken = sum(len(text.encode()) for pair in said for text in pair) / 1e3
     subject.row(f"{SIZED_TURNS} turns, {spoken:.0f} KB of English prose", own, "MB", f"in KB: {parts(path)}")
     random_signs, path, _ = sized(folder, "Japanese", japanese)
-    subject.row(f"{SIZED_TURNS} turns, as much random Japanese", random_signs, "MB", f"in KB: {parts(path)}")
+    subject.row(f"{SIZED_TURNS} turns, the same amount of random Japanese", random_signs, "MB", f"in KB: {parts(path)}")
     for kind, how in PEERS.items():
         command = [sys.executable, "-m", "benches.peers.langgraph_checkpoints", kind]
         done = subprocess.run(command, cwd=ROOT, input=json.dumps(said), capture_output=True, text=True, check=True)

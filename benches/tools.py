@@ -61,7 +61,7 @@ def formulas(subject: Subject) -> None:
         if library is not None:
             taken = each(lambda text: library.Substance.from_formula(text).mass, FORMULAS)
             subject.row("molar mass: chempy", taken, "µs", ours=own)
-    subject.target("molar mass, as a part of periodictable's time", own / peers["periodictable"], 1, "x")
+    subject.target("molar mass, relative to periodictable", own / peers["periodictable"], 1, "x")
 
 
 def expressions(subject: Subject) -> None:
@@ -72,7 +72,7 @@ def expressions(subject: Subject) -> None:
         "arithmetic, exact",
         own,
         {
-            "sympify (sympy; runs code that a text holds)": each(
+            "sympify (sympy; executes code in the text)": each(
                 lambda text: sympy.sympify(text, rational=True), EXPRESSIONS
             )
         },
@@ -89,7 +89,7 @@ def expressions(subject: Subject) -> None:
     else:
         subject.row("arithmetic: simpleeval", each(evaluate, EXPRESSIONS), "µs", "in floats", ours=own)
     slowest = max(timed(lambda text=text: refused(text)) for text in BOMBS)
-    subject.target("the slowest of the bombs", slowest * 1e3, 50, "ms")
+    subject.target("the slowest adversarial input", slowest * 1e3, 50, "ms")
 
 
 def equations(subject: Subject) -> None:
@@ -123,7 +123,7 @@ def chempy() -> Generator[Any]:
 def main() -> None:
     subject = Subject(
         "tools",
-        "microseconds of CPU per call of the exact tools, beside peers on what these read right, too",
+        "microseconds of CPU per call of the exact tools, beside peers, on inputs that these also answer correctly",
         peers=("molmass", "periodictable", "sympy", "simpleeval"),
     )
     formulas(subject)

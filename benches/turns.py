@@ -35,7 +35,7 @@ class Peer:
 
 
 PEERS = {
-    RAW: Peer("raw_httpx2", "a stream, joined; nothing checked, nothing kept", framework=False),
+    RAW: Peer("raw_httpx2", "a stream, joined; nothing checked or stored", framework=False),
     OWN: Peer("own", "a stream; state checked, turn committed to SQLite", framework=False),
     "raw httpx2, one object": Peer("raw_httpx2", "one JSON object", stream=False, framework=False),
     "openai": Peer("openai_sdk", "one JSON object, its default", stream=False),
@@ -60,9 +60,11 @@ def main() -> None:
         dripped = compared(address, DRIPPED, "drip-with-delta", sizes[:2])
     for place, together in enumerate(SIZES):
         at_once = {name: [run[place] for run in found] for name, found in runs.items()}
-        report(subject, f"{together} at once", at_once)
+        report(subject, f"{together} in parallel", at_once)
     report(
-        subject, "10 at once, events one by one", {name: [run[0] for run in found] for name, found in dripped.items()}
+        subject,
+        "10 in parallel, evenly spread events",
+        {name: [run[0] for run in found] for name, found in dripped.items()},
     )
     subject.write()
 

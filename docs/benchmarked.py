@@ -1,4 +1,4 @@
-"""What cog puts into the page of the benchmarks: the result files, as tables."""
+"""Generated parts of docs/benchmarks.md: the result files, as tables."""
 
 import json
 from collections.abc import Iterator
@@ -10,50 +10,50 @@ __all__ = ["ahead", "lines", "missed", "result", "rows"]
 
 
 def result(name: str) -> str:
-    """One result file: what was measured, what was promised, and under what conditions."""
+    """Format one result file: measurements, targets and conditions."""
     found = _read(name)
     rows = "".join(
         f"| {row['what']} | {amount(row['value'], row['unit'])} | {row['note']} |\n" for row in found["rows"]
     )
-    promises = "".join(f"| {promised} |\n" for promised in map(_promise, found["targets"]))
+    targets = "".join(f"| {target} |\n" for target in map(_target, found["targets"]))
     versions = "".join(f", {each} {version}" for each, version in found.get("versions", {}).items())
     load = f", load {found['load']}" if "load" in found else ""
     return (
         f"| {found['about']} | | |\n|---|---|---|\n{rows}\n"
-        f"| promised | is | at most | |\n|---|---|---|---|\n{promises}\n"
+        f"| target | measured | limit | |\n|---|---|---|---|\n{targets}\n"
         f"{found['date']}, commit {found['commit']}, {found['machine']}{load}{versions}.\n"
     )
 
 
 def rows(name: str, *words: str) -> str:
-    """The rows of a result file that have one of some words in their names."""
+    """Format the rows of a result file whose names contain one of some words."""
     if not (RESULTS / f"{name}.json").is_file():
-        return "`python -m benches` has measured nothing yet.\n"
+        return "`python -m benches` has not been run yet.\n"
     found = _read(name)
     picked = [row for row in found["rows"] if any(word in row["what"] for word in words)]
     lines = "".join(f"| {row['what']} | {amount(row['value'], row['unit'])} | {row['note']} |\n" for row in picked)
-    return f"| measured | is | |\n|---|---|---|\n{lines}\n{found['date']}, commit {found['commit']}.\n"
+    return f"| measurement | result | |\n|---|---|---|\n{lines}\n{found['date']}, commit {found['commit']}.\n"
 
 
 def missed() -> str:
-    """Every promise that the last run did not keep, one line each."""
+    """List the targets that the last run missed, one line each."""
     lines = [f"- {name}: {row['what']}: {_bounds(row)}\n" for name, row in _all("targets") if not row["met"]]
-    return "".join(lines) or "None: the last run kept every promise.\n"
+    return "".join(lines) or "None: the last run met every target.\n"
 
 
 def ahead() -> str:
-    """Whatever took less than taiwa in the same run, one line each."""
+    """List the peers that took less than taiwa in the same run, one line each."""
     rows = [(name, row) for name, row in _all("rows") if 0 < row.get("times", 0) < 1]
     return "".join(f"- {name}: {row['what']}: {row['times']:.2g} times ours\n" for name, row in rows) or "Nothing.\n"
 
 
-def _promise(row: dict[str, Any]) -> str:
-    kept = "kept" if row["met"] else "**missed**"
-    return f"{row['what']} | {amount(row['value'], row['unit'])} | {amount(row['bound'], row['unit'])} | {kept}"
+def _target(row: dict[str, Any]) -> str:
+    verdict = "met" if row["met"] else "**missed**"
+    return f"{row['what']} | {amount(row['value'], row['unit'])} | {amount(row['bound'], row['unit'])} | {verdict}"
 
 
 def _bounds(row: dict[str, Any]) -> str:
-    return f"{amount(row['value'], row['unit'])}, at most {amount(row['bound'], row['unit'])} was promised"
+    return f"{amount(row['value'], row['unit'])}, limit {amount(row['bound'], row['unit'])}"
 
 
 def _all(part: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -68,7 +68,7 @@ def _read(name: str) -> dict[str, Any]:
 
 
 def lines() -> str:
-    """The lines of the same jobs with each tool, a row for a job; a dash where a tool has nothing for it."""
+    """Format the lines of code of each job with each library; a dash means that the library does not support the job."""
     found = _read("lines")
     counts: dict[str, dict[str, int]] = {}
     for row in found["rows"]:

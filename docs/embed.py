@@ -126,7 +126,7 @@ def figures(*picks: str) -> str:
                 kept = "" if row["met"] else " (not met)"
                 measured, bound = amount(row["value"], row["unit"]), amount(row["bound"], row["unit"])
                 lines.append(f"| {path.stem} | {row['what']} | {measured}{kept} | {bound} |\n")
-    return f"| benchmark | measured | is | at most |\n|---|---|---|---|\n{''.join(lines)}\n{'; '.join(places)}.\n"
+    return f"| benchmark | measurement | result | limit |\n|---|---|---|---|\n{''.join(lines)}\n{'; '.join(places)}.\n"
 
 
 def rows(name: str) -> str:
@@ -160,11 +160,11 @@ def amount(value: float, unit: str) -> str:
 
 
 def handbook() -> str:
-    """How the built-in handbook is found, quoted and asked back about, without a model."""
+    """How the built-in handbook is found, quoted and clarified, without a model."""
     from evals.handbook import measure_handbook
 
     rows = [
-        "| questions | with an answer | found first | among three | quoted | asked back | offered a choice | a person would ask back |",
+        "| questions | with an answer | found first | among three | quoted | clarifying question asked | options offered | clarifying question expected |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for each in measure_handbook():

@@ -115,7 +115,7 @@ def clarify(common: CommonOptions, options: EvalOptions, policies: str, assess_b
     def task(corpora: "Corpora", settings: "Settings | None", _: "Sequence[Item]") -> "CorpusTask":
         return ClarifyingTask(corpora, model_settings=settings, policies=named, assess_by=assess_by)
 
-    run_sets(common, options, given, clarify_items, task, "says whether it must be asked back")
+    run_sets(common, options, given, clarify_items, task, "says whether clarification is needed")
 
 
 @evals.command(short_help="Measure what the last turn, the history and rewritings retrieve.")

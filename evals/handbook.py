@@ -86,7 +86,7 @@ class HandbookAnswer:
 @value
 class HandbookCounts:
     """Counts for a kind or language: of the questions with an answer, those found first, in three, in ten, and quoted; of
-    all questions, those asked back, those with options, and those where a clarifying question is expected.
+    all questions, those that led to a clarifying question, those with options, and those where a clarifying question is expected.
     """
 
     name: str

@@ -25,15 +25,15 @@ TOOLS = {
 }
 WORDS = {
     "question": "one question",
-    "stream": "show an answer while it is written",
-    "value": "a value of a type, sent back once because it is wrong",
+    "stream": "stream an answer",
+    "value": "a typed value with one repair",
     "choice": "one of two words",
     "tools": "a question with a tool",
     "conversation": "two turns of a conversation",
-    "branch": "another text in place of the second turn",
-    "resumed": "a conversation that is kept and goes on by its name",
-    "at_once": "twenty questions at once",
-    "budget": "a conversation that ends at a cost",
+    "branch": "edit the second turn",
+    "resumed": "a stored conversation, continued by name",
+    "at_once": "twenty questions in parallel",
+    "budget": "a conversation with a cost limit",
     "without_a_server": "a test without a server",
 }
 HEARD = "I remember: "
@@ -71,7 +71,7 @@ def main() -> None:
     """Run the jobs, count their lines and write the result."""
     subject = Subject(
         "lines",
-        "lines of Python, imports included, blank lines not",
+        "lines of Python, including imports, without blank lines",
         peers=("llm", "instructor", "pydantic-ai-slim", "openai"),
     )
     with serving() as address, tempfile.TemporaryDirectory() as folder, chdir(folder):

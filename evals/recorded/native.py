@@ -149,7 +149,7 @@ def _conversation_hazards(calls: Sequence[ToolCall], results: Sequence[tuple[int
         "the same call twice in a row": sum(
             (one.name, one.arguments) == (two.name, two.arguments) for one, two in pairwise(calls)
         ),
-        "an id for a second time": len(calls) - len({call.id for call in calls}),
+        "a repeated id": len(calls) - len({call.id for call in calls}),
         "a call without a result": len(set(range(len(calls))) - answered),
         "a result without a call": sum(place < 0 for place, _ in results),
     }

@@ -25,10 +25,10 @@ TOKEN = re.compile(r" ?[A-Za-z]{1,7}| ?[0-9]{1,3}|\n+| ?[^\w\s]{1,3}|\s|.", re.D
 MAX_PIECE_LENGTH = 24
 CALL_OPENINGS: Mapping[str, tuple[tuple[str, re.Pattern[str]], ...]] = MappingProxyType(
     {
-        "gsm": (("a call that is not finished", re.compile("<<")),),
+        "gsm": (("an unfinished call", re.compile("<<")),),
         "fence": (("a block that is not closed", re.compile(r"^```python", re.MULTILINE)),),
         "react": (
-            ("an action that is none", re.compile(r"^Action\b", re.MULTILINE)),
+            ("an action that is not a call", re.compile(r"^Action\b", re.MULTILINE)),
             ("an observation without a call", re.compile(r"^Observation\b", re.MULTILINE)),
         ),
     }

@@ -545,7 +545,7 @@ class Client(BaseClient):
     def route(
         self, text: Prompt, *targets: object, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None
     ) -> RouteResult:
-        """Choose one of several types or APIs and read a value of it, or ask back; targets are named by their classes."""
+        """Choose one of several types or APIs and read a value of it, or ask a clarifying question; targets are named by their classes."""
         return self._run(route_program(_targets(targets), checked(text), repair=repair), limits=limits).value
 
     def solve(
@@ -581,9 +581,9 @@ class Client(BaseClient):
         policy: str = "", temperature: float | None = None, max_tokens: int | None = None, session: str = "",
         limits: Limits | None = None,
     ) -> AskResult:  # fmt: skip
-        """Answer a question from documents with citations, or ask back; see `find` for `documents` and `audience`.
+        """Answer a question from documents with citations, or ask a clarifying question; see `find` for `documents` and `audience`.
 
-        `session` names the dialogue: pass the same name to reply to a question back.
+        `session` names the dialogue: pass the same name to reply to a clarifying question.
 
         Raises:
             InputError: the question is empty, or an index is not found.

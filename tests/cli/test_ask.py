@@ -284,7 +284,7 @@ def test_a_conversation_is_had_line_by_line_and_taught(taiwa: Taiwa, folder: Pat
 
     assert "    2. Paid leave (1)" in result.lines
     assert "Everybody has ten days of paid leave. [1]" in result.lines
-    assert "how welcome questions back are: " in result.err
+    assert "clarifying questions are welcome: " in result.err
     assert taiwa.ok("user", "show", "ann", "--json").json["feedback"] == {"good": 1, "should_not_have_asked": 1}
 
 

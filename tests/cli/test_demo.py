@@ -117,7 +117,7 @@ def test_a_store_that_is_damaged_during_the_demo_is_an_error_of_each_step(
 
 
 def test_in_interactive_mode_the_user_types_texts(taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch) -> None:
-    questions = PARTS[2].steps[:2]  # the second one replies to what the first one asks back
+    questions = PARTS[2].steps[:2]  # the second one replies to the clarifying question of the first
     monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(PARTS[0].steps[0]), only(PARTS[1].steps[0]), only(*questions)))
     typed = "What is 12 times 12?\n" + "One large tea, please.\n" + "\n2\n"
 

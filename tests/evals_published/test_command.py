@@ -82,7 +82,7 @@ def test_what_would_be_measured_is_told_before(evals: Evals, questions: str) -> 
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("clarify",), "leave: no row says whether it must be asked back (read as questions)"),
+        (("clarify",), "leave: no row says whether clarification is needed (read as questions)"),
         (("rewrite",), "leave: no row has turns before the last"),
         (("retrieve", "--only", "other"), "--only: unknown set 'other'; choose among leave"),
         (("retrieve", "--passages", "nowhere.jsonl"), "nowhere.jsonl: No such file"),

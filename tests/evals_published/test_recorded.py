@@ -103,13 +103,13 @@ def test_what_is_odd_in_a_text_is_counted_by_name() -> None:
     gsm: dict[str, Any] = {"solution": "<<1+1=2 and\n<<2+2=4>>4 so <<3+"}
 
     assert replay_rows([{"raw": react}]).hazards == {
-        "an action that is none": 1,
+        "an action that is not a call": 1,
         "an observation without a call": 1,
         "a call without a result": 1,
     }
     assert replay_rows([{"gt_cot": "", "code": [fence]}]).hazards == {"a call with which the text ends": 1}
     assert replay_rows([{"gt_cot": "", "code": ["```python\n1\n"]}]).hazards == {"a block that is not closed": 1}
-    assert replay_rows([{"model": gsm}]).hazards == {"a call without a result": 1, "a call that is not finished": 1}
+    assert replay_rows([{"model": gsm}]).hazards == {"a call without a result": 1, "an unfinished call": 1}
 
 
 class Forgetful:
@@ -194,7 +194,7 @@ def test_a_result_without_its_call_and_a_repeated_call_are_counted() -> None:
     twice["traj"] = [*twice["traj"], *twice["traj"]]
 
     assert replay_rows([row]).hazards == {"a call without a result": 1, "a result without a call": 1}
-    assert replay_rows([twice]).hazards == {"the same call twice in a row": 1, "an id for a second time": 1}
+    assert replay_rows([twice]).hazards == {"the same call twice in a row": 1, "a repeated id": 1}
     assert replay_rows([twice]).mismatches == ()
 
 

@@ -1,4 +1,4 @@
-"""One call that chooses among types, or asks back."""
+"""One call that chooses among types, or asks a clarifying question."""
 
 import json
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""AG-UI: threads, runs, state and questions back, read with the types of the protocol's own package."""
+"""AG-UI: threads, runs, state and clarifying questions, read with the types of the protocol's own package."""
 
 import asyncio
 import json

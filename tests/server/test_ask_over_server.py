@@ -1,4 +1,4 @@
-"""Questions to documents over the server: citations that open, questions back with options, and the persons who ask."""
+"""Questions to documents over the server: citations that open, clarifying questions with options, and the persons who ask."""
 
 import json
 from collections.abc import Iterator

@@ -196,7 +196,7 @@ BUILT_IN = Path(__file__).with_name("builtin")
 BUILT_IN_TEXTS = (
     gettext_noop("Analyse sentence after sentence; keeps every parse, and the type, mood and thread of the text"),
     gettext_noop("For whom, as in user:ann or group:hr?"),
-    gettext_noop("Look things up in documents, and ask back where it is not clear what is wanted"),
+    gettext_noop("Search documents, and ask for clarification if a question is unclear"),
     gettext_noop("Take orders at a café, in English and Japanese; keeps each line, corrections and the status"),
     gettext_noop("Talk about anything; keeps the topics, a summary, and how sure and how clear the talk is"),
     gettext_noop("Talk with the model as it is; no instructions, and no state"),

@@ -68,12 +68,14 @@ QUOTED = re.compile("(⟦[^⟧]*⟧)")
 @click.option(
     "--policy",
     metavar="NAME|FILE.md",
-    help=f"Set when to ask back: {', '.join(POLICIES)}, or a policy file.  [default: look_first]",
+    help=f"Set when to ask for clarification: {', '.join(POLICIES)}, or a policy file.  [default: look_first]",
 )
 @click.option(
     "--assess-by", type=click.Choice(ASSESS_BY), help="Set how a model assesses the dialogue.  [default: auto]"
 )
-@click.option("--max-questions", type=click.IntRange(0, 10), metavar="N", help="Ask back at most N times in a row.")
+@click.option(
+    "--max-questions", type=click.IntRange(0, 10), metavar="N", help="Ask at most N clarifying questions in a row."
+)
 @common_options(
     "model", "judge_model", "rewrite_model", "temperature", "max_tokens", "session", "continue_latest", "fragments",
     "as_json", "verbose", "max_cost", "retry_paid", "no_store", "store",
@@ -88,11 +90,11 @@ def ask(
     assess_by: str | None,
     max_questions: int | None,
 ) -> None:
-    """Search documents for QUESTION, and answer with citations or ask back.
+    """Search documents for QUESTION, and answer with citations or ask for clarification.
 
     Text that is piped in follows QUESTION, after an empty line; `-` stands for it alone. Without a model the answer is quoted from the passages. Without --in all indexes are searched; if there are none, the bundled
-    example handbook. On a terminal a question back can be answered at once; -c replies to it later, with a number, in words, or
-    "just answer". The exit code is 3 after a question back, 4 if the documents do not answer, or may not.
+    example handbook. On a terminal a clarifying question can be answered at once; -c replies to it later, with a number, in words, or
+    "just answer". The exit code is 3 after a clarifying question, 4 if the documents do not answer, or may not.
 
     \b
     taiwa ask "How many days of annual leave do I have in Galway?"
@@ -199,11 +201,11 @@ def _figure(value: Json) -> str:
 
 @click.group(cls=Group)
 def user() -> None:
-    """Manage user profiles: department, office, language, how readily to ask back, and feedback.
+    """Manage user profiles: department, office, language, how readily to ask for clarification, and feedback.
 
     \b
     taiwa user set ann office=Osaka department=Sales language=en
-    taiwa user set ann eagerness=0.8          ask back more readily (0 least, 1 most)
+    taiwa user set ann eagerness=0.8          ask more readily (0 least, 1 most)
     taiwa user rate ann should_have_asked  or good, bad, should_not_have_asked
     taiwa user show ann                    show the profile, and what feedback has changed
     taiwa user reset ann                   delete the feedback
@@ -254,7 +256,7 @@ def show_(common: CommonOptions, name: str) -> None:
     print_line("")
     counts = Counter(each.verdict for each in users.feedback(name))
     ratings = ", ".join(f"{verdict} {count}" for verdict, count in sorted(counts.items())) or "none yet"
-    print_line(f"a question back is welcome: {profile.tolerance.mean:.0%} (feedback: {ratings})")
+    print_line(f"clarifying questions are welcome: {profile.tolerance.mean:.0%} (feedback: {ratings})")
 
 
 @user.command("set")
@@ -279,7 +281,7 @@ def set_(common: CommonOptions, name: str, facts: tuple[str, ...], file: Path | 
 @user.command("rate")
 @click.argument("name")
 @click.argument("verdict")
-@click.option("--asked", is_flag=True, help="Rate a question back (for good and bad).")
+@click.option("--asked", is_flag=True, help="Rate a clarifying question (for good and bad).")
 @common_options("as_json", "store")
 def rate_(common: CommonOptions, name: str, verdict: str, asked: bool) -> None:
     """Store how NAME rates the last turn: good, bad, should_have_asked or should_not_have_asked.
@@ -291,7 +293,7 @@ def rate_(common: CommonOptions, name: str, verdict: str, asked: bool) -> None:
     asked = asked or meant == "should_not_have_asked"
     profile = _users(common).add_feedback(name, Feedback(meant, asked))
     item: Json = {"user": profile.name, "verdict": meant, "learned": learned_to_json(profile)}
-    line = f"{profile.name}: a question back is welcome: {profile.tolerance.mean:.0%}"
+    line = f"{profile.name}: clarifying questions are welcome: {profile.tolerance.mean:.0%}"
     print_item(item, line, as_json=common.as_json)
 
 

@@ -549,7 +549,7 @@ def _verdict(repl: Repl, text: str) -> None:
     if not people.has(name):
         raise InputError(_("feedback is stored for a user: taiwa user set NAME, then taiwa chat ask -p user=NAME"))
     profile = people.add_feedback(name, Feedback(verdict, ask.act_name == "ask", session.conversation.tip))
-    print_notice(_("recorded; how welcome questions back are: {welcome}", welcome=f"{profile.tolerance.mean:.0%}"))
+    print_notice(_("recorded; clarifying questions are welcome: {welcome}", welcome=f"{profile.tolerance.mean:.0%}"))
 
 
 def _help(_repl: Repl, _rest: str) -> None:
@@ -601,11 +601,14 @@ SLASHES: dict[str, Slash] = {
         "FILE", gettext_noop("write the conversation to FILE (.md, .html, .jsonl)"), _export, needs="session"
     ),
     "good": Slash(
-        "", gettext_noop("rate the last turn as right (apps that ask back learn from it)"), _good, needs="turn"
+        "",
+        gettext_noop("rate the last turn as right (apps that ask clarifying questions learn from it)"),
+        _good,
+        needs="turn",
     ),
     "bad": Slash(
         "[ask|noask]",
-        gettext_noop("rate it as wrong; ask: it should have asked back, noask: it should not have"),
+        gettext_noop("rate it as wrong; ask: a clarifying question was needed, noask: it was not needed"),
         _bad,
         needs="turn",
     ),

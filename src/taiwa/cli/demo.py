@@ -32,7 +32,7 @@ CONVERSATIONS: tuple[tuple[str, ...], ...] = (
     ("say", "-s", "desk", "And a blueberry muffin, please."),
     ("edit", "3", "-s", "desk", "And two croissants, please."),
 )
-"""Commands that prepare conversations with a state, branches, a fork, citations and a question back."""
+"""Commands that prepare conversations with a state, branches, a fork, citations and a clarifying question."""
 ASKED_BACK = 3
 FORMULA = r"((Ammonia|Ethanol|Glucose|Methane|Water) is ([A-Z][a-z]?[0-9]{0,2}){1,9}|I do not know the formula of [a-z]{3,20})\."
 
@@ -41,7 +41,7 @@ FORMULA = r"((Ammonia|Ethanol|Glucose|Methane|Water) is ([A-Z][a-z]?[0-9]{0,2}){
 class DemoStep:
     """A command; `{text}` in it stands for a text that the user may replace.
 
-    `shows` must occur in its output, and `code` is its exit code. A `reply` follows only where the step before it asked back.
+    `shows` must occur in its output, and `code` is its exit code. A `reply` follows only if the previous step asked a clarifying question.
     """
 
     about: str
@@ -137,11 +137,11 @@ ORDER_DESK = DemoPart(
 )
 QUESTIONS = DemoPart(
     gettext_noop(
-        "Questions to documents: the network assesses what is wanted; the program searches, asks back, and quotes."
+        "Questions about documents: the network assesses the question; the program searches, asks for clarification, and quotes."
     ),
     (
         DemoStep(
-            gettext_noop("A question that lacks something: the program asks back,"),
+            gettext_noop("An incomplete question: the program asks for clarification,"),
             "taiwa ask {text}",
             "I have a question about leave.",
             code=ASKED_BACK,

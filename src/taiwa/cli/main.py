@@ -85,7 +85,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "eval": CommandEntry("eval", "evaluate tools, models and retrieval on questions with known answers", "eval_"),
     },
     "Documents": {
-        "ask": CommandEntry("ask", "answer a question from documents with citations, or ask back"),
+        "ask": CommandEntry("ask", "answer a question from documents with citations, or ask for clarification"),
         "index": CommandEntry("index", "index a folder of documents"),
         "find": CommandEntry("index", "find the passages of documents that fit a question best"),
         "user": CommandEntry("ask", "manage user profiles: facts, thresholds and feedback"),

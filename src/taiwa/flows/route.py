@@ -80,12 +80,12 @@ def route(
 
 
 class Routes:
-    """A union of named types; `none` stands for a question back."""
+    """A union of named types; `none` stands for a clarifying question."""
 
     def __init__(self, targets: Mapping[str, object]) -> None:
         if not targets or NONE in targets:
             raise InputError(
-                f"targets must not be empty or contain the name {NONE!r}, which is reserved for asking back"
+                f"targets must not be empty or contain the name {NONE!r}, which is reserved for clarifying questions"
             )
         self.name = "Route"
         self.targets: dict[str, OutputType[Any] | Api] = {}

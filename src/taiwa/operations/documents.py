@@ -363,13 +363,13 @@ def describe_embeddings(found: EmbeddingsResult) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AskOptions:
-    """Where to search for a question, for whom, and when to ask back.
+    """Where to search for a question, for whom, and when to ask for clarification.
 
     - `indexes`: names of indexes, or folders, which are indexed first; all indexes without any.
     - `audience`: the principals for whom documents are searched (`user:ann`, `group:hr`).
     - `user`: a user of the store.
-    - `policy`: when to ask back, by its name or the path of a policy file ("": `look_first`). `assess_by`: how a model assesses the dialogue ("": `auto`).
-    - `max_questions`: the maximum of questions back in a row (None: as the policy and the user set it).
+    - `policy`: when to ask for clarification, by its name or the path of a policy file ("": `look_first`). `assess_by`: how a model assesses the dialogue ("": `auto`).
+    - `max_questions`: the maximum of clarifying questions in a row (None: as the policy and the user set it).
     """
 
     indexes: tuple[str, ...] = ()

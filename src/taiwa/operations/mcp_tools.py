@@ -331,9 +331,9 @@ def operation_tools(context: McpContext) -> tuple[StructuredTool, ...]:
     """Return the operations as tools, in the order of `NAMES`."""
 
     def ask(question: str, conversation: str = "") -> ToolResult:
-        """Answer a question from the indexed documents, with citations; or ask back where it is unclear what is wanted.
+        """Answer a question from the indexed documents, with citations, or ask for clarification if the question is unclear.
 
-        With the `conversation` of an earlier answer this one goes on: a question back is answered there.
+        With the `conversation` of an earlier answer this one goes on: a clarifying question is answered there.
         """
         with _as_tool_error():
             return _ask(context, question, conversation)

@@ -407,5 +407,5 @@ def thresholds_of(profile: "UserProfile") -> dict[str, Json]:
 
 
 def learned_to_json(profile: "UserProfile") -> dict[str, Json]:
-    """Return what feedback has changed for a user: how welcome questions back are, and the threshold that follows."""
+    """Return what feedback has changed for a user: how welcome clarifying questions are, and the threshold that follows."""
     return {"welcome": round(profile.tolerance.mean, 4), "unclear": round(profile.effective_thresholds.unclear, 4)}

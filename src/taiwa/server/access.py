@@ -1,5 +1,5 @@
-"""Who may use the server: the checks of every request before routing (host, origin, key, type and size of its body), every kind of
-credential in one function, and the conversations of each caller.
+"""Access control: the checks of every request before routing (host, origin, key, body type and size), credentials of every kind
+in one function, and the conversations of each caller.
 """
 
 import hmac
@@ -28,7 +28,7 @@ from taiwa.sessions.repository import Quota, Repository
 from taiwa.store.server_records import Caller
 
 LOCAL_CALLER = ""
-"""The caller with the token of the server, and every caller if it has none."""
+"""The caller that holds the token of the server, and every caller if there is no token."""
 COOKIE_SECONDS = 30 * 86400
 """Seconds that a browser stays logged in."""
 
@@ -72,7 +72,7 @@ class Access:
         """Return the caller of a request by its `Authorization`, `x-api-key` or cookie; header names are lower-case.
 
         Raises:
-            ApiError: a credential is missing or wrong.
+            ApiError: a credential is missing or invalid.
         """
         given = [key for key in (_bearer(headers.get("authorization", "")), headers.get("x-api-key")) if key]
         found = {await self._caller(key) for key in given}
@@ -94,7 +94,7 @@ class Access:
         return hmac.new(self._token.encode(), value.encode("utf-8", "replace"), sha256).hexdigest()
 
     def _is_valid(self, cookie: str) -> bool:
-        """Return whether a cookie is ours and has not expired."""
+        """Return whether a cookie was issued here and has not expired."""
         value, _, signature = cookie.rpartition(".")
         until = value.partition(".")[0]
         signed = hmac.compare_digest(signature.encode("utf-8", "replace"), self._sign(value).encode())
@@ -116,7 +116,7 @@ def _hashed(key: str) -> str:
 
 
 class Repositories:
-    """The conversations of each caller in one store; the local caller has those of the command line, and the given indexes."""
+    """The conversations of each caller in one store. The local caller has those of the command line, and the given indexes."""
 
     def __init__(self, local: Repository, scope: IndexScope) -> None:
         self._local = local
@@ -163,7 +163,7 @@ READING = frozenset({"GET", "HEAD", "OPTIONS"})
 PUBLIC = frozenset({"/health", "/login"})
 """Paths without a key."""
 VISITED = frozenset({"/", "/login"})
-"""Paths to which a link of another site may lead."""
+"""Paths that a link on another site may open."""
 SINGLE = (b"authorization", b"x-api-key", b"origin", b"content-type", b"content-encoding", b"sec-fetch-site")
 """Headers that a request may have only once."""
 SECURITY_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"))
@@ -171,8 +171,8 @@ ALLOWED_HEADERS = "authorization, content-type, x-api-key, anthropic-version, la
 
 
 class Guard:
-    """The outermost application. It passes only requests with a known host, an allowed origin and a caller, which is in the
-    scope as `caller`.
+    """The outermost application. It passes on only requests with a known host, an allowed origin and a caller, which it adds to
+    the scope as `caller`.
     """
 
     def __init__(
@@ -253,7 +253,7 @@ class Guard:
         return None
 
     def _check_headers(self, headers: Headers) -> None:
-        """Check that no other server could interpret the request differently: its end, its sender, its type."""
+        """Check that no other server could interpret the request differently: its framing, sender and type."""
         if "transfer-encoding" in headers and "content-length" in headers:
             raise invalid(None, "a request must not have both Content-Length and Transfer-Encoding")
         names = [name for name, _ in headers.raw]
@@ -262,7 +262,7 @@ class Guard:
             raise invalid(None, f"the header {twice.decode()} was sent twice")
 
     def _check_host(self, headers: Headers) -> None:
-        """Check that the request was addressed to a name of this server: a page of another site may use DNS rebinding."""
+        """Check that the request was addressed to a name of this server, as a page of another site may use DNS rebinding."""
         hosts = headers.getlist("host")
         name = _host_name(hosts[0]) if len(hosts) == 1 else None
         if name is None:

@@ -11,7 +11,7 @@ JsonObject: TypeAlias = dict[str, Json]
 
 
 class ErrorDetail(TypedDict):
-    """What is wrong: a text, a type and a code for programs, and the field that it is about."""
+    """An error: a message, a type and a code for programs, and the field that it concerns."""
 
     message: str
     type: str
@@ -20,20 +20,20 @@ class ErrorDetail(TypedDict):
 
 
 class ErrorAnswer(TypedDict):
-    """The answer to a request that cannot be done."""
+    """The response to a request that failed."""
 
     error: ErrorDetail
 
 
 class RunStarted(TypedDict):
-    """A run that has begun; its events are followed by its id."""
+    """A run that was started; its events are available under its id."""
 
     run: str
     session: str
 
 
 class ConversationEntry(TypedDict):
-    """A conversation in a listing, with its first words and its last answer.
+    """A conversation in a listing, with its first text and its last answer.
 
     `cost` is null if a price is unknown; `client` is the program and protocol of the last turn, null for those of taiwa itself.
     """
@@ -51,7 +51,7 @@ class ConversationEntry(TypedDict):
 
 
 class FoundNode(TypedDict):
-    """A node with the words that were searched."""
+    """A node with the matching words."""
 
     node: str
     sessions: list[str]
@@ -84,7 +84,7 @@ class NodeEntry(TypedDict):
 
 
 class CallEntry(TypedDict):
-    """A call that a node paid for; tokens and cost are null if they are unknown."""
+    """A call that a node paid for; tokens and cost are null if unknown."""
 
     kind: str
     model: str
@@ -95,7 +95,7 @@ class CallEntry(TypedDict):
 
 
 class ShownNode(NodeEntry):
-    """A node, the options of its answers, the state after it, and its calls; `ask` is what it found and asked back in documents."""
+    """A node, the options of its answers, the state after it, its calls, and in `ask` its passages and clarifying question."""
 
     options: JsonObject
     state: JsonObject
@@ -105,7 +105,7 @@ class ShownNode(NodeEntry):
 
 
 class Deleted(TypedDict):
-    """What was deleted; `index` where it was a document."""
+    """What was deleted; `index` if it was a document."""
 
     deleted: str
     index: NotRequired[str]
@@ -134,7 +134,7 @@ class StateAt(TypedDict):
 
 
 class StateSet(TypedDict):
-    """The state after an edit by hand."""
+    """The state after a manual edit."""
 
     session: str
     node: str
@@ -143,7 +143,7 @@ class StateSet(TypedDict):
 
 
 class Cause(TypedDict):
-    """The node that set or removed a value last, the value before and after it, and the models that it asked."""
+    """The node that last set or removed a value, the value before and after it, and the models that it called."""
 
     path: str
     node: str
@@ -164,7 +164,7 @@ class BranchEnd(TypedDict):
 
 
 class Verified(TypedDict):
-    """Whether every node is what its records give; otherwise the first problem."""
+    """Whether every node matches its records; otherwise the first problem."""
 
     verified: bool
     problem: str
@@ -173,7 +173,7 @@ class Verified(TypedDict):
 
 
 class QuestionBack(TypedDict):
-    """The question back at which a conversation pauses; `ask` is null if it does not."""
+    """The clarifying question at which a conversation pauses; `ask` is null if it does not."""
 
     session: str
     node: str
@@ -190,7 +190,7 @@ class StateChange(TypedDict):
 
 
 class Difference(TypedDict):
-    """What differs between two places: values of the state, and lines of text."""
+    """The differences between two revisions: values of the state, and lines of text."""
 
     before: str
     after: str
@@ -199,7 +199,7 @@ class Difference(TypedDict):
 
 
 class CostEntry(TypedDict):
-    """A line of the bill, by one of app, model, day and session; `cost` is null if a part of it is unknown."""
+    """A line of the bill, grouped by app, model, day or session; `cost` is null if a part of it is unknown."""
 
     app: NotRequired[str]
     model: NotRequired[str]
@@ -226,7 +226,7 @@ class ParamEntry(TypedDict):
 
 
 class AppEntry(TypedDict):
-    """A served app; `problem` says why its file cannot be read, and then the other members are missing."""
+    """A served app; `problem` says why its file cannot be read, in which case the other members are missing."""
 
     name: str
     problem: NotRequired[str]
@@ -242,7 +242,7 @@ class Cancelled(TypedDict):
 
 
 class IndexEntry(TypedDict):
-    """An index that the caller sees; `run` reads it now."""
+    """An index that the caller can see; `run` is reading it now."""
 
     index: str
     name: str
@@ -259,7 +259,7 @@ class IndexEntry(TypedDict):
 
 
 AccessRule = TypedDict("AccessRule", {"rule": str, "pattern": str, "for": list[str], "files": int})
-"""Who sees which files of an index."""
+"""The audience of the files of an index."""
 
 
 class ShownIndex(IndexEntry):
@@ -271,7 +271,7 @@ class ShownIndex(IndexEntry):
 
 
 class IndexRunStarted(TypedDict):
-    """A run that reads an index; `refused` are uploaded files with the reason."""
+    """A run that reads an index; `refused` lists rejected files with the reason."""
 
     run: str
     index: str
@@ -280,7 +280,7 @@ class IndexRunStarted(TypedDict):
 
 
 class FoundPassages(TypedDict):
-    """The passages that fit a query best, and those that came next."""
+    """The best passages for a query, and the next best."""
 
     query: str
     passages: list[JsonObject]
@@ -297,7 +297,7 @@ class PersonEntry(TypedDict):
 
 
 class Person(TypedDict):
-    """A person: what the apps that search documents read of them, and what feedback has changed."""
+    """A user profile: what the apps that search documents read of it, and what feedback has changed."""
 
     user: str
     language: str
@@ -308,7 +308,7 @@ class Person(TypedDict):
 
 
 class NewAttachment(TypedDict):
-    """An attachment: its name, and its bytes in base 64."""
+    """An attachment: its name, and its bytes in Base64."""
 
     name: str
     data: str
@@ -327,10 +327,11 @@ class NewConversation(TypedDict, total=False):
 
 
 class NewTurn(TypedDict, total=False):
-    """A turn: at the end, after the node `parent`, in place of the turn number `edit`, or the last one again with `retry`.
+    """A turn: at the end, after the node `parent`, as a replacement of the turn number `edit`, or with `retry` the last one
+    again.
 
-    `replay` says the texts that followed the edited turn again; `option` chooses one of a question back by its number. Where
-    the conversation is not at the node `expected`, nothing is done. The model is made to begin its answer with `prefix`.
+    `replay` sends the texts after the edited turn again; `option` selects an option of a clarifying question by its number. If
+    the conversation is not at the node `expected`, nothing is done. The model must begin its answer with `prefix`.
     """
 
     text: str
@@ -346,7 +347,7 @@ class NewTurn(TypedDict, total=False):
 
 
 class Rewritten(TypedDict):
-    """Another text of a turn, by its number."""
+    """A new text for a turn, by its number."""
 
     text: str
     edit: int
@@ -355,14 +356,14 @@ class Rewritten(TypedDict):
 
 
 class Estimate(TypedDict):
-    """Estimated tokens and cost; null if they are unknown."""
+    """Estimated tokens and cost; null if unknown."""
 
     tokens: int | None
     cost: str | None
 
 
 class TurnEstimate(TypedDict):
-    """What it costs to answer a turn again, and with those that follow."""
+    """The estimated cost of answering a turn again, alone and with the turns after it."""
 
     answer: Estimate
     replay: Estimate
@@ -370,20 +371,20 @@ class TurnEstimate(TypedDict):
 
 
 class NewParams(TypedDict, total=False):
-    """Other parameters of the app of a conversation."""
+    """New parameters for the app of a conversation."""
 
     params: JsonObject
     person: str
 
 
 class ResumeTurn(TypedDict, total=False):
-    """With which model an interrupted turn is completed."""
+    """The model that completes an interrupted turn."""
 
     model: str
 
 
 class MoveTurns(TypedDict, total=False):
-    """How many turns to go."""
+    """The number of turns."""
 
     turns: int
 
@@ -395,14 +396,14 @@ class NewName(TypedDict):
 
 
 class NewFork(TypedDict):
-    """The name of a branch, and the node that it begins at; without it the end of the conversation."""
+    """The name of a branch, and the node at which it begins; by default the end of the conversation."""
 
     name: str
     node: NotRequired[str]
 
 
 class NewValue(TypedDict):
-    """A value of the state, by its path."""
+    """A value of the state, by path."""
 
     path: str
     value: Json
@@ -419,7 +420,7 @@ class NewIndex(TypedDict):
 
 
 class PersonChange(TypedDict, total=False):
-    """Values of a person; null or "" removes one."""
+    """Values of a user profile; null or "" removes one."""
 
     facts: dict[str, str | None]
     language: str
@@ -427,7 +428,7 @@ class PersonChange(TypedDict, total=False):
 
 
 class Rating(TypedDict):
-    """How a person rates the last turn; `asked` says whether it asked back."""
+    """A verdict on the last turn; `asked` says whether it asked a clarifying question."""
 
     verdict: Literal["good", "bad", "should_have_asked", "should_not_have_asked"]
     asked: NotRequired[bool]

@@ -1,4 +1,4 @@
-"""The served apps and models: what `model` in a request can be, and the model of `/v1/embeddings`."""
+"""The served apps and models: the possible values of `model` in a request, and the model of `/v1/embeddings`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ PLAIN = "plain"
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The choice of a request: an app by its name or file, and the name of a model, "" for that of the app."""
+    """The choice of a request: an app by name or file, and the name of a model, or "" for the model of the app."""
 
     id: str
     app: str
@@ -37,7 +37,7 @@ class Choice:
 class Catalogue:
     """The apps and models of a server. A request may name `APP`, `MODEL`, or `APP@MODEL`; no other model is ever opened.
 
-    `given` are models that the caller of the server opened, by their names.
+    `given` are models that the embedding program opened, by name.
     """
 
     def __init__(
@@ -58,12 +58,12 @@ class Catalogue:
         self.default_app = next(iter(self.apps)) if app_names else PLAIN
 
     def ids(self) -> tuple[str, ...]:
-        """Return every name that `model` in a request can be, the models first."""
+        """Return all possible values of `model` in a request, models first."""
         pairs = [f"{app}@{model}" for app in self.apps for model in self.models if len(self.models) > 1]
         return (*self.models, *self.apps, *pairs)
 
     def choose(self, name: str) -> Choice:
-        """Return what `model` in a request names.
+        """Resolve `model` in a request.
 
         Raises:
             ApiError: it names no served app or model.
@@ -95,14 +95,14 @@ class Catalogue:
     def _open(self, app: App, name: str) -> PricedModel:
         if name in self._given:
             return open_priced_model(self._given[name], self.settings)
-        # The built-in model writes stories; without another one answers from documents are quotations.
+        # The built-in model invents facts; without another model, answers from documents are quotations.
         named = None if name == BUILTIN and app.flow == "ask" else name
         chosen = replace(self.settings, model=named, origins={**self.settings.origins, "model": "argument"})
         with self._lock:
             return open_priced_model(None, chosen, app, opened=self._opened)
 
     def open_for(self, app: App, model: str = "") -> PricedModel:
-        """Open a served model for an app; without a name, or with that of a model that is not served, the one that `open` does.
+        """Open a served model for an app. Without a name, or for a model that is not served, call `open`.
 
         Raises:
             ConfigError: the model is unknown, or its key is missing.
@@ -110,10 +110,11 @@ class Catalogue:
         return self._open(app, model if model in self.models else self._model_of(app))
 
     def check_attachments(self, app: App, model: str, attachments: Sequence[Attachment]) -> None:
-        """Check that the model that would answer can read some attachments; of a model that the caller opened it is not known.
+        """Check that the model that would answer can read the attachments; models opened by the embedding program are not
+        checked.
 
         Raises:
-            InputError: it cannot, or the app takes none.
+            InputError: it cannot, or the app takes no attachments.
         """
         if attachments and app.flow == "ask":
             raise InputError(f"the app {app.name!r} does not take attachments; index the files: taiwa index add")
@@ -127,7 +128,7 @@ class Catalogue:
                 raise InputError(f"{name!r} {REMEDIES[kind].format(name=each.label)}")
 
     def model_named(self, name: str) -> AnyModel | None:
-        """Return a served model by its name; None for one that is not served.
+        """Return a served model by name, or None.
 
         Raises:
             ConfigError: its key is missing.
@@ -142,7 +143,7 @@ class Catalogue:
         """Return the name or file of a served app.
 
         Raises:
-            ApiError: no such app is served.
+            ApiError: the app is not served.
         """
         if name not in self.apps:
             raise ApiError(
@@ -151,12 +152,12 @@ class Catalogue:
         return self.apps[name]
 
     def load_apps(self) -> tuple[App, ...]:
-        """Return the served apps, that of requests without an app first."""
+        """Return the served apps; the first one answers requests without an app."""
         names = sorted(self.apps, key=lambda name: name != self.default_app)
         return tuple(load_app(self.apps[name]) for name in names)
 
     def _model_of(self, app: App) -> str:
-        """Return the model of an app: the first served one, unless none was named for the server and the app names its own."""
+        """Return the model of an app: the first served one, unless no model was given to the server and the app names its own."""
         if self._given or self.settings.model is not None or self.models != (BUILTIN,):
             return self.models[0]
         return chosen_model(self.settings, app) or self.models[0]
@@ -173,7 +174,7 @@ def check_served(app_names: Sequence[str]) -> None:
     """Check that the apps of a server can be loaded.
 
     Raises:
-        ConfigError: one is not found or has an error, or two have one name.
+        ConfigError: an app is not found or has an error, or two have the same name.
     """
     names = [load_app(name).name for name in app_names]
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -182,11 +183,11 @@ def check_served(app_names: Sequence[str]) -> None:
 
 
 class EmbeddingModel:
-    """The model that makes vectors, opened at the first request: the folder of a sentence model, or a model on a server."""
+    """The model of `/v1/embeddings`, opened at the first request: the folder of a sentence model, or a model on a server."""
 
     def __init__(self, place: str, settings: Settings) -> None:
         self.names = tuple(dict.fromkeys((place, Path(place).name if "://" not in place else place)))
-        """The names by which a request may call it."""
+        """The names that a request may use for it."""
         self._place = place
         self._settings = settings
         self._embedder: Embedder | None = None

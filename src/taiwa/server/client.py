@@ -1,4 +1,4 @@
-"""A typed client of the server's own API: a method for each route of its OpenAPI document, with which a test compares it."""
+"""A typed client of the server's own API: one method per route of its OpenAPI document; a test compares the two."""
 
 import json
 from collections.abc import Generator, Iterator, Mapping
@@ -20,8 +20,8 @@ SECONDS = 60.0
 class ApiClient:
     """A client of `taiwa serve`: `ApiClient("http://127.0.0.1:7474", key)`. It is a context manager, and safe for threads.
 
-    An answer has the types of `taiwa.server.api_types`. Every method raises `InputError` for what the server refuses (4xx), and
-    `ModelError` for what fails there (5xx), with its message.
+    Answers have the types of `taiwa.server.api_types`. Every method raises `InputError` if the server refuses the request (4xx)
+    and `ModelError` if it fails (5xx), with the server's message.
     """
 
     def __init__(self, url: str, key: str = "", *, seconds: float = SECONDS) -> None:
@@ -39,15 +39,15 @@ class ApiClient:
         self._http.close()
 
     def conversations(self, limit: int = 100) -> list[api.ConversationEntry]:
-        """List conversations, the last one first."""
+        """List conversations, most recent first."""
         return self._call(list[api.ConversationEntry], "GET", "/api/conversations", query={"limit": limit})
 
     def search(self, words: str, limit: int = 100) -> list[api.FoundNode]:
-        """Find nodes with some words."""
+        """Search nodes for words."""
         return self._call(list[api.FoundNode], "GET", "/api/conversations", query={"q": words, "limit": limit})
 
     def begin(self, **turn: Unpack[api.NewConversation]) -> api.RunStarted:
-        """Begin a conversation with its first turn; see `events`."""
+        """Start a conversation with its first turn; see `events`."""
         return self._call(api.RunStarted, "POST", "/api/conversations", dict(turn))
 
     def history(self, name: str, limit: int = 1000) -> list[api.NodeEntry]:
@@ -59,26 +59,26 @@ class ApiClient:
         return self._call(api.Deleted, "DELETE", "/api/conversations/{name}", name=name)
 
     def say(self, name: str, **turn: Unpack[api.NewTurn]) -> api.RunStarted:
-        """Begin a turn; see `events`."""
+        """Start a turn; see `events`."""
         return self._call(api.RunStarted, "POST", "/api/conversations/{name}/turns", dict(turn), name=name)
 
     def rewrite(self, name: str, text: str, edit: int) -> api.Moved:
-        """Change the text of a turn in a new branch; no model is called."""
+        """Change the text of a turn on a new branch; no model is called."""
         body = {"text": text, "edit": edit}
         return self._call(api.Moved, "POST", "/api/conversations/{name}/rewrite", body, name=name)
 
     def estimate(self, name: str, turn: int = 1) -> api.TurnEstimate:
-        """Estimate what it costs to answer a turn again."""
+        """Estimate the cost of answering a turn again."""
         query = {"turn": turn}
         return self._call(api.TurnEstimate, "GET", "/api/conversations/{name}/estimate", query=query, name=name)
 
     def set_params(self, name: str, params: api.JsonObject) -> api.Moved:
-        """Go on with other parameters of the app."""
+        """Continue with other parameters of the app."""
         body = {"params": params}
         return self._call(api.Moved, "POST", "/api/conversations/{name}/params", body, name=name)
 
     def question(self, name: str) -> api.QuestionBack:
-        """Return the question back at which a conversation pauses."""
+        """Return the clarifying question at which a conversation pauses."""
         return self._call(api.QuestionBack, "GET", "/api/conversations/{name}/question", name=name)
 
     def resume(self, name: str) -> api.RunStarted:
@@ -86,15 +86,15 @@ class ApiClient:
         return self._call(api.RunStarted, "POST", "/api/conversations/{name}/resume", {}, name=name)
 
     def undo(self, name: str, turns: int = 1) -> api.Moved:
-        """Go back some turns."""
+        """Undo some turns."""
         return self._call(api.Moved, "POST", "/api/conversations/{name}/undo", {"turns": turns}, name=name)
 
     def redo(self, name: str, turns: int = 1) -> api.Moved:
-        """Go forward over undone turns."""
+        """Redo undone turns."""
         return self._call(api.Moved, "POST", "/api/conversations/{name}/redo", {"turns": turns}, name=name)
 
     def fork(self, name: str, new: str, node: str | None = None) -> api.Moved:
-        """Give a node a second name."""
+        """Name a branch that begins at a node."""
         body = {"name": new, "node": node}
         return self._call(api.Moved, "POST", "/api/conversations/{name}/fork", body, name=name)
 
@@ -107,12 +107,12 @@ class ApiClient:
         return self._call(api.StateAt, "GET", "/api/conversations/{name}/state", query={"node": node}, name=name)
 
     def set_state(self, name: str, path: str, value: Json) -> api.StateSet:
-        """Set a value of the state by hand."""
+        """Set a value of the state manually."""
         body = {"path": path, "value": value}
         return self._call(api.StateSet, "POST", "/api/conversations/{name}/state", body, name=name)
 
     def why(self, name: str, path: str, node: str | None = None) -> api.Cause:
-        """Return the node that set a value last."""
+        """Return the node that last set a value."""
         query = {"path": path, "node": node}
         return self._call(api.Cause, "GET", "/api/conversations/{name}/why", query=query, name=name)
 
@@ -121,7 +121,7 @@ class ApiClient:
         return self._call(api.BranchEnd, "GET", "/api/conversations/{name}/end", query={"node": node}, name=name)
 
     def verify(self, name: str) -> api.Verified:
-        """Do every turn again from its records, without a call of a model."""
+        """Replay every turn from its records, without a model call."""
         return self._call(api.Verified, "GET", "/api/conversations/{name}/verify", name=name)
 
     def export(self, name: str, form: Literal["jsonl", "md", "html", "verifiable"] = "jsonl") -> str:
@@ -133,19 +133,19 @@ class ApiClient:
         return self._call(api.ShownNode, "GET", "/api/nodes/{name}", name=name)
 
     def trace(self, node: str) -> api.JsonObject:
-        """Return the calls, tools, searches and scores that made a node."""
+        """Return the calls, tools, searches and scores of a node."""
         return self._call(api.JsonObject, "GET", "/api/nodes/{name}/trace", name=node)
 
     def tokens(self, node: str, top: int = 5) -> Json:
-        """Return the tokens of the answers that made a node."""
+        """Return the tokens of the answers of a node."""
         return cast("Json", self._call(object, "GET", "/api/nodes/{name}/tokens", query={"top": top}, name=node))
 
     def tree(self) -> list[api.NodeEntry]:
-        """Return all histories that names point to."""
+        """Return all histories that names refer to."""
         return self._call(list[api.NodeEntry], "GET", "/api/tree")
 
     def diff(self, before: str, after: str) -> api.Difference:
-        """Return what differs between two places."""
+        """Return the differences between two revisions."""
         return self._call(api.Difference, "GET", "/api/diff", query={"before": before, "after": after})
 
     def cost(self, by: Literal["app", "model", "day", "session"] = "session") -> list[api.CostEntry]:
@@ -157,11 +157,11 @@ class ApiClient:
         return self._call(list[api.AppEntry], "GET", "/api/apps")
 
     def events(self, run: str, after: int = -1) -> Iterator[tuple[str, api.JsonObject]]:
-        """Follow a run from its first event, or from behind one: yield the kind of each event, and its data."""
+        """Follow a run from its first event, or after a given one; yield the kind and data of each event."""
         return self._follow(f"/api/runs/{quote(run, safe='')}/events", {"last-event-id": str(after)})
 
     def changes(self, after: int | None = None) -> Generator[tuple[str, api.JsonObject]]:
-        """Follow all conversations from now on, or from behind an event: yield the kind of each event, and its data, without end."""
+        """Follow all conversations from now on, or after a given event; yield the kind and data of each event, without end."""
         return self._follow("/api/events", {} if after is None else {"last-event-id": str(after)})
 
     def _follow(self, path: str, headers: dict[str, str]) -> Generator[tuple[str, api.JsonObject]]:
@@ -196,16 +196,16 @@ class ApiClient:
         return self._call(api.Deleted, "DELETE", "/api/indexes/{name}", name=name)
 
     def refresh(self, name: str) -> api.IndexRunStarted:
-        """Read what changed in the folder of an index; see `events`."""
+        """Index the changes in the folder of an index; see `events`."""
         return self._call(api.IndexRunStarted, "POST", "/api/indexes/{name}/refresh", {}, name=name)
 
     def upload(self, index: str, path: str, content: bytes) -> api.IndexRunStarted:
-        """Upload a document, and index it; see `events`."""
+        """Upload and index a document; see `events`."""
         answer = self._send("POST", "/api/indexes/{name}/documents", {"name": index}, {"path": path}, content=content)
         return cast("api.IndexRunStarted", answer.json())
 
     def document(self, index: str, path: str, start: int | None = None, end: int | None = None) -> api.JsonObject:
-        """Return the text of a document, whole or around a quotation."""
+        """Return the text of a document, complete or around a quotation."""
         query = {"start": start, "end": end}
         return self._call(
             api.JsonObject, "GET", "/api/indexes/{name}/documents/{path}", query=query, name=index, path=path
@@ -216,38 +216,38 @@ class ApiClient:
         return self._call(api.Deleted, "DELETE", "/api/indexes/{name}/documents/{path}", name=index, path=path)
 
     def find(self, query: str, index: str | None = None, limit: int = 5) -> api.FoundPassages:
-        """Find the passages that fit a query best, in all indexes or in one."""
+        """Find the best passages for a query, in all indexes or in one."""
         words: Query = {"q": query, "limit": limit}
         if index is None:
             return self._call(api.FoundPassages, "GET", "/api/find", query=words)
         return self._call(api.FoundPassages, "GET", "/api/indexes/{name}/find", query=words, name=index)
 
     def passage(self, name: str) -> api.JsonObject:
-        """Return a passage by its id, and the text around it."""
+        """Return a passage by its id, with the text around it."""
         return self._call(api.JsonObject, "GET", "/api/passages/{id}", id=name)
 
     def persons(self) -> list[api.PersonEntry]:
-        """List the persons."""
+        """List the user profiles."""
         return self._call(list[api.PersonEntry], "GET", "/api/persons")
 
     def person(self, name: str) -> api.Person:
-        """Return a person."""
+        """Return a user profile."""
         return self._call(api.Person, "GET", "/api/persons/{name}", name=name)
 
     def set_person(self, name: str, **values: Unpack[api.PersonChange]) -> api.Person:
-        """Set facts, language and thresholds of a person."""
+        """Set facts, language and thresholds of a user profile."""
         return self._call(api.Person, "POST", "/api/persons/{name}", dict(values), name=name)
 
     def delete_person(self, name: str) -> api.Deleted:
-        """Delete a person."""
+        """Delete a user profile."""
         return self._call(api.Deleted, "DELETE", "/api/persons/{name}", name=name)
 
     def rate(self, name: str, **rating: Unpack[api.Rating]) -> api.Person:
-        """Store how a person rates the last turn."""
+        """Store a verdict on the last turn."""
         return self._call(api.Person, "POST", "/api/persons/{name}/feedback", dict(rating), name=name)
 
     def forget(self, name: str) -> api.Person:
-        """Delete the feedback of a person."""
+        """Delete the feedback of a user profile."""
         return self._call(api.Person, "DELETE", "/api/persons/{name}/feedback", name=name)
 
     def _call(
@@ -261,7 +261,7 @@ class ApiClient:
         query: Query | None = None,
         **names: str,
     ) -> T:
-        """Send a request to a path of the document, and return the answer, whose type the document says."""
+        """Send a request to a path of the document and return the answer, whose type the document specifies."""
         return cast("T", self._send(method, path, names, query or {}, body).json())
 
     def _send(

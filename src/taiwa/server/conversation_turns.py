@@ -1,4 +1,4 @@
-"""The turns of a store's own conversations, for the page and for programs: where a turn goes, its run to follow, and its rewriting."""
+"""Turns of the store's own conversations, for the page and for programs: their position, the runs to follow, and rewriting."""
 
 import asyncio
 from collections import deque
@@ -33,11 +33,11 @@ MOST_KEPT = 256
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
-    """A turn of a conversation: a text at its end, after `parent`, or in place of a turn.
+    """A turn of a conversation: a text at its end, after `parent`, or replacing a turn.
 
-    `edit` is the number of the turn that is replaced, -1 the last one, on the branch that ends at `parent`; `texts` are said
-    after it, as the turns that followed. Without `attachments`, a replaced turn keeps its own. If the conversation is not at
-    `expected`, nothing is done. The model is made to begin the answer with `prefix`.
+    `edit` is the number of the replaced turn, -1 for the last one, on the branch that ends at `parent`; `texts` are the texts of
+    the turns that follow it. Without `attachments`, a replaced turn keeps its own. If the conversation is not at `expected`,
+    nothing is done. The model must begin the answer with `prefix`.
     """
 
     text: str
@@ -52,7 +52,7 @@ class TurnRequest:
 
 @dataclass(slots=True)
 class FollowedRun:
-    """The runs of one request, one after the other, under an identifier that its caller can follow."""
+    """The runs of one request in sequence, under an identifier for its caller."""
 
     id: str
     caller: str
@@ -61,12 +61,12 @@ class FollowedRun:
     ended: bool = False
     cancelled: bool = False
     client: str = ""
-    """The program and the protocol that began it; "" for the page and the server's own API."""
+    """The program and the protocol that started it; "" for the page and the server's own API."""
     _changed: asyncio.Event | None = None
 
     @property
     def text(self) -> str:
-        """What the user said first."""
+        """The first text of the user."""
         return self.runs[0].completions[0].text
 
     async def follow(self, *, take: Take | None = None) -> AsyncIterator[RunEvent]:
@@ -84,12 +84,12 @@ class FollowedRun:
             await self._changed.wait()
 
     def add(self, run: LiveRun) -> None:
-        """Add a run behind the others."""
+        """Append a run."""
         self.runs.append(run)
         self._wake()
 
     def end(self) -> None:
-        """Let no more runs follow."""
+        """Accept no more runs."""
         self.ended = True
         self._wake()
 
@@ -98,7 +98,7 @@ class FollowedRun:
             self._changed.set()
 
     async def stop(self) -> None:
-        """End the run at once; the turn is committed with the text that it has."""
+        """End the run now; the turn is committed with the text so far."""
         self.finish()
 
     def finish(self) -> None:
@@ -109,7 +109,7 @@ class FollowedRun:
 
 
 class FollowedRuns:
-    """The runs that can be followed by their identifiers: those of this server, and of others on its store."""
+    """The runs that can be followed by identifier: those of this server, and those of other servers on its store."""
 
     def __init__(self, sharing: Sharing) -> None:
         self._sharing = sharing
@@ -118,7 +118,7 @@ class FollowedRuns:
         self._tasks: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
         self.version = 0
-        """Counts the runs that began or ended."""
+        """The number of runs that were started or ended."""
         self.stopping = False
 
     async def get(self, name: str, caller: str) -> FollowedRun | RemoteRun:
@@ -136,21 +136,21 @@ class FollowedRuns:
         return remote
 
     def open(self, caller: str) -> list[FollowedRun]:
-        """Return the runs of a caller that are performed now."""
+        """Return the active runs of a caller."""
         return [run for run in self._runs.values() if run.caller == caller and not run.ended]
 
     def of(self, session: str, caller: str) -> list[FollowedRun]:
-        """Return the runs of a session that can be followed, the first one first."""
+        """Return the runs of a session that can be followed, oldest first."""
         return [run for run in self._runs.values() if run.session == session and run.caller == caller]
 
     async def wait(self, version: int, seconds: float) -> None:
-        """Wait until a run has begun or ended since a version, or the server stops; at most some seconds."""
+        """Wait until a run is started or ended after a version, or the server stops, at most some seconds."""
         if self.version == version and not self.stopping:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), seconds)
 
     def stop(self) -> None:
-        """End the waiting of those who follow, because the server stops."""
+        """Wake up all followers, because the server stops."""
         self.stopping = True
         self._wake()
 
@@ -160,17 +160,16 @@ class FollowedRuns:
         self._changed = asyncio.Event()
 
     async def of_session(self, session: str, caller: str) -> FollowedRun | RemoteRun | None:
-        """Return the run that writes in a session now."""
+        """Return the active run of a session."""
         open_runs = (run for run in self._runs.values() if not run.ended)
         found = next((run for run in open_runs if run.session == session and run.caller == caller), None)
         return found or await self._sharing.of_session(session, caller)
 
     async def start(self, runs: Runs, caller: str, session: AsyncSession, request: TurnRequest) -> FollowedRun:
-        """Begin a turn, and those that follow it; they are performed whether or not anybody reads them.
+        """Start a turn and the turns after it; they run whether or not their events are read.
 
         Raises:
-            ApiError: too many are being written, or the server is stopping.
-            InputError: the place or the text is invalid.
+            ApiError: too many runs are active, or the server is stopping. InputError: the position or the text is invalid.
         """
         turn_input = await asyncio.to_thread(place, session, request)
         return await self._follow(runs, caller, Completion(session, turn_input), request.texts)
@@ -179,7 +178,7 @@ class FollowedRuns:
         """Complete the interrupted turn of a session, as `start`.
 
         Raises:
-            ApiError: too many are being written, or the server is stopping.
+            ApiError: too many runs are active, or the server is stopping.
         """
         return await self._follow(runs, caller, Completion(session), ())
 
@@ -189,7 +188,7 @@ class FollowedRuns:
         return followed
 
     def watch(self, caller: str, run: LiveRun, runs: Runs, client: str) -> None:
-        """Let a run be followed that a client of the server began."""
+        """Make a run that a client of the server started available to followers."""
         self._begin(caller, run, runs, ()).client = client
 
     def _begin(self, caller: str, run: LiveRun, runs: Runs, texts: Sequence[str]) -> FollowedRun:
@@ -221,17 +220,16 @@ class FollowedRuns:
                 followed.add(runs.start([Completion(session, TurnInput(session.conversation, text))]))
                 await followed.runs[-1].end()
         except ApiError:
-            pass  # no room, or the server stops: the turns up to here stand
+            pass  # no capacity, or the server stops: the turns so far remain
         finally:
             self._end(followed)
 
 
 def place(session: AsyncSession, request: TurnRequest) -> TurnInput:
-    """Return where a turn goes.
+    """Return the position of a turn.
 
     Raises:
-        InputError: the place does not exist.
-        ApiError: the conversation has moved.
+        InputError: the position does not exist. ApiError: the conversation has moved.
     """
     if session.repository.quota is not None:
         session.repository.quota.check()
@@ -250,7 +248,7 @@ def place(session: AsyncSession, request: TurnRequest) -> TurnInput:
 
 
 def check_tip(session: str, tip: str, expected: str) -> None:
-    """Check that a conversation is where its reader believes it to be ("": anywhere).
+    """Check that a conversation is at the node that its reader expects ("": any).
 
     Raises:
         ApiError: it has moved.
@@ -260,7 +258,7 @@ def check_tip(session: str, tip: str, expected: str) -> None:
 
 
 def texts_after(repository: Repository, tip: str, turn: int) -> tuple[str, ...]:
-    """Return the texts of the user in the turns behind a turn of a history, by its number."""
+    """Return the user's texts in the turns after a turn of a history, by its number."""
     texts = [node.user or "" for _, node in repository.store.nodes.path(tip) if node.kind == "turn"][::-1]
     return tuple(texts[turn if turn > 0 else len(texts) + turn + 1 :])
 
@@ -278,7 +276,7 @@ def interrupted_turn(repository: Repository, session: str) -> Run | None:
 def open_conversation(
     catalogue: Catalogue, repository: Repository, turns: TurnOptions, name: str, model: str = ""
 ) -> AsyncSession:
-    """Open a conversation with the model that wrote it, the given one, or that of its app.
+    """Open a conversation with the model of its last answer, the given model, or that of its app.
 
     Raises:
         InputError: it does not exist.
@@ -293,13 +291,12 @@ def open_conversation(
 def begin_conversation(
     catalogue: Catalogue, repository: Repository, turns: TurnOptions, app: App, model: str, name: str = ""
 ) -> AsyncSession:
-    """Begin a conversation, which has no turn yet.
+    """Create a conversation without turns.
 
     Raises:
-        InputError: one of that name exists.
-        ConfigError: the model is unknown, or its key is missing.
+        InputError: the name exists. ConfigError: the model is unknown, or its key is missing.
     """
-    repository.trust(app.hash)  # the operator of the server serves it
+    repository.trust(app.hash)  # the operator of the server has chosen to serve it
     priced_model = catalogue.open_for(app, model)
     with repository.store.transaction():
         if name and repository.store.refs.has(name):
@@ -310,23 +307,23 @@ def begin_conversation(
 
 
 def run_to_json(followed: FollowedRun) -> Json:
-    """Return a run as JSON: its identifier, and its conversation."""
+    """Return a run as JSON: its identifier and its conversation."""
     return {"run": followed.id, "session": followed.session}
 
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """About how many tokens some calls would take, and what they would cost; None if a price is unknown."""
+    """Estimate the tokens of some calls, and their cost; None if a price is unknown."""
 
     tokens: int
     cost: Decimal | None
 
 
 def rewrite_turn(repository: Repository, session: str, turn: int, text: str, branch: str = "") -> str:
-    """Change the text of a turn by its number, and keep every answer, state delta and edit as it is; return the new end.
+    """Change the text of a turn by its number, keeping every answer, state delta and edit; return the new end.
 
-    The session goes on with a new branch; the old one stays. `branch` is the end of that which the turn belongs to, by default
-    where the session is.
+    The session continues on a new branch; the old one remains. `branch` is the end of the branch of the turn, by default the end
+    of the session.
 
     Raises:
         InputError: the turn does not exist, or the text is empty.
@@ -353,7 +350,7 @@ def _find_turn(repository: Repository, end: str, turn: int) -> str:
 
 
 def _with_text(node: Node, text: str) -> Node:
-    """Return a turn in which the user said something else; reasoning that a server signed is not of this text."""
+    """Return a turn with another user text, without reasoning that a server signed for the old one."""
     last = max((at for at, message in enumerate(node.messages) if message.role == "user"), default=-1)
     messages = tuple(
         Message("user", (Text(text),)) if at == last else message for at, message in enumerate(node.messages)
@@ -362,7 +359,7 @@ def _with_text(node: Node, text: str) -> Node:
 
 
 def _again(repository: Repository, here: Conversation, node: Node, names: dict[str, str]) -> Conversation:
-    """Add a node of another branch; `names` are the new hashes of those that were added."""
+    """Add a node of another branch; `names` maps the nodes added so far to their new hashes."""
     match node.kind:
         case "turn":
             files, thinking = node.attachments, node.thinking
@@ -380,9 +377,9 @@ def _again(repository: Repository, here: Conversation, node: Node, names: dict[s
 def estimate_turns(
     repository: Repository, priced_model: PricedModel, end: str, turn: int
 ) -> tuple[CostEstimate, CostEstimate, int]:
-    """Estimate what it costs to answer a turn again, then with all that follow it, and count those.
+    """Estimate the cost of answering a turn again, and with all turns after it, and count those.
 
-    Each is taken to need the tokens that it took before, or those of its texts where that is not known.
+    Each is assumed to use as many tokens as before, or if that is unknown, those of its texts.
 
     Raises:
         InputError: the turn does not exist.

@@ -1,4 +1,4 @@
-"""Indexes of a server: uploaded documents, each index with a folder beside the store, and indexing as runs that are followed."""
+"""Indexes of a server: uploaded documents, a folder per index next to the store, and indexing as runs."""
 
 import asyncio
 import logging
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("taiwa.server")
 AT_ONCE = 2
-"""Indexes that are read at the same time."""
+"""Indexes that are read concurrently."""
 MOST_KEPT = 64
 """Ended runs whose events can still be followed."""
 STEPS = 100
-"""Events of progress of a run at most."""
+"""The highest number of progress events per run."""
 IndexEvent: TypeAlias = tuple[str, Json]
 """The kind of an event and its data: `progress`, `warning`, `indexed`, `embeddings`, `error`."""
 
@@ -44,7 +44,7 @@ class _CancelledError(TaiwaError):
 
 
 class IndexRun:
-    """The indexing of one index: its events from the first one."""
+    """The indexing of one index, and its events from the first one."""
 
     def __init__(self, caller: str, index: str) -> None:
         self.id = token_urlsafe(12)
@@ -57,7 +57,7 @@ class IndexRun:
         self._changed = asyncio.Event()
 
     async def follow(self) -> AsyncIterator[IndexEvent]:
-        """Yield the events, those that exist and those that come."""
+        """Yield past and future events."""
         at = 0
         while True:
             changed = self._changed
@@ -69,16 +69,16 @@ class IndexRun:
             await changed.wait()
 
     def cancel(self) -> None:
-        """Stop behind the file that is being read; the next run reads the rest."""
+        """Stop after the current file; the next run reads the rest."""
         self.cancelled = True
 
     def publish(self, kind: str, data: Json) -> None:
-        """Add an event; for the event loop."""
+        """Add an event; call this on the event loop."""
         self.events.append((kind, data))
         self._wake()
 
     def end(self) -> None:
-        """End the run; for the event loop."""
+        """End the run; call this on the event loop."""
         self.done = True
         self._wake()
 
@@ -87,7 +87,7 @@ class IndexRun:
         self._changed = asyncio.Event()
 
     def reporter(self) -> Reporter:
-        """Return where indexing in a thread reports to."""
+        """Return the callback to which indexing in a thread reports."""
 
         def said(text: str) -> None:
             self.report("warning", {"text": text})
@@ -95,7 +95,7 @@ class IndexRun:
         return Reporter(said, said, self._progress)
 
     def report(self, kind: str, data: Json) -> None:
-        """Add an event; for any thread."""
+        """Add an event; may be called from any thread."""
         self._loop.call_soon_threadsafe(self.publish, kind, data)
 
     @contextmanager
@@ -114,7 +114,7 @@ class IndexRun:
 
 
 class Indexing:
-    """The runs of a server that index."""
+    """The indexing runs of a server."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -124,16 +124,16 @@ class Indexing:
         self._room = asyncio.Semaphore(AT_ONCE)
 
     def find(self, name: str, caller: str) -> IndexRun | None:
-        """Return a run of a caller; None if the caller has none of that name."""
+        """Return a run of a caller, or None."""
         found = self._runs.get(name)
         return found if found is not None and found.caller == caller else None
 
     def of_index(self, index: str) -> IndexRun | None:
-        """Return the run that reads an index now, or will."""
+        """Return the active or queued run of an index."""
         return next((run for run in self._runs.values() if run.index == index and not run.done), None)
 
     def start(self, caller: str, index: str, root: str) -> IndexRun:
-        """Begin to read what changed in the folder of an index."""
+        """Start to index the changes in the folder of an index."""
         run = IndexRun(caller, index)
         self._runs[run.id] = run
         for old in [each.id for each in self._runs.values() if each.done][:-MOST_KEPT]:
@@ -169,7 +169,7 @@ class Indexing:
                     run.report("embeddings", to_json(step))
 
     async def stop(self) -> None:
-        """End all runs behind the files that they read; the rest is read by the next one."""
+        """End all runs after their current files; the next runs read the rest."""
         for run in self._runs.values():
             run.cancel()
         if self._tasks:
@@ -177,31 +177,31 @@ class Indexing:
 
 
 def without_folder(data: dict[str, Json]) -> dict[str, Json]:
-    """Return a summary of an index without the folder of the server."""
+    """Return a summary of an index without the path of its folder."""
     return {name: each for name, each in data.items() if name != "folder"}
 
 
 LONGEST_PART = 200
-"""Of a file name, in bytes of UTF-8; file systems allow 255."""
+"""Bytes of UTF-8 in a file name; file systems allow 255."""
 DEEPEST = 16
 ROOM = 2 << 30
 """Bytes of all uploaded documents of one owner."""
 
 
 def uploads_folder(settings: Settings) -> Path:
-    """Return the folder of all uploaded documents: beside the store, or beside where a file would be for a store on a server."""
+    """Return the folder of all uploaded documents: next to the store file, or its default place for a store on a server."""
     store = settings.store if isinstance(settings.store, Path) else data_folder() / "taiwa.db"
     return store.with_name(f"{store.stem}-uploads").resolve()
 
 
 def upload_path(name: str) -> str:
-    """Return where an uploaded file goes below the folder of its index, from the name that its sender gave it.
+    """Return the path of an uploaded file within the folder of its index, from the name given by the sender.
 
     >>> upload_path("handbook/Chapter 1.md"), upload_path("C:\\\\docs\\\\a.pdf")
     ('handbook/Chapter 1.md', 'docs/a.pdf')
 
     Raises:
-        InputError: the name leads elsewhere; UnreadableError: files of its type are not read.
+        InputError: the name leads outside the folder. UnreadableError: the file type is not supported.
     """
     shown = repr(name[-80:])
     try:
@@ -228,11 +228,10 @@ def upload_path(name: str) -> str:
 def create_upload_index(
     library: Library, settings: Settings, name: str, language: str = "english", owner: str = ""
 ) -> Index:
-    """Create an index for uploaded documents. That of a caller of a server is called NAME@CALLER.
+    """Create an index for uploaded documents. The index of a caller is named NAME@CALLER.
 
     Raises:
-        InputError: the name or the language is invalid.
-        ConflictError: an index of that name exists.
+        InputError: the name or the language is invalid. ConflictError: the index exists.
     """
     if not name.strip() or name.strip() != name or set("@/\\") & set(name) or name.startswith("."):
         raise InputError(
@@ -253,7 +252,7 @@ def _folder(settings: Settings, owner: str) -> Path:
 
 
 def _folder_name(name: str) -> str:
-    """Return the name of the folder of an index; a long one is cut, and told from others by its digest."""
+    """Return the folder name of an index; a long one is shortened and made unique by a digest."""
     if len(name.encode()) <= LONGEST_PART:
         return name
     from hashlib import sha256
@@ -262,21 +261,21 @@ def _folder_name(name: str) -> str:
 
 
 def room_for_uploads(settings: Settings, owner: str = "") -> int:
-    """Return how many bytes of documents an owner may still upload."""
+    """Return the number of bytes that an owner may still upload."""
     folder = _folder(settings, owner)
     files = (file for file in folder.rglob("*") if file.is_file()) if folder.exists() else iter(())
     return ROOM - sum(file.stat().st_size for file in files)
 
 
 def uploaded_file(settings: Settings, owner: str, name: str) -> Path:
-    """Return where a file of an owner is kept that belongs to no index yet."""
+    """Return the path of a file that does not belong to an index yet."""
     return _folder(settings, owner) / ".files" / name
 
 
 class UploadedFile:
-    """A file that is being received, beside where it goes; `keep` puts it there, and `close` removes it otherwise.
+    """A file being received, next to its destination. `keep` moves it there, `close` removes it otherwise.
 
-    `path` names it in errors. `room` is how many bytes it may have besides the limit of one file.
+    `path` names it in errors. `room` is the remaining space in bytes, besides the limit of one file.
     """
 
     def __init__(self, settings: Settings, target: Path, path: str, room: int) -> None:
@@ -291,7 +290,7 @@ class UploadedFile:
         self._file: BinaryIO = os.fdopen(handle, "wb")
 
     def write(self, data: bytes) -> None:
-        """Write a piece.
+        """Write a chunk.
 
         Raises:
             InputError: the file is too large, or the documents would take too much space.
@@ -306,10 +305,10 @@ class UploadedFile:
         self._file.write(data)
 
     def keep(self) -> None:
-        """Put the file in its place; one of its name there is replaced.
+        """Move the file to its destination, replacing a file of the same name.
 
         Raises:
-            InputError: a folder has its name, or a file that of one of its folders.
+            InputError: a folder has its name, or a file has the name of one of its folders.
         """
         self._file.close()
         try:
@@ -319,16 +318,16 @@ class UploadedFile:
             raise InputError(f"{self.path!r} is a file and a folder at once; rename one of them") from None
 
     def close(self) -> None:
-        """Remove what was not kept."""
+        """Remove a file that was not kept."""
         self._file.close()
         self._place.unlink(missing_ok=True)
 
 
 def delete_upload(index: Index, path: str) -> None:
-    """Delete an uploaded document; the next `refresh` takes it out of its index.
+    """Delete an uploaded document; the next `refresh` removes it from its index.
 
     Raises:
-        InputError: the path holds none.
+        InputError: there is no document at the path.
     """
     file = Path(index.root) / upload_path(path)
     try:
@@ -338,7 +337,7 @@ def delete_upload(index: Index, path: str) -> None:
 
 
 def drop_upload_index(library: Library, index: Index) -> None:
-    """Delete an index of uploaded documents with its documents.
+    """Delete an index of uploaded documents with its files.
 
     Raises:
         ConflictError: it is being indexed.

@@ -12,8 +12,9 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 class Limits:
     """Limits of one request and of all together; bytes, counts and seconds.
 
-    `header_seconds` is the time in which a request must arrive without its body, `body_seconds` that in which a body must arrive; `upload` and `upload_seconds` are those of files. `runs` are answers that are written at the same time, `streams`
-    the connections that follow them. `grace` is how long open runs may continue when the server is stopped.
+    `header_seconds` limits the arrival of a request without its body, `body_seconds` that of the body; `upload` and
+    `upload_seconds` apply to files. `runs` limits concurrent answers, `streams` the connections that follow them. `grace` is the
+    time that open runs get when the server stops.
     """
 
     body: int = 32 << 20
@@ -34,12 +35,12 @@ class ServerOptions:
 
     - `apps`: names or files of the served apps, the first one for requests that name a model only; () serves all.
     - `models`: names of the served models, the first one for requests that name an app only; () serves the configured one.
-    - `embeddings`: the model of `/v1/embeddings`: the folder of a sentence model, or the name of a model on a server; "" for none.
-    - `indexes`: names of the indexes of documents that are served to every caller; () serves all to the holder of the token.
+    - `embeddings`: the model of `/v1/embeddings`: the folder of a sentence model, or a model on a server; "" for none.
+    - `indexes`: names of document indexes that every caller may search; () serves all to the holder of the token.
     - `token`: the key that API clients send; "" allows all callers.
-    - `hosts`: names beside the loopback ones by which browsers and clients may address the server.
+    - `hosts`: names besides the loopback ones by which browsers and clients may address the server.
     - `origins`: origins of pages that may call it from a browser (CORS).
-    - `otel`: the address of a collector of OpenTelemetry to which the spans of each turn are sent; "" for none.
+    - `otel`: the address of an OpenTelemetry collector that receives the spans of each turn; "" for none.
     """
 
     host: str = "127.0.0.1"
@@ -61,7 +62,7 @@ class ServerOptions:
         return is_loopback(self.host)
 
     def check(self) -> None:
-        """Check that the options go together.
+        """Check that the options are compatible.
 
         Raises:
             ConfigError: the server would be open to other machines without a token.
@@ -74,7 +75,7 @@ class ServerOptions:
 
 
 def is_loopback(host: str) -> bool:
-    """Report whether an address is one of this machine alone."""
+    """Report whether an address is a loopback address."""
     if host in LOOPBACK_NAMES:
         return True
     try:

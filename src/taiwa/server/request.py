@@ -1,4 +1,4 @@
-"""A request as endpoints see it: the parts of the server, the caller, and the fields of its JSON body; an error names a field by its path."""
+"""A request as endpoints see it: server state, caller, and the fields of its JSON body; errors name a field by its path."""
 
 import asyncio
 import re
@@ -31,7 +31,7 @@ LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The fields of an object. `null` counts as left out. Every method raises `ApiError` (400) for a value of another type."""
+    """The fields of an object. `null` counts as missing. Every method raises `ApiError` (400) for a value of another type."""
 
     data: dict[str, Json]
     path: str = ""
@@ -52,11 +52,11 @@ class Fields:
         return invalid(self.at(name), f"{self.at(name)} {problem}", code)
 
     def missing(self, name: str) -> ApiError:
-        """Return the error of a field that is left out."""
+        """Return the error of a missing field."""
         return invalid(self.at(name), f"missing required parameter: {self.at(name)!r}", "missing_required_parameter")
 
     def check_names(self, known: Collection[str], unsupported: Collection[str] = ()) -> None:
-        """Refuse fields that the protocol does not have, and those that this server does not support."""
+        """Refuse fields that the protocol does not define or this server does not support."""
         for name, value in self.data.items():
             if name in known or value is None:
                 continue
@@ -107,14 +107,14 @@ class Fields:
         return None if value is None else Fields.of(value, self.at(name))
 
     def required(self, name: str) -> "Fields":
-        """Return an object that must be there."""
+        """Return a required object."""
         found = self.object(name)
         if found is None:
             raise self.missing(name)
         return found
 
     def items(self, name: str) -> list[Json]:
-        """Return an array; an empty one where the field is left out."""
+        """Return an array; an empty one if the field is missing."""
         value = self.data.get(name)
         if value is None:
             return []
@@ -128,7 +128,7 @@ class Fields:
             yield Fields.of(item, f"{self.at(name)}[{index}]")
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return the strings of an array, or of one string."""
+        """Return the strings of an array, or a single string as one."""
         value = self.data.get(name)
         if isinstance(value, str):
             return (value,)
@@ -173,12 +173,12 @@ def kind_of(value: Json) -> str:
 
 LANGUAGE_COOKIE = "taiwa-language"
 MOST_COUNTED = 4096
-"""Ends of conversations whose breaks of the prompt cache are remembered."""
+"""Conversations whose prompt cache breaks are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """What endpoints work with: `request.app.state.server`."""
+    """The state available to endpoints: `request.app.state.server`."""
 
     options: ServerOptions
     repositories: Repositories
@@ -188,7 +188,7 @@ class ServerState:
     runs: Runs
     indexing: Indexing
     live: dict[str, Any]
-    """What wires keep while it is written, by id."""
+    """Objects that wires keep while they are written, by id."""
     sharing: Sharing
     followed: FollowedRuns
     embeddings: EmbeddingModel | None = None
@@ -206,7 +206,7 @@ LONGEST_CLIENT = 60
 def start_run(
     request: Request, protocol: str, completions: Sequence[Completion], on_end: OnEnd | None = None
 ) -> LiveRun:
-    """Begin the answers of a client of a protocol; the page shows them while they are written.
+    """Start the answers of a client of a protocol; the page shows them while they are written.
 
     Raises:
         ApiError: as `Runs.start`.
@@ -221,14 +221,14 @@ def start_run(
 def watched_run(
     state: ServerState, caller: str, client: str, completions: Sequence[Completion], on_end: OnEnd | None = None
 ) -> LiveRun:
-    """As `start_run`, of a client by its name."""
+    """Like `start_run`, with the client given by name."""
     run = state.runs.start([each.by_client(client) for each in completions], on_end)
     state.followed.watch(caller, run, state.runs, client)
     return run
 
 
 def state_of(request: Request) -> ServerState:
-    """Return the parts of the server that got a request."""
+    """Return the server state of a request."""
     state: ServerState = request.app.state.server
     return state
 
@@ -255,15 +255,15 @@ def repository_of(request: Request) -> Repository:
 
 
 def name_of(request: Request, part: str = "name") -> str:
-    """Return a name in the path of a request."""
+    """Return a name from the path of a request."""
     return str(request.path_params[part])
 
 
 def query_number(request: Request, name: str, default: int, least: int, most: int) -> int:
-    """Return a whole number of the query.
+    """Return an integer from the query.
 
     Raises:
-        ApiError: it is something else, or out of bounds.
+        ApiError: it is not an integer, or out of bounds.
     """
     text = request.query_params.get(name)
     if text is None:
@@ -275,10 +275,10 @@ def query_number(request: Request, name: str, default: int, least: int, most: in
 
 
 async def body_parts(request: Request, most: int, seconds: float) -> AsyncGenerator[bytes]:
-    """Yield the body of a request, of at most so many bytes, and within some seconds.
+    """Yield the body of a request, limited in bytes and seconds.
 
     Raises:
-        ApiError: it is too large, or too slow.
+        ApiError: it is too large, or arrives too slowly.
     """
     size = 0
     try:
@@ -293,7 +293,7 @@ async def body_parts(request: Request, most: int, seconds: float) -> AsyncGenera
 
 
 async def read_body(request: Request, known: Collection[str] | None = None) -> Fields:
-    """Read the body of a request, a JSON object, which may have only the `known` fields.
+    """Read the body of a request, a JSON object with only the `known` fields.
 
     Raises:
         ApiError: it is too large, too slow, not a JSON object, or has an unknown field.

@@ -1,4 +1,4 @@
-"""Responses: errors in the words of a protocol, JSON, and streams of server-sent events that notice when their reader leaves."""
+"""Responses: errors in the format of a protocol, JSON, and streams of server-sent events that detect a disconnected reader."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -36,7 +36,7 @@ SERVER = "server_error"
 
 @dataclass
 class ApiError(Exception):
-    """An error with its HTTP status, the type and code by which clients recognise it, and the field that it is about."""
+    """An error with its HTTP status, the type and code for clients, and the field that it concerns."""
 
     status: int
     message: str
@@ -58,7 +58,7 @@ def invalid(param: str | None, message: str, code: str | None = None) -> ApiErro
 
 
 def too_many(message: str) -> ApiError:
-    """Return the error of a temporary limit of this server."""
+    """Return the error for a temporary limit of this server."""
     return ApiError(429, message, "rate_limit_error", "rate_limit_exceeded", retry_after=1)
 
 
@@ -80,11 +80,11 @@ ERRORS: Mapping[type[TaiwaError], tuple[int, str, str | None]] = {
     ConflictError: (409, "conflict_error", "conflict"),
     ConfigError: (500, SERVER, "configuration_error"),
 }
-"""The status, the type and the code of the errors of the library; the first class that fits counts."""
+"""The status, type and code of the library's errors; the first matching class applies."""
 
 
 def api_error(error: TaiwaError) -> ApiError:
-    """Map an error of the library to one of a request. An error of the model's server is not the client's fault."""
+    """Map an error of the library to an API error. An error of the model's server is not the client's fault."""
     known = (answer for kind, answer in ERRORS.items() if isinstance(error, kind))
     status, kind, code = next(known, (500, SERVER, error.tag))
     wait = None
@@ -94,15 +94,15 @@ def api_error(error: TaiwaError) -> ApiError:
 
 
 def error_to_json(error: ApiError) -> dict[str, Json]:
-    """Write an error as OpenAI does, and as the server's own API does."""
+    """Format an error as OpenAI does, and as the server's own API does."""
     return {"error": {"message": error.message, "type": error.type, "param": error.param, "code": error.code}}
 
 
 SendNow: TypeAlias = Callable[[bytes], bool]
 WRITE = "taiwa.write"
-"""In the scope: the `part_writer` of a request."""
+"""The key in the scope under which a request has its `part_writer`."""
 USED = ("flow", "transport", "disconnected", "response_started", "response_complete")
-"""What `part_writer` needs of uvicorn; without one of these, parts are sent and awaited."""
+"""The members of uvicorn that `part_writer` uses; if one is missing, parts are sent and awaited."""
 NO_STORE = {"cache-control": "no-store"}
 EVENT_STREAM = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -112,22 +112,22 @@ EVENT_STREAM = [
 
 
 def json_response(data: Json, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a JSON response, keys in their given order."""
+    """Return a JSON response, preserving the order of keys."""
     merged = {**NO_STORE, **(headers or {})}
     return Response(to_json(data), status, headers=merged, media_type="application/json")
 
 
 def event(data: Json, name: str = "") -> bytes:
-    """Write one server-sent event."""
+    """Format one server-sent event."""
     head = f"event: {name}\n".encode() if name else b""
     return head + b"data: " + to_json(data) + b"\n\n"
 
 
 class EventStream(Response):
-    """A stream of server-sent events. `on_leave` is called where the reader leaves before the end.
+    """A stream of server-sent events. `on_leave` is called if the reader disconnects before the end.
 
-    A function that makes `events` gets one that sends a part at once, for while it waits between the parts that it yields;
-    that returns False if nothing can be sent at once.
+    A function that makes `events` receives a function that sends a part immediately, for use while it waits between the parts
+    that it yields; that one returns False if nothing can be sent immediately.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class EventStream(Response):
         self._head = [(b"content-type", media_type), *EVENT_STREAM[1:]] if media_type else EVENT_STREAM
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the events; the server drops what is sent to a reader who has left, so `receive` is watched."""
+        """Send the events; the server drops data for a disconnected reader, so `receive` is watched."""
         here, left = asyncio.current_task(), False
         assert here is not None
         watching = asyncio.create_task(until_left(receive))
@@ -174,12 +174,13 @@ class EventStream(Response):
 
 
 def part_writer(scope: Scope, send: Send) -> SendNow:
-    """Return what writes a part of a body without a length, once the body has begun; False if that must be sent and awaited.
+    """Return a function that writes a part of a body without a length, once the body has begun; it returns False if the part must
+    be sent and awaited.
 
-    An empty part asks whether one can be written now.
+    An empty part asks whether a part can be written now.
 
-    A part is one chunk of HTTP/1.1, which changes nothing in the state of the connection: it is written past the state machine
-    of uvicorn, which costs more than all else that a part passes.
+    A part is one chunk of HTTP/1.1, which does not change the state of the connection. It bypasses the state machine of uvicorn,
+    which costs more than all other processing of a part.
     """
     cycle = getattr(send, "__self__", None)
     if not isinstance(cycle, RequestResponseCycle) or not all(hasattr(cycle, each) for each in USED):
@@ -208,10 +209,10 @@ async def until_left(receive: Receive) -> None:
 
 
 def page_of(items: list[Json], after: str, limit: int, *, newest_first: bool) -> Json:
-    """Return a page of items as the protocols list them.
+    """Return a page of items in the format of the protocols.
 
     Raises:
-        ApiError: `after` is not the id of one of them.
+        ApiError: `after` is not the id of an item.
     """
     listed = items[::-1] if newest_first else items
     ids = [str(item.get("id", "")) if isinstance(item, dict) else "" for item in listed]
@@ -230,7 +231,7 @@ def page_of(items: list[Json], after: str, limit: int, *, newest_first: bool) ->
 
 
 def page_for(request: Request, items: list[Json], most: int = 100) -> Json:
-    """Return the page of a list that a request asks for."""
+    """Return the requested page of a list."""
     query = request.query_params
     limit, order = query.get("limit", "20"), query.get("order", "desc")
     if not limit.isdecimal() or not 1 <= int(limit) <= most:

@@ -1,4 +1,4 @@
-"""Runs: answers that are being written. A run belongs to the store, not to a connection: readers follow its events."""
+"""Runs: answers in progress. A run belongs to the store, not to a connection; readers follow its events."""
 
 import asyncio
 import logging
@@ -24,9 +24,9 @@ logger = logging.getLogger("taiwa.server")
 
 @dataclass(frozen=True, slots=True)
 class RunEvent:
-    """An event of a run: of the answer with this index, one of `Completion.choices` of the request.
+    """An event of a run, for the answer with this index (one of `Completion.choices` of the request).
 
-    `event` is text, reasoning or a notice, then the committed turn or the error that ended the answer.
+    `event` is text, reasoning or a notice, and finally the committed turn or the error that ended the answer.
     """
 
     index: int
@@ -40,11 +40,11 @@ class RunEvent:
 
 PublishedEvent: TypeAlias = TextDelta | ThinkingDelta | Notice | TurnResult | ApiError
 Take: TypeAlias = Callable[[int, PublishedEvent], bool]
-"""Gets the index of an answer and its event when it happens, and returns whether it took the event."""
+"""Receives the index of an answer and its event immediately, and returns whether it consumed the event."""
 
 
 def take_pieces(write: Callable[[TextDelta | ThinkingDelta], bytes], send_now: Callable[[bytes], bool]) -> Take:
-    """Return what sends the pieces of text and reasoning at once; `write` is called only for one that can be sent."""
+    """Return a function that sends pieces of text and reasoning immediately; `write` is called only if a piece can be sent."""
 
     def take(_: int, event: PublishedEvent) -> bool:
         return isinstance(event, (TextDelta, ThinkingDelta)) and send_now(b"") and send_now(write(event))
@@ -54,13 +54,13 @@ def take_pieces(write: Callable[[TextDelta | ThinkingDelta], bytes], send_now: C
 
 OnEnd: TypeAlias = Callable[["LiveRun"], Awaitable[None]]
 OnTurn: TypeAlias = Callable[[Repository, str, str], None]
-"""Called with the repository, the node and the session of each turn that was stored."""
+"""Called with the repository, the node and the session of each stored turn."""
 
 
 class LiveRun:
-    """The answers of one request while they are written, and their events from the first one.
+    """The answers of one request in progress, and their events from the first one.
 
-    `when_done` is called at the end, before the readers see it.
+    `when_done` is called at the end, before readers see it.
     """
 
     __slots__ = (
@@ -87,22 +87,22 @@ class LiveRun:
 
     @property
     def events(self) -> list[RunEvent]:
-        """The events up to now."""
+        """The events so far."""
         return list(map(RunEvent, self._indexes, self._events))
 
     @property
     def last(self) -> PublishedEvent | None:
-        """The event that came last; None before the first."""
+        """The last event; None before the first."""
         return self._events[-1] if self._events else None
 
     def begin(self) -> asyncio.Task[None]:
-        """Perform the run in a task of its own."""
+        """Perform the run in its own task."""
         return asyncio.create_task(self._perform())
 
     async def follow(self, start: int = 0, take: Take | None = None) -> AsyncIterator[RunEvent]:
-        """Yield the events from a position, those that exist and those that come, up to the end of the run.
+        """Yield past and future events from a position, up to the end of the run.
 
-        A reader that waits for the next event lets `take` have it at once; what that takes is not yielded.
+        While a reader waits for the next event, `take` receives events immediately; those that it consumes are not yielded.
         """
         reader = _Reader(start, take)
         while True:
@@ -146,14 +146,14 @@ class LiveRun:
             task.cancel()
 
     def finish(self) -> None:
-        """End the answers with the text that they have; the turns are committed."""
+        """End the answers with the text so far; the turns are committed."""
         self._stop.set()
 
     async def _perform(self) -> None:
         if len(self.completions) == 1:
             here = asyncio.current_task()
             self._tasks = [] if here is None else [here]
-            with suppress(asyncio.CancelledError):  # as below, where one is cancelled twice
+            with suppress(asyncio.CancelledError):  # as below, if it is cancelled twice
                 await self._answer(0)
             self._tasks = []
         else:
@@ -188,7 +188,7 @@ class LiveRun:
             self._publish(index, INTERNAL)
 
     def _observe(self, index: int, event: Event) -> None:
-        """Publish what is to be shown; the steps of a program may be made in other threads."""
+        """Publish an event; the steps of a program may run in other threads."""
         if not isinstance(event, (TextDelta, ThinkingDelta, Notice)):
             return
         if get_ident() == self._thread:
@@ -211,7 +211,7 @@ class LiveRun:
 
 
 class _Reader:
-    """A reader of the events of a run, who waits for the one at a position."""
+    """A reader of the events of a run, waiting for the event at a position."""
 
     __slots__ = ("position", "take", "woken")
     woken: "asyncio.Future[None]"
@@ -225,7 +225,7 @@ class _Reader:
 
 
 def _abandon(completion: Completion) -> None:
-    """End the interrupted runs of a turn after its client left."""
+    """End the interrupted runs of a turn after its client disconnected."""
     runs = completion.session.repository.store.runs
     with suppress(StoreError):
         for run in runs.open_runs(completion.session.name):
@@ -242,10 +242,10 @@ class Runs:
         self.stopping = False
 
     def check_room(self, count: int = 1) -> None:
-        """Check that more answers can be written now.
+        """Check that another run can be started.
 
         Raises:
-            ApiError: too many are being written, or the server is stopping.
+            ApiError: too many runs are active, or the server is stopping.
         """
         if self.stopping:
             raise STOPPING
@@ -253,7 +253,7 @@ class Runs:
             raise too_many("the server writes as many answers as it may; try again in a moment")
 
     def start(self, completions: Sequence[Completion], on_end: OnEnd | None = None) -> LiveRun:
-        """Begin to write the answers of a request; they are completed even without readers.
+        """Start the answers of a request; they are completed even without readers.
 
         `on_end` is awaited when all of them have ended, before their readers see the end.
 
@@ -268,7 +268,7 @@ class Runs:
         return run
 
     async def stop(self, grace: float) -> None:
-        """Let open runs end for some seconds; unfinished runs stay in the store, to be resumed."""
+        """Give open runs some seconds to end; unfinished runs stay in the store and can be resumed."""
         self.stopping = True
         tasks = list(self._running)
         if tasks:

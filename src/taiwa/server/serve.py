@@ -1,4 +1,4 @@
-"""Run the server: its ASGI application with the routes of all wires, its socket, its start line, its log, and its end."""
+"""The server process: its ASGI application with the routes of all wires, its socket, start line, log and shutdown."""
 
 import asyncio
 import gc
@@ -74,9 +74,9 @@ WIRES: tuple[Wire, ...] = (
     persons.wire,
     page.wire,
 )
-"""The first one writes the errors of paths that no wire has."""
+"""The first wire formats the errors of paths that belong to none."""
 ESCAPED_SLASH = re.compile(rb"%(?=2[Ff5])")
-"""In a path: of a slash that belongs to a name, and of a percent sign."""
+"""Escapes in a path: a slash within a name, and a percent sign."""
 STATUS_CODES = {404: "not_found", 405: "method_not_allowed"}
 
 
@@ -137,7 +137,7 @@ def build(state: ServerState) -> ASGIApp:
     app.state.server = state
 
     async def route(scope: Scope, receive: Receive, send: Send) -> None:
-        """Match the path with its slashes of names still escaped; an endpoint gets its names as they are."""
+        """Match the path before unescaping slashes within names; endpoints get the unescaped names."""
         if scope["type"] == "http":
             scope["path"] = unquote(ESCAPED_SLASH.sub(b"%25", scope["raw_path"]).decode("ascii", "replace"))
         await app(scope, receive, send)
@@ -153,7 +153,7 @@ def build(state: ServerState) -> ASGIApp:
 
 
 async def take_over(state: ServerState) -> None:
-    """Let the wires go on with what a server that is gone left unfinished."""
+    """Let the wires resume what a terminated server left unfinished."""
     for wire in WIRES:
         if wire.take_over is not None:
             await wire.take_over(state)
@@ -174,7 +174,7 @@ async def _log_in(request: Request) -> Response:
         except ApiError:
             used = "the link was used before; restart `taiwa serve` for a new one"
             raise ApiError(401, used, code="invalid_code") from None
-        return response  # the browser has its cookie
+        return response  # the browser already has its cookie
     response.set_cookie(access.cookie, value, httponly=True, samesite="strict", path="/", max_age=COOKIE_SECONDS)
     return response
 
@@ -212,9 +212,9 @@ FIELDS = ("method", "path", "status", "caller", "ms")
 
 
 class TaiwaServer:
-    """A server that is bound to its address and can be run.
+    """A server that is bound to its address and ready to run.
 
-    `models` are opened models by the names under which they are served, beside those of the options.
+    `models` are opened models by their served names, in addition to those of the options.
     """
 
     def __init__(
@@ -257,7 +257,7 @@ class TaiwaServer:
         for name in options.models:
             self.state.catalogue.open(
                 self.state.catalogue.choose(name)
-            )  # an unknown name or a missing key ends the start
+            )  # an unknown name or a missing key prevents the start
         config = uvicorn.Config(
             build(self.state),
             http=_bounded_protocol(options.limits.header_seconds), loop="asyncio", ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,
@@ -274,36 +274,36 @@ class TaiwaServer:
 
     @property
     def login_url(self) -> str:
-        """The address for a browser, with a code that can be used once; the plain one without a token."""
+        """The address for a browser, with a one-time code; the plain one without a token."""
         return f"{self.url}/login?code={self.access.new_code()}" if self.options.token else self.url
 
     def run(self, on_ready: Callable[[], None] | None = None) -> None:
-        """Serve until SIGINT or SIGTERM; open runs may end for some seconds, and are left resumable after that.
+        """Serve until SIGINT or SIGTERM. Open runs get some seconds to end, and can be resumed after that.
 
-        `on_ready` is called once it listens.
+        `on_ready` is called when the server listens.
         """
         self._server.on_ready = on_ready
-        gc.freeze()  # objects created at the start live to the end; scanning them again would slow down streams
+        gc.freeze()  # objects created at startup live until the end; scanning them again would slow down streams
         gc.set_threshold(MOST_UNCHECKED)
         self._server.run(sockets=[self.socket])
 
     async def serve(self, on_ready: Callable[[], None] | None = None) -> None:
-        """Serve on the running event loop, until `stop`."""
+        """Serve on the running event loop until `stop`."""
         self._server.on_ready = on_ready
         await self._server.serve(sockets=[self.socket])
 
     def stop(self) -> None:
-        """End `run` or `serve`; may be called from any thread."""
+        """Stop `run` or `serve`; may be called from any thread."""
         self._server.should_exit = True
 
     def close(self) -> None:
-        """Release the address and the store of a server that is not run."""
+        """Release the address and the store of a server that is not running."""
         self.socket.close()
         self.state.sharing.leave()
 
 
 def _bounded_protocol(seconds: float) -> type[H11Protocol]:
-    """Return the protocol that closes a connection whose next request does not arrive in time, line by line or not at all."""
+    """Return the HTTP protocol that closes a connection whose next request does not arrive in time."""
 
     class Protocol(H11Protocol):
         _closing: asyncio.TimerHandle | None = None
@@ -321,7 +321,7 @@ def _bounded_protocol(seconds: float) -> type[H11Protocol]:
             self._release()
 
         def _bound(self) -> None:
-            """Start the time of a request that has not arrived; end it where one is being answered."""
+            """Start the timer of an incomplete request; stop it while a request is answered."""
             cycle: RequestResponseCycle | None = getattr(self, "cycle", None)  # None before the first request
             answering = cycle is not None and not cycle.response_complete
             if answering or self.transport.is_closing():
@@ -338,7 +338,7 @@ def _bounded_protocol(seconds: float) -> type[H11Protocol]:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Uvicorn that ends the runs before it waits for the connections, which follow them."""
+    """Uvicorn that ends the runs before it waits for the connections that follow them."""
 
     def __init__(self, config: uvicorn.Config, state: ServerState, spans: LiveSpans | None) -> None:
         super().__init__(config)
@@ -347,7 +347,7 @@ class _Uvicorn(uvicorn.Server):
         self._state = state
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to listen, and say so."""
+        """Start to listen, and report it."""
         await super().startup(sockets)
         await take_over(self._state)
         self._state.sharing.watch(partial(take_over, self._state))
@@ -355,7 +355,7 @@ class _Uvicorn(uvicorn.Server):
             self.on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take no more requests, let runs end, then close the connections."""
+        """Refuse new requests, let runs end, then close the connections."""
         for server in self.servers:
             server.close()
         self._state.followed.stop()
@@ -365,7 +365,7 @@ class _Uvicorn(uvicorn.Server):
             await asyncio.to_thread(self._spans.close)
         await self._state.sharing.close()
         await super().shutdown(sockets)
-        self._captured_signals.clear()  # uvicorn would raise them again, and a requested stop is a success
+        self._captured_signals.clear()  # uvicorn would raise them again, but a requested stop is a success
         await self._state.catalogue.aclose()
 
 
@@ -393,14 +393,14 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 class LogFormatter(logging.Formatter):
-    """One line for each record, plain or JSON; requests by their path and outcome, without contents and keys."""
+    """A formatter with one line per record, plain or JSON; requests by path and outcome, without contents and keys."""
 
     def __init__(self, *, as_json: bool) -> None:
         super().__init__()
         self._as_json = as_json
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write a record."""
+        """Format a record."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         fields = {name: getattr(record, name) for name in FIELDS if hasattr(record, name)}
         trace = self.formatException(record.exc_info) if record.exc_info else ""

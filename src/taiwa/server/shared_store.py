@@ -1,7 +1,7 @@
-"""Several servers on one store: each writes the events of its runs there, follows and ends those of others, and takes over
-those of a server that is gone.
+"""Several servers on one store: each stores the events of its runs, follows and ends those of the others, and takes over those of
+a terminated server.
 
-Events are written in portions: those that come while a portion is being written are the next one. The others poll for them.
+Events are stored in batches: those that arrive while a batch is written form the next one. Other servers poll for them.
 """
 
 import asyncio
@@ -22,9 +22,9 @@ from taiwa.store.server_records import SharedRun, SharedRuns
 
 logger = logging.getLogger("taiwa.server")
 POLL = 0.1
-"""Seconds between two looks for what other servers did."""
+"""Seconds between two polls of the other servers' changes."""
 LOOKS = 10
-"""After this many looks, one looks for the runs of a server that is gone."""
+"""Every this many polls, one also looks for the runs of terminated servers."""
 CONNECTIONS = 8
 """Connections of a server to its database."""
 LOST = ApiError(503, "the server that wrote this is gone; the turn can be resumed", SERVER, "stopping", retry_after=1)
@@ -34,13 +34,13 @@ class Followable(Protocol):
     """A run with its events from the first one."""
 
     def follow(self, *, take: Take | None = None) -> AsyncIterator[RunEvent]:
-        """Yield the events; `take` may get those that happen meanwhile, as of `LiveRun.follow`."""
+        """Yield the events; `take` may receive them earlier, as in `LiveRun.follow`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteRun:
-    """A run of another server: its events are followed, and it is ended, through the store."""
+    """A run of another server, followed and ended through the store."""
 
     id: str
     caller: str
@@ -49,7 +49,9 @@ class RemoteRun:
     shared: SharedRuns
 
     async def follow(self, *, take: Take | None = None) -> AsyncIterator[RunEvent]:
-        """Yield the events from the first one, which are polled for, so that none is taken; where another server takes the run over, those behind the ones that were read."""
+        """Yield the events from the first one by polling, so `take` receives none. If another server takes the run over, continue
+        after the events already read.
+        """
         del take
         start = 0
         while True:
@@ -72,7 +74,7 @@ class RemoteRun:
 
 
 class Sharing:
-    """What this server shares with the others of its store; nothing if the store is a file, which has one server."""
+    """The part of a server that is shared through its store; inactive if the store is a file, which has one server."""
 
     def __init__(self, repositories: Repositories) -> None:
         self._repositories = repositories
@@ -83,10 +85,10 @@ class Sharing:
         self._watcher: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Begin to serve the store.
+        """Register this server.
 
         Raises:
-            ConfigError: it is a file that another process serves.
+            ConfigError: the store is a file that another process serves.
         """
         if self.has_others:
             self._store.allow_connections(CONNECTIONS)
@@ -97,12 +99,12 @@ class Sharing:
             )
 
     def watch(self, take_over: Callable[[], Awaitable[None]]) -> None:
-        """Look from now on for runs that others end here, and for those of servers that are gone."""
+        """Start to poll for runs to end here, and for runs of terminated servers."""
         if self.has_others:
             self._watcher = asyncio.create_task(self._watch(take_over))
 
     async def share(self, caller: str, name: str, session: str, run: Followable, stop: Callable[[], None]) -> None:
-        """Let other servers follow a run, and end it by `stop`."""
+        """Make a run available to other servers, which may end it by `stop`."""
         if self.has_others:
             await asyncio.to_thread(self._of(caller).begin, name, session)
             self.share_begun(caller, name, run, stop)
@@ -111,7 +113,7 @@ class Sharing:
         self, caller: str, name: str, run: Followable, stop: Callable[[], None],
         *, is_left: Callable[[], bool] = lambda: False,
     ) -> None:  # fmt: skip
-        """As `share`, for a run that the store has already. Where it `is_left` at its end, another server takes it over."""
+        """As `share`, for a run that the store already has. If it `is_left` at its end, another server takes it over."""
         if self.has_others:
             self._stops[caller, name] = stop
             task = asyncio.create_task(self._write(caller, name, run, is_left))
@@ -125,13 +127,13 @@ class Sharing:
         return None if found is None else RemoteRun(name, caller, found.session, found.ended, shared)
 
     async def of_session(self, session: str, caller: str) -> RemoteRun | None:
-        """Return the run of another server that writes in a session now."""
+        """Return the active run of a session on another server."""
         shared = self._of(caller)
         found = await asyncio.to_thread(shared.of_session, session) if self.has_others else None
         return None if found is None else RemoteRun(found.id, caller, session, found.ended, shared)
 
     async def take_over(self, is_mine: Callable[[str], bool]) -> list[SharedRun]:
-        """Return the runs of servers that are gone, which belong to this one from now on."""
+        """Take over and return the runs of terminated servers."""
 
         def claim() -> list[SharedRun]:
             shared = self._store.shared_runs
@@ -140,7 +142,7 @@ class Sharing:
         return await asyncio.to_thread(claim) if self.has_others else []
 
     async def end_lost(self, run: SharedRun) -> None:
-        """End a run that was taken over and cannot go on by itself."""
+        """End a run that was taken over and cannot continue."""
 
         def end() -> None:
             shared = self._of(run.owner)
@@ -150,7 +152,7 @@ class Sharing:
         await asyncio.to_thread(end)
 
     async def close(self) -> None:
-        """Write what is left to write, and serve the store no longer."""
+        """Write the remaining events and unregister this server."""
         if self._watcher is not None:
             self._watcher.cancel()
             await asyncio.wait((self._watcher,))
@@ -159,7 +161,7 @@ class Sharing:
         await asyncio.to_thread(self.leave)
 
     def leave(self) -> None:
-        """Serve the store no longer."""
+        """Unregister this server."""
         with suppress(StoreError):
             self._store.shared_runs.leave()
 
@@ -214,7 +216,7 @@ class Sharing:
 
 
 def event_to_json(each: RunEvent) -> Json:
-    """Write an event of a run for another server."""
+    """Serialise an event of a run for another server."""
     event = each.event
     if isinstance(event, ApiError):
         return {"index": each.index, "error": asdict(event)}
@@ -229,7 +231,7 @@ def event_to_json(each: RunEvent) -> Json:
 
 
 def event_from_json(data: Json) -> RunEvent:
-    """Read an event that another server wrote."""
+    """Read an event of another server."""
     read = cast("Mapping[str, Any]", data)
     index = read["index"]
     if "error" in read:

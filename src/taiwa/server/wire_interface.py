@@ -1,9 +1,10 @@
-"""The interface of a protocol of the server: its routes, and the form of its errors; and the OpenAPI document of the server's own
-API, made from its routes and the types of their JSON.
+"""The interface of a protocol of the server: its routes and the format of its errors; and the OpenAPI document of the server's
+own API, made from its routes and the types of their JSON.
 
 Each module of `wires` lists its routes, and `serve.WIRES` lists the modules. To add a route to the server's own API, give it
-`api=Described(ANSWER)` beside its endpoint, with types of `api_types`: the path, its parameters, the summary (the first line of the
-docstring) and all schemas follow from that. A test fails for a route without one, and for an answer that does not fit its type.
+`api=Described(ANSWER)` with types of `api_types` besides its endpoint: the path, its parameters, the summary (the first line of
+the docstring) and all schemas follow from that. A test fails for a route without one, and for an answer that does not match its
+type.
 """
 
 import inspect
@@ -28,19 +29,20 @@ LIMIT: Mapping[str, Json] = {"type": "integer", "minimum": 1, "maximum": 1000}
 GET, POST, DELETE = ("GET",), ("POST",), ("DELETE",)
 PREFIX = "/api/"
 OWN = frozenset({"api", "documents", "persons"})
-"""The wires of the server's own API; that of Ollama has paths below `/api/`, too."""
+"""The wires of the server's own API; Ollama also has paths below `/api/`."""
 PLAIN: Mapping[Any, str] = {str: "string", bool: "boolean", int: "integer", float: "number", NoneType: "null"}
 REFERENCE = "#/components/schemas/"
 PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 Endpoint: TypeAlias = "Callable[[Request], Awaitable[Response | Json]]"
-"""Returns a response, or the JSON of one."""
+"""Returns a response, or its JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What the OpenAPI document says of a route, beside its path and its docstring.
+    """The OpenAPI description of a route, besides its path and docstring.
 
-    `answer` and `body` are types of `api_types`. `query` maps a parameter to its JSON Schema; the name of a required one ends with `!`.
+    `answer` and `body` are types of `api_types`. `query` maps a parameter to its JSON Schema; a name that ends with `!` is
+    required.
     """
 
     answer: Any
@@ -54,7 +56,8 @@ class Described:
 class Route:
     """A route of a wire: `endpoint` reads a request and returns a response or JSON, or raises `ApiError` or an error of taiwa.
 
-    What `takes_files` gets bodies of any type, and larger ones than JSON; an `untyped` one gets JSON whatever type it is sent as.
+    A route with `takes_files` accepts bodies of any type, and larger ones than JSON; an `untyped` one accepts JSON under any
+    content type.
     """
 
     path: str
@@ -67,25 +70,27 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """A protocol. `error` writes an error in its form; errors before routing have the form of the wire of the path.
+    """A protocol. `error` formats an error; errors before routing use the format of the wire of the path.
 
-    `status` is the status of an error where the protocol has one of its own.
+    `status` maps the status of an error, if the protocol has its own.
     """
 
     name: str
     routes: tuple[Route, ...]
     error: Callable[[ApiError], dict[str, Json]]
     take_over: "Callable[[Any], Awaitable[None]] | None" = None
-    """Called with the `ServerState` to go on with what a server left that is gone: at the start, and while others share the store."""
+    """Called with the `ServerState` to resume what a terminated server left unfinished: at startup, and while others share the
+    store.
+    """
     status: Callable[[ApiError], int] | None = None
 
     def has(self, path: str) -> bool:
-        """Report whether a path is one of this wire's or below one."""
+        """Report whether a path belongs to this wire."""
         return any(path == known or path.startswith(f"{known}/") for known in self.prefixes)
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """The constant beginnings of its paths."""
+        """The constant prefixes of its paths."""
         return tuple(dict.fromkeys(route.path.partition("/{")[0] for route in self.routes))
 
 
@@ -159,12 +164,12 @@ def _content(described: Described, schemas: dict[str, Any]) -> dict[str, Any]:
 
 
 def _schema(kind: Any, schemas: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401  (a type, or a form of one)
-    """Return the JSON Schema of a type; those of objects go to `schemas`, and are referred to."""
+    """Return the JSON Schema of a type; object schemas go to `schemas` and are referred to."""
     if kind in PLAIN:
         return {"type": PLAIN[kind]}
     if is_typeddict(kind):
         if kind.__name__ not in schemas:
-            schemas[kind.__name__] = {}  # it may contain itself
+            schemas[kind.__name__] = {}  # it may be recursive
             schemas[kind.__name__] = _object(kind, schemas)
         return {"$ref": f"{REFERENCE}{kind.__name__}"}
     origin, arguments = get_origin(kind), get_args(kind)
@@ -184,7 +189,7 @@ def _schema(kind: Any, schemas: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN4
 
 
 def _is_json(kind: Any) -> bool:  # noqa: ANN401
-    """Report whether a type is `Json`: its name, or what that stands for."""
+    """Report whether a type is `Json`, by name or by definition."""
     if getattr(kind, "__forward_arg__", kind) in (Json, "Json"):
         return True
     return {list, dict} <= {get_origin(each) for each in get_args(kind)}

@@ -1,4 +1,4 @@
-"""The dialogue before an answer: questions back, retrieval and handover, by policy."""
+"""The dialogue before an answer: clarifying questions, retrieval and handover, by policy."""
 
 import json
 from collections.abc import Mapping

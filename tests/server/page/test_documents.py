@@ -1,4 +1,4 @@
-"""Documents, questions back and the inspector of the page, in a genuine browser."""
+"""Documents, clarifying questions and the inspector of the page, in a genuine browser."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -153,7 +153,7 @@ class FoundPassage:
 class AskResult:
     """The outcome of one turn of `taiwa ask`.
 
-    `options` are offered to the user, with a question back or beside an answer. `is_uncertain` marks an extractive answer with weak
+    `options` are offered to the user, with a clarifying question or beside an answer. `is_uncertain` marks an extractive answer with weak
     evidence. `answer.passages` is empty in a result that was read from a delta: texts of passages are not stored.
     """
 
@@ -205,7 +205,7 @@ class AskResult:
 
     @property
     def question_back(self) -> str:
-        """The question back; empty if there is none."""
+        """The clarifying question; empty if there is none."""
         return self.act.question if isinstance(self.act, Ask) else ""
 
     @property
@@ -215,7 +215,7 @@ class AskResult:
 
     @property
     def answer_text(self) -> str:
-        """The text that later turns see: the question back, or the claims without their sources."""
+        """The text that later turns see: the clarifying question, or the claims without their sources."""
         if isinstance(self.act, Ask):
             return self.act.question
         return "" if self.answer is None else "\n".join(claim.text for claim in self.answer.claims)

@@ -1,4 +1,4 @@
-"""Assess a dialogue: five scores and questions back, by typed answer, function call, label probabilities or decision wire."""
+"""Assess a dialogue: five scores and clarifying questions, by typed answer, function call, label probabilities or decision wire."""
 
 import math
 import re
@@ -143,7 +143,7 @@ def _assess_by_call(
     """Let the model call one of the functions, natively if the server has function calling, else by a typed answer.
 
     A model that answers in words, although it could call, asks the user back with these words. One that fills in no function
-    asks back with the question that it wrote, or with `open_question`.
+    asks the question that it wrote, or with `open_question`.
     """
     messages = (system(prompt), material)
     types = {function.name: _function_type(function, table) for function in functions}
@@ -179,7 +179,7 @@ def _assess_by_call(
 
 
 def _written_question(data: Json, names: Sequence[str]) -> str:
-    """Return the first question back in an answer that has other faults; empty without one."""
+    """Return the first clarifying question in an answer that has other faults; empty without one."""
     if not isinstance(data, dict):
         return ""
     texts = (clean_untrusted(text) for name in names if isinstance(text := data.get(name), str))
@@ -215,7 +215,7 @@ def _from_values(values: Mapping[str, Json], source: AssessmentSource) -> Assess
 AssessmentMethod: TypeAlias = Literal["auto", "typed", "labels", "decisions", "functions"]
 
 NeedsQuestions: TypeAlias = Callable[[Assessment], bool]
-"""Whether scores make questions back useful."""
+"""Whether scores make clarifying questions useful."""
 
 TASKS: Mapping[str, Task] = {
     "clarity": "assess_clarity", "is_question": "assess_is_question", "is_consultation": "assess_is_consultation",
@@ -247,13 +247,13 @@ def assess(
     """Assess what the user wants.
 
     `about` are facts about the user, `earlier` their texts in other dialogues, `language` that of the prompts (ja, zh, en; "": that of the
-    dialogue), and `table` has scores, questions, functions and prompts of a policy file. `open_question` is asked back if the model does not fill in the assessment. With `auto`, a method that the server does not support
+    dialogue), and `table` has scores, questions, functions and prompts of a policy file. `open_question` is asked if the model does not fill in the assessment. With `auto`, a method that the server does not support
     is replaced by the next one, with a notice.
 
     Raises (when run):
         InputError: the dialogue has no text of the user.
         ModelError: the server failed, or does not support the method `by`.
-        OutputValidationError: the answer could not be read, and there is no question to ask back.
+        OutputValidationError: the answer could not be read, and there is no clarifying question.
     """
     if not user_texts(dialogue):
         raise InputError("the dialogue has no text of the user")
@@ -339,7 +339,7 @@ def _from_levels(found: Mapping[str, LevelDistribution], source: AssessmentSourc
 def _with_questions(
     found: Assessment, material: Message, prompts: Prompts, questions: tuple[str, ...]
 ) -> Program[Assessment]:
-    """Request questions back; a model that writes no text returns none."""
+    """Request clarifying questions; a model that writes no text returns none."""
     try:
         messages = system(prompts.clarify(questions)), material
         output_type = OutputType.fields("ClarifyingQuestions", dict.fromkeys(questions, str))
@@ -347,7 +347,7 @@ def _with_questions(
     except (ModelError, OutputValidationError) as error:
         if not _is_unsupported(error):
             raise
-        yield from notify(f"the model wrote no question back: {error.message}", code="downgrade", warning=True)
+        yield from notify(f"the model wrote no clarifying question: {error.message}", code="downgrade", warning=True)
         return found
     texts = {name: "" if REPETITION.search(str(text)) else str(text) for name, text in written.items()}
     missing, worry, meta = (texts.pop(name, "") for name in QUESTIONS)

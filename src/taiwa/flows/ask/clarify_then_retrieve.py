@@ -74,7 +74,7 @@ FRESH = ClarificationState()
 class ClarifyOptions:
     """Options of the dialogue before retrieval.
 
-    - `policy`: when to ask back, one of `POLICIES`; `max_questions` limits any policy (None: its own limit).
+    - `policy`: when to ask for clarification, one of `POLICIES`; `max_questions` limits any policy (None: its own limit).
     - `assess_by`: how a model assesses the dialogue; `no-model` uses none, and rewrites nothing.
     - `k`: number of passages for the answer.
     - `rewrite_context`: turns that the model sees when it rewrites the query; `multiple_queries`: it may write several.
@@ -131,7 +131,7 @@ def ask(
     profile: UserProfile = ANONYMOUS_USER,
     policy: Policy | None = None,
 ) -> Program[Clarified]:
-    """Decide the next act of a dialogue and perform it: a question back, an answer from passages, or another act.
+    """Decide the next act of a dialogue and perform it: a clarifying question, an answer from passages, or another act.
 
     Raises (when run):
         InputError: the dialogue has no text of the user.
@@ -295,7 +295,7 @@ class _DialogueStep:
         ))  # fmt: skip
 
     def needs_questions(self, assessment: Assessment) -> bool:
-        """Whether the scores could lead to a question back that a model has to write."""
+        """Whether the scores could lead to a clarifying question that a model has to write."""
         if self.options.table is not None:
             return True
         thresholds = self.profile.effective_thresholds

@@ -1,10 +1,10 @@
 """Policies: when to ask the user back, and when to search. All are pure functions from a situation to a decision.
 
-- `look_first`: compare the expected costs of a question back and of an answer to another question, by scores and evidence.
+- `look_first`: compare the expected costs of a clarifying question and of an answer to another question, by scores and evidence.
 - `article`, `functions`: the published table, with scores of a typed answer or of a choice of functions.
 - `never`, `always`: bounds for comparison.
 
-The options of a question back come from the titles and headings of the passages found, without a model. Retrieval has applied
+The options of a clarifying question come from the titles and headings of the passages found, without a model. Retrieval has applied
 access control to the passages, so an option shows nothing that the user may not see.
 """
 
@@ -149,7 +149,7 @@ class _PolicyInput:
         return (self.search_with_assumption(), ("declined",)) if self.no_question_because == "declined" else None
 
     def by_reply(self) -> Choice | None:
-        """Ask back with the text of a model that wrote text instead of an assessment."""
+        """Ask the user with the text of a model that wrote text instead of an assessment."""
         asked = self.new_text(self.assessment.reply if self.assessment else "")
         return (asked, ("model_asked",)) if asked is not None and not self.no_question_because else None
 
@@ -200,7 +200,7 @@ class _PolicyInput:
         return (Advise("consultation"), ("consultation", "weak_evidence")) if self.is_pure_consultation else None
 
     def by_cost(self) -> Choice | None:
-        """Ask back if its expected cost is lower than that of answering another question than was meant."""
+        """Ask for clarification if its expected cost is lower than that of misunderstanding the question."""
         if not self.asking_is_cheaper:
             return None
         why = "unresolved_references" if self.unresolved_references else "unclear"
@@ -249,7 +249,7 @@ class _PolicyInput:
 
     @cached_property
     def costs(self) -> tuple[float, float]:
-        """The costs of an answer to another question, and of a needless question back."""
+        """The costs of an answer to another question, and of a needless clarifying question."""
         tolerance = self.situation.profile.tolerance.mean
         miss = MAX_COST_RATIO ** (2 * min(max(self.thresholds.eagerness, 0.0), 1.0) - 1)
         return miss, (1 - tolerance) / tolerance * (1 + self.situation.clarification.rounds)
@@ -403,7 +403,7 @@ def never(situation: Situation) -> Decision:
 
 
 def always(situation: Situation) -> Decision:
-    """Ask back once before every answer, unless the user declined questions or none are allowed."""
+    """Ask for clarification once before every answer, unless the user declined questions or none are allowed."""
     clarification = situation.clarification
     if clarification.rounds or clarification.declined or situation.max_questions == 0:
         return Decision("always", Search(options=situation.options), ("rounds",), situation)

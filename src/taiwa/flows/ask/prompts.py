@@ -42,7 +42,7 @@ class Prompts:
         return self._own("assess", names) or self._join("material", "scale", "statements", "questions")
 
     def clarify(self, names: Sequence[str]) -> str:
-        """Return the instructions for questions back of these names alone."""
+        """Return the instructions for clarifying questions of these names alone."""
         return self._own("clarify", names) or self._join("material", "questions")
 
     def call_function(self, names: Sequence[str]) -> str:

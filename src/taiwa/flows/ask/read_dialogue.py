@@ -143,7 +143,7 @@ TOPIC = re.compile(
 """The announcement of a question, with its subject."""
 
 REPLIES_ONLY: frozenset[Route] = frozenset({"just_answer", "none"})
-"""Routes that apply only to replies to a question back: `all of them` has no meaning at the beginning of a dialogue."""
+"""Routes that apply only to replies to a clarifying question: `all of them` has no meaning at the beginning of a dialogue."""
 
 ALWAYS = re.compile(r"just (?:answer|search)|no more|stop asking|質問|いいから|别|不要再|直接", re.IGNORECASE)
 """Words of `just_answer` that need no question before them."""
@@ -152,7 +152,7 @@ NUMBER = re.compile(r"[(#]?(\d{1,2})[).]?(?:番(?:目)?|号|です|个|，|。)*
 
 
 def detect_route(text: str, *, asked: bool = False) -> Route:
-    """Classify a text; "" if its words alone do not decide. `asked`: it is a reply to a question back.
+    """Classify a text; "" if its words alone do not decide. `asked`: it is a reply to a clarifying question.
 
     >>> detect_route("ありがとうございます!"), detect_route("Thanks to whom?"), detect_route("担当者につないでください")
     ('thanks', '', 'person')

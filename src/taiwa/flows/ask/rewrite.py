@@ -16,7 +16,7 @@ from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import strip_control
 
 MAX_REPLY_CHARACTERS = 60
-"""Length of a reply to a question back up to which all of its words must be kept; in a longer one, only names and numbers."""
+"""Length of a reply to a clarifying question up to which all of its words must be kept; in a longer one, only names and numbers."""
 
 NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*%?")
 

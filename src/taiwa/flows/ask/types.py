@@ -67,11 +67,11 @@ P_FALSE = (0.05, 0.45, 0.65, 0.8, 0.95)
 
 @value(tag="assessment")
 class Assessment:
-    """Five scores, 1 (true) to 5 (false), and the questions that could be asked back.
+    """Five scores, 1 (true) to 5 (false), and the possible clarifying questions.
 
     A score is a whole number if a model wrote it, and the expected level if it was computed from probabilities. Then
     `probabilities` contains them by score, level 1 first, and `confidence` is 1 if one level has all the probability and 0
-    if all levels are equally likely. `own_scores` and `own_questions` are those of a policy file. `reply` is a question back
+    if all levels are equally likely. `own_scores` and `own_questions` are those of a policy file. `reply` is a clarifying question
     of a model that answered in words instead.
     """
 
@@ -95,7 +95,7 @@ class Assessment:
         return float(dict(self.own_scores).get(name, getattr(self, name, 1) if name in SCORES else 1))
 
     def question(self, name: str) -> str:
-        """Return a question back, also one of the policy's own."""
+        """Return a clarifying question, also one of the policy's own."""
         return dict(self.own_questions).get(name, str(getattr(self, name)) if name in QUESTIONS else "")
 
     def probability_at_least(self, name: str, level: float) -> float:
@@ -117,7 +117,7 @@ class Assessment:
 
 
 Verdict: TypeAlias = Literal["good", "bad", "should_have_asked", "should_not_have_asked"]
-"""Feedback on the last act: right, wrong, a question back was missing, a question back was not needed."""
+"""Feedback on the last act: right, wrong, a clarifying question was missing, a clarifying question was not needed."""
 
 VERDICTS: dict[str, Verdict] = {
     "should_have_asked": "should_have_asked", "should_not_have_asked": "should_not_have_asked",
@@ -144,11 +144,11 @@ def parse_verdict(text: str) -> Verdict:
 
 @value(tag="thresholds")
 class Thresholds:
-    """Scores from which a statement counts, and how readily to ask back.
+    """Scores from which a statement counts, and how readily to ask for clarification.
 
     - `unclear`: a dialogue is unclear if its score of clarity is at least this.
     - `question`, `consultation`, `documented`, `ask_person`: the statement counts as true up to this score.
-    - `eagerness`: 0 asks back least, 1 most. `max_questions`: the most questions back in a row.
+    - `eagerness`: 0 asks least, 1 most. `max_questions`: the most clarifying questions in a row.
     - `weak_evidence`, `strong_evidence`: probability of an answer in the documents below which the evidence is weak, and from
       which it is strong.
     """
@@ -167,7 +167,7 @@ class Thresholds:
 PRIOR = 2.0
 
 MIN_TOLERANCE, MAX_TOLERANCE = 0.1, 0.9
-"""Bounds of the learned tolerance: feedback can neither force questions back nor rule them out."""
+"""Bounds of the learned tolerance: feedback can neither force clarifying questions nor rule them out."""
 
 MAX_EVENTS = 24.0
 """Weight of all feedback together, in events, so that the tolerance can change again."""
@@ -185,12 +185,12 @@ EVIDENCE: dict[tuple[Verdict, bool], tuple[float, float]] = {
     ("should_not_have_asked", True): (0.0, 1.0),
     ("should_not_have_asked", False): (0.0, 1.0),
 }
-"""By verdict and whether the act was a question back: what it adds to the counts of welcome and unwelcome questions."""
+"""By verdict and whether the act was a clarifying question: what it adds to the counts of welcome and unwelcome questions."""
 
 
 @value(tag="ask-tolerance")
 class AskTolerance:
-    """How welcome questions back are: a Beta distribution of the probability that one is."""
+    """How welcome clarifying questions are: a Beta distribution of the probability that one is."""
 
     welcome: float = PRIOR
     unwelcome: float = PRIOR
@@ -205,7 +205,7 @@ class AskTolerance:
         return min(max(self.welcome / (self.welcome + self.unwelcome), MIN_TOLERANCE), MAX_TOLERANCE)
 
     def after(self, verdict: Verdict, asked: bool) -> "AskTolerance":
-        """Return the distribution after one verdict; `asked` says whether the act was a question back."""
+        """Return the distribution after one verdict; `asked` says whether the act was a clarifying question."""
         good, bad = EVIDENCE[verdict, asked]
         welcome, unwelcome = self.welcome - PRIOR + good, self.unwelcome - PRIOR + bad
         scale = min(1.0, MAX_EVENTS / max(welcome + unwelcome, 1e-9))
@@ -214,7 +214,7 @@ class AskTolerance:
 
 @value(tag="feedback")
 class Feedback:
-    """A verdict on an act: `asked` says whether the act was a question back, `decision` identifies it."""
+    """A verdict on an act: `asked` says whether the act was a clarifying question, `decision` identifies it."""
 
     verdict: Verdict
     asked: bool = False
@@ -310,7 +310,7 @@ Act: TypeAlias = Ask | Search | HandOver | Advise
 
 @value(tag="clarification-state")
 class ClarificationState:
-    """The questions back since the last answer.
+    """The clarifying questions since the last answer.
 
     `rounds` counts them, `asked` holds their texts and labels, `passage_keys` the passages found at the last of them and
     `offered` its options. `declined`: the user wants no more questions.
@@ -337,7 +337,7 @@ class Situation:
     - `assessment`: None if no model assessed the dialogue. `evidence`: None if the retriever cannot measure it.
     - `passage_keys`: what a first search found; `options`: what it could be about; `top_share`: the share of all scores that
       the best option has.
-    - `max_questions`: the most questions back in a row for any policy; None for the policy's own bound.
+    - `max_questions`: the most clarifying questions in a row for any policy; None for the policy's own bound.
     - `catalogue_version`: version of the `dialogue` catalogue that words the program's sentences (0: the present one).
     - `locale`: language of the user's environment.
     - `table`: the policy of a file, which decides instead of the named one if it has cases.

@@ -386,7 +386,7 @@ SKILLS: tuple[Row, ...] = (
     ("quantities", "everyday word problems, worked out by the calculator: taiwa solve"),
     ("chemistry", "formulas, molar masses, percentages, equations, limiting reagents, by tools: taiwa solve"),
     ("orders", "a café's order desk with state, corrections and totals, in English and Japanese: taiwa chat order"),
-    ("asking back", "five scores of a question to documents: taiwa ask"),
+    ("clarification", "five scores of a question about documents: taiwa ask"),
 )
 """The trained tasks of the model, and the commands that use them."""
 

@@ -1,1 +1,1 @@
-"""The page: a conversation with its branches, its state and what made it, rendered as HTML."""
+"""The page: a conversation with its branches, its state and its calls, rendered as HTML."""

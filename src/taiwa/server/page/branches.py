@@ -8,22 +8,22 @@ from taiwa.sessions.repository import Repository
 
 TITLE_LENGTH = 60
 ROW_HEIGHT, LANE_WIDTH = 28, 18
-"""Of the map of branches, in CSS pixels."""
+"""Dimensions of the branch map, in CSS pixels."""
 SMALL_MAP = 40
-"""Nodes up to which every one is on the map."""
+"""Up to this number of nodes, all are on the map."""
 SHORTEST_GAP = 4
-"""Turns in a row, without a branch or a name, that are drawn as one."""
+"""Consecutive turns, without a branch or a name, that are drawn as one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """The nodes of a conversation with their children, in the order in which they were stored."""
+    """The nodes of a conversation with their children, in the order of storage."""
 
     nodes: dict[str, Node] = field(default_factory=dict[str, Node])
     children: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
     def turns_below(self, name: str) -> int:
-        """Count the turns from a node on, itself included, on every branch."""
+        """Count the turns from a node on all branches, including the node."""
         count, waiting = 0, [name]
         while waiting:
             here = waiting.pop()
@@ -33,7 +33,7 @@ class Forest:
 
 
 def forest_of(repository: Repository, session: str) -> Forest:
-    """Return all branches of a session: what its name has pointed to, and the sessions that share a turn with it."""
+    """Return all branches of a session: everything that its name has referred to, and the sessions that share a turn with it."""
     forest = Forest()
     _grow(forest, repository, session)
     first = [name for name, node in forest.nodes.items() if node.parent and forest.nodes[node.parent].kind == "root"]
@@ -49,7 +49,7 @@ def forest_of(repository: Repository, session: str) -> Forest:
 
 
 def _grow(forest: Forest, repository: Repository, session: str) -> None:
-    """Add every history that the name of a session has pointed to."""
+    """Add every history that the name of a session has referred to."""
     tips = [tip for move in repository.store.refs.reflog(session) for tip in (move.new, move.old) if tip]
     for tip in dict.fromkeys(tips):
         if tip in forest.nodes:
@@ -63,7 +63,7 @@ def _grow(forest: Forest, repository: Repository, session: str) -> None:
 
 
 def leaf(repository: Repository, session: str, name: str) -> str:
-    """Return the end of the branch that continues a node: at each fork the child that was made last."""
+    """Return the end of the branch that continues a node, following the newest child at each fork."""
     children = forest_of(repository, session).children
     while name in children:
         name = children[name][-1]
@@ -72,10 +72,10 @@ def leaf(repository: Repository, session: str, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BranchRow:
-    """A node in the map of branches, at a row and a lane; `parent_row` is None at the root.
+    """A node in the branch map, at a row and a lane; `parent_row` is None at the root.
 
-    `depth` counts the forks on the way to it, from 1. Where `hidden` is not 0, the row stands for that many consecutive turns,
-    of which the node is the last.
+    `depth` counts the forks above it, from 1. If `hidden` is not 0, the row represents that many consecutive turns, of which the
+    node is the last.
     """
 
     hash: str
@@ -100,12 +100,12 @@ class BranchMap:
 
     @property
     def width(self) -> int:
-        """In CSS pixels."""
+        """The width in CSS pixels."""
         return self.lanes * LANE_WIDTH
 
     @property
     def height(self) -> int:
-        """In CSS pixels."""
+        """The height in CSS pixels."""
         return len(self.rows) * ROW_HEIGHT
 
     @property
@@ -116,19 +116,19 @@ class BranchMap:
 
     @staticmethod
     def x(lane: int) -> int:
-        """The middle of a lane."""
+        """Return the centre of a lane."""
         return lane * LANE_WIDTH + LANE_WIDTH // 2
 
     @staticmethod
     def y(row: int) -> int:
-        """The middle of a row."""
+        """Return the centre of a row."""
         return row * ROW_HEIGHT + ROW_HEIGHT // 2
 
 
 def branch_map(repository: Repository, session: str, tip: str, at: str = "") -> BranchMap:
-    """Lay out all branches of a session: a node below its parent, the first child in its lane, others beside.
+    """Lay out all branches of a session: a node below its parent, the first child in the same lane, others beside it.
 
-    In a long conversation turns in a row are drawn as one, except for the selected one (`at`), forks, ends and names.
+    In a long conversation consecutive turns are drawn as one, except for the selected one (`at`), forks, ends and names.
     """
     path = {name for name, _ in repository.store.nodes.path(tip)}
     forest = forest_of(repository, session)
@@ -142,7 +142,7 @@ def branch_map(repository: Repository, session: str, tip: str, at: str = "") -> 
         return children[0] if len(children) == 1 else None
 
     def is_plain(name: str) -> bool:
-        """Whether a row of its own says nothing: one turn of many in a row."""
+        """Return whether a row can be merged: one of many consecutive turns."""
         node = forest.nodes[name]
         parent = node.parent
         alone = parent is not None and only_child(parent) is not None and only_child(name) is not None

@@ -53,7 +53,7 @@ STATIC = {
     "page.css": "text/css", "icon.svg": "image/svg+xml",
     **dict.fromkeys(("page.js", "server.js", "talk.js", "files.js", "places.js", "state.js", "documents.js"), "text/javascript"),
 }  # fmt: skip
-"""The assets, by their names: no path of a request is looked up in a folder."""
+"""The assets by name: no path of a request is looked up in a folder."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types taiwa"
@@ -89,7 +89,7 @@ class Page:
     count_breaks: CountBreaks = count_breaks
 
     def start(self, apps: Sequence[App], models: Sequence[str], query: str, indexes: Json) -> str:
-        """Render the page that begins a conversation, with the indexes to choose from, or finds one."""
+        """Render the page that starts a conversation, with the indexes to choose from, or shows search results."""
         hits = [
             {"session": hit.refs[0], "hash": hit.hash, "parts": marked(hit.excerpt.text, hit.excerpt.marks)}
             for hit in (self.repository.store.search(query) if query.split() else ())
@@ -100,7 +100,7 @@ class Page:
                             model="", tip="", end="", **self._list())  # fmt: skip
 
     def conversation(self, place: Place, models: Sequence[str], model: str, tip: str) -> str:
-        """Render a conversation, whose newest branch ends at `tip`, with the models that can answer and the one that does."""
+        """Render a conversation, whose newest branch ends at `tip`, with the available models and the current one."""
         window = transcript(self.repository, place.session, place.tip)
         app = self.repository.checkout(tip).app
         persons = self._persons() if chooses_person(app) else ()
@@ -114,15 +114,15 @@ class Page:
         return self._render("turns.html", window=window, at=at)
 
     def list(self, session: str, answering: Mapping[str, tuple[str, str]]) -> str:
-        """Render the list of conversations; those that are being answered come with the message and the client."""
+        """Render the list of conversations; those with an active run show its message and client."""
         return self._render("list.html", session=session, **self._list(answering))
 
     def panel(self, place: Place) -> str:
-        """Render the panel of a place."""
+        """Render the panel for a position."""
         return self._render(f"panels/{place.panel}.html", **self._panel(place))
 
     def why(self, place: Place, path: str) -> str:
-        """Render where a value of the state came from."""
+        """Render the provenance of a value of the state."""
         try:
             story = value_story(self.repository, path, place.at, place.tip)
         except InputError:
@@ -138,11 +138,11 @@ class Page:
         )  # fmt: skip
 
     def steps(self, place: Place) -> str:
-        """Render what happened in a turn, step by step, with its requests."""
+        """Render a turn step by step, with its requests."""
         return self._render("steps.html", **steps_of(self.repository, place.at))
 
     def question(self, session: str) -> str:
-        """Render the options of the question back at which a conversation pauses, or of its last answer."""
+        """Render the options of the clarifying question at which a conversation pauses, or of its last answer."""
         turn = find_ask_turn(self.repository, self.repository.store.refs.tip(session))
         options: list[Mapping[str, str]] = []
         if turn is not None:
@@ -151,14 +151,16 @@ class Page:
         return self._render("question.html", options=options)
 
     def tokens(self, found: TokensResult) -> str:
-        """Render the tokens of the answers of a turn; at each of the reply, it can go on with another one."""
+        """Render the tokens of the answers of a turn; the conversation can continue with another token at each position of the
+        reply.
+        """
         answers = cast("dict[str, Any]", to_json(found))["answers"]
         for index, answer in enumerate(answers):
-            # What follows the first answer, and does not go on with it, is a repair.
+            # A later answer that does not continue the first one is a repair.
             answer["branches"] = answer["task"] == "chat" and (index == 0 or bool(answer["prefix"]))
             at, rest = len(answer["prefix"]), b""
             for token in answer["tokens"]:
-                token["at"] = None if rest else at  # inside of a character no text ends
+                token["at"] = None if rest else at  # a text cannot end within a character
                 rest += bytes(token.get("bytes", b"")) or token["text"].encode("utf-8", "replace")
                 whole = rest.decode("utf-8", "ignore")
                 at, rest = at + len(whole), rest[len(whole.encode()) :]
@@ -167,7 +169,7 @@ class Page:
         return self._render("tokens.html", answers=answers, number=number, user=node.user or "")
 
     def documents(self, indexes: Json) -> str:
-        """Render the indexes that the caller sees."""
+        """Render the indexes that the caller can see."""
         return self._render(
             "documents.html",
             title=self._("Documents"),
@@ -178,20 +180,20 @@ class Page:
         )
 
     def persons(self, persons: "Sequence[dict[str, Any]]", indexes: Json) -> str:
-        """Render the persons of the caller."""
+        """Render the user profiles of the caller."""
         return self._render("persons.html", title=self._("Persons"), persons=persons, indexes=indexes, **self._frame())
 
     def index(
         self, index: "dict[str, Any]", wanted: str, found: "dict[str, Any] | None", audience: Sequence[str] = ()
     ) -> str:
-        """Render an index as an audience sees it, with what was found for a query."""
+        """Render an index as an audience sees it, with the results of a query."""
         for each in found["passages"] if found else ():
             each["parts"] = marked(each["text"], [tuple(span) for span in each["marks"]])
         return self._render("index.html", title=index["name"], index=index, wanted=wanted, found=found, audience=audience, formats=readable_suffixes(),
                             **self._frame())  # fmt: skip
 
     def document(self, index: str, document: "dict[str, Any]") -> str:
-        """Render the text of a document, with the quotation that is looked for."""
+        """Render the text of a document, with the cited quotation."""
         text, at = document["text"], document.get("offset", 0)
         spans = [(document["start"] - at, document["end"] - at)] if "start" in document else []
         return self._render(
@@ -210,7 +212,7 @@ class Page:
         return {"session": "", "at": "", "query": "", "tip": "", "end": "", **self._list()}
 
     def difference(self, place: Place, other: str) -> str:
-        """Render what differs between a node and another one, and the turns after which they part."""
+        """Render the differences between two nodes, and the turns after their common ancestor."""
         store = self.repository.store
         theirs = store.resolve(other)
         named = other if store.refs.has(other) else short(said(store.nodes.get(theirs)), 40)
@@ -244,12 +246,12 @@ class Page:
         return translator("page", self.language)(message, **values)
 
     def _named(self, kind: str, name: str) -> str:
-        """Return the name of something of a kind of `LABELS` as a person reads it; one that is not listed is shown as it is."""
+        """Return the label of an item of a kind of `LABELS`; unlisted items are shown unchanged."""
         known = LABELS[kind].get(name)
         return visible(name) if known is None else self._(known)
 
     def _about(self, text: str) -> str:
-        """Translate what a built-in app says about itself and its parameters."""
+        """Translate the descriptions of a built-in app and its parameters."""
         return translator("cli", self.language)(text)
 
     def _counted(self, singular: str, plural: str, n: int) -> str:
@@ -269,7 +271,7 @@ class Page:
         return _templates().get_template(template).render(shared | values)
 
     def _texts(self) -> dict[str, Any]:
-        """The words of the scripts; `errors` are sentences by the codes and types of errors, where they have a translation."""
+        """The texts of the scripts; `errors` maps the codes and types of errors to translated sentences."""
         return {
             "waiting": self._("waiting for the model …"),
             "copied": self._("copied"),
@@ -329,5 +331,5 @@ def _templates() -> "Environment":
         "chooses_indexes": chooses_indexes, "chooses_person": chooses_person,
     }  # fmt: skip
     environment.tests["asked"] = is_asked
-    environment.filters["urlencode"] = partial(quote, safe="")  # a name with a slash is one part of a path
+    environment.filters["urlencode"] = partial(quote, safe="")  # a name with a slash is one path segment
     return cast("Environment", environment)

@@ -1,6 +1,6 @@
-"""The panels beside the transcript: what each shows for a place of a conversation, and which template draws it.
+"""The panels beside the transcript: the content and the template of each, for a position in a conversation.
 
-The panel of the state shows its values with what a turn changed, where a value came from, and how two states differ.
+The state panel shows values and their changes in a turn, the provenance of a value, and the differences of two states.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,7 +28,7 @@ from taiwa.store import CallRecord, CostLine
 
 MOST_NAMES = 200
 MOST_TURNS = 200
-"""Turns of a bill."""
+"""Turns in a bill."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A panel: `values` returns what its template, `panels/ID.html`, shows for a place."""
+    """A panel: `values` returns the data for its template, `panels/ID.html`, at a position."""
 
     id: str
     title: str
@@ -84,13 +84,13 @@ def _turn(repository: Repository, place: Place) -> Mapping[str, Any]:
 
 
 def _placed(passages: Iterable[dict[str, Any]], app: App) -> list[dict[str, Any]]:
-    """Return passages that were found for an app, with the places where they open; `index` is "" if it is not known."""
+    """Return passages found for an app, with links; `index` is "" if unknown."""
     places = ((each, *place_of_passage(app, each["path"])) for each in passages)
     return [{"page": 0, "cited": False, **each, "index": index, "path": path} for each, index, path in places]
 
 
 def steps_of(repository: Repository, at: str) -> Mapping[str, Any]:
-    """Return what happened in a turn: its steps in their order, and each request as it was sent."""
+    """Return the steps of a turn in order, and each request as it was sent."""
     traced, app = cast("dict[str, Any]", to_json(trace(repository, at))), repository.checkout(at).app
     for step in traced["steps"]:
         step["passages"] = _placed(step.get("passages", ()), app)
@@ -128,7 +128,7 @@ PANELS: tuple[Panel, ...] = (
 
 
 def answer_text(call: CallRecord) -> str:
-    """Write the answer of a call: the text of a model with the calls that it asked for, or a record."""
+    """Format the answer of a call: the text of a model with the calls that it requested, or a record."""
     try:
         answer = restore(call.answer) if call.answer is not None and call.error is None else None
     except CorruptError:
@@ -142,7 +142,7 @@ def answer_text(call: CallRecord) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ValueView:
-    """A value of the state: its path, its text where it has no parts, and how the selected turn changed it."""
+    """A value of the state: its path, its text if it is a leaf, and how the selected turn changed it."""
 
     key: str
     path: str
@@ -152,7 +152,7 @@ class ValueView:
 
 
 def state_view(repository: Repository, name: str) -> tuple[ValueView, ...]:
-    """Return the state after a node, with what the node changed."""
+    """Return the state after a node, with the changes that the node made."""
     node = repository.store.nodes.get(name)
     base = repository.checkout(node.parent) if node.parent else None
     before = base.state if base else {}
@@ -186,7 +186,7 @@ def _value(path: StatePath, value: Json, changes: Mapping[StatePath, Change], in
 
 @dataclass(frozen=True, slots=True)
 class ValueStep:
-    """A node that gave a path of the state another value, or took it away (`after` is MISSING)."""
+    """A node that changed the value at a path of the state, or removed it (`after` is MISSING)."""
 
     hash: str
     turn: int
@@ -197,10 +197,10 @@ class ValueStep:
 
 @dataclass(frozen=True, slots=True)
 class ValueStory:
-    """All values of a path of the state: the step that led to the one at the selected node, and the turns after it.
+    """The history of a path of the state: the step that set the value at the selected node, and the turns after it.
 
-    `shown` are the first and the last turn that had it in their state, None if no turn had; `mentioned` are the nodes and
-    numbers of those whose message or answer holds its text. `by` names the reducer, or the computed field.
+    `shown` are the first and last turns with the value in their state, or None; `mentioned` are the nodes and numbers of turns
+    whose message or answer contains its text. `by` names the reducer, or the computed field.
     """
 
     path: str
@@ -213,7 +213,7 @@ class ValueStory:
 
 
 def value_story(repository: Repository, path: str, at: str, tip: str) -> ValueStory:
-    """Follow a path of the state through a history, and find the node that gave it its value at a node.
+    """Follow a path of the state through a history, and find the node that set its value at a node.
 
     Raises:
         InputError: the path is invalid, or the state never had a value there.
@@ -251,13 +251,15 @@ def value_story(repository: Repository, path: str, at: str, tip: str) -> ValueSt
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How two branches differ: the turns after which they part, and each value with the first turn at which it differs."""
+    """The differences between two branches: the turns after their common node, and each value with the first turn at which it
+    differs.
+    """
 
     fork: int
     fields: tuple[tuple[Change, int], ...]
     ends: tuple[int, int]
     first: tuple[str, str]
-    """The nodes of both that follow the common one; "" if a branch ends there."""
+    """The next nodes of both after the common one; "" if a branch ends there."""
 
 
 def difference(repository: Repository, mine: str, theirs: str) -> Difference:

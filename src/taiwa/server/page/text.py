@@ -1,4 +1,4 @@
-"""What the templates write: values, costs, excerpts, the fields of a form, and the names of what programs name."""
+"""Formatting for the templates: values, costs, excerpts, form fields, and labels of identifiers."""
 
 import json
 import re
@@ -22,7 +22,7 @@ SHORT = 80
 
 
 def short(value: "Json | Missing", most: int = SHORT) -> str:
-    """Write a value on one short line; "–" where there is none."""
+    """Format a value on one short line; "–" if there is none."""
     if isinstance(value, Missing):
         return "–"
     text = visible(value if isinstance(value, str) else format_value(value))
@@ -30,7 +30,7 @@ def short(value: "Json | Missing", most: int = SHORT) -> str:
 
 
 def excerpt(text: str, most: int = SHORT) -> str:
-    """Write the beginning of a passage on one line, without its heading, which is shown beside it.
+    """Format the beginning of a passage on one line, without its heading, which is shown beside it.
 
     >>> excerpt("## Leave\\n\\nTen days.")
     'Ten days.'
@@ -39,7 +39,7 @@ def excerpt(text: str, most: int = SHORT) -> str:
 
 
 def brief(value: "Json | Missing") -> str:
-    """Write a value as a person would: objects and lists without quotation marks and braces, on one short line.
+    """Format a value for reading: objects and lists without quotation marks and braces, on one short line.
 
     >>> brief({"name": "latte", "options": [], "quantity": 2})
     'name latte, quantity 2'
@@ -56,23 +56,23 @@ def _plain(value: Json) -> str:
 
 
 def pretty(value: Json) -> str:
-    """Write a value as indented JSON."""
+    """Format a value as indented JSON."""
     return visible(json.dumps(value, ensure_ascii=False, indent=1))
 
 
 def money(cost: Decimal) -> str:
-    """Write a cost in currency units."""
+    """Format a cost in currency units."""
     return f"{cost:f}".rstrip("0").rstrip(".") if "." in f"{cost:f}" else f"{cost:f}"
 
 
 def nano(cost: int | None) -> str:
-    """Write a cost in billionths of a currency unit; "?" where it is unknown."""
+    """Format a cost in billionths of a currency unit; "?" if unknown."""
     units = currency_units(cost)
     return "?" if units is None else money(units)
 
 
 def size(count: int) -> str:
-    """Write a number of bytes.
+    """Format a number of bytes.
 
     >>> size(312), size(20_480)
     ('312 B', '20 kB')
@@ -85,7 +85,7 @@ def size(count: int) -> str:
 
 
 def marked(text: str, spans: Iterable[tuple[int, int]]) -> list[tuple[str, bool]]:
-    """Cut a text at spans of characters; each part comes with whether it is one of them.
+    """Split a text at spans of characters; each part comes with whether it is a span.
 
     >>> marked("green tea", [(6, 9)])
     [('green ', False), ('tea', True)]
@@ -100,7 +100,7 @@ def marked(text: str, spans: Iterable[tuple[int, int]]) -> list[tuple[str, bool]
 
 
 def spans_of(text: str, value: "Json | Missing") -> list[tuple[int, int]]:
-    """Find the words of a text that a value repeats."""
+    """Find the parts of a text that a value repeats."""
     plain = isinstance(value, (str, int, float)) and not isinstance(value, bool)
     word = str(value).lower() if plain else ""
     lowered = text.lower()
@@ -111,36 +111,36 @@ def spans_of(text: str, value: "Json | Missing") -> list[tuple[int, int]]:
 CHOICE = re.compile(r'"([^"]*)"')
 NUMBER = re.compile(r"(int|float)(?:\((-?[\d.]*?)\.\.(-?[\d.]*)\))?(?![\[\w])")
 ASK_CHOICES = {"policy": tuple(POLICIES), "assess_by": ASSESS_BY}
-"""Parameters of the app `ask` that can be other texts too, and what a person chooses from."""
+"""Parameters of the app `ask` that may also be free text, and their choices."""
 
 
 def open_params(app: App) -> tuple[Param, ...]:
-    """Return the parameters that a person may set: those that say what is searched for whom are the operator's."""
+    """Return the parameters that users may set; those that control what is searched for whom belong to the operator."""
     return tuple(param for param in app.params if app.flow != "ask" or param.name not in GRANTED)
 
 
 def chooses_indexes(app: App) -> bool:
-    """Return whether a person chooses what an app searches."""
+    """Return whether users choose what an app searches."""
     return app.flow == "ask" and "in" not in closed_params(app)
 
 
 def chooses_person(app: App) -> bool:
-    """Return whether a person chooses whom an app answers."""
+    """Return whether users choose the profile that an app reads."""
     return app.flow == "ask" and "user" not in closed_params(app)
 
 
 def is_asked(param: Param) -> bool:
-    """Return whether a parameter is asked for at once; others have a default and are among more options."""
+    """Return whether a parameter is shown at once; others have a default and are under more options."""
     return bool(param.ask) or is_required(param)
 
 
 def is_required(param: Param) -> bool:
-    """Return whether a conversation cannot begin without a value of a parameter."""
+    """Return whether a conversation cannot start without a value of a parameter."""
     return param.required and param.default is None and "| null" not in param.type
 
 
 def range_of(param: Param) -> tuple[str, str]:
-    """Return the least and the largest number that a parameter can be, "" if there is no such bound.
+    """Return the bounds of a numeric parameter, "" for a missing bound.
 
     >>> range_of(Param("n", "int(0..10) | null")), range_of(Param("x", "float(0.5..)"))
     (('0', '10'), ('0.5', ''))
@@ -150,7 +150,7 @@ def range_of(param: Param) -> tuple[str, str]:
 
 
 def choices_of(param: Param, flow: str = "chat") -> tuple[str, ...]:
-    """Return the texts that a parameter can be, () if it is not a choice.
+    """Return the choices of a parameter, () if it is not a choice.
 
     >>> choices_of(Param("tone", '"formal" | "plain"'))
     ('formal', 'plain')
@@ -163,7 +163,7 @@ def choices_of(param: Param, flow: str = "chat") -> tuple[str, ...]:
 
 
 def kind_of(param: Param, flow: str = "chat") -> str:
-    """Return which field a parameter has: `choice`, `flag`, `number`, `text` or, for every other type, `value`.
+    """Return the form field of a parameter: `choice`, `flag`, `number`, `text` or, for any other type, `value`.
 
     >>> kind_of(Param("n", "int(1..)")), kind_of(Param("to", "list[str]"))
     ('number', 'value')
@@ -183,12 +183,12 @@ WARNINGS = (
     gettext_noop("the answer was interrupted"),
     gettext_noop("the model refused to continue"),
 )
-"""Warnings of a turn; they are translated where they are shown."""
+"""Warnings of a turn, translated when they are shown."""
 
 LABELS: Mapping[str, Mapping[str, str]] = {
     "act": {
         "search": gettext_noop("Looked up"),
-        "ask": gettext_noop("Asked back"),
+        "ask": gettext_noop("Asked for clarification"),
         "hand_over": gettext_noop("Handed over to a person"),
         "advise": gettext_noop("Answered without looking anything up"),
     },
@@ -209,10 +209,10 @@ LABELS: Mapping[str, Mapping[str, str]] = {
     },
     "cost": {
         "cost_of_missing": gettext_noop("Cost of answering something else"),
-        "cost_of_asking": gettext_noop("Cost of asking back"),
+        "cost_of_asking": gettext_noop("Cost of asking"),
     },
     "reason": {
-        "always": gettext_noop("always asks back"),
+        "always": gettext_noop("always asks for clarification"),
         "asked_for_person": gettext_noop("a person was asked for"),
         "better_asked_of_person": gettext_noop("better asked of a person"),
         "clear": gettext_noop("clear"),
@@ -220,9 +220,9 @@ LABELS: Mapping[str, Mapping[str, str]] = {
         "declined": gettext_noop("no more questions are wanted"),
         "model_asked": gettext_noop("the model asked"),
         "neither": gettext_noop("neither a question nor a wish for advice"),
-        "never": gettext_noop("never asks back"),
+        "never": gettext_noop("never asks for clarification"),
         "no_such_option": gettext_noop("there is no such option"),
-        "nothing_changed": gettext_noop("the last question back changed nothing"),
+        "nothing_changed": gettext_noop("the last clarifying question changed nothing"),
         "nothing_found": gettext_noop("nothing was found"),
         "nothing_to_ask": gettext_noop("nothing is left to ask"),
         "one_answer": gettext_noop("every meaning has the same answer"),
@@ -262,7 +262,7 @@ LABELS: Mapping[str, Mapping[str, str]] = {
         "answer_with_citations": gettext_noop("answer with citations"),
         "assess": gettext_noop("assess the question"),
         "chat": gettext_noop("answer"),
-        "clarify_question": gettext_noop("word a question back"),
+        "clarify_question": gettext_noop("write a clarifying question"),
         "extract_number": gettext_noop("read the number of the answer"),
         "rewrite_query": gettext_noop("word the query"),
         "solve": gettext_noop("solve step by step"),
@@ -318,8 +318,8 @@ LABELS: Mapping[str, Mapping[str, str]] = {
         "unsupported_parameter": gettext_noop("The model cannot do this."),
     },
     "parameter": {
-        "policy": gettext_noop("When to ask back"),
-        "max_questions": gettext_noop("Most questions back in a row"),
+        "policy": gettext_noop("When to ask for clarification"),
+        "max_questions": gettext_noop("Maximum clarifying questions in a row"),
         "assess_by": gettext_noop("How the question is assessed"),
         "look_first": gettext_noop("look first, ask if unclear"),
         "article": gettext_noop("by the table of the article"),

@@ -1,5 +1,5 @@
-"""The transcript of a conversation: a window of its turns, each with the branches that begin beside it, and
-where the cache of its prompts breaks.
+"""The transcript of a conversation: a window of its turns, each with the branches that begin beside it and the breaks of its
+prompt cache.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ from taiwa.sessions.repository import HistoryEntry, Repository
 
 LAST_TURNS = 50
 CountBreaks: TypeAlias = Callable[[Repository, str, str], int]
-"""`count_breaks`, or what keeps its results."""
+"""`count_breaks`, or a caching replacement."""
 
 
 # --- breaks of prompt caches ------------------------------------------------------------------------------------------
@@ -43,11 +43,11 @@ CountBreaks: TypeAlias = Callable[[Repository, str, str], int]
 
 @dataclass(frozen=True, slots=True)
 class CacheBreak:
-    """Where the request of a turn departs from an earlier one of its conversation, whose beginning was cached.
+    """The point at which the request of a turn departs from an earlier one of its conversation, whose prefix was cached.
 
-    `message` is the number of the first message that differs, from 1, and `role` its role; 0 and "tools" where the tools differ, which
-    precede all messages. `reread` estimates the tokens from there on. `cached` of `billed` input tokens were billed as read from
-    a cache; None if the usage is not known.
+    `message` is the number of the first message that differs, from 1, and `role` its role; 0 and "tools" if the tools differ,
+    which precede all messages. `reread` estimates the tokens from there on. `cached` of `billed` input tokens were billed as read
+    from a cache; None if the usage is unknown.
     """
 
     node: str
@@ -59,10 +59,10 @@ class CacheBreak:
 
 
 def cache_breaks(repository: Repository, forest: Forest, entries: Sequence[HistoryEntry]) -> Iterator[CacheBreak]:
-    """Yield the breaks of the prompt cache in a part of a history, in which the first node only precedes the others.
+    """Yield the breaks of the prompt cache in a part of a history whose first node only provides context.
 
-    Only turns count that relay one request of a client as it is. Such a request is compared with that of the turn before it, and with
-    those that the branches beside it ended with: the one with which it shares the longest beginning tells where the cache ends.
+    Only turns that relay exactly one request of a client count. Such a request is compared with that of the previous turn and
+    with the last ones of the branches beside it; the longest common prefix shows where the cache ends.
     """
     before, last, sent = entries[0], entries[0].hash, _sent_by(repository, entries[0].hash)
     first = ""
@@ -71,7 +71,7 @@ def cache_breaks(repository: Repository, forest: Forest, entries: Sequence[Histo
         request = _request(before.after, entry.node)
         before = entry
         if request is None or not repository.store.runs.that_made(entry.hash):
-            continue  # a turn that was said elsewhere was resent with the next one
+            continue  # a turn made elsewhere is resent with the next one
         branches = takewhile(lambda name, here=first: name != here, forest.children.get(last, ()))  # type: ignore[misc]
         ends = (_sent_by(repository, _end(forest, name)) for name in branches)
         known = (each for each in (sent, *ends) if each is not None)
@@ -85,7 +85,7 @@ def cache_breaks(repository: Repository, forest: Forest, entries: Sequence[Histo
 
 
 def _compare(earlier: Request, request: Request) -> CacheBreak | None:
-    """Return where a request departs from an earlier one; None if one of both begins with the other."""
+    """Return the point at which a request departs from an earlier one; None if one is a prefix of the other."""
     shared = _shared(earlier, request)
     if shared >= min(len(earlier.messages), len(request.messages)):
         return None
@@ -95,7 +95,7 @@ def _compare(earlier: Request, request: Request) -> CacheBreak | None:
 
 
 def _shared(one: Request, other: Request) -> int:
-    """Count the messages with which two requests begin alike; -1 if their tools differ."""
+    """Count the common leading messages of two requests; -1 if their tools differ."""
     if one.tools != other.tools:
         return -1
     pairs = zip(one.messages, other.messages, strict=False)
@@ -103,7 +103,7 @@ def _shared(one: Request, other: Request) -> int:
 
 
 def _request(before: Conversation, node: Node) -> Request | None:
-    """Return the request of a turn that relays one; None for every other node."""
+    """Return the request of a turn that relays exactly one; None for other nodes."""
     if node.kind != "turn" or not is_relayed(before.app):
         return None
     inputs = node.messages[:-1] or (user(node.user or ""),)
@@ -116,7 +116,7 @@ def _sent_by(repository: Repository, name: str) -> Request | None:
 
 
 def _end(forest: Forest, name: str) -> str:
-    """Return the last turn of a branch: at each fork that which was made last."""
+    """Return the last turn of a branch, following the newest child at each fork."""
     end = name
     while True:
         if forest.nodes[name].kind == "turn":
@@ -131,7 +131,7 @@ def _end(forest: Forest, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SourceView:
-    """A place in a document that an answer cites; `index` is "" if it is not known."""
+    """A cited place in a document; `index` is "" if unknown."""
 
     number: int
     index: str
@@ -153,9 +153,9 @@ class ClaimView:
 
 @dataclass(frozen=True, slots=True)
 class AskView:
-    """What a turn said about documents: remarks, claims, what else was meant, and the options that it offered.
+    """The parts of an answer from documents: remarks, claims, other meanings, and the offered options.
 
-    `sources` are the first citations of each passage; `quoted` those of them whose words are not a claim already.
+    `sources` are the first citations of each passage; `quoted` are those whose words are not already a claim.
     """
 
     before: tuple[str, ...] = ()
@@ -169,10 +169,10 @@ class AskView:
 
 @dataclass(frozen=True, slots=True)
 class TurnView:
-    """A node of the transcript. `changes` are those of its state, without what the program computes itself.
+    """A node of the transcript. `changes` are those of its state, without computed fields.
 
-    `siblings` are the nodes that begin the branches at this place, itself included; `elsewhere` counts the turns that
-    follow on the other ones. `person` is whom the app answers from here on ("": nobody known), None if that stays.
+    `siblings` are the nodes that begin the branches at this position, including itself; `elsewhere` counts the turns on the other
+    ones. `person` is the user profile from here on ("": none), or None if it does not change.
     """
 
     hash: str
@@ -193,18 +193,18 @@ class TurnView:
 
     @property
     def position(self) -> int:
-        """The place among the siblings, from 1."""
+        """The position among the siblings, from 1."""
         return self.siblings.index(self.hash) + 1 if self.hash in self.siblings else 1
 
     @property
     def answer_html(self) -> str:
-        """The answer, rendered."""
+        """The rendered answer."""
         return to_html(self.answer)
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """Some nodes of a history, oldest first, and whether there are nodes before and behind them."""
+    """Some nodes of a history, oldest first, and whether there are nodes before and after them."""
 
     turns: tuple[TurnView, ...]
     earlier: bool = False
@@ -214,7 +214,7 @@ class Transcript:
 def transcript(
     repository: Repository, session: str, tip: str, *, before: str = "", after: str = "", count: int = LAST_TURNS
 ) -> Transcript:
-    """Return a window of a history that ends at `tip`: its last nodes, those `before` a node, or those behind one (`after`)."""
+    """Return a window of a history that ends at `tip`: its last nodes, those `before` a node, or those `after` one."""
     nodes = repository.store.nodes
     if after:
         names = [name for name, _ in nodes.path(tip, after)]
@@ -230,7 +230,7 @@ def transcript(
 
 
 def _views(repository: Repository, session: str, entries: Sequence[HistoryEntry]) -> tuple[TurnView, ...]:
-    """Return all entries but the first one, with what changed since the one before."""
+    """Return all entries but the first, with the changes since the previous one."""
     forest = forest_of(repository, session)
     breaks = {each.node: each for each in cache_breaks(repository, forest, entries)}
     return tuple(
@@ -273,21 +273,21 @@ def _new_person(before: App, app: App) -> str | None:
 
 
 def count_breaks(repository: Repository, session: str, tip: str) -> int:
-    """Count the breaks of the prompt cache in the last turns of a history, which never change."""
+    """Count the breaks of the prompt cache in the last turns of a history, which are immutable."""
     path = list(islice(repository.store.nodes.path(tip), LAST_TURNS))
     entries = tuple(repository.walk(tip, path[-1][1].parent))
     return sum(1 for _ in cache_breaks(repository, forest_of(repository, session), entries))
 
 
 def _said(node: Node, before: Node) -> str:
-    """Return the message of a turn: for the number of an option, the text of the option."""
+    """Return the message of a turn; for the number of an option, the text of the option."""
     text, asked = node.user or "", AskResult.from_delta(before.delta)
     chosen = select_option(text, asked.options) if asked is not None else None
     return chosen.label if chosen is not None and only_names_option(text, chosen) else text
 
 
 def _ask_view(result: AskResult | None, app: App) -> AskView | None:
-    """Return the parts of an answer from documents; None if the text of the turn is all that there is."""
+    """Return the parts of an answer from documents; None if the turn consists of plain text."""
     if result is None or isinstance(result.act, Advise | HandOver):
         return None
     sentence = dialogue_catalogue(result.language, result.decision.situation.catalogue_version)
@@ -313,12 +313,12 @@ def _ask_view(result: AskResult | None, app: App) -> AskView | None:
 
 
 def place_of_passage(app: App, source: str) -> tuple[str, str]:
-    """Return the index and the path of a passage, which has both in its source where several indexes are searched."""
+    """Return the index and the path of a passage; its source contains both if several indexes are searched."""
     searched = app.values.get("in")
     return split_source(source, [str(each) for each in searched] if isinstance(searched, list) else [])
 
 
 def common_node(repository: Repository, one: str, other: str) -> str:
-    """Return the last node that two histories share, "" if they share none."""
+    """Return the last common node of two histories, or ""."""
     seen = {name for name, _ in repository.store.nodes.path(one)}
     return next((name for name, _ in repository.store.nodes.path(other) if name in seen), "")

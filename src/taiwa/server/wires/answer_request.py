@@ -1,7 +1,7 @@
-"""A turn of a client that keeps no ids: what Chat Completions, Messages and Ollama read alike, and how it is answered.
+"""A turn of a client that keeps no ids: what Chat Completions, Messages and Ollama share in reading and answering requests.
 
-The history that such a client resends is matched to the nodes of the store, see `taiwa.operations.resent_history`. Every protocol of
-answers has the extension, only where it is asked for: an object `taiwa` in a request asks for one in the response.
+The history that such a client resends is matched to the nodes of the store, see `taiwa.operations.resent_history`. Every protocol
+has an opt-in extension: an object `taiwa` in a request, answered by one in the response.
 """
 
 import asyncio
@@ -40,19 +40,19 @@ NO_RESPONSE = ModelResponse(Message("assistant", ()))
 
 
 PARTS = ("state", "trace", "masks")
-"""What a request may include: the state after the turn, its calls, tools and scores, and the tokens under their masks."""
+"""What a request may include: the state after the turn, its calls, tools and scores, and its tokens with their masks."""
 PREFIX = "taiwa:"
 
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """What a request asks for: `params` of the app, and the parts of the answer to include."""
+    """The extension of a request: `params` of the app, and the parts of the answer to include."""
 
     params: Mapping[str, Json] = field(default_factory=dict[str, Json])
     include: tuple[str, ...] = ()
 
     def write(self, results: list[TurnResult], repository: Repository, catalogue: Catalogue) -> Json:
-        """Write where the turns stand: an object for one answer, an array for several. It reads from the store."""
+        """Write the positions of the turns: an object for one answer, an array for several. Reads from the store."""
         written: list[Json] = [self._write(result, repository, catalogue) for result in results]
         return written[0] if len(written) == 1 else written
 
@@ -83,7 +83,7 @@ class Extension:
 def read_extension(body: Fields, others: Collection[str] = ()) -> Extension | None:
     """Read the object `taiwa` of a request and the parts that `include` names, such as `taiwa:state`; None without either.
 
-    `others` are the names that the protocol itself has for `include`.
+    `others` are the protocol's own names for `include`.
 
     Raises:
         ApiError: a field of it is unknown or has a wrong type.
@@ -106,17 +106,17 @@ def _included(body: Fields, names: Collection[str]) -> tuple[str, ...]:
 
 
 def read_params(given: Fields) -> dict[str, Json]:
-    """Read the parameters of an app, and the person, whose profile is the parameter `user`."""
+    """Read the parameters of an app, and the user, whose profile is the parameter `user`."""
     params, person = given.object("params"), given.optional_text("person")
     return ({} if params is None else params.data) | ({} if person is None else {"user": person})
 
 
 Extend: TypeAlias = Callable[[list[TurnResult]], Awaitable[dict[str, Json]]]
-"""Returns the fields that a request asked for beside its protocol."""
+"""Returns the extension fields that a request asked for."""
 
 
 def extender(extension: Extension | None, repository: Repository, catalogue: Catalogue) -> Extend:
-    """Return what writes the object `taiwa` of a response; nothing if it was not asked for."""
+    """Return a function that writes the object `taiwa` of a response; an empty result if it was not requested."""
 
     async def extend(results: list[TurnResult]) -> dict[str, Json]:
         if extension is None:
@@ -128,7 +128,7 @@ def extender(extension: Extension | None, repository: Repository, catalogue: Cat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRequest:
-    """A request as it was read. `messages` begin behind the leading system text, which is in `options`."""
+    """A parsed request. `messages` follow the leading system text, which is in `options`."""
 
     model: str
     messages: tuple[Message, ...]
@@ -139,24 +139,24 @@ class AnswerRequest:
 
 
 class Reply(Protocol):
-    """Writes the answer of one request in the form of its protocol."""
+    """Writes the answers of one request in the format of its protocol."""
 
     protocol: str
-    """The name of the protocol as people write it."""
+    """The display name of the protocol."""
 
     def whole(self, results: list[TurnResult]) -> dict[str, Json]:
         """Return the whole response."""
         ...
 
     def stream(self, run: LiveRun, extend: Extend, send_now: SendNow) -> AsyncGenerator[bytes]:
-        """Yield the parts of the response, with what was asked for beside the protocol; pieces of text are sent at once."""
+        """Yield the parts of the response, with the requested extensions; pieces of text are sent immediately."""
         ...
 
 
 def read_history(
     body: Fields, read: Callable[[Fields], tuple[Message, ...]], most: int
 ) -> tuple[str, tuple[Message, ...]]:
-    """Read the messages of a request: the leading system text, and the messages behind it.
+    """Split the messages of a request into the leading system text and the rest.
 
     Raises:
         ApiError: there are too many, none, or only system texts.
@@ -173,14 +173,14 @@ def read_history(
 
 
 def append_message(messages: list[Message], message: Message) -> None:
-    """Add a message; texts and calls of the assistant that follow each other are one answer."""
+    """Add a message; consecutive texts and calls of the assistant are one answer."""
     if messages and messages[-1].role == message.role == "assistant":
         message = Message("assistant", (*messages.pop().parts, *message.parts))
     messages.append(message)
 
 
 def read_stops(body: Fields, name: str) -> tuple[str, ...]:
-    """Read the texts that end an answer; empty ones and repeated ones count for nothing."""
+    """Read the stop strings; empty and repeated ones are dropped."""
     stops = tuple(dict.fromkeys(stop for stop in body.texts(name) if stop))
     if len(stops) > MOST_STOPS:
         raise invalid(body.at(name), f"there are more than {MOST_STOPS} stop strings")
@@ -191,7 +191,7 @@ def read_base64(data: str, path: str, name: str = "") -> Attachment:
     """Read a file in Base64.
 
     Raises:
-        ApiError: it is not Base64, or a file of another type than the models read.
+        ApiError: it is not Base64, or a file type that no model reads.
     """
     try:
         return Attachment.from_bytes(b64decode(data, validate=True), name)
@@ -202,14 +202,14 @@ def read_base64(data: str, path: str, name: str = "") -> Attachment:
 
 
 def refuse_penalties(body: Fields) -> None:
-    """Refuse the penalties of repetition, which would change the answer and cannot be followed."""
+    """Refuse repetition penalties, which would change the answer and are not supported."""
     for name in ("frequency_penalty", "presence_penalty"):
         if body.number(name, -2, 2):
             raise body.error(name, "is not supported by this server", "unsupported_parameter")
 
 
 def unsupported_tool(tool: Fields, usable: str) -> ApiError:
-    """Return the error of a tool whose type cannot be used here."""
+    """Return the error of an unsupported tool type."""
     kind = tool.text("type")[:40]
     message = f"tools of the type {kind!r} are not supported; use {usable}"
     return invalid(tool.at("type"), message, "unsupported_parameter")
@@ -219,7 +219,7 @@ def checked_tools(tools: list[ToolSpec], path: str) -> tuple[ToolSpec, ...]:
     """Check the number and the names of tools.
 
     Raises:
-        ApiError: there are too many, or two of one name.
+        ApiError: there are too many, or two with the same name.
     """
     names = [tool.name for tool in tools]
     if len(tools) > MOST_TOOLS:
@@ -245,9 +245,9 @@ async def answer(
     after: Place | None = None,
     on_end: OnEnd | None = None,
 ) -> Response:
-    """Answer a request, whole or as a stream; a client that leaves cancels the answer.
+    """Answer a request, complete or as a stream; the answer is cancelled if the client disconnects.
 
-    `after` is what the turn follows where the client keeps that and not its history.
+    `after` is the preceding node, if the client keeps that instead of its history.
     """
     state, caller = state_of(request), caller_of(request)
     completions = await finish_in_thread(partial(_begin, state, caller, asked, after))
@@ -260,7 +260,7 @@ async def answer(
 
 
 async def _results(request: Request, run: LiveRun) -> list[TurnResult]:
-    """Wait for the answers of a run; a client that leaves meanwhile cancels it."""
+    """Wait for the answers of a run; it is cancelled if the client disconnects meanwhile."""
     answering = asyncio.create_task(run.results())
     leaving = asyncio.create_task(until_left(request.receive))
     await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -271,7 +271,7 @@ async def _results(request: Request, run: LiveRun) -> list[TurnResult]:
 
 
 def _begin(state: ServerState, caller: str, asked: AnswerRequest, after: Place | None) -> list[Completion]:
-    """Find the place of each answer to a resent history; those behind the first one are branches."""
+    """Find the position of each answer to a resent history; those after the first are branches."""
     choice = state.catalogue.choose(asked.model)
     params: Mapping[str, Json] = {} if asked.extension is None else asked.extension.params
     options = CompletionOptions(choice.app, asked.messages, params, asked.options)
@@ -280,7 +280,7 @@ def _begin(state: ServerState, caller: str, asked: AnswerRequest, after: Place |
 
 
 def arguments_of(call: ToolCall) -> Json:
-    """Return the arguments of a call as an object, for protocols that require one; other text is shown inside of it."""
+    """Return the arguments of a call as an object, for protocols that require one; other text is wrapped in an object."""
     try:
         arguments = parse_json(call.arguments or "{}")
     except ValueError:
@@ -294,7 +294,7 @@ def response_of(result: TurnResult) -> ModelResponse:
 
 
 def write_logprobs(response: ModelResponse, most: int) -> list[Json]:
-    """Write the log probabilities of the tokens of a response, with those of the likeliest ones."""
+    """Write the log probabilities of the tokens of a response, with those of the most likely alternatives."""
     return [
         {
             **_write_logprob(token.token, token.logprob),

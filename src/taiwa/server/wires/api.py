@@ -72,28 +72,28 @@ from taiwa.store.runs import Axis
 
 MOST_LISTED = 1000
 LOOK_SECONDS = 1.0
-"""How often conversations are looked at that other programs may write to."""
+"""Seconds between polls of conversations that other programs may change."""
 MOST_AUTHOR = 60
-"""Characters of the name of who edits a state."""
+"""Characters in the name of the editor of a state."""
 FORMS = {"jsonl": "application/jsonl", "md": "text/markdown", "html": "text/html", "verifiable": "text/html"}
 AXES: tuple[Axis, ...] = ("app", "model", "day", "session")
 
 
 async def _reading(request: Request, read: Callable[[Repository], Json]) -> Json:
-    """Answer with what a function reads from the conversations of the caller, in a thread."""
+    """Respond with the result of a function on the conversations of the caller, in a thread."""
     return await asyncio.to_thread(read, repository_of(request))
 
 
 async def _existing(request: Request, kind: str, has: Callable[[Store, str], bool]) -> str:
-    """Return the name in a path, of something that the caller has.
+    """Return a name from the path, of something that the caller has.
 
     Raises:
-        ApiError: the caller has none of that name.
+        ApiError: the caller has nothing of that name.
     """
     name = name_of(request)
     try:
         exists = await asyncio.to_thread(has, repository_of(request).store, name)
-    except InputError:  # not even the form of a hash
+    except InputError:  # it does not look like a hash
         exists = False
     if not exists:
         raise ApiError(404, f"{kind} {name[:80]!r} not found", code=f"{kind}_not_found")
@@ -121,7 +121,7 @@ async def _idle_session(request: Request) -> str:
 
 
 def _model(request: Request, body: Fields) -> str:
-    """Return the model that a request names, "" for none.
+    """Return the requested model, or "".
 
     Raises:
         ApiError: it is not served.
@@ -149,7 +149,7 @@ def read_files(body: Fields) -> tuple[Attachment, ...]:
 
 
 async def list_conversations(request: Request) -> Json:
-    """List conversations, or find those with some words."""
+    """List conversations, or search them for words."""
     limit, query = query_number(request, "limit", 100, 1, MOST_LISTED), request.query_params.get("q", "")
 
     def read(repository: Repository) -> Json:
@@ -160,7 +160,7 @@ async def list_conversations(request: Request) -> Json:
 
 
 async def begin(request: Request) -> Json:
-    """Begin a conversation with its first turn; the answer names its run."""
+    """Start a conversation with its first turn; the response names its run."""
     state, body = state_of(request), await read_body(request, api_types.NewConversation.__annotations__)
     params, files = read_params(body), await asyncio.to_thread(read_files, body)
     app = await asyncio.to_thread(load_app, state.catalogue.app_file(body.text("app", "plain")))
@@ -193,12 +193,12 @@ async def delete(request: Request) -> Json:
 
 
 async def all_trees(request: Request) -> Json:
-    """Return all histories that names point to, as a forest."""
+    """Return all histories that names refer to, as a forest."""
     return await _reading(request, lambda repository: to_json(tree(repository)))
 
 
 async def say(request: Request) -> Json:
-    """Begin a turn: at the end, after a node, in place of a turn, or the last one again; the answer names its run."""
+    """Start a turn: at the end, after a node, replacing a turn, or the last one again; the response names its run."""
     state, name = state_of(request), await _idle_session(request)
     body = await read_body(request, api_types.NewTurn.__annotations__)
     repository, prefix = repository_of(request), body.text("prefix", "")
@@ -232,7 +232,7 @@ def _edited(body: Fields) -> int:
 
 
 async def rewrite(request: Request) -> Json:
-    """Change the text of a turn in a new branch, with all its answers as they are; no model is called."""
+    """Change the text of a turn on a new branch, keeping all answers; no model is called."""
     name, body = await _idle_session(request), await read_body(request, api_types.Rewritten.__annotations__)
     edit, text, parent, expected = _edited(body), body.text("text"), body.text("parent", ""), body.text("expected", "")
 
@@ -244,7 +244,7 @@ async def rewrite(request: Request) -> Json:
 
 
 async def estimate(request: Request) -> Json:
-    """Estimate what it costs to answer a turn again, and with those that follow, from what they took before."""
+    """Estimate the cost of answering a turn again, and with the turns after it, from what they used before."""
     state, name, query = state_of(request), await _session(request), request.query_params
     turn = query_number(request, "turn", 1, 1, MOST_LISTED)
 
@@ -262,7 +262,7 @@ def _estimate(found: CostEstimate) -> Json:
 
 
 def _option(repository: Repository, name: str, number: int) -> str:
-    """Return the text that chooses an option of the question back of a conversation, or of its last answer."""
+    """Return the text that selects an option of the clarifying question of a conversation, or of its last answer."""
     turn = find_ask_turn(repository, repository.store.refs.tip(name))
     options = () if turn is None else turn.result.options
     if number > len(options):
@@ -273,7 +273,7 @@ def _option(repository: Repository, name: str, number: int) -> str:
 
 
 async def question(request: Request) -> Json:
-    """Return the question back at which a conversation pauses, with its options and their passages; null if it does not."""
+    """Return the clarifying question at which a conversation pauses, with its options and their passages; null if it does not."""
     name = await _session(request)
 
     def read(repository: Repository) -> Json:
@@ -286,7 +286,7 @@ async def question(request: Request) -> Json:
 
 
 async def set_params(request: Request) -> Json:
-    """Go on with other parameters of the app, such as the indexes that are searched; those not named stay."""
+    """Continue with other parameters of the app, such as the indexes to search; parameters that are not named stay."""
     name, body = await _idle_session(request), await read_body(request, api_types.NewParams.__annotations__)
     params, served = read_params(body), state_of(request).catalogue
 
@@ -302,7 +302,7 @@ async def set_params(request: Request) -> Json:
 
 
 async def resume(request: Request) -> Json:
-    """Complete the interrupted turn; calls that were answered are not repeated. The answer names its run."""
+    """Complete the interrupted turn; answered calls are not repeated. The response names its run."""
     state, name = state_of(request), await _idle_session(request)
     body = await read_body(request, api_types.ResumeTurn.__annotations__)
     repository = repository_of(request)
@@ -319,12 +319,12 @@ async def resume(request: Request) -> Json:
 
 
 async def undo(request: Request) -> Json:
-    """Go back some turns."""
+    """Undo some turns."""
     return await _move(request, "undo")
 
 
 async def redo(request: Request) -> Json:
-    """Go forward over undone turns."""
+    """Redo undone turns."""
     return await _move(request, "redo")
 
 
@@ -340,7 +340,7 @@ async def _move(request: Request, way: str) -> Json:
 
 
 async def fork(request: Request) -> Json:
-    """Give a node a second name."""
+    """Name a branch that begins at a node."""
     body, name = await read_body(request, api_types.NewFork.__annotations__), await _session(request)
     new, node = body.text("name"), body.text("node", name)
     return await _reading(request, lambda repository: {"session": new, "node": repository.fork(node, new)})
@@ -365,7 +365,7 @@ async def state(request: Request) -> Json:
 
 
 async def set_state(request: Request) -> Json:
-    """Set a value of the state by hand, as a node of its own."""
+    """Set a value of the state manually, as a separate node."""
     body, name = await read_body(request, api_types.NewValue.__annotations__), await _session(request)
     path, value, author = body.text("path"), body.data.get("value"), body.text("author", "")[:MOST_AUTHOR]
     parent, expected = body.text("parent", ""), body.text("expected", "")
@@ -379,7 +379,7 @@ async def set_state(request: Request) -> Json:
 
 
 async def cause(request: Request) -> Json:
-    """Return the node that set a value last."""
+    """Return the node that last set a value."""
     node, path = request.query_params.get("node") or await _session(request), request.query_params.get("path", "")
     parse_path(path)
     return await _reading(request, lambda repository: to_json(why(repository, path, node)))
@@ -394,7 +394,7 @@ async def end(request: Request) -> Json:
 
 
 async def verify(request: Request) -> Json:
-    """Do every turn of a conversation again from its records, without a call; every hash and state must be the recorded one."""
+    """Replay every turn of a conversation from its records, without a call; every hash and state must match."""
     name = await _session(request)
 
     def read(repository: Repository) -> Json:
@@ -429,7 +429,7 @@ async def export_conversation(request: Request) -> Response:
 
 
 async def node(request: Request) -> Json:
-    """Return a node with its calls, and what it found and asked back in documents."""
+    """Return a node with its calls, its passages and its clarifying question."""
     name = await _node(request)
 
     def read(repository: Repository) -> Json:
@@ -440,20 +440,20 @@ async def node(request: Request) -> Json:
 
 
 async def trace_node(request: Request) -> Json:
-    """Return the calls, tools, searches and scores that made a node."""
+    """Return the calls, tools, searches and scores of a node."""
     name = await _node(request)
     return await _reading(request, lambda repository: to_json(trace(repository, name)))
 
 
 async def token_list(request: Request) -> Json:
-    """Return the tokens of the answers that made a node: what was forced, what could have come, and where in the schema."""
+    """Return the tokens of the answers of a node: forced tokens, alternatives, and positions in the schema."""
     name, served = await _node(request), state_of(request).catalogue
     most = query_number(request, "top", 5, 1, MOST_ALTERNATIVES)
     return await _reading(request, lambda repository: to_json(tokens(repository, name, served.model_named, most)))
 
 
 async def compare(request: Request) -> Json:
-    """Return what differs between two places."""
+    """Return the differences between two revisions."""
     before, after = request.query_params.get("before", ""), request.query_params.get("after", "")
     return await _reading(request, lambda repository: to_json(diff(repository, before, after)))
 
@@ -493,10 +493,11 @@ async def list_apps(request: Request) -> Json:
 
 
 async def changes(request: Request) -> Response:
-    """Follow all conversations: those that move, are deleted, or are being answered, whichever program does it.
+    """Follow all conversations: those that move, are deleted, or are being answered by any program.
 
-    `after` is the number of a change, as `Last-Event-ID`; without one, changes from now on are told. The events are `conversation`
-    with its entry in the listing, `deleted`, `answering` and `answered`; `ready` says that all changes up to now were told.
+    `after` is the number of a change, as `Last-Event-ID`; by default, only future changes are reported. The events are
+    `conversation` with its entry in the listing, `deleted`, `answering` and `answered`; `ready` means that all changes so far
+    were reported.
     """
     state, caller, repository = state_of(request), caller_of(request), repository_of(request)
     given = request.headers.get("last-event-id") or request.query_params.get("after", "")
@@ -542,7 +543,7 @@ async def changes(request: Request) -> Response:
 
 
 async def events(request: Request) -> Response:
-    """Follow a run from its first event, or from behind `Last-Event-ID`."""
+    """Follow a run from its first event, or after `Last-Event-ID`."""
     happened = await _events_of(request)
     last = request.headers.get("last-event-id", "")
     start = int(last) + 1 if last.isascii() and last.isdigit() else 0
@@ -564,7 +565,7 @@ async def events(request: Request) -> Response:
 
 
 async def _events_of(request: Request) -> Callable[[Take], AsyncIterator[tuple[str, Json]]]:
-    """Return what yields the events of a run of the caller, by their kinds.
+    """Return a function that yields the events of a run of the caller, by kind.
 
     Raises:
         ApiError: it does not exist, or belongs to another caller.
@@ -586,7 +587,7 @@ async def _events_of_turns(run: Followable, repository: Repository, take: Take) 
 KINDS: Mapping[type, str] = {
     TurnResult: "turn", ApiError: "error", ThinkingDelta: "thinking", TextDelta: "text", Notice: "notice",
 }  # fmt: skip
-"""The events of a run by their types."""
+"""The events of a run by type."""
 
 
 def _event(each: RunEvent) -> Json:
@@ -597,7 +598,7 @@ def _event(each: RunEvent) -> Json:
 
 
 async def cancel(request: Request) -> Json:
-    """Stop a run; a turn is committed with the text that it has, and the next run of an index reads the rest."""
+    """Stop a run; a turn is committed with the text so far, and the next run of an index reads the rest."""
     state, name, caller = state_of(request), name_of(request), caller_of(request)
     if (indexing := state.indexing.find(name, caller)) is not None:
         indexing.cancel()
@@ -607,7 +608,7 @@ async def cancel(request: Request) -> Json:
 
 
 async def end_lost(state: ServerState) -> None:
-    """End the runs of a server that is gone: the turns are resumed by a caller."""
+    """End the runs of a terminated server; a caller can resume their turns."""
     for run in await state.sharing.take_over(lambda name: not is_response(name)):
         await state.sharing.end_lost(run)
 

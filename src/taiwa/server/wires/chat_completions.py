@@ -1,4 +1,4 @@
-"""Chat Completions (`POST /v1/chat/completions`), with the fields by which vLLM and llama.cpp constrain an answer."""
+"""Chat Completions (`POST /v1/chat/completions`), with the fields of vLLM and llama.cpp for constraints."""
 
 import re
 import time
@@ -72,7 +72,7 @@ IGNORED = frozenset(
     top_k min_p typical_p repetition_penalty repeat_penalty cache_prompt chat_template_kwargs add_generation_prompt
     skip_special_tokens include_reasoning reasoning reasoning_format enable_thinking keep_alive""".split()
 )
-"""Fields that say how to serve or sample, and are not passed on; docs/server.md names them."""
+"""Fields that control serving or sampling, and are not passed on; docs/server.md lists them."""
 UNSUPPORTED = frozenset({"audio", "web_search_options"})
 
 FINISH: Mapping[FinishReason, str] = {
@@ -87,7 +87,7 @@ FINISH: Mapping[FinishReason, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest(AnswerRequest):
-    """A request as it was read; `top_logprobs` is None if none are wanted."""
+    """A parsed request; `top_logprobs` is None if none are requested."""
 
     include_usage: bool
     top_logprobs: int | None
@@ -140,12 +140,12 @@ def read_request(body: Fields, most_messages: int, most_choices: int) -> ChatReq
 
 
 def read_effort(body: Fields, name: str) -> str:
-    """Read how much the model is to reason; "" if the request does not say it."""
+    """Read the reasoning effort; "" if the request has none."""
     return "" if body.data.get(name) is None else body.choice(name, EFFORTS, "")
 
 
 def _refuse_unsupported(body: Fields) -> None:
-    """Refuse the values of known fields that would change the answer and cannot be followed."""
+    """Refuse values of known fields that would change the answer and are not supported."""
     refuse_penalties(body)
     if body.object("logit_bias") not in (None, Fields({}, "logit_bias")):
         raise invalid("logit_bias", "logit_bias is not supported by this server", "unsupported_parameter")
@@ -160,7 +160,7 @@ def read_messages(body: Fields) -> tuple[Message, ...]:
     """Read the messages of a request.
 
     Raises:
-        ApiError: one has an unknown role or part, or is a result of no call.
+        ApiError: one has an unknown role or part, or is a result without a call.
     """
     names: dict[str, str] = {}
     messages: list[Message] = []
@@ -192,7 +192,7 @@ def _read_assistant(item: Fields, names: dict[str, str]) -> Message:
 
 
 def read_files(item: Fields) -> tuple[Attachment, ...]:
-    """Read the images and files of a message; only such as are in the request, as data URLs, since no address is fetched."""
+    """Read the images and files of a message; only data URLs, since no address is fetched."""
     if not isinstance(item.data.get("content"), list):
         return ()
     files: list[Attachment] = []
@@ -220,7 +220,7 @@ def read_data_url(url: str, path: str, name: str = "") -> Attachment:
     """Read a file from a data URL in Base64.
 
     Raises:
-        ApiError: it is an address, not Base64, or a file of another type.
+        ApiError: it is an address, not Base64, or a file of an unsupported type.
     """
     match = DATA_URL.match(url)
     if match is None:
@@ -306,13 +306,13 @@ def read_constraint(body: Fields) -> Constraint | None:
 
 
 def read_format(form: Fields) -> Constraint | None:
-    """Read `response_format`: text, any JSON object, or JSON of a schema."""
+    """Read `response_format`: text, any JSON object, or JSON matching a schema."""
     kind = form.choice("type", ("text", "json_object", "json_schema"), "text")
     if kind == "json_object":
         return JsonSchema({"type": "object"}, "object")
     if kind == "text":
         return None
-    holder = form.object("json_schema") or form  # the Responses protocol has the fields of the schema right here
+    holder = form.object("json_schema") or form  # the Responses protocol has the fields of the schema at this level
     return JsonSchema(holder.required("schema").data, holder.text("name", "answer"))
 
 
@@ -342,7 +342,7 @@ def _read_structured_outputs(outputs: Fields) -> Constraint:
 
 
 async def create(request: Request) -> Response:
-    """Answer a request, as one object or as a stream; a client that leaves cancels the answer."""
+    """Answer a request, as one object or as a stream; the answer is cancelled if the client disconnects."""
     state = state_of(request)
     state.runs.check_room()
     limits = state.options.limits
@@ -433,7 +433,7 @@ class _Reply:
         yield out + b"data: [DONE]\n\n"
 
     def _end(self, index: int, result: TurnResult, *, has_text: bool, has_thought: bool) -> bytes:
-        """Write the chunks at the end of an answer, with what was not streamed of it."""
+        """Write the chunks at the end of an answer, including everything that was not streamed."""
         out, response = b"", response_of(result)
         if result.text and not has_text:
             out = self._piece(index, b"content", result.text)
@@ -453,7 +453,7 @@ class _Reply:
         return event(chunk)
 
     def _piece(self, index: int, name: bytes, text: str) -> bytes:
-        """Write the chunk of a piece, of which there are many: `_chunk` with little left to encode."""
+        """Write the chunk of a piece, which is frequent: `_chunk` with little left to encode."""
         if not self._opening:
             self._opening = b"data: " + to_json(self._head("chat.completion.chunk"))[:-1] + b',"choices":[{"index":'
         ending = PIECE_END + (b',"usage":null}\n\n' if self._asked.include_usage else b"}\n\n")
@@ -481,7 +481,7 @@ def write_calls(response: ModelResponse) -> list[Json]:
 
 
 def write_usage(results: list[TurnResult]) -> Json:
-    """Write the usage of all calls of the answers; None if one of them is unknown, which is not zero."""
+    """Write the usage of all calls of the answers; None, not zero, if one of them is unknown."""
     if not results or any(each.spent.calls_without_usage for each in results):
         return None
     used = sum((each.usage for each in results), Usage())

@@ -1,6 +1,6 @@
-"""Conversations (`/v1/conversations`): sessions of the store under their names, and their items.
+"""Conversations (`/v1/conversations`): sessions of the store by name, and their items.
 
-Items that an answer is still to follow wait beside the session: the next response, or the items behind them, make a turn of them.
+Items without an answer are stored beside the session until the next response, or later items, make a turn of them.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from taiwa.store.server_records import ServedObject
 
 MOST_METADATA = 16
 MOST_ITEMS = 20
-"""Items that one request may add, as the protocol has it."""
+"""Items that one request may add, according to the protocol."""
 
 
 def conversation_of(repository: Repository, name: str) -> ServedObject:
@@ -46,12 +46,12 @@ def conversation_of(repository: Repository, name: str) -> ServedObject:
 
 
 def pending_messages(repository: Repository, name: str) -> tuple[Message, ...]:
-    """Return what waits in a conversation for an answer."""
+    """Return the items of a conversation that wait for an answer."""
     return _messages(repository, _pending(conversation_of(repository, name)))
 
 
 def take_pending(repository: Repository, name: str) -> None:
-    """Take away what waited, which a turn of the conversation has now."""
+    """Remove the waiting items, which are now in a turn of the conversation."""
     found = conversation_of(repository, name)
     if _pending(found):
         _put(repository, found, ())
@@ -94,7 +94,7 @@ def _object(found: ServedObject) -> Json:
 
 
 def _divide(items: list[Json]) -> tuple[list[Json], list[Json]]:
-    """Divide items into those up to the last answer, and those that wait for one, as they are shown."""
+    """Divide items into those up to the last answer, and those that wait for one, in display form."""
     last = max((at for at, item in enumerate(items) if is_answer(item)), default=-1)
     return items[: last + 1], [_shown(cast("Body", each)) for each in items[last + 1 :]]
 
@@ -156,7 +156,7 @@ def _open(repository: Repository, found: ServedObject) -> Conversation:
     """Return a conversation whose turns may be changed.
 
     Raises:
-        ApiError: its app has a state, tools or documents, so that turns are more than their messages.
+        ApiError: its app has state, tools or documents, so its turns are more than their messages.
     """
     base = repository.at(found.session)
     if not is_relayed(base.app):
@@ -217,7 +217,7 @@ async def update_metadata(request: Request) -> Json:
 
 
 async def delete(request: Request) -> Json:
-    """Delete a conversation; its turns stay until they are collected."""
+    """Delete a conversation; its turns stay until garbage collection."""
     repository, name = repository_of(request), name_of(request, "id")
 
     def remove() -> None:
@@ -230,7 +230,7 @@ async def delete(request: Request) -> Json:
 
 
 def conversation_items(repository: Repository, name: str) -> list[Json]:
-    """Return the items of a conversation, the oldest first; what a response wrote has the ids of its output."""
+    """Return the items of a conversation, oldest first; those of a response have the ids of its output."""
     found = conversation_of(repository, name)
     return [*(item for _, items in _entries(repository, found.session) for item in items), *_pending(found)]
 

@@ -1,4 +1,4 @@
-"""Documents in the server's own API: indexes, uploads, passages, and the text that a citation stands in."""
+"""Documents in the server's own API: indexes, uploads, passages, and the text around a citation."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -54,17 +54,17 @@ T = TypeVar("T")
 MOST_FOUND = 100
 NEAR_MISSES = 5
 MOST_FILES = 1_000
-"""Files of one upload."""
+"""Files per upload."""
 MOST_CHARACTERS = 200_000
-"""Of the text of a document in one answer."""
+"""Characters of a document's text in one response."""
 CONTEXT = 2_000
-"""Characters before and behind a quotation."""
+"""Characters before and after a quotation."""
 FARTHEST = 1 << 40
 IN_MEMORY = 1 << 20
 
 
 class Documents:
-    """The indexes that the caller of a request sees, while the library is open."""
+    """The indexes that the caller of a request can see, while the library is open."""
 
     def __init__(self, request: Request, library: Library) -> None:
         repository = repository_of(request)
@@ -76,10 +76,10 @@ class Documents:
         self.names = self.scope.names(library)
 
     def index(self, name: str) -> Index:
-        """Return an index by its name; that of the caller may be named without `@CALLER`.
+        """Return an index by name; the caller's own may be named without `@CALLER`.
 
         Raises:
-            ApiError: the caller sees none of that name.
+            ApiError: the caller can see no index of that name.
         """
         whole = next((each for each in (name, f"{name}@{self.scope.owner}") if each in self.names), None)
         if whole is None:
@@ -91,14 +91,14 @@ class Documents:
         return index.name in self.library.names(self.scope.owner)
 
     def principals(self, index: Index) -> frozenset[str] | None:
-        """Return for whom an index is shown; None for its owner, who sees all."""
+        """Return the principals for whom an index is shown; None for its owner, who may see all."""
         return None if self.is_own(index) and not self.audience else self.scope.principals | self.audience
 
     def to_upload(self, index: Index) -> Index:
-        """Return an index to which documents may be uploaded, and whose documents may be deleted.
+        """Return an index that accepts uploads and deletions.
 
         Raises:
-            ApiError: it is that of a folder of the server.
+            ApiError: it belongs to a folder of the server.
         """
         if not (self.is_own(index) and self.scope.has_uploads(index.root)):
             raise ApiError(
@@ -113,12 +113,12 @@ class Documents:
 
 
 def settings_of(request: Request) -> Settings:
-    """Return the settings of the server, which say where the library is."""
+    """Return the settings of the server, which locate the library."""
     return state_of(request).catalogue.settings
 
 
 def _audience(request: Request, scope: IndexScope) -> frozenset[str]:
-    """Return the principals that a request asks for; only the holder of the token of the server may."""
+    """Return the principals that a request names; only the holder of the server's token may name any."""
     given = frozenset(name for name in request.query_params.getlist("as") if name)
     if given and scope.owner:
         raise ApiError(403, "the principals of a key are those it was made with", "permission_error", "not_permitted")
@@ -137,7 +137,7 @@ async def with_documents(request: Request, work: Callable[[Documents], T], *, wr
 
 
 async def list_indexes(request: Request) -> Json:
-    """List the indexes that the caller sees."""
+    """List the indexes that the caller can see."""
     indexing = state_of(request).indexing
 
     def read(documents: Documents) -> Json:
@@ -167,7 +167,7 @@ def _summary(documents: Documents, index: Index, run: str) -> dict[str, Json]:
 
 
 async def create(request: Request) -> Json:
-    """Create an index for uploads, which is empty."""
+    """Create an empty index for uploads."""
     body = await read_body(request, NewIndex.__annotations__)
     name, language = body.text("name"), body.text("language", "english")
 
@@ -180,7 +180,7 @@ async def create(request: Request) -> Json:
 
 
 async def show(request: Request) -> dict[str, Json]:
-    """Return an index: its documents, what could not be read and why, and who may see what."""
+    """Return an index: its documents, the unreadable files with reasons, and the audience."""
     name, running = name_of(request), state_of(request).indexing
 
     def read(documents: Documents) -> dict[str, Json]:
@@ -198,7 +198,7 @@ async def show(request: Request) -> dict[str, Json]:
 def _rules(index: Index) -> list[Json]:
     try:
         rules = index.rules()
-    except InputError:  # its folder is gone: the index answers from what was read
+    except InputError:  # its folder is missing: the index answers from what was read before
         return []
     return [
         {
@@ -212,7 +212,7 @@ def _rules(index: Index) -> list[Json]:
 
 
 async def delete(request: Request) -> Json:
-    """Delete an index; uploaded documents are deleted with it, and those of a folder of the server stay."""
+    """Delete an index. Uploaded documents are deleted with it; those in a folder of the server stay."""
     name = name_of(request)
 
     def remove(documents: Documents) -> Json:
@@ -229,7 +229,7 @@ async def delete(request: Request) -> Json:
 
 
 async def refresh(request: Request) -> Json:
-    """Read what changed in the folder of an index; the answer names its run."""
+    """Index the changes in the folder of an index; the response names its run."""
     await read_body(request, Nothing.__annotations__)
     name = name_of(request)
 
@@ -247,10 +247,10 @@ async def refresh(request: Request) -> Json:
 
 
 async def upload(request: Request) -> Json:
-    """Upload documents and index them; the index is created where the caller has none of its name.
+    """Upload documents and index them; a missing index is created.
 
-    The body is a form (`multipart/form-data`) with any number of files, or the bytes of one document, whose name is in the
-    query as `path`. The answer names the run that reads them, and what was refused with reasons.
+    The body is a form (`multipart/form-data`) with any number of files, or the bytes of one document, whose name is in the query
+    as `path`. The response names the run that reads them, and the rejected files with reasons.
     """
     name = name_of(request)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -277,7 +277,7 @@ Files = list[tuple[str, BinaryIO]]
 
 
 def _store(documents: Documents, name: str, files: Files) -> tuple[str, str, list[str], list[tuple[str, str]]]:
-    """Put files into the folder of an index; return its name, its folder, what was accepted and what was refused."""
+    """Store files in the folder of an index; return its name, its folder, the accepted and the rejected files."""
     accepted, refused = list[tuple[str, BinaryIO]](), list[tuple[str, str]]()
     for given, file in files:
         try:
@@ -304,10 +304,10 @@ def _store(documents: Documents, name: str, files: Files) -> tuple[str, str, lis
 
 
 def checked_path(name: str) -> str:
-    """Return where a file goes below the folder of its index.
+    """Return the path of a file within the folder of its index.
 
     Raises:
-        ApiError: its name leads elsewhere, or files of its type are not read.
+        ApiError: its name leads outside the folder, or its type is not supported.
     """
     try:
         return upload_path(name)
@@ -317,7 +317,7 @@ def checked_path(name: str) -> str:
 
 
 def index_for_uploads(documents: Documents, name: str) -> Index:
-    """Return an index of the caller to which documents may be uploaded; it is created where there is none."""
+    """Return an index of the caller for uploads; create it if necessary."""
     try:
         return documents.to_upload(documents.index(name))
     except ApiError as error:
@@ -327,10 +327,10 @@ def index_for_uploads(documents: Documents, name: str) -> Index:
 
 
 def keep(settings: Settings, target: Path, path: str, file: BinaryIO, room: int) -> int:
-    """Copy a file to its place; return its size.
+    """Copy a file to its destination; return its size.
 
     Raises:
-        InputError: it is too large, or there is no room for it.
+        InputError: it is too large, or the space is exhausted.
     """
     received = UploadedFile(settings, target, path, room)
     try:
@@ -348,7 +348,7 @@ def _upload_parts(request: Request) -> AsyncGenerator[bytes]:
 
 
 async def read_form(request: Request) -> FormData:
-    """Read a form with files, which are kept on disk; whoever calls it closes it.
+    """Read a form with files, which are stored on disk; the caller closes it.
 
     Raises:
         ApiError: it is too large, too slow, or malformed.
@@ -361,7 +361,7 @@ async def read_form(request: Request) -> FormData:
 
 
 async def _read_bytes(request: Request) -> BinaryIO:
-    checked_path(request.query_params.get("path", ""))  # before anything is received
+    checked_path(request.query_params.get("path", ""))  # before receiving anything
     received = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115  (closed with its last reference)
     async for part in _upload_parts(request):
         await asyncio.to_thread(received.write, part)
@@ -370,7 +370,7 @@ async def _read_bytes(request: Request) -> BinaryIO:
 
 
 async def open_document(request: Request) -> dict[str, Json]:
-    """Return the text of a document, whole or around a quotation; deleting is another method of this path."""
+    """Return the text of a document, complete or around a quotation; another method of this path deletes it."""
     name, path = name_of(request), str(request.path_params["path"])
     query = request.query_params
     start, end, context = (query_number(request, each, -1, 0, FARTHEST) for each in ("start", "end", "context"))
@@ -398,7 +398,7 @@ def _text(
 
 
 async def open_passage(request: Request) -> Json:
-    """Return a passage by its id, which citations have, and the text around it."""
+    """Return a passage by its id, as in citations, with the text around it."""
     name, context = str(request.path_params["id"]), query_number(request, "context", CONTEXT, 0, FARTHEST)
 
     def read(documents: Documents) -> Json:
@@ -418,7 +418,7 @@ async def open_passage(request: Request) -> Json:
 
 
 async def delete_document(request: Request) -> Json:
-    """Delete an uploaded document; it is found no more."""
+    """Delete an uploaded document, which is removed from the index."""
     name, path = name_of(request), str(request.path_params["path"])
 
     def remove(documents: Documents) -> Json:
@@ -434,7 +434,7 @@ async def delete_document(request: Request) -> Json:
 
 
 async def find_passages(request: Request) -> dict[str, Json]:
-    """Find the passages that fit a query best, and those that came next."""
+    """Find the best passages for a query, and the next best."""
     query, limit = request.query_params.get("q", ""), query_number(request, "limit", 5, 1, MOST_FOUND)
     if not query.strip():
         raise invalid("q", "the query is empty; give at least one word as q")

@@ -1,4 +1,4 @@
-"""Embeddings (`POST /v1/embeddings`): the vectors of the model that `--embeddings` names."""
+"""Embeddings (`POST /v1/embeddings`), computed by the model that `--embeddings` names."""
 
 import asyncio
 from base64 import b64encode
@@ -38,11 +38,11 @@ def tokens_of(texts: Sequence[str]) -> int:
 
 
 async def vectors_of(request: Request, name: str, texts: Sequence[str], dimensions: int | None = None) -> "Vectors":
-    """Return a row for each text, of the length 1; with `dimensions` the first ones, at that length again.
+    """Return a row of length 1 for each text; with `dimensions`, the first ones, normalised again.
 
     Raises:
-        ApiError: the model does not exist, or has fewer dimensions.
-        TaiwaError: the call failed, or the caller may begin no more for now.
+        ApiError: the model does not exist, or has fewer dimensions. TaiwaError: the call failed, or the caller has reached a
+        limit.
     """
     model = state_of(request).embeddings
     if model is None or name not in model.names:
@@ -82,7 +82,7 @@ def _shorten(vectors: "Vectors", dimensions: int) -> "Vectors":
 
 
 def _write(row: "Vectors", form: str) -> Json:
-    """Write a vector: as numbers, or as the bytes of its float32, least significant first."""
+    """Encode a vector: as numbers, or as little-endian float32 bytes."""
     if form == "base64":
         return b64encode(row.astype("<f4").tobytes()).decode()
     numbers: list[Json] = row.tolist()

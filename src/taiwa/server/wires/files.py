@@ -1,4 +1,4 @@
-"""Files (`/v1/files`): what a client uploads once, and names by its id in messages and vector stores."""
+"""Files (`/v1/files`): uploaded once by a client, and named by id in messages and vector stores."""
 
 import asyncio
 import time
@@ -31,7 +31,7 @@ Body = dict[str, Json]
 
 
 def not_found(name: str) -> ApiError:
-    """Return the error of a file that the caller does not have."""
+    """Return the error for a file that the caller does not have."""
     return ApiError(404, f"file {name[:80]!r} not found", code="not_found", param="file_id")
 
 
@@ -39,7 +39,7 @@ def place_of(file: str) -> tuple[str, str]:
     """Return the index and the path of a document by its id.
 
     Raises:
-        ApiError: it is not the id of one.
+        ApiError: it is not the id of a document.
     """
     text = file.removeprefix("file-")
     try:
@@ -52,7 +52,7 @@ def place_of(file: str) -> tuple[str, str]:
 
 
 def find_file(request: Request, name: str) -> tuple[Body, Path]:
-    """Return an uploaded file of the caller as it is shown, and where its bytes are.
+    """Return an uploaded file of the caller in display form, and the path of its bytes.
 
     Raises:
         ApiError: the caller has none of that id.
@@ -70,7 +70,7 @@ def _owner(request: Request) -> str:
 
 
 async def upload(request: Request) -> Json:
-    """Keep a file of any type."""
+    """Store a file of any type."""
     form = await read_form(request)
     try:
         items = form.multi_items()
@@ -109,7 +109,7 @@ async def list_all(request: Request) -> Json:
 
 
 async def get(request: Request) -> Json:
-    """Return what is known of a file, or of a document that an answer cites: its name and size."""
+    """Return the name and size of a file, or of a document that an answer cites."""
     name = name_of(request, "id")
     try:
         return (await asyncio.to_thread(find_file, request, name))[0]
@@ -158,11 +158,10 @@ async def delete(request: Request) -> Json:
 
 
 async def with_files(request: Request, body: Fields, name: str) -> Fields:
-    """Return a body in whose messages the files named by an id stand themselves, as data URLs.
+    """Return a body in whose messages file ids are replaced by data URLs.
 
     Raises:
-        ApiError: the caller has no file of an id.
-        InputError: it is neither an image, a PDF nor text.
+        ApiError: the caller has no file of that id. InputError: it is neither an image, a PDF nor text.
     """
     listed = body.data.get(name)
     parts = [part for item in listed for part in _parts(item)] if isinstance(listed, list) else []
@@ -189,7 +188,7 @@ def _parts(item: Json) -> list[Body]:
 
 
 def _holder(part: Body) -> Body:
-    """Return what names the file: the part itself, or the object inside of it, as in Chat Completions."""
+    """Return the object that names the file: the part itself, or one inside it, as in Chat Completions."""
     inner = part.get("file")
     return inner if isinstance(inner, dict) else part
 

@@ -1,4 +1,4 @@
-"""The Model Context Protocol over Streamable HTTP (`/mcp`), by the SDK's own server. Each request stands for itself."""
+"""The Model Context Protocol over Streamable HTTP (`/mcp`), through the SDK's own server. Requests are independent."""
 
 from functools import partial
 
@@ -25,7 +25,7 @@ INVALID_REQUEST, PARSE_ERROR, INTERNAL_ERROR = -32600, -32700, -32603
 
 
 def error(problem: ApiError) -> dict[str, Json]:
-    """Write an error as JSON-RPC does, for a request that did not reach the protocol."""
+    """Format an error as JSON-RPC, for a request that did not reach the protocol."""
     code = (
         PARSE_ERROR if problem.code == "invalid_json" else INVALID_REQUEST if problem.status < 500 else INTERNAL_ERROR
     )
@@ -46,7 +46,7 @@ async def answer(request: Request) -> Response:
 
 
 def check_message(body: Fields) -> None:
-    """Check that a body is one message of JSON-RPC.
+    """Check that a body is one JSON-RPC message.
 
     Raises:
         ApiError: it is not.
@@ -60,7 +60,7 @@ def check_message(body: Fields) -> None:
 
 
 class _Answer(Response):
-    """What the SDK answers to a body that was read already."""
+    """The SDK's response to a body that was already read."""
 
     def __init__(self, context: McpContext, most_bytes: int, body: bytes) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class _Answer(Response):
 
 
 def context_of(state: ServerState, caller: str) -> McpContext:
-    """Return what the tools of a caller work with: what belongs to it, and the served apps and models."""
+    """Return the context of a caller's tools: the caller's data, and the served apps and models."""
     catalogue = state.catalogue
 
     def open_model(app: App | None) -> PricedModel:
@@ -99,7 +99,7 @@ def context_of(state: ServerState, caller: str) -> McpContext:
 
 
 async def _perform(state: ServerState, caller: str, completion: Completion) -> TurnResult:
-    """Perform a turn as a run of the server, with its limits, and report how much is written."""
+    """Perform a turn as a run of the server, with its limits, and report its progress."""
     try:
         run, written = watched_run(state, caller, "MCP", [completion]), 0
         async for each in run.follow():
@@ -113,14 +113,14 @@ async def _perform(state: ServerState, caller: str, completion: Completion) -> T
 
 
 def _ask_app(state: ServerState) -> App | None:
-    """Return the first served app that asks documents, or None."""
+    """Return the first served app that searches documents, or None."""
     for file in state.catalogue.apps.values():
         try:
             app = load_app(file)
             if app.flow == "ask":
                 return app.with_params({})
         except TaiwaError:
-            continue  # an app with an error, or with a parameter that must be given
+            continue  # an app with an error, or with a required parameter
     return None
 
 

@@ -1,6 +1,6 @@
-"""Anthropic Messages (`POST /v1/messages`), whole and streamed, and `count_tokens`.
+"""Anthropic Messages (`POST /v1/messages`), complete and streamed, and `count_tokens`.
 
-The store has the reasoning of a turn, so the blocks of reasoning that a client sends back are not needed.
+The store has the reasoning of a turn, so reasoning blocks that a client sends back are ignored.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ IGNORED = frozenset(
     """metadata service_tier cache_control top_k context_management diagnostics inference_geo speed betas user_profile_id
     workspace_id billing_policy""".split()
 )
-"""Fields that say how to serve or sample, and are not passed on; docs/server.md names them."""
+"""Fields that control serving or sampling, and are not passed on; docs/server.md lists them."""
 UNSUPPORTED = frozenset({"container", "mcp_servers", "fallbacks", "fallback_credit_token", "compaction"})
 
 STOP_REASONS: Mapping[FinishReason, str] = {
@@ -91,19 +91,19 @@ ERROR_TYPES: Mapping[int, str] = {
     529: "overloaded_error",
 }
 STATUSES: Mapping[int, int] = {502: 500, 503: 529}
-"""The statuses of the protocol for those that it does not have."""
+"""Replacements for statuses that the protocol does not define."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagesRequest(AnswerRequest):
-    """A request as it was read; `thinks` is whether its client wants the reasoning, "omitted" its signatures only."""
+    """A parsed request; `thinks` is true if the client wants the reasoning, "omitted" if only its signatures."""
 
     thinks: str
     thread: str | None
-    """The message of a thread that this one follows, "" for one that begins a thread."""
+    """The message of a thread that this one follows; "" for the start of a thread."""
 
     def estimate(self) -> int:
-        """Estimate the tokens of the input, for a model whose server does not count them."""
+        """Estimate the tokens of the input, for a model whose server cannot count them."""
         opening = (system(self.options.system),) if self.options.system else ()
         tools = sum(estimate_tokens(str(record(tool))) for tool in self.options.client_tools)
         return request_tokens(ModelRequest((*opening, *self.messages))) + tools
@@ -150,7 +150,7 @@ def _read_thread(body: Fields) -> str | None:
 
 
 def _read_thinking(body: Fields, most: int | None) -> tuple[str, str]:
-    """Return whether the reasoning is shown, and the effort of it; a budget of tokens is the largest effort within it."""
+    """Return whether reasoning is shown, and its effort; a token budget becomes the largest effort within it."""
     output = body.object("output_config")
     effort = ""
     if output is not None:
@@ -214,7 +214,7 @@ def read_messages(body: Fields) -> tuple[Message, ...]:
 
 
 def _read_user(item: Fields, names: Mapping[str, str]) -> list[Message]:
-    """Read a message of the user: the results of calls, each a message of its own, then the files and the text."""
+    """Read a user message: each result of a call as a separate message, then the files and the text."""
     results: list[Message] = []
     files: list[Attachment] = []
     texts: list[str] = []
@@ -239,7 +239,7 @@ def _read_user(item: Fields, names: Mapping[str, str]) -> list[Message]:
 
 
 def _read_file(block: Fields) -> Attachment:
-    """Read an image or a document; only one that is in the request, since no address is fetched."""
+    """Read an image or a document; it must be in the request, since no address is fetched."""
     source = block.required("source")
     kind, title = source.text("type"), block.text("title", "")
     if kind == "text":
@@ -289,7 +289,7 @@ def _read_tool_choice(body: Fields, tools: tuple[ToolSpec, ...]) -> str:
 
 
 def _read_format(body: Fields) -> Constraint | None:
-    """Read `output_config.format`, or `output_format`, which is its older name."""
+    """Read `output_config.format`, or its older name `output_format`."""
     output = body.object("output_config")
     form = body.object("output_format") or (None if output is None else output.object("format"))
     if form is None:
@@ -299,13 +299,13 @@ def _read_format(body: Fields) -> Constraint | None:
 
 
 THREAD_FIELDS = ("system", "tools")
-"""What a thread keeps from its first request."""
+"""Settings that a thread keeps from its first request."""
 
 
 async def create(request: Request) -> Response:
-    """Answer a request, whole or as a stream; a client that leaves cancels the answer.
+    """Answer a request, complete or as a stream; the answer is cancelled if the client disconnects.
 
-    A message of a thread follows an earlier one, which may be followed more than once, and not the history of its client.
+    A message of a thread follows an earlier one, possibly one of several, instead of the client's history.
     """
     state, repository = state_of(request), repository_of(request)
     state.runs.check_room()
@@ -331,7 +331,7 @@ async def create(request: Request) -> Response:
 
 
 async def count_tokens(request: Request) -> Json:
-    """Estimate the tokens of a request, without a call of a model."""
+    """Estimate the tokens of a request without a model call."""
     state, repository = state_of(request), repository_of(request)
     asked = read_request(await read_body(request), state.options.limits.messages, counts=True)
     choice = state.catalogue.choose(asked.model)
@@ -351,7 +351,7 @@ class _Reply:
         self.id = f"msg_{token_hex(12)}"
 
     def whole(self, results: list[TurnResult]) -> dict[str, Json]:
-        """Return the whole message."""
+        """Return the complete message."""
         (result,) = results
         response = response_of(result)
         content: list[Json] = []
@@ -359,7 +359,7 @@ class _Reply:
             content += [self._thinking(part) for part in response.message.thinking]
         calls = _calls(response)
         if result.text or not calls:
-            # the specification wants an array or null here, and the Vercel AI SDK an array
+            # the specification requires an array or null here, and the Vercel AI SDK an array
             content.append({"type": "text", "text": result.text, "citations": []})
         content += calls
         return self._message(content, _ending(response), self._usage(result))
@@ -395,7 +395,7 @@ class _Reply:
                     pass
 
     def _write_thinking(self, delta: ThinkingDelta) -> bytes:
-        """Write the next reasoning; a signed block ends with its signature, and an encrypted one is written at once."""
+        """Write the next reasoning; a signed block ends with its signature, and an encrypted one is written immediately."""
         block = delta.block
         if block is not None and (written := self._thinking(block))["type"] != "thinking":
             return self._close() + self._start(written) + self._close()
@@ -408,7 +408,7 @@ class _Reply:
         return out
 
     def _delta(self, kind: str, delta: dict[str, Json]) -> bytes:
-        """Write a piece of a block, which is begun where another one is open."""
+        """Write a piece of a block, starting the block if another one is open."""
         out = b""
         if self._open != kind:
             empty: dict[str, Json] = {"citations": []} if kind == "text" else {"signature": ""}
@@ -449,7 +449,7 @@ class _Reply:
         }  # fmt: skip
 
     def _thinking(self, part: Thinking) -> dict[str, Json]:
-        """Write a block of reasoning: as Anthropic signed it, without a signature that of another model."""
+        """Write a reasoning block: as Anthropic signed it, or without a signature if it is of another model."""
         data = part.data if isinstance(part.data, dict) else {}
         if data.get("type") == "redacted_thinking":
             return data
@@ -458,7 +458,7 @@ class _Reply:
         return {"type": "thinking", "thinking": text, "signature": signature or ""}
 
     def _usage(self, result: TurnResult) -> dict[str, Json]:
-        """Write the usage of all calls; the protocol requires numbers, which are estimated where they are not known."""
+        """Write the usage of all calls; the protocol requires numbers, so unknown ones are estimated."""
         if not result.spent.calls_without_usage:
             return _write_usage(result.spent.usage)
         said = result.text + "".join(call.arguments for call in response_of(result).message.tool_calls)
@@ -492,7 +492,7 @@ def _ending(response: ModelResponse) -> dict[str, Json]:
 
 
 def _write_usage(usage: Usage) -> dict[str, Json]:
-    """Write a usage; the protocol counts tokens read from and written to a cache apart."""
+    """Write a usage; the protocol counts tokens read from and written to a cache separately."""
     cached: dict[str, Json] = {
         "cache_creation_input_tokens": usage.cache_write_tokens,
         "cache_read_input_tokens": usage.cache_read_tokens,
@@ -510,7 +510,7 @@ def _write_usage(usage: Usage) -> dict[str, Json]:
 
 
 def model_object(name: str) -> Json:
-    """Write a model as this protocol lists it."""
+    """Write a model in the listing format of this protocol."""
     return {
         "type": "model", "id": name, "display_name": name, "created_at": "1970-01-01T00:00:00Z", "capabilities": None,
         "max_input_tokens": None, "max_tokens": None,

@@ -49,7 +49,7 @@ from taiwa.server.wires.embeddings import tokens_of, vectors_of
 from taiwa.sessions.commit_turn import TurnResult
 
 VERSION = "0.12.0"
-"""The version of the protocol that is spoken; clients ask for it before they use what is newer."""
+"""The implemented version of the protocol; clients ask for it before they use newer features."""
 ROLES = ("system", "user", "assistant", "tool")
 SHARED = frozenset("model stream format options keep_alive think logprobs top_logprobs include taiwa".split())
 CHAT = SHARED | {"messages", "tools", "truncate", "shift"}
@@ -60,7 +60,7 @@ OPTIONS = frozenset(
     mirostat_eta presence_penalty frequency_penalty penalize_newline num_keep num_ctx num_batch num_gpu main_gpu low_vram f16_kv logits_all vocab_only use_mmap
     use_mlock embedding_only numa num_thread""".split()
 )
-"""Those behind `stop` say how to sample or load, and are not passed on; docs/server.md names them."""
+"""Fields after `stop` control sampling or loading, and are not passed on; docs/server.md lists them."""
 EFFORTS = ("low", "medium", "high", "max")
 NDJSON = b"application/x-ndjson"
 DONE_REASONS: Mapping[str, str] = {"length": "length", "interrupted": "length"}
@@ -68,7 +68,7 @@ DONE_REASONS: Mapping[str, str] = {"length": "length", "interrupted": "length"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OllamaRequest(AnswerRequest):
-    """A request as it was read; without messages it only asks whether the model can be used."""
+    """A parsed request; without messages it only asks whether the model is available."""
 
     hides_thinking: bool
     top_logprobs: int | None
@@ -92,7 +92,7 @@ def read_chat(body: Fields, most_messages: int) -> OllamaRequest:
 
 
 def read_generate(body: Fields) -> OllamaRequest:
-    """Read a request of `/api/generate`, which is one message without a history.
+    """Read a request of `/api/generate`: one message without a history.
 
     Raises:
         ApiError: as `read_chat`.
@@ -141,7 +141,7 @@ def _read_shared(body: Fields) -> OllamaRequest:
 
 
 def _read_think(body: Fields) -> tuple[bool, str]:
-    """Return whether the reasoning is left out of the answer, and its effort."""
+    """Return whether the reasoning is omitted from the answer, and its effort."""
     given = body.data.get("think")
     if isinstance(given, str):
         return False, body.choice("think", EFFORTS, "")
@@ -204,14 +204,14 @@ async def _answer(request: Request, asked: OllamaRequest, *, generates: bool) ->
 
 
 def _untagged(state: ServerState, name: str) -> str:
-    """Return the name under which a model is served: in this protocol `latest` is the tag of a name without one."""
+    """Return the served name of a model; in this protocol, `latest` is the tag of a name without one."""
     bare = name.removesuffix(":latest")
     names = (*state.catalogue.ids(), *(state.embeddings.names if state.embeddings is not None else ()))
     return bare if bare in names and name not in names else name
 
 
 class _Reply:
-    """Writes the answer of one request: of `/api/chat` as a message, of `/api/generate` as a text."""
+    """Writes the answer of one request: for `/api/chat` as a message, for `/api/generate` as a text."""
 
     protocol = "Ollama"
 
@@ -221,11 +221,11 @@ class _Reply:
         self._started = time.perf_counter_ns()
 
     def loaded(self) -> dict[str, Json]:
-        """Return the answer to a request without a message."""
+        """Return the response to a request without a message."""
         return self._part("") | {"done": True, "done_reason": "load"}
 
     def whole(self, results: list[TurnResult]) -> dict[str, Json]:
-        """Return the whole answer."""
+        """Return the complete answer."""
         (result,) = results
         thinking = "".join(part.text for part in response_of(result).message.thinking)
         return self._part(result.text, thinking, _calls(result)) | self._end(result)
@@ -268,7 +268,7 @@ class _Reply:
         return {**head, "message": message, "done": False}
 
     def _end(self, result: TurnResult) -> dict[str, Json]:
-        """Write what the end of an answer has; counts of tokens are left out where they are not known."""
+        """Write the final members of an answer; unknown token counts are omitted."""
         response = response_of(result)
         end: dict[str, Json] = {
             "done": True,
@@ -340,7 +340,7 @@ async def version(_: Request) -> Json:
 
 
 async def running(_: Request) -> Json:
-    """List the models in memory, of which this server says nothing."""
+    """List the models in memory: none, as this server does not report them."""
     return {"models": []}
 
 
@@ -356,14 +356,14 @@ async def embed(request: Request) -> Json:
 
 
 async def embed_prompt(request: Request) -> Json:
-    """Return the vector of one text, as older clients ask for it."""
+    """Return the vector of one text, for older clients."""
     body = await read_body(request, {"model", "prompt", "options", "keep_alive"})
     (row,) = await vectors_of(request, _untagged(state_of(request), body.text("model")), (body.text("prompt"),))
     return {"embedding": [*map(float, row)]}
 
 
 async def manage(request: Request) -> Json:
-    """Refuse what would change the models of the server."""
+    """Refuse requests that would change the models of the server."""
     raise ApiError(
         403,
         f"{request.method} {request.url.path} is refused: name the models of this server with `taiwa serve -m`",

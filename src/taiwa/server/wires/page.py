@@ -1,4 +1,4 @@
-"""The page: HTML, its assets, and what happens in a conversation as events with rendered blocks."""
+"""The page: HTML, its assets, and the events of a conversation with rendered blocks."""
 
 import asyncio
 import re
@@ -42,7 +42,7 @@ SHA256 = re.compile("[0-9a-f]{64}")
 
 
 async def _render(request: Request, render: Callable[[Page], str]) -> Response:
-    """Answer with HTML over the conversations of the caller, rendered in a thread."""
+    """Respond with HTML over the conversations of the caller, rendered in a thread."""
     page = Page(repository_of(request), language_of(request), state_of(request).count_breaks)
     headers = {"content-security-policy": POLICY, "cache-control": "no-store", "vary": "cookie, accept-language"}
     return Response(await asyncio.to_thread(render, page), headers=headers, media_type="text/html")
@@ -56,7 +56,7 @@ def _name(request: Request, repository: Repository) -> str:
 
 
 def _node(request: Request, repository: Repository, name: str) -> str:
-    """Return the node that a parameter of the query names, "" without one."""
+    """Return the node named by a query parameter, or ""."""
     given = request.query_params.get(name, "")
     return repository.store.resolve(given) if given else ""
 
@@ -69,7 +69,7 @@ def _place(request: Request, repository: Repository, panel: str = "state") -> Pl
 
 
 async def start(request: Request) -> Response:
-    """Show the page that begins a conversation, or what was found."""
+    """Show the page that starts a conversation, or search results."""
     catalogue, query = state_of(request).catalogue, request.query_params.get("q", "")
     indexes = await documents.list_indexes(request)
     return await _render(request, lambda page: page.start(catalogue.load_apps(), catalogue.models, query, indexes))
@@ -95,7 +95,7 @@ async def conversation(request: Request) -> Response:
 
 
 async def window(request: Request) -> Response:
-    """Return turns of a branch: before or after a node, or from the last one on that the page has."""
+    """Return turns of a branch: before or after a node, or from the last one that the page has."""
     language = language_of(request)
 
     def read(repository: Repository) -> Response:
@@ -117,7 +117,7 @@ async def window(request: Request) -> Response:
 
 
 async def step(request: Request) -> Response:
-    """Return the node some nodes before the end of a branch."""
+    """Return the node a number of nodes before the end of a branch."""
     back = query_number(request, "back", 0, 0, MOST_STEPS)
 
     def read(repository: Repository) -> Response:
@@ -137,7 +137,7 @@ async def names(request: Request) -> Response:
 
 
 async def panel(request: Request) -> Response:
-    """Return a panel for a place."""
+    """Return a panel for a position."""
     which = str(request.path_params["panel"])
     if which not in {panel.id for panel in PANELS}:
         raise ApiError(404, f"unknown panel {which[:40]!r}", code="not_found")
@@ -145,13 +145,13 @@ async def panel(request: Request) -> Response:
 
 
 async def why(request: Request) -> Response:
-    """Return where a value came from."""
+    """Return the provenance of a value."""
     path = request.query_params.get("path", "")
     return await _render(request, lambda page: page.why(_place(request, page.repository), path))
 
 
 async def difference(request: Request) -> Response:
-    """Return what differs from another conversation."""
+    """Return the differences from another conversation."""
     other = request.query_params.get("other", "")
     return await _render(request, lambda page: page.difference(_place(request, page.repository), other))
 
@@ -166,7 +166,7 @@ async def static(request: Request) -> Response:
 
 
 async def file(request: Request) -> Response:
-    """Return an attachment: images to be shown, all else to be saved."""
+    """Return an attachment: images inline, everything else as a download."""
     name, blobs = name_of(request), repository_of(request).store.blobs
     data = await asyncio.to_thread(blobs.data, name) if SHA256.fullmatch(name) else b""
     if not data:
@@ -181,7 +181,7 @@ async def file(request: Request) -> Response:
 
 
 async def language(request: Request) -> Response:
-    """Choose the language of the page."""
+    """Set the language of the page."""
     chosen = (await read_body(request)).choice("language", LANGUAGES, "en")
     response = json_response({"language": chosen})
     response.set_cookie(LANGUAGE_COOKIE, chosen, max_age=365 * 86400, httponly=True, samesite="strict", path="/")
@@ -189,10 +189,10 @@ async def language(request: Request) -> Response:
 
 
 async def follow(request: Request) -> Response:
-    """Follow a conversation as long as the page is open: the answer that is being written, and where the conversation stands.
+    """Follow a conversation while the page is open: the answer in progress, and the position of the conversation.
 
-    `tip` is where the page knows it to be, `run` the first run that it wants to see; one that comes back names the last run
-    that it saw to its end (`Last-Event-ID`).
+    `tip` is the position that the page knows, `run` the first run that it wants to see; a reconnecting page names the last run
+    that it has seen completely (`Last-Event-ID`).
     """
     state, caller, repository = state_of(request), caller_of(request), repository_of(request)
     session = await asyncio.to_thread(_name, request, repository)
@@ -242,7 +242,7 @@ async def follow(request: Request) -> Response:
 
 
 async def _written(run: FollowedRun, translate: Translate) -> AsyncGenerator[bytes]:
-    """Write the events of a run: closed blocks once, and the open block each time that it grows."""
+    """Write the events of a run: each closed block once, and the open block each time that it grows."""
     text, count, ended = MarkdownStream(), 0, False
     yield _begun(run, run.runs[0].completions[0])
     async for each in run.follow():
@@ -281,17 +281,17 @@ def _numbered(run: FollowedRun, written: bytes) -> bytes:
 
 
 async def steps(request: Request) -> Response:
-    """Return what happened in a turn, step by step."""
+    """Return the steps of a turn."""
     return await _render(request, lambda page: page.steps(_place(request, page.repository)))
 
 
 async def question(request: Request) -> Response:
-    """Return the options of the question back at which a conversation pauses."""
+    """Return the options of the clarifying question at which a conversation pauses."""
     return await _render(request, lambda page: page.question(_name(request, page.repository)))
 
 
 async def token_view(request: Request) -> Response:
-    """Return the tokens of the answers of a turn: what was forced, what was chosen, and what could have come."""
+    """Return the tokens of the answers of a turn: forced tokens, chosen tokens, and alternatives."""
     served = state_of(request).catalogue
 
     def render(page: Page) -> str:
@@ -302,13 +302,13 @@ async def token_view(request: Request) -> Response:
 
 
 async def document_list(request: Request) -> Response:
-    """Show the indexes that the caller sees, and take uploads."""
+    """Show the indexes that the caller can see, and accept uploads."""
     indexes = await documents.list_indexes(request)
     return await _render(request, lambda page: page.documents(indexes))
 
 
 async def person_list(request: Request) -> Response:
-    """Show the persons of the caller."""
+    """Show the user profiles of the caller."""
     indexes = await documents.list_indexes(request)
 
     def render(page: Page) -> str:
@@ -320,7 +320,7 @@ async def person_list(request: Request) -> Response:
 
 
 async def document_index(request: Request) -> Response:
-    """Show an index: its documents, what could not be read, who may see what, and what a query finds."""
+    """Show an index: its documents, unreadable files, audience, and query results."""
     wanted = request.query_params.get("q", "").strip()
     index = await documents.show(request)
     found = await documents.find_passages(request) if wanted else None
@@ -328,7 +328,7 @@ async def document_index(request: Request) -> Response:
 
 
 async def document_text(request: Request) -> Response:
-    """Show a document, at a quotation where the query gives one."""
+    """Show a document, at a quotation if the query contains one."""
     document = await documents.open_document(request)
     return await _render(request, lambda page: page.document(name_of(request), document))
 

@@ -1,4 +1,4 @@
-"""Persons in the server's own API: the users of `taiwa user`, whose facts and feedback the apps that search documents read."""
+"""User profiles in the server's own API: the users of `taiwa user`, whose facts and feedback the apps that search documents read."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from taiwa.sessions.users import UserProfiles, set_profile_value
 
 
 async def _answer(request: Request, work: Callable[[UserProfiles], Json]) -> Json:
-    """Answer with what a function returns for the persons of the caller, in a thread."""
+    """Respond with the result of a function on the user profiles of the caller, in a thread."""
     return await asyncio.to_thread(lambda: work(UserProfiles(repository_of(request).store)))
 
 
@@ -28,29 +28,29 @@ def _known(users: UserProfiles, name: str) -> UserProfile:
 
 
 def shown_person(users: UserProfiles, name: str) -> dict[str, Json]:
-    """Return a person as JSON.
+    """Return a user profile as JSON.
 
     Raises:
-        ApiError: there is none of that name.
+        ApiError: there is no profile of that name.
     """
     return person_to_json(_known(users, name), users.feedback(name))
 
 
 async def list_persons(request: Request) -> Json:
-    """List the persons of the caller."""
+    """List the user profiles of the caller."""
     store = repository_of(request).store
     listed = await asyncio.to_thread(store.users.list)
     return [members(each, "user=name feedback sessions") for each in listed]
 
 
 async def show(request: Request) -> Json:
-    """Return a person: language, facts, thresholds, and what feedback has changed."""
+    """Return a user profile: language, facts, thresholds, and the effect of feedback."""
     name = name_of(request)
     return await _answer(request, lambda users: shown_person(users, name))
 
 
 async def change(request: Request) -> Json:
-    """Set facts, language and thresholds of a person, who is new or known; null or "" removes a fact."""
+    """Set facts, language and thresholds of a new or existing user profile; null or "" removes a fact."""
     name, body = name_of(request), await read_body(request, PersonChange.__annotations__)
     values = _values(body)
 
@@ -77,7 +77,7 @@ def _values(body: Fields) -> list[tuple[str, str]]:
 
 
 async def delete(request: Request) -> Json:
-    """Delete a person with profile and feedback; the conversations stay."""
+    """Delete a user profile and its feedback; the conversations stay."""
     name = name_of(request)
 
     def remove(users: UserProfiles) -> Json:
@@ -89,7 +89,7 @@ async def delete(request: Request) -> Json:
 
 
 async def rate(request: Request) -> Json:
-    """Store how a person rates the last turn: good, bad, should_have_asked or should_not_have_asked."""
+    """Store a verdict on the last turn: good, bad, should_have_asked or should_not_have_asked."""
     name, body = name_of(request), await read_body(request, Rating.__annotations__)
     verdict, asked = parse_verdict(body.text("verdict")), body.flag("asked")
 
@@ -102,7 +102,7 @@ async def rate(request: Request) -> Json:
 
 
 async def forget(request: Request) -> Json:
-    """Delete the feedback of a person, and so its effect."""
+    """Delete the feedback of a user profile, and thus its effect."""
     name = name_of(request)
 
     def write(users: UserProfiles) -> Json:

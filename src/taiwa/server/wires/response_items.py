@@ -1,5 +1,5 @@
-"""Items of Responses and Conversations: those that a client sends as messages, messages as items, and the body of a response with the
-events by which it is streamed, live from its run and afterwards from the store.
+"""Items of Responses and Conversations: reading a client's items as messages, writing messages as items, and the body of a
+response with its stream of events, live from its run or later from the store.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,11 +19,11 @@ UNREAD = frozenset({"reasoning"})
 """Items that are accepted and not sent to the model: reasoning belongs to the server that wrote it."""
 
 Referred = Callable[[str], "Json"]
-"""Returns the item of an id; None if the caller has none."""
+"""Returns the item of an id, or None."""
 
 
 def read_input(body: Fields, refer: Referred, most: int) -> tuple[list[Json], tuple[Message, ...]]:
-    """Read `input`: the items as they came, references replaced, and their messages.
+    """Read `input`: the original items, with references replaced, and their messages.
 
     Raises:
         ApiError: an item is invalid, or refers to one that does not exist.
@@ -93,7 +93,7 @@ def message_item(role: str, text: str, name: str = "") -> dict[str, Json]:
 
 
 def items_of(messages: Iterable[Message], node: str) -> list[Json]:
-    """Write the messages of a node as items; their ids are made of its hash."""
+    """Write the messages of a node as items, whose ids derive from its hash."""
     items: list[Json] = []
     for message in messages:
         for part in _joined(message):
@@ -130,7 +130,7 @@ TEXT, CALL, REASONING, SEARCH = "msg_", "fc_", "rs_", "fs_"
 
 
 def item_id(kind: str, response: str, index: int) -> str:
-    """Return the id of an item of a response; the id of the response can be read from it."""
+    """Return the id of an item of a response, which contains the id of the response."""
     return f"{kind}{response.removeprefix('resp_')}{index:02d}"
 
 
@@ -140,7 +140,7 @@ def response_of_item(name: str) -> str:
 
 
 def searches(body: Body) -> bool:
-    """Report whether a response has the tool `file_search`; its call is the first item of the output then."""
+    """Report whether a response has the tool `file_search`, whose call is then the first item of the output."""
     return any(
         isinstance(tool, dict) and tool.get("type") == "file_search" for tool in cast("list[Json]", body["tools"])
     )
@@ -179,7 +179,7 @@ def _finished(begun: Body, events: Sequence[RunEvent], completed_at: int, *, can
 
 
 def _streamed_thought(events: Sequence[RunEvent]) -> str:
-    """Return the reasoning that was streamed before the text; what comes later is not part of the response."""
+    """Return the reasoning that was streamed before the text; later reasoning is not part of the response."""
     thought = list[str]()
     for each in events:
         if isinstance(each.event, TextDelta):
@@ -244,7 +244,7 @@ class EventWriter:
         self._thinks = False
         self._searches = searches(begun)
         self._at = 1 if self._searches else 0
-        """The place in the output of the item that is written."""
+        """The position in the output of the current item."""
 
     def begin(self) -> Iterator[Body]:
         """Write the first events."""
@@ -291,7 +291,7 @@ class EventWriter:
         yield self._part_event(TEXT, "response.output_text.delta", delta=piece, logprobs=[])
 
     def end(self, final: Body) -> Iterator[Body]:
-        """Write the rest: what is complete now, the other items, and the final body."""
+        """Write the rest: the completion of open items, the other items, and the final body."""
         yield from self._end_thinking()
         output = cast("list[Body]", final["output"])
         for index, item in enumerate(output):
@@ -348,7 +348,7 @@ class EventWriter:
 
 
 def pieces_of(events: Sequence[RunEvent]) -> list[Json]:
-    """Return the lengths of the pieces, those of the reasoning below 0, by which a finished response is streamed again."""
+    """Return the lengths of the pieces, negative for reasoning, with which a finished response is streamed again."""
     return [
         len(each.event.text) if isinstance(each.event, TextDelta) else -len(each.event.text)
         for each in events

@@ -1,6 +1,7 @@
 """Responses (`/v1/responses`) over the nodes and sessions of the store.
 
-`previous_response_id` is the parent node, so two uses of one id are a fork. A response belongs to the store: a client that leaves may come back to any event of it.
+`previous_response_id` is the parent node, so using an id twice is a fork. A response belongs to the store: a disconnected client
+may resume from any of its events.
 """
 
 import asyncio
@@ -80,7 +81,7 @@ INCLUDES = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseRequest(AnswerRequest):
-    """A request as it was read."""
+    """A parsed request."""
 
     items: list[Json]
     previous: str
@@ -90,13 +91,13 @@ class ResponseRequest(AnswerRequest):
     stores: bool
     search: FileSearch | None
     included: Body
-    """What the end of the response includes: `results` of its search, at most so many, and the names of parts of `taiwa`."""
+    """What the final event includes: `results` of its search, at most this number, and the names of parts of `taiwa`."""
     begun: Body
 
 
 @dataclass(slots=True)
 class LiveResponse:
-    """A response while it is written."""
+    """A response in progress."""
 
     caller: str
     run: LiveRun
@@ -109,7 +110,7 @@ class LiveResponse:
         return str(self.begun["id"])
 
     def end(self) -> Body:
-        """Write its body after the end of its run; it is kept here, whatever fails afterwards."""
+        """Write its body after the end of its run; the body is kept here, whatever fails later."""
         self.final = finished(self.begun, self.run.events, int(time.time()), cancelled=self.run.abandoned)
         return self.final
 
@@ -125,14 +126,14 @@ class LiveResponse:
 
 @dataclass(frozen=True, slots=True)
 class RemoteResponse:
-    """A response while another server writes it."""
+    """A response that another server is writing."""
 
     repository: Repository
     run: RemoteRun
     begun: Body
 
     async def finished(self) -> Body | None:
-        """Return its body after the end of its run, as the other server stored it."""
+        """Return its body after the end of its run, as stored by the other server."""
         found = await asyncio.to_thread(self.repository.store.served.find, str(self.begun["id"]))
         return None if found is None else cast("Body", found.body["response"])
 
@@ -195,7 +196,9 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
 
 
 def _behind_compaction(body: Fields) -> tuple[Fields, str]:
-    """Return a body whose input begins behind its last compaction, and the id of that; all before it is in its summary."""
+    """Return a body whose input begins after its last compaction, and the id of the compaction; its summary covers everything
+    before it.
+    """
     items = body.data.get("input")
     listed = items if isinstance(items, list) else []
     found = [index for index, item in enumerate(listed) if isinstance(item, dict) and item.get("type") == "compaction"]
@@ -235,7 +238,7 @@ def _begun(
     *,
     stores: bool,
 ) -> Body:
-    """Return the body of a response that has begun."""
+    """Return the body of a response in progress."""
     reasoning = body.object("reasoning")
     sampling = options.sampling
     written: Json = {"type": "text"}
@@ -303,7 +306,7 @@ async def _on_end(state: ServerState, live: LiveResponse, end: Callable[[LiveRun
 
 
 def _end(state: ServerState, live: LiveResponse, items: list[Json], included: Body, run: LiveRun) -> Body:
-    """Write a response that has ended, with what its request `included`, and store it."""
+    """Write a finished response with the parts that its request `included`, and store it."""
     repository = state.repository(live.caller)
     final = with_searches(live.end(), run.last, repository, cast("int | None", included.get("results")))
     if isinstance(run.last, TurnResult):
@@ -343,7 +346,7 @@ async def create(request: Request) -> "Response | Json":
 
 
 def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -> tuple[Completion, Body]:
-    """Find the place of the turn, and store the response as begun."""
+    """Find the position of the turn, and store the response as started."""
     choice = state.catalogue.choose(asked.model)
     after = _place(repository, asked)
     waiting = pending_messages(repository, asked.conversation) if asked.conversation else ()
@@ -366,7 +369,7 @@ def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -
 
 
 def _place(repository: Repository, asked: ResponseRequest) -> Place | None:
-    """Return the node that the turn follows; None if the history of the input says it."""
+    """Return the node that the turn follows; None if the history in the input decides."""
     if asked.previous:
         found = repository.store.served.find(asked.previous)
         if found is None or found.kind != "response" or found.node is None:
@@ -387,7 +390,7 @@ def _place(repository: Repository, asked: ResponseRequest) -> Place | None:
 
 
 def _store(repository: Repository, items: list[Json], live: LiveResponse, final: Body) -> None:
-    """Store a response that has ended, unless it was deleted meanwhile."""
+    """Store a finished response, unless it was deleted meanwhile."""
     served, result = repository.store.served, live.run.last
     if served.find(live.id) is None:
         return
@@ -399,7 +402,7 @@ def _store(repository: Repository, items: list[Json], live: LiveResponse, final:
 
 
 def _share(state: ServerState, live: LiveResponse) -> None:
-    """Let other servers follow a response; one that this server leaves unfinished is taken over by another."""
+    """Let other servers follow a response; if this server leaves it unfinished, another one takes it over."""
     run = live.run
     state.sharing.share_begun(
         live.caller, live.id, run, partial(run.cancel, abandon=True), is_left=lambda: run.stopped and not run.abandoned
@@ -407,7 +410,7 @@ def _share(state: ServerState, live: LiveResponse) -> None:
 
 
 async def stream(live: LiveResponse | RemoteResponse, after: int, send_now: SendNow) -> AsyncGenerator[bytes]:
-    """Yield the events of a response that is being written, those behind a number."""
+    """Yield the events of a response in progress, after a given number."""
     writer = EventWriter(live.begun)
 
     def write(piece: TextDelta | ThinkingDelta) -> bytes:
@@ -448,7 +451,7 @@ def _find(repository: Repository, name: str) -> ServedObject:
 
 
 async def _live(request: Request) -> LiveResponse | RemoteResponse | None:
-    """Return a response that is being written, here or by another server."""
+    """Return a response in progress, here or on another server."""
     state, caller, name = state_of(request), caller_of(request), name_of(request, "id")
     live: LiveResponse | None = state.live.get(name)
     if live is not None and live.caller == caller:
@@ -477,7 +480,7 @@ async def retrieve(request: Request) -> "Response | Json":
 
 
 async def delete(request: Request) -> Json:
-    """Delete a response; its turn stays in the store. One that is being written is cancelled first."""
+    """Delete a response; its turn stays in the store. A response in progress is cancelled first."""
     repository, name = repository_of(request), name_of(request, "id")
     await asyncio.to_thread(_find, repository, name)
     if (live := await _live(request)) is not None:
@@ -487,7 +490,7 @@ async def delete(request: Request) -> Json:
 
 
 async def cancel(request: Request) -> Json:
-    """Cancel a response that is being written."""
+    """Cancel a response in progress."""
     live = await _live(request)
     if live is None:
         repository = repository_of(request)
@@ -510,7 +513,7 @@ async def input_items(request: Request) -> Json:
 
 
 async def input_tokens(request: Request) -> Json:
-    """Estimate the tokens of an input, without a call of a model."""
+    """Estimate the tokens of an input without a model call."""
     state, repository = state_of(request), repository_of(request)
     body = await read_body(request)
 
@@ -526,7 +529,7 @@ async def input_tokens(request: Request) -> Json:
 
 
 async def compact(request: Request) -> Json:
-    """Replace a history by a summary, which later inputs refer to by the item that this returns."""
+    """Replace a history by a summary, to which later inputs refer by the item that this returns."""
     state, repository = state_of(request), repository_of(request)
     state.runs.check_room()
     body = await read_body(request, {"model", "input", "previous_response_id", "instructions", "prompt_cache_key"})
@@ -566,7 +569,7 @@ async def compact(request: Request) -> Json:
 
 
 async def resume(state: ServerState) -> None:
-    """Go on with the responses of a server that was killed; calls that were answered are not paid for again."""
+    """Resume the responses of a killed server; answered calls are not paid for again."""
     for owner, name in await asyncio.to_thread(state.repository("").store.served.unfinished):
         if not state.sharing.has_others:
             await _resume_one(state, owner, name)
@@ -576,12 +579,12 @@ async def resume(state: ServerState) -> None:
 
 
 def is_response(name: str) -> bool:
-    """Report whether an id is that of a response."""
+    """Report whether an id belongs to a response."""
     return name.startswith("resp_")
 
 
 async def _resume_one(state: ServerState, caller: str, name: str) -> bool:
-    """Go on with a response, unless it has ended or can no longer be written; report whether it goes on."""
+    """Resume a response, unless it has ended or cannot be resumed; report whether it continues."""
     repository = state.repository(caller)
     found = await asyncio.to_thread(repository.store.served.find, name)
     if found is None or cast("Body", found.body["response"])["status"] != "in_progress":

@@ -1,5 +1,5 @@
-"""Vector stores (`/v1/vector_stores`): indexes of documents under their names, files that are attached to them, and `file_search` of
-Responses, by which the app that cites documents searches them.
+"""Vector stores (`/v1/vector_stores`): indexes of documents by name, the files attached to them, and `file_search` of Responses,
+with which the app that cites documents searches them.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ MOST_FILTERS, MOST_VALUES = 100, 1_000
 
 @dataclass(frozen=True, slots=True)
 class FileSearch:
-    """What a request wants to be searched: the names of indexes, which of their files, and how many results it shows."""
+    """What a request wants to search: the names of indexes, a filter of their files, and the number of results to show."""
 
     indexes: tuple[str, ...]
     most: int = MOST_RESULTS
@@ -52,7 +52,7 @@ class FileSearch:
         """Return the app that searches, with the chosen model.
 
         Raises:
-            ApiError: the chosen app does something else, or the one that searches is not served.
+            ApiError: the chosen app has another purpose, or the app that searches is not served.
         """
         app = chosen.app
         if app == catalogue.apps.get(APP):
@@ -63,10 +63,10 @@ class FileSearch:
 
 
 def read_file_search(body: Fields) -> FileSearch | None:
-    """Read the tool `file_search` of a request; None without one.
+    """Read the tool `file_search` of a request, or None.
 
     Raises:
-        ApiError: it stands beside other tools, or a field is invalid.
+        ApiError: the request has other tools too, or a field is invalid.
     """
     listed = list(body.objects("tools"))
     found = [item for item in listed if item.text("type") == TYPE]
@@ -83,7 +83,7 @@ def read_file_search(body: Fields) -> FileSearch | None:
 
 
 def read_filters(body: Fields) -> Json:
-    """Read the field `filters`: a comparison of an attribute, or `and` and `or` of several; None without one.
+    """Read the field `filters`: a comparison of an attribute, or `and` and `or` of several; None if missing.
 
     Raises:
         ApiError: it is malformed, or too deep.
@@ -97,7 +97,7 @@ def read_filters(body: Fields) -> Json:
 
 
 def _check_filter(given: Fields, depth: int) -> int:
-    """Check a filter, and count the values that it compares with."""
+    """Check a filter, and count the values that it compares."""
     kind = given.choice("type", (*COMPARISONS, "and", "or"), "")
     if kind in ("and", "or"):
         given.check_names({"type", "filters"})
@@ -126,11 +126,11 @@ def _check_value(data: Json, at: str, *, ordered: bool = False) -> None:
 
 
 def with_searches(final: Body, result: object, repository: Repository, most: int | None) -> Body:
-    """Return the body of a response with the citations of its text, and the first results of its file search, None for none."""
+    """Return the body of a response with the citations of its text, and the first results of its file search (None: no results)."""
     if not searches(final) or not isinstance(result, TurnResult) or result.ask is None:
         return final
     app = repository.app(repository.store.nodes.get(result.node).app)
-    stores = list(dict.fromkeys(cast("list[str]", app.values["in"])))  # with their whole names
+    stores = list(dict.fromkeys(cast("list[str]", app.values["in"])))  # by their full names
     index = stores[0] if len(stores) == 1 else ""
     found: list[Json] | None = None
     if most is not None:
@@ -150,7 +150,7 @@ def with_searches(final: Body, result: object, repository: Repository, most: int
 
 
 def _annotations(result: TurnResult, index: str) -> list[Json]:
-    """Return a citation of a file for each number in the text of an answer, where it stands first."""
+    """Return a citation of a file for each number in the text of an answer, at its first position."""
     found: list[Json] = []
     for citation in dict.fromkeys(result.citations):
         at = result.text.find(f"[{citation.number}]")
@@ -166,15 +166,15 @@ def _result(passage: Passage, index: str, attributes: Mapping[str, Mapping[str, 
 
 
 def score_of(passage: Passage) -> float:
-    """Return a score from 0 to 1, as the protocol has it, in the order of the scores of the ranking."""
+    """Return a score from 0 to 1, as the protocol requires, in the order of the ranking."""
     return round(passage.score / (1 + passage.score), 6)
 
 
 async def check_indexes(request: Request, search: FileSearch | None) -> FileSearch | None:
-    """Return a search with the whole names of its indexes.
+    """Return a search with the full names of its indexes.
 
     Raises:
-        ApiError: the caller sees no index of a name.
+        ApiError: the caller can see no index of that name.
     """
     if search is None:
         return None
@@ -192,20 +192,20 @@ def _file(request: Request) -> str:
 
 
 def _record(repository: Repository, name: str) -> ServedObject:
-    """Return what is known of a store beside its index: its name and metadata, and the attributes of its files."""
+    """Return the server's data about an index: its name and metadata, and the attributes of its files."""
     found = repository.store.served.find(f"vector_store/{name}")
     return found or ServedObject(f"vector_store/{name}", "vector_store", "", None, {"metadata": {}, "attributes": {}})
 
 
 def _change_record(repository: Repository, name: str, change: Callable[[], Body]) -> None:
-    """Change fields of what the server knows of an index; `change` is called where nobody else changes them."""
+    """Change fields of the server's data about an index; `change` is called within a transaction."""
     with repository.store.transaction(f"vector_store/{name}"):
         found = _record(repository, name)
         repository.store.served.put(replace(found, body={**found.body, **change()}))
 
 
 def _set_attributes(repository: Repository, name: str, changed: Mapping[str, Body | None]) -> None:
-    """Set the attributes of files; None forgets those of a file."""
+    """Set the attributes of files; None removes those of a file."""
 
     def change() -> Body:
         known = {**repository.store.served.attributes(name), **changed}
@@ -221,7 +221,7 @@ def _store(request: Request, documents: Documents, index: Index) -> Body:
         "in_progress": 0, "completed": summary.documents, "failed": summary.problems, "cancelled": 0,
         "total": summary.documents + summary.problems,
     }  # fmt: skip
-    if running:  # counted in one list: a file that is read meanwhile would count twice, or not at all
+    if running:  # counted in one list: a file that is read meanwhile would be counted twice, or not at all
         counts = _counts(_files(request, documents, index).values())
     return {
         "id": index.name, "object": "vector_store", "created_at": body.get("created_at") or summary.at_us // 1_000_000,
@@ -239,12 +239,14 @@ def _counts(files: Iterable[Body]) -> Body:
 
 
 def _is_read_now(request: Request, index: Index) -> bool:
-    """Report whether a run reads an index; asked before what it has, a file that it ends with meanwhile counts as read."""
+    """Report whether a run is reading an index; call this before listing its files, so that a file finished meanwhile counts as
+    read.
+    """
     return state_of(request).indexing.of_index(index.name) is not None
 
 
 def _waiting(documents: Documents, index: Index) -> set[str]:
-    """Return the paths of uploaded files that the index has not read yet."""
+    """Return the paths of uploaded files that are not in the index yet."""
     if not (documents.is_own(index) and documents.scope.has_uploads(index.root)):
         return set()
     root = Path(index.root)
@@ -271,7 +273,7 @@ async def get(request: Request) -> Json:
 
 
 async def create(request: Request) -> Json:
-    """Create an index for files, which has the given name where that is free."""
+    """Create an index for files, under the given name if it is free."""
     body = await read_body(request, {"name", "file_ids", "metadata"} | IGNORED)
     name, metadata, files = body.optional_text("name"), read_metadata(body), body.texts("file_ids")
 
@@ -293,7 +295,7 @@ async def create(request: Request) -> Json:
 
 
 async def update(request: Request) -> Json:
-    """Change the shown name and the metadata of an index."""
+    """Change the display name and the metadata of an index."""
     body = await read_body(request, {"name", "metadata", "expires_after"})
     name, metadata = body.optional_text("name"), read_metadata(body)
 
@@ -308,7 +310,7 @@ async def update(request: Request) -> Json:
 
 
 async def delete(request: Request) -> Json:
-    """Delete an index with its copies of files; one of a folder of the server is deleted on the command line."""
+    """Delete an index with its copies of files; an index of a server folder is deleted on the command line."""
     name = await with_documents(
         request, lambda documents: documents.to_upload(documents.index(name_of(request, "id"))).name
     )
@@ -347,7 +349,7 @@ def read_attributes(body: Fields) -> Body:
 
 
 async def _attach(request: Request, name: str, files: Mapping[str, Body]) -> None:
-    """Copy uploaded files into the folder of an index, and begin to read it."""
+    """Copy uploaded files into the folder of an index, and start to index it."""
     if len(files) > MOST_FILES:
         raise invalid("file_ids", f"there are more than {MOST_FILES} files", "invalid_value")
 
@@ -367,14 +369,14 @@ async def _attach(request: Request, name: str, files: Mapping[str, Body]) -> Non
 
 
 async def attach(request: Request) -> Json:
-    """Attach an uploaded file to an index, which is read in the background."""
+    """Attach an uploaded file to an index, which is updated in the background."""
     body = await read_body(request, {"file_id", "attributes"} | IGNORED)
     await _attach(request, name_of(request, "id"), {body.text("file_id"): read_attributes(body)})
     return await _shown(request, body.text("file_id"))
 
 
 def _files(request: Request, documents: Documents, index: Index) -> dict[str, Body]:
-    """Return the files of an index by their ids, those that are still to be read too."""
+    """Return the files of an index by id, including those not read yet."""
     running = _is_read_now(request, index)
     waiting = _waiting(documents, index)  # before the documents: a file that is read meanwhile is one of them
     attributes = repository_of(request).store.served.attributes(index.name)
@@ -462,7 +464,7 @@ async def file_content(request: Request) -> Json:
 
 
 async def delete_file(request: Request) -> Json:
-    """Take a file out of an index; the uploaded file stays."""
+    """Remove a file from an index; the uploaded file stays."""
 
     def remove(documents: Documents) -> Json:
         index = documents.to_upload(documents.index(name_of(request, "id")))
@@ -475,7 +477,7 @@ async def delete_file(request: Request) -> Json:
 
 
 async def create_batch(request: Request) -> Json:
-    """Attach several files at once."""
+    """Attach several files."""
     body = await read_body(request, {"file_ids", "files", "attributes"} | IGNORED)
     shared = read_attributes(body)
     files = dict.fromkeys(body.texts("file_ids"), shared)
@@ -505,7 +507,7 @@ async def _batch(request: Request, name: str) -> tuple[Body, list[Body]]:
 
 
 async def get_batch(request: Request) -> Json:
-    """Return how far a batch is."""
+    """Return the progress of a batch."""
     return (await _batch(request, name_of(request, "batch")))[0]
 
 
@@ -518,7 +520,7 @@ async def list_batch(request: Request) -> Json:
 
 
 async def search(request: Request) -> Json:
-    """Find the passages of an index that fit a query best."""
+    """Find the best passages of an index for a query."""
     name, known = name_of(request, "id"), {"query", "max_num_results", "rewrite_query", "ranking_options", "filters"}
     body = await read_body(request, known)
     query, most = " ".join(body.texts("query")), body.count("max_num_results", 1, MOST_RESULTS) or 10
