@@ -131,7 +131,7 @@ export function followList() {
   document.addEventListener("visibilitychange", () => { changes.close(); if (!document.hidden) { open(); attempt(readList)(); } });
 }
 
-// The question back, after something was added.
+// The clarifying question, after something was added.
 export async function refresh() {
   put($("#question"), page.end === page.tip ? await html(`/page/question/${name}`) : "");
 }
