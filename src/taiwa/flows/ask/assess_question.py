@@ -142,8 +142,8 @@ def _assess_by_call(
 ) -> Program[Assessment]:
     """Let the model call one of the functions, natively if the server has function calling, else by a typed answer.
 
-    A model that answers in words, although it could call, asks the user back with these words. One that fills in no function
-    asks the question that it wrote, or with `open_question`.
+    If a model answers in words although it could call a function, these words are the clarifying question. If it fills in no
+    function, the question that it wrote is asked, or `open_question`.
     """
     messages = (system(prompt), material)
     types = {function.name: _function_type(function, table) for function in functions}
