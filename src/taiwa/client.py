@@ -1184,7 +1184,7 @@ class _PartialWatcher:
         return WatchResult(text if self._parser.feed(text) else "")
 
     def close(self) -> WatchResult:
-        """Hold nothing back."""
+        """Return an empty text: nothing is held back."""
         return WatchResult()
 
 

@@ -92,9 +92,10 @@ def ask(
 ) -> None:
     """Search documents for QUESTION, and answer with citations or ask for clarification.
 
-    Text that is piped in follows QUESTION, after an empty line; `-` stands for it alone. Without a model the answer is quoted from the passages. Without --in all indexes are searched; if there are none, the bundled
-    example handbook. On a terminal a clarifying question can be answered at once; -c replies to it later, with a number, in words, or
-    "just answer". The exit code is 3 after a clarifying question, 4 if the documents do not answer, or may not.
+    Piped text is appended to QUESTION after an empty line; `-` stands for the piped text alone. Without a model the answer is
+    quoted from the passages. Without --in all indexes are searched; if there are none, the bundled example handbook. On a
+    terminal a clarifying question can be answered at once; -c replies to it later, with a number, in words, or "just answer".
+    The exit code is 3 after a clarifying question, 4 if the documents do not answer, or may not.
 
     \b
     taiwa ask "How many days of annual leave do I have in Galway?"

@@ -41,7 +41,8 @@ FORMULA = r"((Ammonia|Ethanol|Glucose|Methane|Water) is ([A-Z][a-z]?[0-9]{0,2}){
 class DemoStep:
     """A command; `{text}` in it stands for a text that the user may replace.
 
-    `shows` must occur in its output, and `code` is its exit code. A `reply` follows only if the previous step asked a clarifying question.
+    `shows` must occur in its output, and `code` is its exit code. A `reply` follows only if the previous step asked a
+    clarifying question.
     """
 
     about: str
@@ -276,7 +277,7 @@ class Demo:
 @click.command()
 @click.option("-i", "--interactive", is_flag=True, help="Type your own questions and orders.")
 @click.option("--page", is_flag=True, help="Show conversations of the model in the browser instead.")
-@click.option("--no-browser", is_flag=True, help="With --page, print the address and open no browser.")
+@click.option("--no-browser", is_flag=True, help="With --page, print the address without opening a browser.")
 @click.option(
     "--minutes",
     type=click.IntRange(1, 1440),

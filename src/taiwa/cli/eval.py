@@ -177,7 +177,7 @@ def print_tool_score(common: CommonOptions, data: Path, found: "ToolScore", name
 )  # fmt: skip
 @click.option(
     "--answer-by", type=click.Choice(("auto", "line", "prompt")), default="auto", show_default=True,
-    help="Where the answer is taken from: the last line, or a second request.",
+    help="Set where the answer is taken from: the last line, or a second request.",
 )  # fmt: skip
 @click.option("--examples", type=FILE, metavar="FILE", help="Read the worked examples from FILE.")
 @click.option(
@@ -320,8 +320,8 @@ def extract_(
 ) -> None:
     """Measure typed extraction from your own texts: exact matches, F1 of fields, and valid values.
 
-    TYPE is module:Type, FILE.ts:Type, or a JSON Schema in a file that ends in .json. A row has text and the expected value as JSON; with
-    a field kind, figures are reported for each kind.
+    TYPE is module:Type, FILE.ts:Type, or a JSON Schema in a file that ends in .json. A row has text and the expected value as
+    JSON; with a field kind, figures are reported for each kind.
 
     \b
     taiwa eval extract shop:Order --data orders.jsonl -m ollama:qwen3

@@ -58,7 +58,7 @@ MODES = ("auto", "native", "tool", "tool_optional", "prompt")
     type=click.Choice(("plain", "typechat")),
     default="plain",
     show_default=True,
-    help="Set how the request is worded where it shows the type.",
+    help="Set the wording of a request that shows the type.",
 )
 @click.option("--strict", "stops", is_flag=True, help="Stop at a line that cannot be read, before anything is sent.")
 @row_options

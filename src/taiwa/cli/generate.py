@@ -183,9 +183,9 @@ KEY = '<p><small><span class="token">token</span> chosen among several · <span 
 def explain(common: CommonOptions, text: str | None, html: Path | None, dot: Path | None, **values: Any) -> None:  # noqa: ANN401
     """Show how a constraint accepts TEXT (`-` for standard input): the tokens that it allows at each step, and why.
 
-    The exit code is 1 if TEXT is refused. Without TEXT, show the first step and describe the accepted texts. -v shows examples of tokens. The module of module:Type is
-    run, as python -m would. A tokenizer's file is tekken.json, tiktoken ranks, tokenizer.json, or a JSON list of texts that
-    contains "<end>".
+    The exit code is 1 if TEXT is refused. Without TEXT, show the first step and describe the accepted texts. -v shows examples
+    of tokens. The module of module:Type is run, as python -m would. A tokenizer's file is tekken.json, tiktoken ranks,
+    tokenizer.json, or a JSON list of texts that contains "<end>".
 
     \b
     taiwa explain --regex "[0-9]{1,3}%" 42%

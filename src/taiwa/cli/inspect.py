@@ -78,7 +78,7 @@ def print_log(repository: "Repository", revision: str, limit: int, *, as_json: b
         (str(each.turn), each.hash[:12], each.node.kind, each.model, _excerpt(repository, each.node))
         for each in entries
     ]
-    if len(set(models)) < 2:  # show the model only where it changed
+    if len(set(models)) < 2:  # show the model only if it changed
         table(("turn", "node", "kind", "text"), [(*row[:3], row[4]) for row in rows], frozenset({0}))
     else:
         table(("turn", "node", "kind", "model", "text"), rows, frozenset({0}))

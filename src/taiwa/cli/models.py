@@ -149,7 +149,7 @@ def _card() -> None:
 @click.option("--remove", is_flag=True, help="Remove the alias.")
 @common_options("as_json")
 def alias(common: CommonOptions, alias: str | None, name: str | None, remove: bool) -> None:
-    """Let ALIAS stand for MODEL wherever a model is named; without arguments, list the aliases.
+    """Define ALIAS as another name of MODEL; without arguments, list the aliases.
 
     \b
     taiwa models alias fast "openai:gpt-5.4-mini?effort=low"

@@ -147,7 +147,9 @@ class CommonOptions:
         help="Append a text file to the prompt (- for standard input); may be given several times.",
     )
     raw: bool = option("--raw", is_flag=True, help="Print raw Markdown, even on a terminal.")
-    no_stream: bool = option("--no-stream", is_flag=True, help="Print the answer when it is whole, without streaming.")
+    no_stream: bool = option(
+        "--no-stream", is_flag=True, help="Print the answer when it is complete, without streaming."
+    )
     attachments: tuple[str, ...] = option(
         "-a",
         "--attach",
@@ -169,12 +171,12 @@ class CommonOptions:
     retry_paid: bool = option(
         "--retry-paid",
         is_flag=True,
-        help="Repeat a failed call even if it may have been charged; a rate limit is always waited for.",
+        help="Retry a failed call even if it may have been charged; rate limits are always waited for.",
     )
     wire: str | None = option(
         "--wire",
         type=click.Choice(["chat", "responses", "completions", "messages"]),
-        help="Ask by /v1/chat/completions, /v1/responses, /v1/completions or /v1/messages; the provider has a default.",
+        help="Use /v1/chat/completions, /v1/responses, /v1/completions or /v1/messages; the default depends on the provider.",
     )
     no_store: bool = option("--no-store", is_flag=True, help="Write nothing to the store.")
     strict: bool = option("--strict", is_flag=True, help="Fail the turn if its state delta cannot be read.")

@@ -55,10 +55,11 @@ USAGE = 'say takes a text, or an app and a text: taiwa say [APP] "TEXT" (quote t
 @click.argument("words", nargs=-1, metavar="[APP] TEXT")
 @common_options()
 def say(common: CommonOptions, words: tuple[str, ...]) -> None:
-    """Send TEXT and print the answer. Text that is piped in follows TEXT, after an empty line; `-` stands for it alone.
+    """Send TEXT and print the answer. Piped text is appended to TEXT after an empty line; `-` stands for the piped text alone.
 
     One argument is the text, or an app if it names one and text is piped in or given by -f; two are an app and the text.
-    Without -c or -s a new conversation is created. A conversation keeps its model and the options --system, --temperature, --max-tokens, --tool, --schema and --max-cost until others are given.
+    Without -c or -s a new conversation is created. A conversation keeps its model and the options --system, --temperature,
+    --max-tokens, --tool, --schema and --max-cost until others are given.
 
     \b
     taiwa say "What is a monad?"
@@ -248,8 +249,9 @@ def batch(
 ) -> None:
     """Send every line of FILE (`-` for standard input) to APP, by default plain; print one line of JSON per row, in the order of the file.
 
-    A line is a text, or JSON: {"text": …, "id": …, "params": {…}, "attachments": ["cat.png"]}. A row that fails has an "error" and does not stop the batch; the
-    exit code is 1 then. With --strict, a line that cannot be read stops it before anything is sent. With -o, --json prints a summary. A fold is stored as the conversation -s NAME (default: APP-FILE).
+    A line is a text, or JSON: {"text": …, "id": …, "params": {…}, "attachments": ["cat.png"]}. A row that fails has an "error"
+    and does not stop the batch; the exit code is 1 then. With --strict, a line that cannot be read stops it before anything is
+    sent. With -o, --json prints a summary. A fold is stored as the conversation -s NAME (default: APP-FILE).
 
     \b
     taiwa batch lines.txt -j 8 -o answers.jsonl

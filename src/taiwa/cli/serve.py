@@ -54,15 +54,15 @@ def served_options(verb: str, first_model: str, to: str = "") -> Callable[[C], C
     "--embeddings",
     metavar="FOLDER|MODEL",
     default="",
-    help="Make the vectors of /v1/embeddings with this model: a folder, or a model on a server.",
+    help="Use this model for /v1/embeddings: a folder, or a model on a server.",
 )
 @click.option(
     "--token", metavar="TOKEN", help=f"Let clients in with this key; by default ${TOKEN_VARIABLE}, else a new one."
 )
-@click.option("--no-token", is_flag=True, help="Let every program on this machine in.")
-@click.option("--allow-host", "hosts", metavar="NAME", multiple=True, help="Answer requests to this host name too.")
+@click.option("--no-token", is_flag=True, help="Allow every program on this machine, without a key.")
+@click.option("--allow-host", "hosts", metavar="NAME", multiple=True, help="Accept requests to this host name too.")
 @click.option(
-    "--allow-origin", "origins", metavar="ORIGIN", multiple=True, help="Let pages of this origin call the server."
+    "--allow-origin", "origins", metavar="ORIGIN", multiple=True, help="Allow pages of this origin to call the server."
 )
 @click.option(
     "--otel",
@@ -163,8 +163,8 @@ def keys() -> None:
 
 @keys.command("add")
 @click.argument("name")
-@click.option("--max-cost", metavar="AMOUNT/day", help="Let the caller spend this much in a day (UTC).")
-@click.option("--rate", metavar="N/min", help="Let the caller begin this many answers in a minute.")
+@click.option("--max-cost", metavar="AMOUNT/day", help="Limit what the caller spends in a day (UTC).")
+@click.option("--rate", metavar="N/min", help="Limit how many answers the caller starts in a minute.")
 @principal_option
 @common_options("as_json", "store")
 def add_(common: CommonOptions, name: str, max_cost: str | None, rate: str | None, audience: tuple[str, ...]) -> None:
@@ -269,7 +269,7 @@ PORT = 7474
     help=f"Listen on this port; by default {PORT}, or a free one where that is in use.",
 )
 @served_options("Offer", "is chosen")
-@click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
+@click.option("--no-browser", is_flag=True, help="Print the address without opening a browser.")
 @common_options("max_cost", "retry_paid", "store")
 def ui(
     common: CommonOptions,

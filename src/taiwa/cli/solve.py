@@ -130,14 +130,14 @@ ENDINGS: "Mapping[EndReason, str]" = {
 )
 @click.option(
     "--weights", type=click.Choice(("iupac", "integer")), default="iupac", show_default=True,
-    help="Atomic weights of molar masses: standard ones, or whole numbers as in school books.",
+    help="Set the atomic weights of molar masses: standard ones, or whole numbers as in school books.",
 )  # fmt: skip
 @click.option(
     "--round", "decimals", type=click.IntRange(0, 15), metavar="N", help="Round the calculator's results to N decimals."
 )
 @click.option(
     "--answer-by", type=click.Choice(("auto", "line", "prompt")), default="auto", show_default=True,
-    help="Take the answer from the last line, or ask for it in a second request; auto asks where the line has none.",
+    help="Take the answer from the last line, or request it separately; auto requests it if the line has none.",
 )  # fmt: skip
 @click.option(
     "--min-confidence", type=click.FloatRange(0, 1), default=0.4, show_default=True, metavar="P",
@@ -153,9 +153,10 @@ ENDINGS: "Mapping[EndReason, str]" = {
 def solve(common: CommonOptions, question: str, trace: bool, trace_file: Path | None, **values: Any) -> None:  # noqa: ANN401
     """Solve QUESTION step by step; tools calculate what can be calculated.
 
-    Text that is piped in follows QUESTION, after an empty line; `-` stands for it alone. The rationale is printed while it is written, and the answer last, on a line of its own. The exit code is 4 if the
-    model is not sure, and 1 if there is no answer, or none of the --type, or if the rationale was cut off. Ctrl-C ends the answer and keeps what was paid for. -v
-    shows the calls and the bill.
+    Piped text is appended to QUESTION after an empty line; `-` stands for the piped text alone. The rationale is printed while
+    it is written, and the answer last, on a line of its own. The exit code is 4 if the model is not sure, and 1 if there is no
+    answer, or none of the --type, or if the rationale was cut off. Ctrl-C ends the answer and keeps what was paid for. -v shows
+    the calls and the bill.
 
     \b
     taiwa solve "What does a quarter of a mole of Epsom salt weigh?"

@@ -77,7 +77,7 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
             BaseException: as `run`, and what `end` raised.
         """
         run = _Run(execution, blocks=True, end=end, now=now)
-        execution.events = deque(maxlen=0)  # nobody reads them
+        execution.events = deque(maxlen=0)  # they are not read
         if execution.done:
             await run.step(int)
         async with aclosing(self._drive(run, shows_text=False)) as ticks:

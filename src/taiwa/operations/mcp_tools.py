@@ -333,7 +333,7 @@ def operation_tools(context: McpContext) -> tuple[StructuredTool, ...]:
     def ask(question: str, conversation: str = "") -> ToolResult:
         """Answer a question from the indexed documents, with citations, or ask for clarification if the question is unclear.
 
-        With the `conversation` of an earlier answer this one goes on: a clarifying question is answered there.
+        The `conversation` of an earlier answer is continued: a clarifying question is answered there.
         """
         with _as_tool_error():
             return _ask(context, question, conversation)
@@ -393,7 +393,7 @@ def _ask(context: McpContext, question: str, conversation: str) -> ToolResult:
         if base.app.flow != "ask":
             raise InputError(f"conversation {conversation[:80]!r} does not ask documents")
     else:
-        repository.trust(app.hash)  # whoever serves it
+        repository.trust(app.hash)  # also if another program serves it
         with repository.store.transaction():
             name = repository.new_name(app)
             base = repository.commit(name, repository.start(app), expected=None, reason="begin")

@@ -33,7 +33,7 @@ WAIT = 10.0
 CHECKPOINT_PAGES = 4_000
 """Pages of the log at which a commit writes them into the file; at the usual 1000, a turn in 50 waits for the disk."""
 REFUSED_NOW = 64
-"""One in so many calls of `transaction_now` is refused, so that a thread writes the log into the file."""
+"""Every this many calls, `transaction_now` refuses one, so that a thread checkpoints the log."""
 MOST_WAIT_NOW = 0.002
 """Seconds that `transaction_now` waits for a thread, which holds the lock for the time of a statement or two."""
 REST_NOW = 0.1
@@ -225,7 +225,7 @@ class SqliteDatabase(Database):
                 self.run("RELEASE part")
 
     def _begin_now(self) -> bool:
-        """Take the lock and begin a transaction, unless another thread or program writes; whoever may wait sees the error."""
+        """Take the lock and begin a transaction; raise an error if another thread or program is writing and waiting is not allowed."""
         self._asked_now += 1
         now = time.monotonic()
         if not self._asked_now % REFUSED_NOW or now < self._busy_until:

@@ -153,8 +153,8 @@ class FoundPassage:
 class AskResult:
     """The outcome of one turn of `taiwa ask`.
 
-    `options` are offered to the user, with a clarifying question or beside an answer. `is_uncertain` marks an extractive answer with weak
-    evidence. `answer.passages` is empty in a result that was read from a delta: texts of passages are not stored.
+    `options` are offered to the user, with a clarifying question or beside an answer. `is_uncertain` marks an extractive answer
+    with weak evidence. `answer.passages` is empty in a result that was read from a delta: texts of passages are not stored.
     """
 
     act: Act

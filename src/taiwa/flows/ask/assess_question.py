@@ -246,9 +246,10 @@ def assess(
 ) -> Program[Assessment]:
     """Assess what the user wants.
 
-    `about` are facts about the user, `earlier` their texts in other dialogues, `language` that of the prompts (ja, zh, en; "": that of the
-    dialogue), and `table` has scores, questions, functions and prompts of a policy file. `open_question` is asked if the model does not fill in the assessment. With `auto`, a method that the server does not support
-    is replaced by the next one, with a notice.
+    `about` are facts about the user, `earlier` their texts in other dialogues, `language` that of the prompts (ja, zh, en; "":
+    that of the dialogue), and `table` has scores, questions, functions and prompts of a policy file. `open_question` is asked
+    if the model does not fill in the assessment. With `auto`, a method that the server does not support is replaced by the next
+    one, with a notice.
 
     Raises (when run):
         InputError: the dialogue has no text of the user.

@@ -63,7 +63,8 @@ PIECE_END = b'},"logprobs":null,"finish_reason":null}]'
 
 READ = frozenset(
     """model messages stream stream_options n stop max_tokens max_completion_tokens temperature top_p seed tools tool_choice
-    response_format logprobs top_logprobs reasoning_effort structured_outputs grammar json_schema frequency_penalty presence_penalty logit_bias
+    response_format logprobs top_logprobs reasoning_effort structured_outputs grammar json_schema frequency_penalty
+    presence_penalty logit_bias
     modalities functions function_call include taiwa""".split()
 )
 IGNORED = frozenset(

@@ -57,7 +57,8 @@ GENERATE = SHARED | {"prompt", "system", "images", "raw", "truncate", "shift"}
 UNSUPPORTED = frozenset({"suffix", "template", "context"})
 OPTIONS = frozenset(
     """temperature top_p seed num_predict stop top_k min_p typical_p tfs_z repeat_last_n repeat_penalty mirostat mirostat_tau
-    mirostat_eta presence_penalty frequency_penalty penalize_newline num_keep num_ctx num_batch num_gpu main_gpu low_vram f16_kv logits_all vocab_only use_mmap
+    mirostat_eta presence_penalty frequency_penalty penalize_newline num_keep num_ctx num_batch num_gpu main_gpu low_vram f16_kv
+    logits_all vocab_only use_mmap
     use_mlock embedding_only numa num_thread""".split()
 )
 """Fields after `stop` control sampling or loading, and are not passed on; docs/server.md lists them."""
