@@ -1,6 +1,7 @@
-"""What holds for every test and every executed document, wherever it lies.
+"""Settings of every test and every executed document.
 
-The documents and the docstrings of `src` and `evals` are collected from here, because pytest asks only the conftest above a file.
+The documents and the docstrings of `src` and `evals` are collected from here, because pytest consults only the conftest above a
+file.
 """
 
 import gc
@@ -22,28 +23,28 @@ from sybil.sybil import SybilCollection
 
 ROOT = Path(__file__).parent
 ENVIRONMENT = dict(os.environ)
-# Workers share the cores: threads of BLAS beside theirs would wait for each other, spinning. Set before numpy is imported.
+# Workers share the cores: BLAS threads would compete with the other workers. Set before numpy is imported.
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 IN_CI = bool(os.environ.get("CI"))
 ALLOWED_SKIP = "shared data absent"
 skips: list[tuple[str, str]] = []
 
-# A run repeats exactly, at the desk as in CI, and no slow machine fails it; `make explore` looks for new examples.
+# A run repeats exactly, locally and in CI, and a slow machine does not fail it; `make explore` generates new examples.
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("deterministic", PATIENT, derandomize=True, database=None, max_examples=50)
 settings.register_profile("explore", PATIENT, derandomize=False, max_examples=1_000, print_blob=True)
 settings.load_profile("deterministic")
 
-# A shell that starts a run in the background makes it ignore Ctrl-C, and so would every process that a test interrupts.
+# A shell that starts a run in the background makes it ignore Ctrl-C, which every process that a test interrupts would inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# What collecting makes stays to the end: looking for garbage in it, again and again, would be a third of that time.
+# Objects made by collection live to the end; scanning them for garbage repeatedly would take a third of that time.
 gc.disable()
 
 
 class Docstrings(PythonDocStringDocument):
-    """A module, whose tree is not made where it has no example."""
+    """A module whose tree is not built if it contains no example."""
 
     @staticmethod
     def extract_docstrings(python_source_code: str) -> Iterator[tuple[int, int, str]]:
@@ -51,7 +52,7 @@ class Docstrings(PythonDocStringDocument):
             yield from PythonDocStringDocument.extract_docstrings(python_source_code)
 
 
-# Each Sybil has its own folder: the app files in src are Markdown, too, and what they quote is not to be run.
+# Each Sybil has its own folder: the app files in src are Markdown too, and their code blocks must not run.
 BLOCKS = (PythonCodeBlockParser(doctest_optionflags=ELLIPSIS), SkipParser())
 FIXTURES = ("clean_environment", "folder_of_its_own")
 front = Sybil(BLOCKS, patterns=["README.md", "CONTRIBUTING.md"], excludes=["*/*.md"], fixtures=FIXTURES)
@@ -71,17 +72,17 @@ pytest_collect_file = SybilCollection((front, pages, *docstrings)).pytest()
 
 @pytest.fixture(scope="session", autouse=True)
 def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No key, setting, proxy or file of the person who runs the tests is seen by a test, or changed by one."""
+    """Hide keys, settings, proxies and files of the user from the tests, and protect them from changes."""
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
             if name.startswith("TAIWA_") or name.upper().endswith(("_API_KEY", "_PROXY")):
                 patch.delenv(name)
-        # Processes that tests start find compiled what the one before them compiled.
+        # Processes started by tests find the bytecode compiled by earlier ones.
         patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
         for place in ("CONFIG", "DATA", "STATE", "CACHE"):
             patch.setenv(f"XDG_{place}_HOME", str(home / place.lower()))
-        # Nobody vouches for a server: to load a hundred authorities takes each client 30 ms, and no test leaves the machine.
+        # No test leaves the machine, and loading a hundred certificate authorities takes each client 30 ms.
         patch.delenv("SSL_CERT_FILE", raising=False)
         patch.setenv("SSL_CERT_DIR", str(tmp_path_factory.mktemp("authorities")))
         yield
@@ -89,19 +90,19 @@ def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 
 @pytest.fixture(scope="session")
 def real_environment() -> dict[str, str]:
-    """The environment as it was before the tests cleaned it, for what must find the person's own pip and its cache."""
+    """The environment before the tests cleaned it, for tests that need the user's pip and its cache."""
     return dict(ENVIRONMENT)
 
 
 @pytest.fixture(scope="module")
 def folder_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A document's examples may write files: they do so in an empty folder that the whole document shares."""
+    """Run the examples of a document in an empty folder that the whole document shares."""
     with chdir(tmp_path_factory.mktemp("document")):
         yield
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the slow tests first, so that the workers end together; the order within a file stays."""
+    """Run the slow tests first, so that the workers end together; the order within a file stays."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
@@ -115,22 +116,22 @@ TOGETHER = {
     "tests/house/test_imports.py": "sources",
     "tests/house/test_safety.py": "sources",
 }
-"""Files that one worker runs, by the beginning of their paths: to load torch takes seconds, and so does to parse all sources."""
+"""Path prefixes of files that one worker runs, because loading torch or parsing all sources takes seconds."""
 
 
 def pytest_collection(session: pytest.Session) -> None:
-    """Let each worker begin with modules of its own: what one has compiled, the others find compiled when they come to it."""
+    """Let each worker begin with different modules, so that they share compiled bytecode."""
     worker = getattr(session.config, "workerinput", None)
     if worker is None or [*map(str, session.config.args)] != session.config.getini("testpaths"):
         return
     for path in sorted(ROOT.glob("tests/**/test_*.py"))[int(worker["workerid"][2:]) :: worker["workercount"]]:
-        with suppress(pytest.Collector.CollectError, pytest.skip.Exception):  # said when all are collected
+        with suppress(pytest.Collector.CollectError, pytest.skip.Exception):  # reported when all are collected
             _ = pytest.Module.from_parent(session, path=path).obj
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:  # noqa: ANN401  (of xdist, which may not be here)
-    """Deal whole files to the workers, and those that belong together to one."""
+    """Distribute whole files to the workers, and files that belong together to one worker."""
     from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
     class Dealing(LoadFileScheduling):
@@ -142,37 +143,37 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:  # n
 
 
 def pytest_collection_finish() -> None:
-    """From here on garbage is looked for, among what the tests make."""
+    """Enable garbage collection from here on, for the objects of the tests."""
     gc.freeze()
     gc.enable()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Remember a skipped test; an expected failure is not one."""
+    """Record a skipped test; an expected failure does not count."""
     if report.skipped and not hasattr(report, "wasxfail"):
         remember(report)
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
-    """Remember a whole module that was skipped."""
+    """Record a module that was skipped."""
     if report.skipped:
         remember(report)
 
 
 def remember(report: pytest.TestReport | pytest.CollectReport) -> None:
-    """Keep the reason of a skip, which pytest words as `Skipped: reason`."""
+    """Store the reason of a skip, which pytest formats as `Skipped: reason`."""
     words = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
     skips.append((report.nodeid, words.removeprefix("Skipped: ")))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """With CI set, a test that did not run is a test that failed, unless its data cannot be here."""
+    """With CI set, fail the run for a skipped test, unless its data cannot be present."""
     if IN_CI and any(not why.startswith(ALLOWED_SKIP) for _, why in skips):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """With CI set, name each skipped test before the closing line."""
+    """With CI set, name each skipped test before the final line."""
     if IN_CI and skips:
         terminalreporter.section("skipped in CI")
         for where, why in skips:

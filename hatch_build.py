@@ -11,7 +11,7 @@ __all__ = ["CatalogueHook", "compile_catalogues"]
 
 
 def compile_catalogues(root: Path) -> None:
-    """Compile each `.po` file below a folder to the `.mo` file beside it."""
+    """Compile each `.po` file below a folder to an `.mo` file beside it."""
     for source in sorted(root.rglob("*.po")):
         with source.open("rb") as text:
             catalogue = read_po(text, locale=source.parent.parent.name, abort_invalid=True)

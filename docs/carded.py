@@ -1,4 +1,4 @@
-"""What cog puts into the documents of the built-in model: its card, which `make builtin` writes, as tables."""
+"""Generated parts of the documents on the built-in model: tables from its card, which `make builtin` writes."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -14,11 +14,11 @@ SHORT = (
     "held-out samples, written exactly", "NumGLUE Task 2, all tools, exactly", "coffee-shop requests: items",
     "coffee-shop requests: replies", "numglue:", "outside", "unknown compounds:", "answers that have",
 )  # fmt: skip
-"""What the front page shows."""
+"""The rows that the front page shows."""
 
 
 def quality(*picks: str) -> str:
-    """The figures that tell how good it is; the rows that begin as a pick does, those of the front page without one."""
+    """Return the accuracy figures whose names begin with a pick, or those of the front page."""
     card = _card()
     if not card:
         return NONE
@@ -27,7 +27,7 @@ def quality(*picks: str) -> str:
 
 
 def made() -> str:
-    """What it is, and how it came about."""
+    """Return the facts about the model and its training."""
     card = _card()
     if not card:
         return NONE
@@ -68,7 +68,7 @@ def _begun(before: dict[str, float]) -> str:
 
 
 def data() -> str:
-    """What it learned from, by kind."""
+    """Return the composition of the training data by kind."""
     card = _card()
     if not card:
         return NONE
@@ -80,7 +80,7 @@ def data() -> str:
 
 
 def held_out() -> str:
-    """How often held-out samples are written exactly, by task."""
+    """Return the exact-match rates on held-out samples, by task."""
     card = _card()
     if not card:
         return NONE
@@ -101,7 +101,7 @@ def held_out() -> str:
 
 
 def evaluations() -> str:
-    """The commands of all evaluations, what was measured, and what was left out."""
+    """Return the commands of all evaluations, with their figures and what was left out."""
     card = _card()
     if not card or not card["evaluation"]:
         return NONE
@@ -114,7 +114,7 @@ def evaluations() -> str:
 
 
 def _ablation(parts: dict[str, Any]) -> str:
-    """What each tool brings on NumGLUE; where none works the model writes the results itself."""
+    """Return the effect of each tool on NumGLUE; without a tool the model writes the results itself."""
     rows = [("no tool", row) for row in _rows_of(parts, "numglue, no tool") if "CoT" in row["setting"]]
     rows += [(row["setting"].partition("+")[2] or row["setting"], row) for row in _rows_of(parts, "numglue")]
     body = [

@@ -1,4 +1,4 @@
-"""What cog puts into the documents: recorded sessions, the help of every command, figures that a benchmark wrote.
+"""Generated parts of the documents: recorded sessions, the help of every command, and benchmark figures.
 
 `make docs` and `make check` run cog with this folder on its path.
 """
@@ -24,11 +24,11 @@ STANDING_FOR = {
     "host": "HOST", "url": "ADDRESS", "connect": "N", "first_byte": "N", "between": "N", "total": "N",
     "who": "SERVER", "model": "MODEL", "code": " (STATUS)", "text": ": …", "wait": ", try again in N s", "parameter": "PARAMETER",
 }  # fmt: skip
-"""What a table of errors shows in the place of what is known only when one happens."""
+"""Placeholders that a table of errors shows for values known only at run time."""
 
 
 class _Plain(Formatter):
-    """Fills a sentence with words that stand for the values, whatever form it wants them in."""
+    """A formatter that fills in placeholders and ignores format specifications."""
 
     def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:  # noqa: ANN401, ARG002
         return STANDING_FOR[field_name.removeprefix("limits.")], field_name
@@ -38,7 +38,7 @@ class _Plain(Formatter):
 
 
 def session(name: str, *parts: str) -> str:
-    """The record of a session, or some of its parts, as one block."""
+    """Return a recorded session, or some of its parts, as one block."""
     found: dict[str, list[str]] = {}
     lines = found.setdefault("", [])
     record = (HERE / "sessions" / f"{name}.out").read_text(encoding="utf-8")
@@ -53,7 +53,7 @@ def session(name: str, *parts: str) -> str:
 
 
 def commands() -> str:
-    """The help of every command, by section."""
+    """Return the help of every command, by section."""
     return "".join(_pages())
 
 
@@ -82,7 +82,7 @@ def _subcommands(above: click.Context, command: click.Command) -> Iterator[str]:
 
 
 def model_errors() -> str:
-    """Every sentence about the network and about what servers answer, with the error that says it."""
+    """Return the messages about the network and servers' responses, with the error class of each."""
     rows = [(row.message, row.kind) for row in errors.TABLE.values()] + [
         (words, kind) for kind, words in errors.MESSAGES.values()
     ]
@@ -91,7 +91,7 @@ def model_errors() -> str:
 
 
 def store_errors() -> str:
-    """Every sentence about the file of the store, each once."""
+    """Return the messages about a store file, each once."""
     rows = dict.fromkeys([(words, kind.__name__) for kind, words in sqlite.TABLE.values()])
     said = ((words.replace("{name}", STORE.name).replace("{repair}", STORE.repair), kind) for words, kind in rows)
     lines = (f"| the store FILE {words} | `{kind}` |\n" for words, kind in said)
@@ -99,14 +99,14 @@ def store_errors() -> str:
 
 
 def server_errors() -> str:
-    """Every sentence about a server that answers, each once."""
+    """Return the messages about a database server, each once."""
     rows = dict.fromkeys((words, kind.__name__) for kind, words in postgres.TABLE.values())
     lines = (f"| the store on SERVER {words} | `{kind}` |\n" for words, kind in rows)
     return f"| it says | error |\n|---|---|\n{''.join(lines)}"
 
 
 def overview() -> str:
-    """Every command in one line, by section."""
+    """Return a line for every command, by section."""
     lines = [
         f"| **{section}** | |\n" + "".join(f"| `taiwa {name}` | {COMMANDS[name].help} |\n" for name in names)
         for section, names in SECTIONS.items()
@@ -115,7 +115,7 @@ def overview() -> str:
 
 
 def figures(*picks: str) -> str:
-    """What the benchmarks measured of what was promised, as their last runs wrote it: the rows that begin as a pick does."""
+    """Return a table of the benchmark targets whose names begin with a pick."""
     lines: list[str] = []
     places: dict[str, None] = {}
     for path in sorted(RESULTS.glob("*.json")):
@@ -130,14 +130,14 @@ def figures(*picks: str) -> str:
 
 
 def rows(name: str) -> str:
-    """What one benchmark measured, its peers included."""
+    """Return the results of one benchmark, peers included."""
     found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
     lines = (f"| {row['what']} | {amount(row['value'], row['unit'])} | {row['note']} |\n" for row in found["rows"])
     return f"| {found['about']} | | |\n|---|---|---|\n{''.join(lines)}"
 
 
 def recovery() -> str:
-    """What every parser reads of broken answers, and in brackets what it reads wrongly without a word."""
+    """Return each parser's share of malformed answers read correctly, and in brackets read wrongly without an error."""
     found: dict[str, Any] = json.loads((RESULTS / "typed.json").read_text(encoding="utf-8"))
     table: dict[str, dict[str, str]] = {}
     for row in found["rows"]:
@@ -154,13 +154,13 @@ def recovery() -> str:
 
 
 def amount(value: float, unit: str) -> str:
-    """A figure with three digits, and its unit."""
+    """Format a figure with three digits and its unit."""
     text = f"{value:.3g}" if abs(value) < 100 else f"{value:,.0f}"
     return f"{text} times" if unit == "x" else f"{text} {unit}"
 
 
 def handbook() -> str:
-    """How the built-in handbook is found, quoted and clarified, without a model."""
+    """Return a table of how the built-in handbook is found, quoted and clarified without a model."""
     from evals.handbook import measure_handbook
 
     rows = [

@@ -1,4 +1,4 @@
-"""What cog puts into the documents of what evaluations of recorded dialogues found: the summaries that `python -m evals` wrote."""
+"""Generated parts of the documents on evaluations of recorded dialogues: the summaries written by `python -m evals`."""
 
 import json
 from typing import Any
@@ -14,7 +14,7 @@ LEFT_OUT = ("failed",)
 
 
 def evaluated(name: str, *heads: str) -> str:
-    """The table of an evaluation with its notes; only the columns of these heads, if any are named."""
+    """Return the table of an evaluation with its notes; with `heads`, only these columns."""
     found: dict[str, Any] = json.loads((RESULTS / "dialogues" / f"{name}.json").read_text(encoding="utf-8"))
     shown = [
         each for each in REPORTS[name].columns if each.head in (heads or {each.head}) and each.head not in LEFT_OUT
@@ -28,7 +28,7 @@ def evaluated(name: str, *heads: str) -> str:
 
 
 def alike() -> str:
-    """The words that count as the same in an evaluation of orders, and those that do not count."""
+    """Return the synonyms and the ignored words of the evaluation of orders."""
     one = (*SPELLINGS, *SYNONYMS.items())
     table = ", ".join(f"{written} = {compared}" for written, compared in one)
     return f"Left out: {', '.join(sorted(IGNORED_WORDS))}.\nCounted as one: {table}.\n"

@@ -1,4 +1,4 @@
-"""Take the pictures of the page in docs/pictures: real conversations with the built-in model, in a genuine browser.
+"""Take the pictures of the page in docs/pictures: real conversations with the built-in model, in a real browser.
 
 Run `python docs/page_pictures.py` from the root; it needs Chromium.
 """
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def take(browser: Any, language: str, folder: Path) -> None:  # noqa: ANN401
-    """Order, correct and order something else in a branch, and take the pictures of a language on the way."""
+    """Place an order, correct it, branch, and take the pictures of a language on the way."""
     from playwright.sync_api import expect
 
     locale, (first, second, instead) = ORDERS[language]
@@ -72,7 +72,7 @@ def take(browser: Any, language: str, folder: Path) -> None:  # noqa: ANN401
 
 
 def _wait(page: Any, turns: int) -> None:  # noqa: ANN401
-    """Wait until so many turns are shown and no answer is on its way."""
+    """Wait until a number of turns is shown and no answer is in progress."""
     page.wait_for_function(
         "(n) => document.querySelectorAll('.turn').length === n && document.body.dataset.ready", arg=turns
     )

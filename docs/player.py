@@ -84,7 +84,7 @@ def _handler(player: ScriptedServer) -> type[BaseHTTPRequestHandler]:
         def handle_one_request(self) -> None:
             try:
                 super().handle_one_request()
-            except ConnectionError:  # who listens may leave
+            except ConnectionError:  # the client may disconnect
                 self.close_connection = True
 
         def do_POST(self) -> None:
@@ -112,6 +112,6 @@ def _handler(player: ScriptedServer) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (http.server's signature)
-            """Say nothing: the demonstration is the output."""
+            """Write no log: the demonstration is the output."""
 
     return Handler

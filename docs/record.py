@@ -1,12 +1,12 @@
-"""Record the sessions that the documents show: real commands, a real store, and answers that the built-in model writes, or that
-are played over the real wire.
+"""Record the console sessions of the documents: real commands and a real store, with answers by the built-in model or a scripted
+server.
 
-    python docs/record.py            write docs/sessions/*.out anew
-    python docs/record.py --check    change nothing; say what is stale and leave with 1
+    python docs/record.py            write docs/sessions/*.out
+    python docs/record.py --check    change nothing; report stale sessions and exit with 1
     python docs/record.py NAME …     only these
-    python docs/record.py --quick    do in this process what needs no shell: the same records in a tenth of the time
+    python docs/record.py --quick    run in this process what needs no shell, ten times as fast
 
-`docs/sessions/README.md` says how a session is written and what is normalised in what it prints.
+`docs/sessions/README.md` describes the format of a session and the normalisation of its output.
 """
 
 import difflib
@@ -34,7 +34,7 @@ from taiwa.cli import main as main_of_taiwa
 from taiwa.models.builtin.model import DATA
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))  # for the llama.cpp server of the tests, and for evals/
+sys.path.insert(0, str(HERE.parent))  # for the tests' llama.cpp server, and for evals/
 from docs.player import ScriptedExchange, ScriptedServer  # noqa: E402
 from evals.__main__ import evals  # noqa: E402
 
@@ -50,7 +50,7 @@ PLAIN = re.compile(
     r"""( <<'END'\n(?P<text>.*)END)?\Z""",
     re.DOTALL,
 )
-"""A command that a shell would do nothing about but take its quotes off, and give it what another one prints, or a text, to read."""
+"""A command that needs no shell: only quoting, an optional pipe from echo or printf, or a here-document."""
 PYTHON = re.compile(r"python <<'END'\n(?P<text>.*)END\Z", re.DOTALL)
 WRITTEN_BY = DATA / "weights.safetensors"
 LONGEST = 300.0
@@ -66,12 +66,12 @@ NORMALISED: tuple[tuple[str, str], ...] = (
     (r"127\.0\.0\.1:\d{5}\b", "127.0.0.1:8080"),
     (r"\bmsg_[0-9a-f]{24}\b", "msg_…"),
 )
-"""What differs from run to run, and what stands in its place. Besides, the home folder becomes ~."""
+"""Output that differs between runs, with its replacement. The home folder becomes ~ as well."""
 
 
 @dataclass
 class Step:
-    """One command with the answers that the model gives while it runs."""
+    """A command with the answers that the model gives while it runs."""
 
     part: str
     command: str
@@ -90,7 +90,7 @@ class Draft:
 
 
 def steps(script: str) -> Iterator[Step]:
-    """Read a session: commands, and between them what the model answers to the next one."""
+    """Parse a session: commands, and the model's answers to each."""
     part, draft = "", Draft()
     lines = iter(script.splitlines())
     for line in lines:
@@ -111,7 +111,7 @@ def steps(script: str) -> Iterator[Step]:
 
 
 def _whole(line: str, rest: Iterator[str]) -> str:
-    """A command with the lines that belong to it: continued ones, and a here-document."""
+    """Return a command with its continuation lines and its here-document."""
     taken = [line]
     while taken[-1].endswith("\\"):
         taken.append(next(rest))
@@ -122,7 +122,7 @@ def _whole(line: str, rest: Iterator[str]) -> str:
 
 
 class Prompter(ScriptedServer):
-    """Plays the answers of one command after the other, counts what is asked, and can leave a question unanswered."""
+    """A scripted server that plays the answers of one command after another, counts requests, and can leave one unanswered."""
 
     def __init__(self) -> None:
         super().__init__(())
@@ -130,7 +130,7 @@ class Prompter(ScriptedServer):
         self.left_alone: threading.Event | None = None
 
     def learn(self, answers: Iterable[str], left_alone: threading.Event | None) -> None:
-        """Take the answers for the next command; what is asked behind the last one sets `left_alone`."""
+        """Load the answers for the next command; a request after the last one sets `left_alone`."""
         self._lines = [ScriptedExchange(answer) for answer in answers]
         self.asked = 0
         self.left_alone = left_alone
@@ -145,7 +145,7 @@ class Prompter(ScriptedServer):
 
 
 class Stage:
-    """A home of its own with a model that answers what is written."""
+    """A temporary home with a scripted model."""
 
     def __init__(self, home: Path, player: Prompter, *, quick: bool) -> None:
         self._home = home.resolve()
@@ -161,13 +161,13 @@ class Stage:
 
     @contextmanager
     def builtin(self) -> Generator[None]:
-        """Let the built-in model answer instead of the script."""
+        """Use the built-in model instead of the script."""
         self._config.write_text("model: builtin\n")
         yield
 
     @contextmanager
     def genuine(self) -> Generator[None]:
-        """Let a genuine llama.cpp server with random weights answer instead of the script."""
+        """Use a real llama.cpp server with random weights instead of the script."""
         from tests.peers.llama import KEY, LlamaServer
 
         with LlamaServer(self._home) as server:
@@ -177,7 +177,7 @@ class Stage:
 
     @contextmanager
     def served(self) -> Generator[None]:
-        """Let `taiwa serve` answer clients, whose environment names its address and its key."""
+        """Run `taiwa serve` for clients, whose environment contains its address and key."""
         words = [sys.executable, "-m", "taiwa", "serve", "--port", "0", "--token", "KEY"]
         with subprocess.Popen(
             words, cwd=self._home, env=self._environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -195,7 +195,7 @@ class Stage:
                 server.wait(LONGEST)
 
     def play(self, step: Step) -> str:
-        """Run a command and return what a person sees."""
+        """Run a command and return its visible output."""
         reached = threading.Event()
         self._player.learn(step.answers, reached if step.killed else None)
         inside = self._quick and not step.killed
@@ -232,7 +232,7 @@ class Stage:
         ).stdout
 
     def _inside(self, run: Callable[[], object], given: bytes = b"") -> tuple[int, str]:
-        """Do what a process would do; the folder and the environment are those of the whole process meanwhile."""
+        """Run a command in this process, with the folder and environment of the session."""
         out = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
         kept = dict(os.environ)
         os.environ.clear()
@@ -254,7 +254,7 @@ class Stage:
         return code, out.buffer.getvalue().decode()
 
     def _environment(self) -> dict[str, str]:
-        """Nothing of the person who records gets in."""
+        """Return an environment without the settings of the recording user."""
         folders = [str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"]
         return {
             "HOME": str(self._home), "PATH": os.pathsep.join(folders), "LANG": "C.UTF-8", "TZ": "UTC", "TERM": "dumb",
@@ -304,13 +304,13 @@ def _run(program: str, words: list[str]) -> None:
 
 
 def stale(path: Path, record: str) -> Iterable[str]:
-    """The difference between what is written and what was recorded now."""
+    """Return the difference between the stored record and the new one."""
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     return difflib.unified_diff(before.splitlines(), record.splitlines(), str(path), "now", lineterm="")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Record all sessions, or those named."""
+    """Record all sessions, or the named ones."""
     check, quick = "--check" in arguments, "--quick" in arguments
     names = [name for name in arguments if not name.startswith("--")]
     paths = [path for path in sorted(SESSIONS.glob("*.sh")) if not names or path.stem in names]

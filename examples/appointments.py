@@ -1,4 +1,4 @@
-"""A calendar is changed by what somebody says.
+"""Change a calendar by a sentence.
 
 python examples/appointments.py "Move the dentist to Friday at three, and tell Aiko"
 """

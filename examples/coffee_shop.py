@@ -1,4 +1,4 @@
-"""A coffee shop takes orders in words.
+"""Take the order of a coffee shop from a sentence.
 
 python examples/coffee_shop.py "Two large oat lattes and a croissant, warm please"
 taiwa extract examples.coffee_shop:Order "Two large oat lattes and a croissant, warm please" -v

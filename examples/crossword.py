@@ -1,4 +1,4 @@
-"""The clues of a crossword, read from the text of a page that a scanner garbled.
+"""Read the clues of a crossword from a badly scanned page.
 
 python examples/crossword.py < page.txt
 """
@@ -30,7 +30,7 @@ class Crossword(BaseModel):
 
 
 def clues(page: str) -> taiwa.Program[taiwa.programs.TypedAnswer[Crossword]]:
-    """Read the clues; of a long list only the faulty places are asked for again."""
+    """Read the clues; in a long list, only the invalid parts are requested again."""
     repair = taiwa.RepairPolicy(rounds=2, patch_above=200)
     return taiwa.programs.extract(Crossword, (system(INSTRUCTIONS), user(page)), repair=repair)
 

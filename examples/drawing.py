@@ -1,4 +1,4 @@
-"""A drawing from words, as SVG.
+"""Draw a description as SVG.
 
 python examples/drawing.py "A red house with a blue door, and the sun" > house.svg
 """

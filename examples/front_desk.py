@@ -1,4 +1,4 @@
-"""One desk for everything: what was meant is chosen and read in one call, or asked for.
+"""One front desk for everything: choose what a guest wants and read it in one call, or ask.
 
 python examples/front_desk.py "A table for two on Friday at seven"
 """
@@ -32,7 +32,7 @@ class Bill:
     """The guest's bill."""
 
     def entries(self, day: str) -> list[float]:
-        """Give what was charged on a day."""
+        """Return the charges of a day."""
         raise NotImplementedError
 
     def total(self, amounts: list[float]) -> float:

@@ -1,4 +1,4 @@
-"""A health diary in free words. What is missing is asked for, not invented.
+"""Keep a health diary in free text. Missing information is asked for, not invented.
 
 python examples/health_diary.py "Took two ibuprofen at noon, the headache is nearly gone" "Since this morning"
 """
@@ -43,7 +43,7 @@ class Entry(BaseModel):
 
 
 def entry(said: Sequence[str]) -> taiwa.Program[Routed | NeedsClarification]:
-    """Read an entry from all that was said so far, or ask for what it lacks."""
+    """Read an entry from everything said so far, or ask for what is missing."""
     talk: tuple[Message, ...] = (system(INSTRUCTIONS), *(user(words) for words in said))
     return taiwa.programs.route({"entry": Entry}, talk)
 

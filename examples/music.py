@@ -1,4 +1,4 @@
-"""A music player obeys: it looks things up freely, and asks before it changes anything.
+"""Control a music player: reading is free, and changes are confirmed first.
 
 python examples/music.py "Make a list 'morning' of my three calmest songs"
 """
@@ -24,24 +24,24 @@ class Song:
 class Player(Protocol):
     @reads
     def favourites(self, count: Annotated[int, Field(ge=1, le=100)] = 20) -> list[Song]:
-        """Give the songs that are played most."""
+        """Return the most played songs."""
         ...
 
     @reads
     def ordered(
         self, songs: list[Song], by: Literal["title", "artist", "beats"], descending: bool = False
     ) -> list[Song]:
-        """Sort songs; few beats are calm."""
+        """Sort songs by tempo; fewer beats are calmer."""
         ...
 
     @reads
     def first(self, songs: list[Song], count: int) -> list[Song]:
-        """Take the first so many songs."""
+        """Take the first songs of a list."""
         ...
 
     @writes
     def save(self, name: str, songs: list[Song]) -> str:
-        """Keep songs as a list under a name."""
+        """Save songs as a list under a name."""
         ...
 
 
@@ -49,7 +49,7 @@ PLAYER = taiwa.Api(Player)
 
 
 def obey(text: str, *, dry: bool = False) -> taiwa.Program[PlanResult]:
-    """Do what is asked; a dry run shows what would be saved."""
+    """Run a request; a dry run shows what would be saved."""
     plan = yield from taiwa.programs.extract(PLAYER, text)
     return (yield from execute_plan(PLAYER, plan.value, dry=dry))
 

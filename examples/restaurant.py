@@ -1,4 +1,4 @@
-"""A noodle restaurant writes down what a table wants, guest by guest.
+"""Take the order of a table in a noodle restaurant, guest by guest.
 
 python examples/restaurant.py "ラーメン二つ、一つはネギ抜きで。それから餃子を一皿、みんなで。"
 """
@@ -38,7 +38,7 @@ class Table(BaseModel):
 
 
 def kitchen(wanted: Table) -> list[str]:
-    """Give the lines for the kitchen."""
+    """Return the lines for the kitchen."""
     noodles = Counter(guest.noodles.model_dump_json(exclude_defaults=True) for guest in wanted.guests if guest.noodles)
     lines = [f"{count} x {what}" for what, count in noodles.items()]
     return lines + [f"{side.plates} x {side.dish}" for side in wanted.shared]

@@ -1,4 +1,4 @@
-"""How does somebody sound? One word, and why.
+"""Classify the mood of a text in one word, with a reason.
 
 python examples/sentiment.py "The parcel came a week late, but the note in it made my day"
 """

@@ -1,4 +1,4 @@
-"""Sums in words: the model writes which functions are to be called, the program checks it and calculates.
+"""Solve word problems with a program: the model plans the calls, and the program checks and runs them.
 
 python examples/sums.py "What are 12 boxes of 24 eggs, less 5 percent that break?"
 """
@@ -29,7 +29,7 @@ class Sums:
         return x / y
 
     def percent(self, part: float, whole: float) -> float:
-        """Give so many hundredths of a number."""
+        """Return a percentage of a number."""
         return whole * part / 100
 
 
@@ -37,7 +37,7 @@ SUMS = taiwa.Api(Sums, undeclared="read")
 
 
 def solve(text: str) -> taiwa.Program[PlanResult]:
-    """Plan a calculation, check it, and carry it out."""
+    """Plan a calculation, check it, and run it."""
     plan = yield from taiwa.programs.extract(SUMS, text)
     return (yield from execute_plan(SUMS, plan.value))
 

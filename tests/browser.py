@@ -1,4 +1,4 @@
-"""A genuine browser for tests: Debian's Chromium, driven by Playwright."""
+"""A real browser for tests: Debian's Chromium, driven by Playwright."""
 
 import os
 import shutil
@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 ADDRESS_BAR = ("WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup")
-"""Lists of the address bar, which Chromium loads for each window; they would cost more than the page that is tested."""
+"""Features of the address bar that Chromium loads for each window; they would cost more than the page under test."""
 DEFAULTS = ("AimEnabled", "NetworkTimeServiceQuerying", "OptimizationHints", "PaintHolding", "PreconnectToSearch")
-"""What Playwright switches off itself: of several such lists Chromium takes the last."""
+"""Features that Playwright disables itself; of several such lists Chromium uses the last."""
 
 
 @contextmanager
 def chromium() -> Iterator[Any]:
     """Start Chromium and yield Playwright's browser; skip without one, and fail without one on CI.
 
-    Its headless shell, which has no windows, takes two thirds of the processor time.
+    The headless shell, which needs two thirds of the processor time.
     """
     path = shutil.which("chromium-headless-shell") or shutil.which("chromium")
     if path is None:

@@ -1,4 +1,4 @@
-"""What tests of different parts share."""
+"""Fixtures shared by several packages of tests."""
 
 import shutil
 import sys
@@ -31,7 +31,7 @@ def shared_data() -> Path:
 
 
 class KeptReader:
-    """A reader of documents whose process is kept: to start one takes longer than most tests that index a folder."""
+    """A reader of documents whose process is reused: starting one takes longer than most tests that index a folder."""
 
     def __init__(self) -> None:
         self._reader = IsolatedReader()
@@ -39,7 +39,7 @@ class KeptReader:
         self._lock = Lock()
 
     def __call__(self) -> "KeptReader":
-        """Begin to read; a process that finds other packages than this one is started anew."""
+        """Start reading; a process that sees other packages than this one is restarted."""
         if self._path != sys.path:
             self.end()
             self._path = list(sys.path)
@@ -59,7 +59,7 @@ class KeptReader:
 
 @pytest.fixture(scope="session", autouse=True)
 def one_reader_process() -> Iterator[None]:
-    """Folders are indexed by one process a worker, one after the other; tests/retrieval/test_readers.py starts its own."""
+    """Index folders in one process per worker; tests/retrieval/test_readers.py starts its own."""
     kept = KeptReader()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ingest, "IsolatedReader", kept)
@@ -69,7 +69,7 @@ def one_reader_process() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def handbook_read_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The bundled handbook is read once a worker; a home without its index gets a copy, which is then brought up to date."""
+    """Read the bundled handbook once per worker; a home without its index gets a copy, which is then updated."""
     kept = tmp_path_factory.mktemp("handbook") / "kept.db"
     open_handbook = ask_resources._handbook
 
@@ -91,7 +91,7 @@ def handbook_read_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 @pytest.fixture
 def no_chart() -> Iterator[pytest.MonkeyPatch]:
-    """Evaluations draw no chart, which takes longer than they do, until the patch is undone."""
+    """Skip the charts of evaluations, which take longer than the evaluations, unless the patch is undone."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("taiwa.evals.report.draw", lambda *_: ())
         yield patch
@@ -99,6 +99,6 @@ def no_chart() -> Iterator[pytest.MonkeyPatch]:
 
 @pytest.fixture(scope="session")
 def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
-    """A genuine llama.cpp server with a tiny model of random weights, called `tiny`: one for all files of a worker."""
+    """A real llama.cpp server with a tiny random model, called `tiny`, shared by all files of a worker."""
     with LlamaServer(tmp_path_factory.mktemp("llama")) as server:
         yield server

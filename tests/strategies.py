@@ -1,4 +1,4 @@
-"""Hypothesis strategies for the project's values; a part that gains a value adds its strategy here."""
+"""Hypothesis strategies for the project's values; add one for each new value."""
 
 from typing import get_args
 
@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-"""Any valid Unicode: no half of a surrogate pair."""
+"""Any valid Unicode, without lone surrogates."""
 numbers = st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
 json_leaves = st.none() | st.booleans() | numbers | texts
 json_values: st.SearchStrategy[Json] = st.recursive(
@@ -115,7 +115,7 @@ effects: st.SearchStrategy[Effect[object]] = st.one_of(
 
 
 def raised_errors() -> st.SearchStrategy[TaiwaError]:
-    """One error of every class, with all its details."""
+    """One error of every class, with all details."""
     classes = [each for each in errors.error_classes().values() if each.__module__ == errors.__name__]
     plain = st.sampled_from(sorted({each.__name__ for each in classes} - {"LimitError", "UnsupportedError"}))
     details = {
@@ -141,7 +141,7 @@ def raised_errors() -> st.SearchStrategy[TaiwaError]:
 
 @st.composite
 def shuffled(draw: st.DrawFn, item: Json) -> Json:
-    """The same JSON with the keys of its objects in another order."""
+    """The same JSON with the keys of its objects reordered."""
     if isinstance(item, dict):
         names = draw(st.permutations(list(item)))
         return {name: draw(shuffled(item[name])) for name in names}

@@ -51,7 +51,7 @@ def parsed(text: str) -> ast.Module:
 
 @cache
 def walked(text: str) -> tuple[ast.AST, ...]:
-    """Return every node of a text's tree: to walk it anew takes as long as to parse it."""
+    """Return every node of a text's tree; walking it again takes as long as parsing it."""
     return tuple(ast.walk(parsed(text)))
 
 

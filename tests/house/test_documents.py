@@ -1,4 +1,4 @@
-"""Links of the documents are not dead, decisions have their form, and fragments of the changelog can be collected."""
+"""Links in the documents are valid, decisions have the required form, and changelog fragments can be collected."""
 
 import re
 import tomllib
