@@ -102,7 +102,7 @@ def main() -> None:
 def compared(subject: Subject, name: str, source: Network, bound: float, cases: Any) -> None:
     """Run every pipeline on every text, in turn."""
     found: dict[str, list[tuple[float, float, bool]]] = {}
-    told: list[DecodeResult] = []
+    results: list[DecodeResult] = []
     every = pipelines(source)
     for number, (schema, instance) in enumerate(cases):
         script = scripted(source.vocabulary, instance, number)
@@ -116,7 +116,7 @@ def compared(subject: Subject, name: str, source: Network, bound: float, cases: 
             base = cost if key == BASE else base
             found.setdefault(key, []).append((cost, cost / base, tokens == script.wanted))
             if ending is not None and key == OURS:
-                told.append(ending)
+                results.append(ending)
     own = median([ratio for _, ratio, _ in found[OURS]])
     for key, runs in found.items():
         ratio = median([each for _, each, _ in runs])
@@ -129,13 +129,13 @@ def compared(subject: Subject, name: str, source: Network, bound: float, cases: 
             note,
             ours=0.0 if key == OURS else median([c * 1e3 for c, *_ in found[OURS]]),
         )
-    written = sum(len(ending.tokens) for ending in told)
-    forwards = sum(ending.passes for ending in told)
+    written = sum(len(ending.tokens) for ending in results)
+    forwards = sum(ending.passes for ending in results)
     subject.row(
         f"{name}: forward passes per token",
         forwards / written,
         "",
-        f"{sum(e.sparse for e in told) / forwards:.0%} with a part of the output head",
+        f"{sum(e.sparse for e in results) / forwards:.0%} with a part of the output head",
     )
     subject.target(f"{name}: constrained, against generate() without a constraint", own, bound, "x")
     subject.target(f"{name}: texts that deviate from the script", sum(not right for *_, right in found[OURS]), 0, "")

@@ -25,8 +25,8 @@ SETS = {
 def evaluate(name: str, data: Path, folder: Path) -> Path:
     """Run one evaluation; repeating the command resumes from existing rows."""
     files = [each if each == HANDBOOK else str(data / f"{each}.jsonl") for each in SETS[name]]
-    told = [word for each in files for word in ("--data", each)]
-    command = [sys.executable, "-m", "evals", name, *told, "-j", "1", "--out", str(folder)]
+    options = [word for each in files for word in ("--data", each)]
+    command = [sys.executable, "-m", "evals", name, *options, "-j", "1", "--out", str(folder)]
     subprocess.run(command, check=True, cwd=ROOT)
     return folder / "summary.json"
 

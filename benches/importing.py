@@ -50,8 +50,8 @@ def parts(*arguments: str) -> Counter[str]:
 
     def found(*words: str) -> Counter[str]:
         command = [sys.executable, "-X", "importtime", *words]
-        told = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stderr
-        lines = [line.removeprefix("import time:").split("|") for line in told.splitlines()]
+        report = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stderr
+        lines = [line.removeprefix("import time:").split("|") for line in report.splitlines()]
         return Counter({name.strip(): int(own) for own, _, name in lines if own.strip().isdigit()})
 
     began = found("-c", "pass")

@@ -34,10 +34,10 @@ from taiwa.conversation.history import add_turn, begin
 app = load_app("{app}").with_params({params})
 start = begin(app)
 def conversation():
-    here = start
+    built = start
     for turn in range(10):
-        here = replace(add_turn(here, text(), text(), {delta}), new_nodes=())
-    return here
+        built = replace(add_turn(built, text(), text(), {delta}), new_nodes=())
+    return built
 """
 CHAT = '{"topics": [f"topic {turn}"], "confidence": 0.9, "ambiguity": 0.1}'
 PAIRS = "[message for _ in range(10) for message in ({user}, {answer})]"

@@ -61,9 +61,9 @@ def streamed(text: str) -> tuple[bytes, ...]:
     deltas += [{"content": text[at : at + CHARACTERS]} for at in range(0, len(text), CHARACTERS)]
     choices: list[list[dict[str, object]]] = [[{"index": 0, "delta": delta, "finish_reason": None}] for delta in deltas]
     choices.append([{"index": 0, "delta": {}, "finish_reason": "stop"}])
-    told = [about("chat.completion.chunk") | {"choices": choice, "usage": None} for choice in choices]
-    told.append(about("chat.completion.chunk") | {"choices": [], "usage": USAGE})
-    events = [f"data: {json.dumps(event)}\n\n".encode() for event in told] + [b"data: [DONE]\n\n", b""]
+    chunks = [about("chat.completion.chunk") | {"choices": choice, "usage": None} for choice in choices]
+    chunks.append(about("chat.completion.chunk") | {"choices": [], "usage": USAGE})
+    events = [f"data: {json.dumps(event)}\n\n".encode() for event in chunks] + [b"data: [DONE]\n\n", b""]
     first, *others = [b"%x\r\n%b\r\n" % (len(event), event) for event in events]
     return (head("text/event-stream; charset=utf-8", "transfer-encoding: chunked") + first, *others)
 

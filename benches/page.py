@@ -60,11 +60,13 @@ def main() -> None:
         peers=("playwright",),
     )
     with serving(model=Streaming()) as served, chromium() as browser:  # type: ignore[arg-type]
-        here = served.repository.start(load_app("chat").with_params({}))
+        conversation = served.repository.start(load_app("chat").with_params({}))
         for n in range(1, TURNS + 1):
             answer = f"An answer **{n}**.\n\n- one\n- two\n\n`code {n}`"
-            here = add_turn(here, f"question {n}", answer, {"topics": [f"topic {n % 97}"], "summary": f"about {n}"})
-        served.repository.commit("long", here, expected=None)
+            conversation = add_turn(
+                conversation, f"question {n}", answer, {"topics": [f"topic {n % 97}"], "summary": f"about {n}"}
+            )
+        served.repository.commit("long", conversation, expected=None)
         sizes(subject, served)
         page = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
         page.goto(served.server.login_url)

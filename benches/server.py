@@ -34,13 +34,13 @@ def beside(value: float, of_file: float | None) -> str:
 def talking(subject: Subject, kind: str, place: str, file: dict[str, float]) -> None:
     """Append, check out, undo."""
     repository, app = Repository(Store.open(place)), load_app("chat").with_params({})
-    here = repository.commit("s", repository.start(app), expected=None)
+    conversation = repository.commit("s", repository.start(app), expected=None)
     walls: list[float] = []
     for number in range(TURNS):
         delta: Json = {"topics": [f"topic {number % 97}"], "confidence": 0.9}
-        here, wall = appended(repository, here, english(number, 80), english(number, 400), delta)
+        conversation, wall = appended(repository, conversation, english(number, 80), english(number, 400), delta)
         walls.append(wall)
-    tips = random.Random(1).sample([name for name, _ in repository.store.nodes.path(here.tip)], TURNS // 2)
+    tips = random.Random(1).sample([name for name, _ in repository.store.nodes.path(conversation.tip)], TURNS // 2)
     measured = {
         "append: run, journal of a call, nodes, name, log": walls,
         f"check out any of {TURNS:,} turns": each(lambda n: repository.checkout(tips[n]), len(tips)),

@@ -263,15 +263,15 @@ def matching(subject: Subject, store: str) -> None:
     repository = Repository(Store.open(store))
     app = load_app("plain").with_params({}).with_options(AnswerOptions(request=AnswerOptions()))
     for number in range(CONVERSATIONS):
-        here, address, known = repository.start(app), START, list[tuple[str, str, str]]()
+        conversation, address, known = repository.start(app), START, list[tuple[str, str, str]]()
         for turn in range(TURNS):
             messages = said(number, turn)
-            here = add_turn(here, messages[0].text, messages[1].text, {}, messages=messages)
+            conversation = add_turn(conversation, messages[0].text, messages[1].text, {}, messages=messages)
             digest = turn_digest(messages)
             address = next_address(address, digest)
-            known.append((address, digest, here.tip))
+            known.append((address, digest, conversation.tip))
         with repository.store.transaction():
-            repository.commit(f"s{number}", here, expected=None)
+            repository.commit(f"s{number}", conversation, expected=None)
             for entry in known:
                 repository.store.transcripts.put(app.name, *entry, f"s{number}")
     histories = {

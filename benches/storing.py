@@ -50,20 +50,22 @@ def begun(folder: Path, name: str) -> tuple[Repository, Conversation]:
 
 
 def appended(
-    repository: Repository, here: Conversation, user: str, answer: str, delta: Json
+    repository: Repository, conversation: Conversation, user: str, answer: str, delta: Json
 ) -> tuple[Conversation, float]:
     """Run one turn as `Session` does: start the run, journal its call, and commit nodes, name and log.
 
     Return the milliseconds in the store; the turn itself is made outside the measurement.
     """
-    store, tip = repository.store, here.tip
-    staying = turns_to_keep(here)
-    here = here if staying is None else summarize_window(here, [past.hash for past in staying], SUMMARY)
-    entry = Entry((), 0, Complete(turn_request(here, user)), Response(assistant(answer), usage=Usage(100, 50)))
+    store, tip = repository.store, conversation.tip
+    staying = turns_to_keep(conversation)
+    conversation = (
+        conversation if staying is None else summarize_window(conversation, [past.hash for past in staying], SUMMARY)
+    )
+    entry = Entry((), 0, Complete(turn_request(conversation, user)), Response(assistant(answer), usage=Usage(100, 50)))
     assert entry.key
-    after = add_turn(here, user, answer, delta)
+    after = add_turn(conversation, user, answer, delta)
     started = time.perf_counter()
-    run = store.runs.begin("s", tip, here.app.hash, user, {"strict": False, "repairs": 1})
+    run = store.runs.begin("s", tip, conversation.app.hash, user, {"strict": False, "repairs": 1})
     store.runs.sink(run, model="bench")(entry)
     settled = repository.commit("s", after, expected=tip, run=run)
     return settled, (time.perf_counter() - started) * 1e3
@@ -81,11 +83,11 @@ def each(act: Callable[[int], object], times: int) -> list[float]:
 
 def speed(subject: Subject, folder: Path) -> None:
     """Append turns, and read back from the end of a long session."""
-    repository, here = begun(folder, "speed.db")
+    repository, conversation = begun(folder, "speed.db")
     walls: list[float] = []
     for number in range(TURNS):
         delta: Json = {"topics": [f"topic {number % 97}"], "confidence": 0.9}
-        here, wall = appended(repository, here, english(number, 80), english(number, 400), delta)
+        conversation, wall = appended(repository, conversation, english(number, 80), english(number, 400), delta)
         walls.append(wall)
     for start in (0, 500, 1_000, 2_500, TURNS - 500):
         subject.median(f"append, turns {start:,} to {start + 500:,}", walls[start : start + 500], "ms")
@@ -97,7 +99,7 @@ def speed(subject: Subject, folder: Path) -> None:
     subject.target(
         "append: the last 500 turns against the first", median(walls[-500:]) / median(walls[:500]), 1.25, "x"
     )
-    back_and_forth(subject, repository, here.tip)
+    back_and_forth(subject, repository, conversation.tip)
 
 
 def back_and_forth(subject: Subject, repository: Repository, tip: str) -> None:
@@ -118,11 +120,13 @@ def back_and_forth(subject: Subject, repository: Repository, tip: str) -> None:
 
 def sized(folder: Path, name: str, words: Callable[[int, int], str]) -> tuple[float, Path, list[tuple[str, str]]]:
     """Return the MB on disk after 200 turns and a search, with an empty write-ahead log, and the turns."""
-    repository, here = begun(folder, f"{name}.db")
+    repository, conversation = begun(folder, f"{name}.db")
     size = SIZED_BYTES // SIZED_TURNS
     said = [(words(2 * n, size // 5), words(2 * n + 1, size * 4 // 5)) for n in range(SIZED_TURNS)]
     for number, (user, answer) in enumerate(said):
-        here, _ = appended(repository, here, user, answer, {"topics": [f"topic {number}"], "confidence": 0.9})
+        conversation, _ = appended(
+            repository, conversation, user, answer, {"topics": [f"topic {number}"], "confidence": 0.9}
+        )
     repository.store.search("xyzzy")
     path = repository.store.path
     repository.store.close()

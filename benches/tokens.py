@@ -86,12 +86,12 @@ class Layout:
     app: App
     extra: dict[str, Json]
 
-    def written(self, here: Conversation, turn: int) -> str:
+    def written(self, conversation: Conversation, turn: int) -> str:
         """Return a well-formed reply: an environment repeats all fields, a delta contains only new values."""
         new = noted(turn) | self.extra
         answer = filler(ANSWER, turn)
         if self.app.reply == "environment":
-            held = here.state["topics"]
+            held = conversation.state["topics"]
             assert isinstance(held, list)
             whole: dict[str, Json] = {"response": answer} | new | {"topics": [*held, *new["topics"]]}  # type: ignore[misc]
             return f"<JSON>\n{json.dumps(whole, ensure_ascii=False)}\n</JSON>"
@@ -145,15 +145,15 @@ class Bill:
 
 def talk(layout: Layout, turns: int = TURNS) -> Bill:
     """Run a conversation, including summaries of old turns."""
-    here, bill, held = begin(layout.app), Bill(), PrefixCache()
+    conversation, bill, held = begin(layout.app), Bill(), PrefixCache()
     for turn in range(turns):
-        replies = [layout.written(here, turn)]
-        if folds(here):
+        replies = [layout.written(conversation, turn)]
+        if folds(conversation):
             replies.insert(0, filler(SUMMARY, turn))
         model = scripted_model(*replies)
-        said, here = Runtime(model).run(say(filler(USER, turn))(here))
+        said, conversation = Runtime(model).run(say(filler(USER, turn))(conversation))
         assert not said.warnings, said.warnings
-        here = replace(here, new_nodes=())
+        conversation = replace(conversation, new_nodes=())
         for request, reply in zip(model.requests, replies, strict=True):
             tokens = sent(request)
             bill.prompt += len(tokens)
@@ -162,10 +162,10 @@ def talk(layout: Layout, turns: int = TURNS) -> Bill:
     return bill
 
 
-def folds(here: Conversation) -> bool:
+def folds(conversation: Conversation) -> bool:
     """Return true if the next turn first requests a summary."""
-    keep = here.app.keep
-    return keep.summarize and keep.max_size is not None and len(here.turns) >= keep.max_size
+    keep = conversation.app.keep
+    return keep.summarize and keep.max_size is not None and len(conversation.turns) >= keep.max_size
 
 
 def layouts(*fields: str, extra: dict[str, Json]) -> dict[str, Layout]:

@@ -84,9 +84,9 @@ def compared(
 def run(peer: Peer, address: str, model: str, sizes: list[str], opening: str) -> list[tuple[float, float]]:
     """Run turns in a fresh process."""
     command = [sys.executable, "-m", "benches.peers", peer.module, address, *sizes]
-    told = {"BENCH_MODEL": model, "BENCH_STREAM": str(int(peer.stream))}
+    variables = {"BENCH_MODEL": model, "BENCH_STREAM": str(int(peer.stream))}
     done = subprocess.run(
-        command, cwd=ROOT, env=os.environ | told, input=opening, capture_output=True, text=True, check=False
+        command, cwd=ROOT, env=os.environ | variables, input=opening, capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise RuntimeError(f"{peer.module} failed:\n{done.stderr[-2000:]}")

@@ -98,8 +98,8 @@ def _handler(player: ScriptedServer) -> type[BaseHTTPRequestHandler]:
             self.send_header("content-type", "text/event-stream")
             self.send_header("transfer-encoding", "chunked")
             self.end_headers()
-            for told in (*map(json.dumps, _events(says, usage)), "[DONE]"):
-                line = f"data: {told}\n\n".encode()
+            for event in (*map(json.dumps, _events(says, usage)), "[DONE]"):
+                line = f"data: {event}\n\n".encode()
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line))
                 time.sleep(player.pace)
             self.wfile.write(b"0\r\n\r\n")

@@ -21,8 +21,8 @@ def xgrammar(made: Vocabulary) -> Callable[[Schema], Any]:
     import xgrammar as xgr
     from xgrammar.contrib.hf import LogitsProcessor
 
-    told = xgr.TokenizerInfo(list(made.tokens), xgr.VocabType.RAW, vocab_size=len(made), stop_token_ids=list(made.end))
-    compiler = xgr.GrammarCompiler(told)
+    info = xgr.TokenizerInfo(list(made.tokens), xgr.VocabType.RAW, vocab_size=len(made), stop_token_ids=list(made.end))
+    compiler = xgr.GrammarCompiler(info)
 
     def of(schema: Schema) -> Any:
         return LogitsProcessor(

@@ -269,8 +269,8 @@ def order_report(evaluation: Evaluation, notes: Sequence[str] = ()) -> Report:
         tail: dict[str, Json] = {"wrong": wrong[:MAX_WRONG_LISTED], "failed": failed, "errors": count_errors(group)}
         lines.append({**head, **order_line(group), **tail, **usage_and_cost(group, paid.get(name, []))})
     missing = evaluation.missing
-    told = (*notes, *NOTES, *_warning_notes(rows), *((f"{missing:,} rows are missing.",) if missing else ()))
-    return Report(evaluation.header, tuple(lines), ORDER_COLUMNS, ORDER_FIGURES, told, evaluation.programs)
+    all_notes = (*notes, *NOTES, *_warning_notes(rows), *((f"{missing:,} rows are missing.",) if missing else ()))
+    return Report(evaluation.header, tuple(lines), ORDER_COLUMNS, ORDER_FIGURES, all_notes, evaluation.programs)
 
 
 def _failed_as_measured(row: EvalRow, item: Item) -> EvalRow:

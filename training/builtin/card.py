@@ -90,8 +90,8 @@ def training_of(log: Sequence[Mapping[str, Any]]) -> Found:
     step = max(1, len(log) // MOST_POINTS)
     points = [*log[::step], *([last] if (len(log) - 1) % step else [])]
     curve = [[row["minutes"], row["loss"], row["held_out"]] for row in points]
-    told = {name: last[name] for name in ("minutes", "steps", "tokens", "samples", "dropped", "loss", "held_out")}
-    return {**told, "curve": curve}
+    kept = {name: last[name] for name in ("minutes", "steps", "tokens", "samples", "dropped", "loss", "held_out")}
+    return {**kept, "curve": curve}
 
 
 def _data() -> Found:

@@ -167,14 +167,14 @@ def evaluate(plan: Plan) -> Found:
         if plan.only and part.name not in plan.only:
             continue
         missing = part.missing()
-        told = {"error": f"there is no {missing} here"} if missing else _run(plan, part)
-        if "error" in told:
-            found["left_out"][part.name] = told["error"]
-            print(f"{part.name}: left out: {told['error']}", flush=True)
+        result = {"error": f"there is no {missing} here"} if missing else _run(plan, part)
+        if "error" in result:
+            found["left_out"][part.name] = result["error"]
+            print(f"{part.name}: left out: {result['error']}", flush=True)
             continue
-        found["parts"][part.name] = told
+        found["parts"][part.name] = result
         found["left_out"].pop(part.name, None)
-        print(f"{part.name}: {told['seconds']:.0f} s", flush=True)
+        print(f"{part.name}: {result['seconds']:.0f} s", flush=True)
     found["refusals"] = _refusals(plan.work / "unknown compounds")
     found["validity"] = _validity(plan.work)
     found["confidence"] = _confidence(plan.work)
@@ -198,14 +198,14 @@ def _run(plan: Plan, part: Part) -> Found:
         return {"error": f"it took more than {plan.seconds:.0f} s; the same step goes on with it"}
     if done.returncode not in DONE or not done.stdout.strip():
         return {"error": (done.stderr.strip().splitlines() or ["it ended without a word"])[-1][:300]}
-    told: Found = json.loads(done.stdout.splitlines()[-1])
-    rows = [{name: each for name, each in row.items() if name not in LEFT_OUT} for row in told["rows"]]
+    result: Found = json.loads(done.stdout.splitlines()[-1])
+    rows = [{name: each for name, each in row.items() if name not in LEFT_OUT} for row in result["rows"]]
     command_line = " ".join(
         ["taiwa" if program[0] == "taiwa" else "python -m evals", *(_plain(plan, word) for word in words)]
     )
     return {
         "about": part.about, "command": command_line, "seconds": round(time.monotonic() - since, 1),
-        "data_hash": told["data_hash"], "failed": told["failed"], "stopped": told["stopped"], "rows": rows,
+        "data_hash": result["data_hash"], "failed": result["failed"], "stopped": result["stopped"], "rows": rows,
     }  # fmt: skip
 
 

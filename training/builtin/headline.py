@@ -25,23 +25,23 @@ def _held_out(table: Mapping[str, Any]) -> Iterator[Found]:
 
 
 def _evaluated(evaluation: Mapping[str, Any]) -> Iterator[Found]:
-    told: Mapping[str, Any] = evaluation["parts"]
+    parts: Mapping[str, Any] = evaluation["parts"]
     for part, name, wanted in (
         ("numglue", "NumGLUE Task 2, all tools", ALL_TOOLS), ("numglue, no tool", "NumGLUE Task 2, no tool", NO_TOOL),
         ("chemistry", "textbook chemistry, all tools", ALL_TOOLS),
     ):  # fmt: skip
-        for row in _of(told, part):
+        for row in _of(parts, part):
             if row["setting"] == wanted:
                 yield _row(f"{name}, exactly", row["accuracy"], row["interval"], row["n"])
                 yield _row(f"{name}, within 0.5 %", row["accuracy_tolerant"], row["interval_tolerant"], row["n"])
-    for row in _of(told, "orders"):
+    for row in _of(parts, "orders"):
         for name, what in (
             ("items", "items with the right name and quantity"), ("precision", "items that were ordered so"),
             ("whole", "requests wholly right"), ("structure", "replies that can be read"),
         ):  # fmt: skip
             if row[name] is not None:
                 yield _row(f"coffee-shop requests: {what}", row[name], row[f"{name}_interval"], row["counts"][name][1])
-    for row in _of(told, "asking back"):
+    for row in _of(parts, "asking back"):
         if row["setting"] == POLICY and row["auc"] is not None:
             yield _row(f"when to ask back, {row['set']}: AUC", row["auc"], row["auc_interval"], row["n"], unit="AUC")
     for name, what in (("refused", "said not to be known"), ("number", "given a number all the same")):
@@ -64,8 +64,8 @@ def _evaluated(evaluation: Mapping[str, Any]) -> Iterator[Found]:
         yield _row("answers that have their form, over all evaluations", whole["share"], whole["interval"], whole["of"])
 
 
-def _of(told: Mapping[str, Any], part: str) -> list[Mapping[str, Any]]:
-    return told[part]["rows"] if part in told else []
+def _of(parts: Mapping[str, Any], part: str) -> list[Mapping[str, Any]]:
+    return parts[part]["rows"] if part in parts else []
 
 
 def _row(what: str, value: float, interval: object, of: int, unit: str = "share") -> Found:

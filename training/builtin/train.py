@@ -163,7 +163,7 @@ class _Training:
         plan, progress = self.plan, self.progress
         whole = plan.minutes * 60
         losses: list[float] = []
-        told = saved = last = time.monotonic()
+        reported = saved = last = time.monotonic()
         for ids, weights in self._batches():
             done = self._agreed(progress.seconds / whole)
             if done >= 1:
@@ -177,9 +177,9 @@ class _Training:
             progress.steps += 1
             progress.tokens += int(np.count_nonzero(ids)) * plan.workers
             last = now
-            if self.rank == 0 and now - told > 120:
+            if self.rank == 0 and now - reported > 120:
                 self._tell(loss=sum(losses) / len(losses), norm=norm, held_out=self._held_out())
-                losses, told = [], now
+                losses, reported = [], now
             if self.rank == 0 and now - saved > 240:
                 self._save()
                 saved = now
@@ -188,27 +188,27 @@ class _Training:
             self._save()
 
     def _batches(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-        plan, met = self.plan, dict[int, int]()
+        plan, reads = self.plan, dict[int, int]()
         while True:
             new = self.progress.shards * plan.workers + self.rank
             if _file(plan, new).exists():
                 number = new
-            elif (number := min(met, key=lambda each: met[each], default=-1)) < 0 or met[number] >= OFTEN:
+            elif (number := min(reads, key=lambda each: reads[each], default=-1)) < 0 or reads[number] >= OFTEN:
                 time.sleep(0.5)
                 continue
             shard = Corpus.read(_file(plan, number))
-            met[number] = met.get(number, 0) + 1
+            reads[number] = reads.get(number, 0) + 1
             if number == new:
                 self.progress.shards += 1
                 self.progress.samples += len(shard) * plan.workers
                 self.progress.dropped += shard.dropped * plan.workers
-            yield from shard.batches(plan.batch, number + met[number])
-            if len(met) > AHEAD:  # drop the file that was read most often
-                oldest = max(met, key=lambda each: met[each])
+            yield from shard.batches(plan.batch, number + reads[number])
+            if len(reads) > AHEAD:  # drop the file that was read most often
+                oldest = max(reads, key=lambda each: reads[each])
                 _file(plan, oldest).with_suffix(".used").touch()
                 with suppress(OSError):
                     _file(plan, oldest).unlink()
-                del met[oldest]
+                del reads[oldest]
 
     def _loss(self, ids: NDArray[np.int64], weights: NDArray[np.float32]) -> Tensor:
         """Return the mean loss of the weighted tokens; logits are computed for these only."""

@@ -7,7 +7,7 @@ from taiwa.models.builtin.line_check import count_atoms
 from taiwa.tools.chemical_formulas import formula
 from taiwa.tools.stoichiometry import balance
 from training.builtin.chemistry.naming import amounts, decimal, style_of
-from training.builtin.chemistry.reacting import Told, given_out, known, phrase, prompt, told
+from training.builtin.chemistry.reacting import WordedReaction, given_out, known, phrase, prompt, word_reaction
 from training.builtin.chemistry.reactions import drawn
 from training.builtin.chemistry.working import Working, plain_number
 from training.builtin.samples import Sample
@@ -22,30 +22,32 @@ STRAY = "H2O CO2 O2 H2 HCl NaCl N2 CO NH3 SO2 Cl2 NaOH H2SO4 C2H6O CaCl2 C2H4 NO
 def astray(random: Random) -> Sample:
     """Ask for a product where the first equation cannot be balanced."""
     while True:
-        here = told(random, drawn(random))
-        middle = len(here.reaction.reactants)
-        asked = random.randrange(middle, len(here.said))
-        element, source = _leading(here, asked)
-        wrong = _wrong(random, here, asked) if element else ""
+        worded = word_reaction(random, drawn(random))
+        middle = len(worded.reaction.reactants)
+        asked = random.randrange(middle, len(worded.said))
+        element, source = _leading(worded, asked)
+        wrong = _wrong(random, worded, asked) if element else ""
         if wrong:
             break
-    given = given_out(random, here, middle)
-    if source not in given or any(given[at] / here.counts[at] < given[source] / here.counts[source] for at in given):
-        given = {at: here.counts[at] for at in range(middle)}
+    given = given_out(random, worded, middle)
+    if source not in given or any(
+        given[at] / worded.counts[at] < given[source] / worded.counts[source] for at in given
+    ):
+        given = {at: worded.counts[at] for at in range(middle)}
     order = list(given)
     random.shuffle(order)
     style = style_of(random)
-    slots = {"X": here.said[asked].text}
+    slots = {"X": worded.said[asked].text}
     slots["H"] = phrase(random, "moles how", slots)
     slots["Q"] = phrase(random, "moles noun", slots)
-    slots["AB"] = amounts(random, style, [(given[at], here.said[at].text) for at in order])
+    slots["AB"] = amounts(random, style, [(given[at], worded.said[at].text) for at in order])
     slots["A"], slots["B"] = slots["AB"], ""
     section = "products" if middle > 1 else "products alone"
-    text = prompt(random, section, slots, [each.text for each in here.said])
+    text = prompt(random, section, slots, [each.text for each in worded.said])
     working = Working(random)
-    known(working, [*(here.said[at] for at in order), here.said[asked]])
+    known(working, [*(worded.said[at] for at in order), worded.said[asked]])
     working.balanced(wrong, weight=0.0)
-    own, made = here.said[source].formula, here.said[asked].formula
+    own, made = worded.said[source].formula, worded.said[asked].formula
     working.say(f"{element} of {made} is from {own}.\n")
     has, needs = count_atoms(own, element), count_atoms(made, element)
     needs = f"({needs})" if "*" in needs else needs
@@ -62,29 +64,29 @@ def bare(equation: str) -> str:
     return COEFFICIENT.sub("", equation)
 
 
-def _leading(here: Told, asked: int) -> tuple[str, int]:
+def _leading(worded: WordedReaction, asked: int) -> tuple[str, int]:
     """Return an element of the product that comes from a single reactant and goes entirely into the product, with that reactant."""
-    middle = len(here.reaction.reactants)
-    holding = [formula(each.formula).atoms for each in here.said]
+    middle = len(worded.reaction.reactants)
+    holding = [formula(each.formula).atoms for each in worded.said]
     for element in holding[asked]:
         sources = [at for at in range(middle) if element in holding[at]]
         sinks = [at for at in range(middle, len(holding)) if element in holding[at]]
         if len(sources) == 1 and sinks == [asked]:
             has, needs = (
-                count_atoms(here.said[sources[0]].formula, element),
-                count_atoms(here.said[asked].formula, element),
+                count_atoms(worded.said[sources[0]].formula, element),
+                count_atoms(worded.said[asked].formula, element),
             )
             ratio_of_atoms = plain_number(f"{has}/({needs})")
-            if ratio_of_atoms == here.counts[asked] / here.counts[sources[0]]:
+            if ratio_of_atoms == worded.counts[asked] / worded.counts[sources[0]]:
                 return element, sources[0]
     return "", 0
 
 
-def _wrong(random: Random, here: Told, asked: int) -> str:
+def _wrong(random: Random, worded: WordedReaction, asked: int) -> str:
     """Return the equation with a product removed or replaced, so that it cannot be balanced."""
-    left, right = here.equation.split(" -> ")
+    left, right = worded.equation.split(" -> ")
     products = right.split(" + ")
-    kept = products[asked - len(here.reaction.reactants)]
+    kept = products[asked - len(worded.reaction.reactants)]
     for _ in range(TRIES):
         changed = [each for each in products if each == kept or random.random() < 0.5]
         if random.random() < 0.7:

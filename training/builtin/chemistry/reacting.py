@@ -14,7 +14,17 @@ from training.builtin.chemistry.working import Working
 from training.builtin.noise import noisy
 from training.builtin.samples import Sample
 
-__all__ = ["Told", "coefficient", "given_out", "known", "phrase", "product_mass", "product_moles", "prompt", "told"]
+__all__ = [
+    "WordedReaction",
+    "coefficient",
+    "given_out",
+    "known",
+    "phrase",
+    "product_mass",
+    "product_moles",
+    "prompt",
+    "word_reaction",
+]
 
 TIMES = tuple(map(Fraction, "1 1 1 1 2 2 2 3 3 4 5 6 7 8 10 12 15 20 0.5 1.5 2.5 0.25 0.1 0.2".split()))
 LEVEL = 0.12
@@ -24,7 +34,7 @@ TERM = re.compile(r"([0-9]+(?:/[0-9]+)?)?\s*(.+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class WordedReaction:
     """A reaction in one question: the wording of each part, and the equation of the answer."""
 
     reaction: Reaction
@@ -43,7 +53,7 @@ class Told:
         return f"{' + '.join(terms[at] for at in reactants)} -> {' + '.join(terms[middle:])}"
 
 
-def told(random: Random, reaction: Reaction, by_name: bool | None = None) -> Told:
+def word_reaction(random: Random, reaction: Reaction, by_name: bool | None = None) -> WordedReaction:
     """Choose how each part is named; most questions name all parts alike."""
     how = random.random()
     parts: list[Said] = []
@@ -57,7 +67,7 @@ def told(random: Random, reaction: Reaction, by_name: bool | None = None) -> Tol
         parts.append(each)
     solved = balanced(reaction.text).equations[0]
     counts = tuple(term.count or Fraction(1) for term in (*solved.reactants, *solved.products))
-    return Told(reaction, tuple(parts), counts)
+    return WordedReaction(reaction, tuple(parts), counts)
 
 
 def _substance(part: Part) -> Substance:
@@ -80,46 +90,46 @@ def prompt(random: Random, section: str, slots: Mapping[str, str], formulas: Seq
 
 def coefficient(random: Random) -> Sample:
     """Give all amounts but one."""
-    here = told(random, drawn(random))
+    worded = word_reaction(random, drawn(random))
     times = random.choice(TIMES)
-    middle, whole = len(here.reaction.reactants), len(here.said)
+    middle, whole = len(worded.reaction.reactants), len(worded.said)
     asked = random.randrange(middle) if random.random() < 0.75 else random.randrange(middle, whole)
-    numbers = [count * times for count in here.counts]
+    numbers = [count * times for count in worded.counts]
     left = random.sample([at for at in range(middle) if at != asked], middle - (asked < middle))
     right = random.sample([at for at in range(middle, whole) if at != asked], whole - middle - (asked >= middle))
     if random.random() < MISTAKEN:
         numbers[random.choice([*left, *right])] = Fraction(random.randint(1, 12))
     style = style_of(random)
-    slots = {"X": here.said[asked].text}
+    slots = {"X": worded.said[asked].text}
     for slot, places in (("G", left), ("P", right)):
-        slots[slot] = amounts(random, style, [(numbers[at], here.said[at].text) for at in places]) if places else ""
+        slots[slot] = amounts(random, style, [(numbers[at], worded.said[at].text) for at in places]) if places else ""
     slots["H"] = phrase(random, "moles how", slots)
     slots["Q"] = phrase(random, "moles noun", slots)
     section = "need reactant" if asked < middle else "need product"
     bare = not (left if asked < middle else right)
-    text = prompt(random, f"{section} bare" if bare else section, slots, [each.text for each in here.said])
+    text = prompt(random, f"{section} bare" if bare else section, slots, [each.text for each in worded.said])
     order = [asked, *left, *right] if asked < middle else [*left, *right, asked]
-    return _solved(Working(random), here, text, order, [None if at == asked else numbers[at] for at in order])
+    return _solved(Working(random), worded, text, order, [None if at == asked else numbers[at] for at in order])
 
 
 def _solved(
-    working: Working, here: Told, text: str, order: Sequence[int], numbers: Sequence[Fraction | None]
+    working: Working, worded: WordedReaction, text: str, order: Sequence[int], numbers: Sequence[Fraction | None]
 ) -> Sample:
     """Answer by the missing coefficient, or by proportion if the amounts contradict each other."""
-    known(working, [here.said[at] for at in order])
-    middle = len(here.reaction.reactants)
-    terms = [f"{_count(number)}{here.said[at].formula}" for at, number in zip(order, numbers, strict=True)]
+    known(working, [worded.said[at] for at in order])
+    middle = len(worded.reaction.reactants)
+    terms = [f"{_count(number)}{worded.said[at].formula}" for at, number in zip(order, numbers, strict=True)]
     found = working.balanced(f"{' + '.join(terms[:middle])} -> {' + '.join(terms[middle:])}")
     asked = numbers.index(None)
     if found.startswith("impossible"):
         first = next(at for at, number in enumerate(numbers) if number is not None)
-        plain = [f"{here.reaction.parts[at].count}{here.said[at].formula}" for at in order]
+        plain = [f"{worded.reaction.parts[at].count}{worded.said[at].formula}" for at in order]
         working.balanced(f"{' + '.join(plain[:middle])} -> {' + '.join(plain[middle:])}")
-        own, wanted = here.counts[order[first]], here.counts[order[asked]]
+        own, wanted = worded.counts[order[first]], worded.counts[order[asked]]
         number = working.calculated(ratio(numbers[first] or Fraction(0), wanted, own))
         return working.sample("coefficient", text, number, "mol")
     term = re.split(r" \+ | -> ", found)[asked]
-    number = term.removesuffix(here.said[order[asked]].formula).strip() or "1"
+    number = term.removesuffix(worded.said[order[asked]].formula).strip() or "1"
     if "/" in number:
         number = working.calculated(number)
     return working.sample("coefficient", text, number, "mol")
@@ -151,20 +161,20 @@ def product_mass(random: Random) -> Sample:
 
 def _product(random: Random, unit: str) -> Sample:
     reaction = drawn(random)
-    here = told(random, reaction)
+    worded = word_reaction(random, reaction)
     middle = len(reaction.reactants)
-    asked = random.randrange(middle, len(here.said))
-    given = given_out(random, here, middle)
+    asked = random.randrange(middle, len(worded.said))
+    given = given_out(random, worded, middle)
     order = list(given)
     random.shuffle(order)
     style = style_of(random)
-    slots = {"X": here.said[asked].text}
+    slots = {"X": worded.said[asked].text}
     slots["H"] = phrase(random, f"{unit} how", slots)
     slots["Q"] = phrase(random, f"{unit} noun", slots)
-    pairs = [(given[at], here.said[at].text) for at in order]
+    pairs = [(given[at], worded.said[at].text) for at in order]
     slots["AB"] = amounts(random, style, pairs)
     slots["A"] = amounts(random, style, pairs[:1])
-    rest = [here.said[at].text for at in range(middle) if at not in given]
+    rest = [worded.said[at].text for at in range(middle) if at not in given]
     slots["B"] = amounts(random, style, pairs[1:]) if len(pairs) > 1 else " and ".join(rest)
     section = "products"
     if len(pairs) == 1:
@@ -173,16 +183,16 @@ def _product(random: Random, unit: str) -> Sample:
         section = "products with"
     if section == "products with" and style == 2:
         slots["A"] = amounts(random, 0, pairs[:1])
-    text = prompt(random, section, slots, [each.text for each in here.said])
+    text = prompt(random, section, slots, [each.text for each in worded.said])
     working = Working(random)
     everything = [*order, *(at for at in range(middle) if at not in given)]
-    known(working, [*(here.said[at] for at in everything), here.said[asked]])
-    working.balanced(here.ordered(everything))
-    ratios = [ratio(given[at], here.counts[asked], here.counts[at]) for at in order]
+    known(working, [*(worded.said[at] for at in everything), worded.said[asked]])
+    working.balanced(worded.ordered(everything))
+    ratios = [ratio(given[at], worded.counts[asked], worded.counts[at]) for at in order]
     number = working.calculated(ratios[0] if len(ratios) == 1 else f"min({', '.join(ratios)})")
     if unit == "moles":
         return working.sample("product", text, number, "mol")
-    mass = working.mass(here.said[asked].formula)
+    mass = working.mass(worded.said[asked].formula)
     return working.sample("product mass", text, working.calculated(f"{number}*{mass}"), "g")
 
 
@@ -191,11 +201,11 @@ def ratio(number: Fraction, wanted: Fraction, own: Fraction) -> str:
     return f"{decimal(number)}*{decimal(wanted)}/{decimal(own)}"
 
 
-def given_out(random: Random, here: Told, middle: int) -> dict[int, Fraction]:
+def given_out(random: Random, worded: WordedReaction, middle: int) -> dict[int, Fraction]:
     """Draw the amounts of the reactants: stoichiometric, or with one in excess."""
     times = random.choice(TIMES)
-    given = {at: here.counts[at] * times for at in range(middle)}
-    if not here.reaction.exact and middle > 1:
+    given = {at: worded.counts[at] * times for at in range(middle)}
+    if not worded.reaction.exact and middle > 1:
         if random.random() < 0.3:
             for at in given:
                 given[at] = Fraction(random.randint(1, 12))

@@ -7,7 +7,7 @@ from random import Random
 
 from taiwa.tools.compound_names import substance
 from training.builtin.chemistry.naming import Said, decimal, said, usual
-from training.builtin.chemistry.reacting import Told, known, prompt, told
+from training.builtin.chemistry.reacting import WordedReaction, known, prompt, word_reaction
 from training.builtin.chemistry.reactions import balanced, drawn
 from training.builtin.chemistry.working import Working
 from training.builtin.samples import Sample
@@ -36,7 +36,7 @@ DISSOLVED = frozenset(("neutral", "partly_neutral", "precipitates", "ammonium", 
 class Given:
     """A reaction whose equation is part of the question."""
 
-    here: Told
+    worded: WordedReaction
     equation: str
     one: int
     other: int
@@ -47,7 +47,7 @@ def balancing(random: Random) -> Sample:
     if random.random() < 0.15:
         equation = random.choice(IONIC.replace("\n", "").split(";"))
     else:
-        equation = _equation(random, told(random, drawn(random), by_name=False), whole=False)
+        equation = _equation(random, word_reaction(random, drawn(random), by_name=False), whole=False)
     text = prompt(random, "balance", {"R": equation}, equation.split(" "))
     working = Working(random)
     found = working.balanced(equation)
@@ -56,17 +56,17 @@ def balancing(random: Random) -> Sample:
     return working.sample("balance", text, found)
 
 
-def _equation(random: Random, here: Told, *, whole: bool) -> str:
+def _equation(random: Random, worded: WordedReaction, *, whole: bool) -> str:
     """Return the equation as the question shows it: balanced or not, with or without states."""
     states = random.random() < 0.2
     apart = " "
     terms: list[str] = []
-    for part, each, count in zip(here.reaction.parts, here.said, here.counts, strict=True):
+    for part, each, count in zip(worded.reaction.parts, worded.said, worded.counts, strict=True):
         number = decimal(count) + apart if whole and count != 1 else ""
         number = part.count if part.count and not whole else number
         state = random.choice(_states(each.formula)) if states else ""
         terms.append(f"{number}{each.formula}{state}")
-    middle = len(here.reaction.reactants)
+    middle = len(worded.reaction.reactants)
     return f"{' + '.join(terms[:middle])}{random.choice(ARROWS)}{' + '.join(terms[middle:])}"
 
 
@@ -88,16 +88,16 @@ def given_equation(random: Random) -> Sample:
 
 
 def _given(random: Random) -> Given | None:
-    here = told(random, drawn(random), by_name=False)
-    equation = _equation(random, here, whole=random.random() < 0.6)
+    worded = word_reaction(random, drawn(random), by_name=False)
+    equation = _equation(random, worded, whole=random.random() < 0.6)
     if balanced(equation).status != "solved":
         return None
-    middle = len(here.reaction.reactants)
-    return Given(here, equation, random.randrange(middle), random.randrange(middle, len(here.said)))
+    middle = len(worded.reaction.reactants)
+    return Given(worded, equation, random.randrange(middle), random.randrange(middle, len(worded.said)))
 
 
 def _asked(random: Random, given: Given, section: str, slots: Mapping[str, str]) -> str:
-    kept = [*given.equation.split(" "), *(each.text for each in given.here.said)]
+    kept = [*given.equation.split(" "), *(each.text for each in given.worded.said)]
     return prompt(random, section, {"R": given.equation, **slots}, kept)
 
 
@@ -123,7 +123,7 @@ def _number(random: Random) -> str:
 
 
 def _ratio(given: Given, wanted: int, own: int) -> str:
-    return f"{decimal(given.here.counts[wanted])}/{decimal(given.here.counts[own])}"
+    return f"{decimal(given.worded.counts[wanted])}/{decimal(given.worded.counts[own])}"
 
 
 def _mass(random: Random) -> Sample | None:
@@ -138,14 +138,14 @@ def _back(random: Random) -> Sample | None:
 
 def _need(random: Random) -> Sample | None:
     given = _given(random)
-    if given is None or len(given.here.reaction.reactants) < 2:
+    if given is None or len(given.worded.reaction.reactants) < 2:
         return None
-    wanted = next(at for at in range(len(given.here.reaction.reactants)) if at != given.one)
+    wanted = next(at for at in range(len(given.worded.reaction.reactants)) if at != given.one)
     return _by_mass(random, given, "given mass need", given.one, wanted)
 
 
 def _by_mass(random: Random, given: Given, section: str, source: int, wanted: int) -> Sample:
-    own, made = _named(random, given.here.said[source]), _named(random, given.here.said[wanted])
+    own, made = _named(random, given.worded.said[source]), _named(random, given.worded.said[wanted])
     grams = _number(random)
     text = _asked(random, given, section, {"A": own.text, "X": made.text, "M": grams})
     working = _start(random, given, own, made)
@@ -158,8 +158,8 @@ def _moles(random: Random) -> Sample | None:
     given = _given(random)
     if given is None:
         return None
-    source, wanted = random.sample(range(len(given.here.said)), 2)
-    own, made = _named(random, given.here.said[source]), _named(random, given.here.said[wanted])
+    source, wanted = random.sample(range(len(given.worded.said)), 2)
+    own, made = _named(random, given.worded.said[source]), _named(random, given.worded.said[wanted])
     moles = _number(random)
     text = _asked(random, given, "given moles", {"A": own.text, "X": made.text, "N": moles})
     working = _start(random, given, own, made)
@@ -170,7 +170,7 @@ def _yield(random: Random) -> Sample | None:
     given = _given(random)
     if given is None:
         return None
-    own, made = given.here.said[given.one], given.here.said[given.other]
+    own, made = given.worded.said[given.one], given.worded.said[given.other]
     grams = _number(random)
     trial = Working(random)
     theory = Fraction(
@@ -190,9 +190,9 @@ def _yield(random: Random) -> Sample | None:
 
 def _limiting(random: Random) -> Sample | None:
     given = _given(random)
-    if given is None or len(given.here.reaction.reactants) != 2:
+    if given is None or len(given.worded.reaction.reactants) != 2:
         return None
-    said_, made = given.here.said, given.here.said[given.other]
+    said_, made = given.worded.said, given.worded.said[given.other]
     grams = _number(random), _number(random)
     slots = {"A": said_[0].text, "B": said_[1].text, "X": made.text, "M": grams[0], "K": grams[1]}
     text = _asked(random, given, "given limiting", slots)
@@ -205,14 +205,14 @@ def _limiting(random: Random) -> Sample | None:
 
 def _volume(random: Random) -> Sample | None:
     given = _given(random)
-    if given is None or given.here.reaction.kind not in DISSOLVED or len(given.here.reaction.reactants) != 2:
+    if given is None or given.worded.reaction.kind not in DISSOLVED or len(given.worded.reaction.reactants) != 2:
         return None
     wanted, own = random.sample((0, 1), 2)
     strong = f"{random.randint(50, 3_000) / 1000:g}", f"{random.randint(50, 3_000) / 1000:g}"
     volume = _number(random)
     slots = {
-        "A": given.here.said[wanted].text,
-        "B": given.here.said[own].text,
+        "A": given.worded.said[wanted].text,
+        "B": given.worded.said[own].text,
         "C": strong[0],
         "D": strong[1],
         "V": volume,

@@ -40,8 +40,8 @@ def weight(random: Random) -> Sample:
     """Ask for the mass of an amount in moles, also worded as the molar mass of several moles."""
     each = said(random, usual(random), by_name=random.random() < 0.5)
     number = _number(random)
-    told = _counted_out(random, number)
-    text = prompt(random, "weight many", {"X": each.text, "N": told}, [each.text])
+    counted = _counted_out(random, number)
+    text = prompt(random, "weight many", {"X": each.text, "N": counted}, [each.text])
     working = Working(random)
     known(working, [each])
     mass = working.mass(each.formula)

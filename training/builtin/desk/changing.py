@@ -11,7 +11,17 @@ from training.builtin.desk.menu import MENU
 from training.builtin.desk.ordering import tongue
 from training.builtin.desk.references import named_alone, reference
 from training.builtin.desk.replies import listed
-from training.builtin.desk.scene import Scene, answer, change_words, closing, following, next_number, scene, step, told
+from training.builtin.desk.scene import (
+    Scene,
+    answer,
+    change_words,
+    closing,
+    following,
+    make_sample,
+    next_number,
+    scene,
+    step,
+)
 from training.builtin.desk.wishes import DRINKS, MILK_NAMES, Extra, Wish, extra, size, wish
 from training.builtin.noise import number_ja, number_words
 from training.builtin.samples import Sample
@@ -60,7 +70,7 @@ def _changed(random: Random, place: Scene, text: str, *lines: OrderLine) -> Samp
     code = place.code
     space = " " if code == "en" else ""
     words = answer(code, "now", x=listed(code, lines)) + space + answer(code, "more")
-    return told(random, "change", place, text, [words], step(place, lines))
+    return make_sample(random, "change", place, text, [words], step(place, lines))
 
 
 def change(random: Random, code: str) -> Sample:
@@ -257,7 +267,7 @@ def swap(random: Random, code: str) -> Sample:
             answer(code, "more"),
         )
     )
-    return told(
+    return make_sample(
         random,
         "swap",
         place,
@@ -286,7 +296,7 @@ def remove(random: Random, code: str) -> Sample:
     left = following(place.order, {each.number: None for each in gone})
     space = " " if code == "en" else ""
     words = answer(code, "off", x=listed(code, gone)) + space + answer(code, "more" if left else "gone")
-    return told(
+    return make_sample(
         random,
         "remove",
         place,
@@ -366,7 +376,7 @@ def same_but(random: Random, code: str) -> Sample:
     added = replace(line, number=next_number(place.order), quantity=1, options=options)
     text = _say(random, code, "same_but", x=f"with {said}" if link else said)
     words = listed(code, [added]) + (". " if code == "en" else "ですね。") + answer(code, "more")
-    return told(random, "same_but", place, text, [words], step(place, [added]))
+    return make_sample(random, "same_but", place, text, [words], step(place, [added]))
 
 
 def absent(random: Random, code: str) -> Sample:
@@ -374,7 +384,9 @@ def absent(random: Random, code: str) -> Sample:
     place = scene(random, code, most=4)
     if not place.lines and random.random() < 0.5:
         that = random.choice(("that", "it", "them") if code == "en" else ("それ", "これ", "さっきの"))
-        return told(random, "absent", place, _of(random, code, that, random.choice(FAMILIAR)), [answer(code, "empty")])
+        return make_sample(
+            random, "absent", place, _of(random, code, that, random.choice(FAMILIAR)), [answer(code, "empty")]
+        )
     other = random.choice([name for name in MENU if all(name != line.name for line in place.lines)])
     wording = tongue(code)[0]
     called = wording.noun(random, other)
@@ -382,7 +394,9 @@ def absent(random: Random, code: str) -> Sample:
     text = _of(random, code, ref, other)
     space = " " if code == "en" else ""
     shown = other if code == "en" else MENU[other].japanese
-    return told(random, "absent", place, text, [answer(code, "absent", x=shown) + space + closing(place, place.lines)])
+    return make_sample(
+        random, "absent", place, text, [answer(code, "absent", x=shown) + space + closing(place, place.lines)]
+    )
 
 
 def _of(random: Random, code: str, ref: str, name: str) -> str:
@@ -411,7 +425,7 @@ def which(random: Random, code: str) -> Sample:
     called = tongue(code)[0].noun(random, line.name)
     ref = f"{random.choice(('the', 'the', 'my', 'that'))} {called}" if code == "en" else called
     text = _of(random, code, ref, line.name)
-    return told(random, "which", place, text, [answer(code, "which", x=listed(code, (line, twin), choice=True))])
+    return make_sample(random, "which", place, text, [answer(code, "which", x=listed(code, (line, twin), choice=True))])
 
 
 def _twin(random: Random, line: OrderLine, number: int) -> OrderLine:

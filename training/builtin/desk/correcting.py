@@ -6,7 +6,7 @@ from random import Random
 from training.builtin.desk.english_words import STANDS
 from training.builtin.desk.japanese_words import SIZE_WORDS
 from training.builtin.desk.ordering import taken, tongue
-from training.builtin.desk.scene import next_number, scene, step, told
+from training.builtin.desk.scene import make_sample, next_number, scene, step
 from training.builtin.desk.wishes import Extra, Wish, extra, quantity, size, wish
 from training.builtin.desk.wording import fill
 from training.builtin.noise import number_ja, number_words
@@ -56,7 +56,7 @@ def correct(random: Random, code: str) -> Sample:
     text = talk.ordering(random, [*items[:-1], items[-1] + joint + correction], "first")
     after = [each for each in (*meant[:at], corrected, *meant[at + 1 :]) if each is not None]
     lines = [each.line(next_number(place.order) + number) for number, each in enumerate(after)]
-    return told(random, "correct", place, text, taken(place, lines), step(place, lines))
+    return make_sample(random, "correct", place, text, taken(place, lines), step(place, lines))
 
 
 def corrected_part(random: Random, code: str, meant: list[Wish], at: int, way: str) -> tuple[str, Wish | None]:

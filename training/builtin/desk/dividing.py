@@ -7,7 +7,7 @@ from types import ModuleType
 
 from training.builtin.desk.correcting import corrected_part
 from training.builtin.desk.ordering import DONE, ordered, taken, tongue
-from training.builtin.desk.scene import next_number, scene, step, told
+from training.builtin.desk.scene import make_sample, next_number, scene, step
 from training.builtin.desk.wishes import Extra, Wish, extra, quantity, wish
 from training.builtin.samples import Sample
 
@@ -43,7 +43,7 @@ def divide(random: Random, code: str) -> Sample:
     text = talk.ordering(random, [whole, *(said for said, _ in spoken)], "first done" if done else "first")
     everything = [*meant, *(after for _, after in spoken)]
     lines = [each.line(next_number(place.order) + at) for at, each in enumerate(everything)]
-    return told(
+    return make_sample(
         random,
         "divide",
         place,

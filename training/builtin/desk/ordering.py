@@ -10,7 +10,17 @@ from training.builtin.desk import english, english_talk, japanese, japanese_talk
 from training.builtin.desk.foreign import foreign_order
 from training.builtin.desk.menu import MENU
 from training.builtin.desk.replies import listed, missing
-from training.builtin.desk.scene import Scene, answer, closing, following, next_number, scene, shown_sum, step, told
+from training.builtin.desk.scene import (
+    Scene,
+    answer,
+    closing,
+    following,
+    make_sample,
+    next_number,
+    scene,
+    shown_sum,
+    step,
+)
 from training.builtin.desk.unknown import unknown
 from training.builtin.desk.wishes import Wish, extra, wishes
 from training.builtin.samples import Sample, Span
@@ -64,7 +74,7 @@ def ordered(random: Random, place: Scene, wished: Sequence[Wish], kind: str = "o
     text = talk.ordering(random, [*said[:-1], said[-1] + tail], f"{mood} done" if done else mood)
     lines = [each.line(next_number(place.order) + at) for at, each in enumerate(meant)]
     answered = taken(place, lines, lacking, done=done)
-    return told(random, kind, place, text, answered, step(place, lines, done=done))
+    return make_sample(random, kind, place, text, answered, step(place, lines, done=done))
 
 
 def _for_all(random: Random, code: str, meant: list[Wish]) -> tuple[str, list[Wish]]:
@@ -99,7 +109,7 @@ def nothing_here(random: Random, code: str) -> Sample:
     _, talk = tongue(code)
     text = talk.ordering(random, [said for said, _ in found], "first")
     space = " " if code == "en" else ""
-    return told(
+    return make_sample(
         random,
         "nothing_here",
         place,
@@ -113,7 +123,7 @@ def abroad(random: Random, _: str) -> Sample:
     place = scene(random, "en", most=2) if random.random() < 0.3 else scene(random, "en", most=0)
     text, meant = foreign_order(random)
     lines = [each.line(next_number(place.order) + at) for at, each in enumerate(meant)]
-    return told(
+    return make_sample(
         random,
         "abroad",
         place,

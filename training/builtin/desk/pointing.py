@@ -20,7 +20,7 @@ from training.builtin.desk.foreign import DISHES, NUMBERS, SIZES, ZH
 from training.builtin.desk.ordering import tongue
 from training.builtin.desk.references import reference
 from training.builtin.desk.replies import listed
-from training.builtin.desk.scene import Scene, answer, change_words, following, next_number, scene, step, told
+from training.builtin.desk.scene import Scene, answer, change_words, following, make_sample, next_number, scene, step
 from training.builtin.desk.wishes import Wish, size, wish
 from training.builtin.desk.wording import fill
 from training.builtin.samples import Sample
@@ -84,7 +84,7 @@ def several(random: Random, code: str) -> Sample:
     gone.sort(key=lambda each: each.number)
     changed.sort(key=lambda each: each.number)
     words = _answered(place, changed, gone, new)
-    return told(
+    return make_sample(
         random, "several", place, tongue(code)[1].written(random, text), [words], step(place, (*changed, *new), gone)
     )
 
@@ -183,7 +183,7 @@ def alike(random: Random, code: str) -> Sample:
         else f"{ref}{said}{random.choice(('してください', 'お願いします', '', 'してもらえますか'))}"
     )
     words = _answered(place, sorted(changed, key=lambda each: each.number), [], [])
-    return told(random, "alike", place, tongue(code)[1].written(random, text), [words], step(place, changed))
+    return make_sample(random, "alike", place, tongue(code)[1].written(random, text), [words], step(place, changed))
 
 
 def more(random: Random, code: str) -> Sample:
@@ -225,7 +225,7 @@ def more(random: Random, code: str) -> Sample:
         )
     )
     after = replace(line, quantity=min(99, line.quantity + number))
-    return told(
+    return make_sample(
         random,
         "more",
         place,
@@ -262,7 +262,7 @@ def in_chinese(random: Random, _: str) -> Sample:
             random, f"[不要{ref}了|去掉{ref}|{ref}不要了|取消{ref}|把{ref}去掉|{ref}不用了|把{ref}取消|删掉{ref}]"
         )
         words = _answered(place, [], [line], [])
-        return told(random, "in_chinese", place, _polite(random, text), [words], step(place, gone=[line]))
+        return make_sample(random, "in_chinese", place, _polite(random, text), [words], step(place, gone=[line]))
     new, text = {
         "size": lambda: _sized(random, line, ref),
         "temperature": lambda: _heated(random, line, ref),
@@ -271,7 +271,7 @@ def in_chinese(random: Random, _: str) -> Sample:
         "replace": lambda: (Wish(other, "", line.quantity).line(line.number), f"[把{ref}换成{_named(random, other)}|{ref}改成{_named(random, other)}|不要{ref},要{_named(random, other)}|{ref}换{_named(random, other)}]"),
     }[way]()  # fmt: skip
     words = _answered(place, [new], [], [])
-    return told(random, "in_chinese", place, _polite(random, fill(random, text)), [words], step(place, [new]))
+    return make_sample(random, "in_chinese", place, _polite(random, fill(random, text)), [words], step(place, [new]))
 
 
 def _named(random: Random, name: str) -> str:

@@ -29,11 +29,11 @@ __all__ = [
     "closing",
     "following",
     "line_words",
+    "make_sample",
     "next_number",
     "scene",
     "shown_sum",
     "step",
-    "told",
 ]
 
 Changes: TypeAlias = Mapping[int, OrderLine | None]
@@ -116,7 +116,7 @@ def following(order: Order, changes: Changes) -> tuple[OrderLine, ...]:
     return tuple(line for _, line in sorted(after.items()) if line is not None)
 
 
-def told(
+def make_sample(
     random: Random, kind: str, place: Scene, said: str, words: Sequence[str | Span], step: Step | None = None
 ) -> Sample:
     """Build a sample from the user's text and the reply."""

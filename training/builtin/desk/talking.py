@@ -9,7 +9,7 @@ from training.builtin.desk.english_talk import TAIL, WANT
 from training.builtin.desk.menu import MENU
 from training.builtin.desk.ordering import tongue
 from training.builtin.desk.replies import kinds, listed, missing
-from training.builtin.desk.scene import Scene, Step, answer, closing, line_words, scene, shown_sum, step, told
+from training.builtin.desk.scene import Scene, Step, answer, closing, line_words, make_sample, scene, shown_sum, step
 from training.builtin.desk.unknown import unknown
 from training.builtin.desk.wishes import NAMES, SHARES
 from training.builtin.desk.wording import an, fill
@@ -47,9 +47,11 @@ def total(random: Random, code: str) -> Sample:
     place = scene(random, code, least=1 if random.random() < 0.92 else 0)
     text = _said(random, code, "total")
     if not place.lines:
-        return told(random, "total", place, text, [answer(code, "empty")])
+        return make_sample(random, "total", place, text, [answer(code, "empty")])
     tail = (" " if code == "en" else "") + answer(code, "more") if place.order.status != CONFIRMED else ""
-    return told(random, "total", place, text, [*shown_sum(code, "sum", place.lines), *([Span(tail)] if tail else [])])
+    return make_sample(
+        random, "total", place, text, [*shown_sum(code, "sum", place.lines), *([Span(tail)] if tail else [])]
+    )
 
 
 def summary(random: Random, code: str) -> Sample:
@@ -57,8 +59,8 @@ def summary(random: Random, code: str) -> Sample:
     place = scene(random, code, least=1 if random.random() < 0.9 else 0)
     text = _said(random, code, "summary")
     if not place.lines:
-        return told(random, "summary", place, text, [answer(code, "empty")])
-    return told(
+        return make_sample(random, "summary", place, text, [answer(code, "empty")])
+    return make_sample(
         random, "summary", place, text, [_with_closing(place, answer(code, "so_far", x=listed(code, place.lines)))]
     )
 
@@ -70,7 +72,7 @@ def price(random: Random, code: str) -> Sample:
     if random.random() < 0.22:
         said, shown = unknown(random, code)
         called = shown if code == "ja" or way == "have" else said
-        return told(
+        return make_sample(
             random, "price", place, _about(random, code, way, called), [_with_closing(place, missing(code, [shown]))]
         )
     name = random.choice(NAMES) if random.random() < 0.6 else random.choices(NAMES, SHARES)[0]
@@ -80,7 +82,7 @@ def price(random: Random, code: str) -> Sample:
         called = f"{random.choice((an(called), an(called), 'one', 'your', 'the'))} {called}"
     shown = name.capitalize() if way == "price" and code == "en" else name if code == "en" else MENU[name].japanese
     words = answer(code, way, x=shown, p=MENU[name].price)
-    return told(random, "price", place, _about(random, code, way, called), [_with_closing(place, words)])
+    return make_sample(random, "price", place, _about(random, code, way, called), [_with_closing(place, words)])
 
 
 def _about(random: Random, code: str, way: str, called: str) -> str:
@@ -97,7 +99,7 @@ def menu(random: Random, code: str) -> Sample:
         words = answer(code, "coffees", x=kinds(code, kind))
     elif POPULAR.search(text):
         words = answer(code, "popular")
-    return told(random, "menu", place, str(tongue(code)[1].written(random, text, "?")), [words])
+    return make_sample(random, "menu", place, str(tongue(code)[1].written(random, text, "?")), [words])
 
 
 def confirm(random: Random, code: str) -> Sample:
@@ -105,7 +107,7 @@ def confirm(random: Random, code: str) -> Sample:
     chance = random.random()
     if chance < 0.2:
         place = scene(random, code, least=1, asked="more")
-        return told(random, "confirm", place, _said(random, code, "yes"), [answer(code, "yes")])
+        return make_sample(random, "confirm", place, _said(random, code, "yes"), [answer(code, "yes")])
     asked = "place" if chance < 0.45 else "more" if chance < 0.9 else ""
     place = scene(random, code, least=0 if random.random() < 0.06 else 1, asked=asked)
     while True:
@@ -115,8 +117,8 @@ def confirm(random: Random, code: str) -> Sample:
             break
     text = str(tongue(code)[1].written(random, text))
     if not place.lines:
-        return told(random, "confirm", place, text, [answer(code, "empty")])
-    return told(random, "confirm", place, text, shown_sum(code, "total", place.lines), Step(status=CONFIRMED))
+        return make_sample(random, "confirm", place, text, [answer(code, "empty")])
+    return make_sample(random, "confirm", place, text, shown_sum(code, "total", place.lines), Step(status=CONFIRMED))
 
 
 def _group(text: str) -> int:
@@ -134,7 +136,7 @@ def call_off(random: Random, code: str) -> Sample:
     """Cancel the order."""
     place = scene(random, code, least=1 if random.random() < 0.93 else 0)
     text = _said(random, code, "cancel")
-    return told(
+    return make_sample(
         random,
         "call_off",
         place,
@@ -151,14 +153,14 @@ def social(random: Random, code: str) -> Sample:
     words = answer(code, "hello_more" if name == "hello" and place.lines else name)
     if name == "remark":
         words = answer(code, "remark")
-    return told(random, "social", place, _said(random, code, name), [words])
+    return make_sample(random, "social", place, _said(random, code, name), [words])
 
 
 def unclear(random: Random, code: str) -> Sample:
     """Ask for something without saying what."""
     place = scene(random, code, most=2)
     name = random.choice(("warm", "cool", "drink", "eat", "sweet", "usual"))
-    return told(random, "unclear", place, _said(random, code, name), [answer(code, name)])
+    return make_sample(random, "unclear", place, _said(random, code, name), [answer(code, name)])
 
 
 def elsewhere(random: Random, code: str) -> Sample:
@@ -166,4 +168,4 @@ def elsewhere(random: Random, code: str) -> Sample:
     place = scene(random, code, least=random.choice((0, 0, 1)))
     name = random.choices(("offtopic", "injection", "foreign"), (5, 3, 2 if code == "en" else 0))[0]
     words = answer(code, "foreign" if name == "foreign" else "offtopic")
-    return told(random, "elsewhere", place, _said(random, code, name), [words])
+    return make_sample(random, "elsewhere", place, _said(random, code, name), [words])

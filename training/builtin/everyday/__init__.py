@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from taiwa.models.builtin.tokenizer import normalize_text
 from training.builtin.everyday import counting, measuring, money, unanswerable
-from training.builtin.everyday.telling import Asked, Everyday, Make
+from training.builtin.everyday.telling import Everyday, EverydayProblem, Make
 from training.builtin.noise import noisy, noisy_ja
 from training.builtin.quantities.working import solved
 from training.builtin.samples import Sample, Share, Span
@@ -43,27 +43,27 @@ KEPT = 0.62
 
 
 def _draw(kind: str, make: Make, random: Random) -> Sample:
-    told = Everyday(random)
-    made = make(told)
-    return Sample("solve", kind, _written(told, made), solved(made.steps, made.unit))
+    writer = Everyday(random)
+    made = make(writer)
+    return Sample("solve", kind, _written(writer, made), solved(made.steps, made.unit))
 
 
 def _refuse(kind: str, make: Make, random: Random) -> Sample:
-    told = Everyday(random)
-    made = make(told)
-    return Sample("solve", kind, _written(told, made), (Span(made.unit),))
+    writer = Everyday(random)
+    made = make(writer)
+    return Sample("solve", kind, _written(writer, made), (Span(made.unit),))
 
 
-def _written(told: Everyday, made: Asked) -> str:
+def _written(writer: Everyday, made: EverydayProblem) -> str:
     """Return the question as users type it, sometimes with an irrelevant number."""
-    random, text = told.random, made.question
+    random, text = writer.random, made.question
     if random.random() < made.distracted:
-        text = f"{told.say('distractor', {'o': str(random.randint(2, 31))})}{' ' * (told.code == 'en')}{text}"
+        text = f"{writer.say('distractor', {'o': str(random.randint(2, 31))})}{' ' * (writer.code == 'en')}{text}"
     if random.random() < KEPT:
         return normalize_text(text)
-    if told.code == "en":
+    if writer.code == "en":
         text = noisy(random, text, random.choice((0.05, 0.1, 0.2)), made.keep)
-    elif told.code == "ja":
+    elif writer.code == "ja":
         text = noisy_ja(random, text, random.choice((0.05, 0.1, 0.2)), made.keep)
     else:
         text = random.choice(FRONTS_ZH) + text + random.choice(BACKS_ZH) * (random.random() < 0.7)

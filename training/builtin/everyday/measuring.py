@@ -7,7 +7,7 @@ from pathlib import Path
 
 from taiwa.models.builtin import copy_constraint
 from taiwa.tools.chemical_formulas import formula as parsed
-from training.builtin.everyday.telling import Asked, Everyday, apart
+from training.builtin.everyday.telling import Everyday, EverydayProblem, apart
 
 __all__ = ["Unit", "dilution", "duration", "ph", "speed", "substance", "temperature", "unit", "units"]
 
@@ -63,9 +63,9 @@ class Unit:
     sort: str
     words: Mapping[str, str]
 
-    def said(self, told: Everyday) -> str:
+    def said(self, writer: Everyday) -> str:
         """Draw one of its names."""
-        return told.expanded(self.words[told.code], {})
+        return writer.expanded(self.words[writer.code], {})
 
 
 @cache
@@ -78,61 +78,65 @@ def units() -> Mapping[str, tuple[Unit, ...]]:
     return {sort: tuple(each) for sort, each in found.items()}
 
 
-def quantity(told: Everyday, number: str, one: Unit) -> str:
+def quantity(writer: Everyday, number: str, one: Unit) -> str:
     """Return a number with its unit."""
-    said = one.said(told)
-    if told.code == "ja" and said in ("大さじ", "小さじ"):
+    said = one.said(writer)
+    if writer.code == "ja" and said in ("大さじ", "小さじ"):
         return f"{said}{number}杯"
-    shown = told.figure(number)
-    if told.code != "en":
+    shown = writer.figure(number)
+    if writer.code != "en":
         return f"{shown}{said}"
     if number == "1":
         said = {"feet": "foot", "inches": "inch"}.get(
             said, said.removesuffix("s") if len(said) > 3 and not said.endswith("ss") else said
         )
-    return f"{shown}{'' if len(said) < 3 and told.chance(0.2) else ' '}{said}"
+    return f"{shown}{'' if len(said) < 3 and writer.chance(0.2) else ' '}{said}"
 
 
-def _amount(told: Everyday) -> str:
-    return told.random.choice((
-        str(told.whole(1, 12)), str(told.whole(2, 100)), str(told.whole(2, 100)), str(told.whole(5, 1_000, 5)), str(told.whole(100, 20_000, 100)),
-        told.decimal(0.1, 10), told.decimal(1, 100), told.decimal(0.1, 20, 2), told.pick("0.5", "1.5", "2.5", "3.5", "7.5", "0.25", "0.75", "1.75"),
+def _amount(writer: Everyday) -> str:
+    return writer.random.choice((
+        str(writer.whole(1, 12)), str(writer.whole(2, 100)), str(writer.whole(2, 100)), str(writer.whole(5, 1_000, 5)), str(writer.whole(100, 20_000, 100)),
+        writer.decimal(0.1, 10), writer.decimal(1, 100), writer.decimal(0.1, 20, 2), writer.pick("0.5", "1.5", "2.5", "3.5", "7.5", "0.25", "0.75", "1.75"),
     ))  # fmt: skip
 
 
-def unit(told: Everyday) -> Asked:
+def unit(writer: Everyday) -> EverydayProblem:
     """Ask to convert between units."""
-    sort = told.random.choices(list(COMMON), list(COMMON.values()))[0]
+    sort = writer.random.choices(list(COMMON), list(COMMON.values()))[0]
     weights = [2 if each.name in METRIC else 1 for each in units()[sort]]
-    old = told.random.choices(units()[sort], weights)[0]
+    old = writer.random.choices(units()[sort], weights)[0]
     new = old
     while new is old:
-        new = told.random.choices(units()[sort], weights)[0]
-    number = _amount(told)
-    slots = {"q": quantity(told, number, old), "v": new.said(told)}
-    return told.asked("unit", slots, ("Convert.", f"{number} {old.name} to {new.name}"), new.name)
+        new = writer.random.choices(units()[sort], weights)[0]
+    number = _amount(writer)
+    slots = {"q": quantity(writer, number, old), "v": new.said(writer)}
+    return writer.problem("unit", slots, ("Convert.", f"{number} {old.name} to {new.name}"), new.name)
 
 
-def temperature(told: Everyday) -> Asked:
+def temperature(writer: Everyday) -> EverydayProblem:
     """Ask to convert between Celsius, Fahrenheit and kelvin; Celsius may be below zero."""
     celsius, fahrenheit, kelvin = units()["temperature"]
-    old, new = told.random.choice(
+    old, new = writer.random.choice(
         ((celsius, fahrenheit),) * 4 + ((fahrenheit, celsius),) * 4 + ((celsius, kelvin), (kelvin, celsius))
     )
-    number = str({"degC": told.whole(-30, 250), "degF": told.whole(-20, 450), "K": told.whole(100, 900)}[old.name])
-    number = number if told.chance(0.85) else told.decimal(2, 110)
-    said = old.said(told)
+    number = str(
+        {"degC": writer.whole(-30, 250), "degF": writer.whole(-20, 450), "K": writer.whole(100, 900)}[old.name]
+    )
+    number = number if writer.chance(0.85) else writer.decimal(2, 110)
+    said = old.said(writer)
     if said.endswith("氏)"):
         shown = f"{'摂氏' if old is celsius else '華氏'}{number}度"
-    elif told.code == "zh" and said in ("摄氏度", "华氏度") and told.chance(0.4):
+    elif writer.code == "zh" and said in ("摄氏度", "华氏度") and writer.chance(0.4):
         shown = f"{said[:2]}{number}度"
     else:
-        shown = f"{number}{' ' if told.code == 'en' and (len(said) > 2 or told.chance(0.5)) else ''}{said}"
-    target = new.said(told)
-    if told.code == "ja":
-        target = {"degC": told.pick("摂氏", "摂氏", "℃"), "degF": told.pick("華氏", "華氏", "°F")}.get(new.name, target)
+        shown = f"{number}{' ' if writer.code == 'en' and (len(said) > 2 or writer.chance(0.5)) else ''}{said}"
+    target = new.said(writer)
+    if writer.code == "ja":
+        target = {"degC": writer.pick("摂氏", "摂氏", "℃"), "degF": writer.pick("華氏", "華氏", "°F")}.get(
+            new.name, target
+        )
     name = DEGREES.get(new.name, new.name)
-    return told.asked(
+    return writer.problem(
         "temperature", {"q": shown, "v": target}, ("Convert.", f"{number} {old.name} to {new.name}"), name
     )
 
@@ -145,98 +149,100 @@ PACES = (
 )  # fmt: skip
 
 
-def speed(told: Everyday) -> Asked:
+def speed(writer: Everyday) -> EverydayProblem:
     """Ask for one of speed, distance and time."""
-    name, way, period, forms, (low, high) = told.random.choices(PACES, (6, 2, 2, 1))[0]
+    name, way, period, forms, (low, high) = writer.random.choices(PACES, (6, 2, 2, 1))[0]
     known = {each.name: each for sort in ("length", "time") for each in units()[sort]}
-    pace = str(told.whole(low, high)) if told.chance(0.6) else str(told.whole(low, high, 5))
+    pace = str(writer.whole(low, high)) if writer.chance(0.6) else str(writer.whole(low, high, 5))
     time = (
-        str(told.whole(2, 12))
-        if told.chance(0.6)
-        else told.pick("0.5", "1.5", "2.5", "3.5", "4.5")
+        str(writer.whole(2, 12))
+        if writer.chance(0.6)
+        else writer.pick("0.5", "1.5", "2.5", "3.5", "4.5")
         if period == "h"
-        else str(told.whole(2, 90))
+        else str(writer.whole(2, 90))
     )
-    distance = f"{float(pace) * float(time):g}" if told.chance(0.8) else str(told.whole(5, 900))
+    distance = f"{float(pace) * float(time):g}" if writer.chance(0.8) else str(writer.whole(5, 900))
     distance = distance if "e" not in distance else "1200"
-    v = told.of(*forms).format(told.figure(pace) if told.code != "en" else pace)
-    t, d = quantity(told, time, known[period]), quantity(told, distance, known[way])
-    if period == "h" and time.endswith(".5") and told.chance(0.4):
+    v = writer.of(*forms).format(writer.figure(pace) if writer.code != "en" else pace)
+    t, d = quantity(writer, time, known[period]), quantity(writer, distance, known[way])
+    if period == "h" and time.endswith(".5") and writer.chance(0.4):
         half = time.removesuffix(".5")
         t = (
-            told.of(f"{half} and a half hours", f"{half}時間半", f"{half}个半小时")
+            writer.of(f"{half} and a half hours", f"{half}時間半", f"{half}个半小时")
             if half != "0"
-            else told.of("half an hour", "30分", "半小时")
+            else writer.of("half an hour", "30分", "半小时")
         )
-    kind = told.random.choice(("speed", "distance", "time"))
+    kind = writer.random.choice(("speed", "distance", "time"))
     short_way, short_time = (
-        told.of(*{"km": ("km", "km", "公里"), "m": ("m", "m", "米"), "miles": ("miles", "マイル", "英里")}[way]),
-        told.of(*{"h": ("h", "時間", "小时"), "min": ("min", "分", "分钟"), "s": ("s", "秒", "秒")}[period]),
+        writer.of(*{"km": ("km", "km", "公里"), "m": ("m", "m", "米"), "miles": ("miles", "マイル", "英里")}[way]),
+        writer.of(*{"h": ("h", "時間", "小时"), "min": ("min", "分", "分钟"), "s": ("s", "秒", "秒")}[period]),
     )
     if kind == "speed":
         time = "0.5" if "30分" in t else time
         slots = {"d": d, "t": t if "30分" not in t else "半時間", "v": name, "T": short_time}
-        return told.asked(kind, slots, ("Speed is distance divided by time.", f"{distance}/{time}"), name)
+        return writer.problem(kind, slots, ("Speed is distance divided by time.", f"{distance}/{time}"), name)
     if kind == "distance":
         slots = {"v": v, "t": t if "30分" not in t else "半時間", "d": short_way}
-        return told.asked(kind, slots, ("Distance is speed times time.", f"{pace}*{time}"), way)
-    return told.asked(
+        return writer.problem(kind, slots, ("Distance is speed times time.", f"{pace}*{time}"), way)
+    return writer.problem(
         kind, {"d": d, "v": v, "t": short_time}, ("Time is distance divided by speed.", f"{distance}/{pace}"), period
     )
 
 
-def duration(told: Everyday) -> Asked:
+def duration(writer: Everyday) -> EverydayProblem:
     """Ask for hours and minutes in minutes, or for the time between two clock times."""
-    if told.chance(0.4):
-        hours, minutes = str(told.whole(1, 12)), str(told.whole(5, 55, told.random.choice((1, 5, 5))))
-        return told.asked(
+    if writer.chance(0.4):
+        hours, minutes = str(writer.whole(1, 12)), str(writer.whole(5, 55, writer.random.choice((1, 5, 5))))
+        return writer.problem(
             "minutes", {"H": hours, "M": minutes}, ("Hours are 60 minutes.", f"{hours}*60+{minutes}"), "min"
         )
-    start, end = sorted(told.random.sample(range(5 * 60, 23 * 60, told.random.choice((1, 5, 5, 15))), 2))
+    start, end = sorted(writer.random.sample(range(5 * 60, 23 * 60, writer.random.choice((1, 5, 5, 15))), 2))
     (a, b), (c, d) = divmod(start, 60), divmod(end, 60)
-    form = told.of("{}:{:02}|{}:{:02}|{}.{:02}", "{}時{}分|{}:{:02}|{}時{}分", "{}点{}分|{}:{:02}|{}时{}分")
+    form = writer.of("{}:{:02}|{}:{:02}|{}.{:02}", "{}時{}分|{}:{:02}|{}時{}分", "{}点{}分|{}:{:02}|{}时{}分")
     early, late = form.format(a, b), form.format(c, d)
     if "{}時{}" in form or "{}点" in form or "{}时" in form:
         early, late = (
             each.removesuffix("0分") if each.endswith(("時0分", "点0分", "时0分")) else each for each in (early, late)
         )
     work = f"({c}-{a})*60+{d}-{b}"
-    return told.asked("clock", {"a": early, "b": late}, ("Hours are 60 minutes.", work), "min")
+    return writer.problem("clock", {"a": early, "b": late}, ("Hours are 60 minutes.", work), "min")
 
 
-def _strength(told: Everyday) -> tuple[str, str]:
+def _strength(writer: Everyday) -> tuple[str, str]:
     """Return a small concentration as it is written, and as an expression."""
-    unit_ = told.pick(" M", "M", " mol/L", "mol/L", " mol/l")
-    kind = told.random.randrange(4)
-    power = told.whole(1, 7)
+    unit_ = writer.pick(" M", "M", " mol/L", "mol/L", " mol/l")
+    kind = writer.random.randrange(4)
+    power = writer.whole(1, 7)
     if kind == 0:
-        number = told.pick("0.1", "0.01", "0.001", "0.0001", "0.00001", "1")
+        number = writer.pick("0.1", "0.01", "0.001", "0.0001", "0.00001", "1")
         return number + unit_, number
     if kind == 1:
-        number = f"{told.whole(1, 99) / told.random.choice((100, 1_000, 10_000)):.5f}".rstrip("0")
+        number = f"{writer.whole(1, 99) / writer.random.choice((100, 1_000, 10_000)):.5f}".rstrip("0")
         return number + unit_, number
     if kind == 2:
-        return told.pick(f"10^-{power}", f"10^-{power}", f"1e-{power}", f"1 x 10^-{power}") + unit_, f"10^-{power}"
-    front = told.decimal(1.1, 9.9)
-    return told.pick(
+        return writer.pick(f"10^-{power}", f"10^-{power}", f"1e-{power}", f"1 x 10^-{power}") + unit_, f"10^-{power}"
+    front = writer.decimal(1.1, 9.9)
+    return writer.pick(
         f"{front} x 10^-{power}", f"{front}x10^-{power}", f"{front}e-{power}", f"{front}·10^-{power}"
     ) + unit_, f"{front}*10^-{power}"
 
 
-def ph(told: Everyday) -> Asked:
+def ph(writer: Everyday) -> EverydayProblem:
     """Ask about strong acids and bases."""
-    kind = told.random.choices(("ph acid", "ph base", "ph to h", "ph to poh", "poh to ph"), (5, 2.5, 4, 0.7, 0.7))[0]
-    shown, number = _strength(told)
-    level = str(told.whole(1, 13)) if told.chance(0.6) else told.decimal(0.5, 13.5, told.random.choice((1, 1, 2)))
+    kind = writer.random.choices(("ph acid", "ph base", "ph to h", "ph to poh", "poh to ph"), (5, 2.5, 4, 0.7, 0.7))[0]
+    shown, number = _strength(writer)
+    level = (
+        str(writer.whole(1, 13)) if writer.chance(0.6) else writer.decimal(0.5, 13.5, writer.random.choice((1, 1, 2)))
+    )
     acid = (
-        told.pick(*ACIDS, "HCl", "HCl")
-        if told.chance(0.7)
-        else told.of("hydrochloric acid|nitric acid|strong acid", "塩酸|硝酸|塩酸", "盐酸|硝酸|盐酸")
+        writer.pick(*ACIDS, "HCl", "HCl")
+        if writer.chance(0.7)
+        else writer.of("hydrochloric acid|nitric acid|strong acid", "塩酸|硝酸|塩酸", "盐酸|硝酸|盐酸")
     )
     base = (
-        told.pick(*BASES, "NaOH")
-        if told.chance(0.7)
-        else told.of(
+        writer.pick(*BASES, "NaOH")
+        if writer.chance(0.7)
+        else writer.of(
             "sodium hydroxide|potassium hydroxide|strong base", "水酸化ナトリウム|水酸化カリウム", "氢氧化钠|氢氧化钾"
         )
     )
@@ -248,12 +254,12 @@ def ph(told: Everyday) -> Asked:
         "ph to poh": ("pH and pOH are 14 together.", f"14-{level}", ""),
         "poh to ph": ("pH and pOH are 14 together.", f"14-{level}", ""),
     }[kind]
-    return told.asked(kind, slots, work[:2], work[2])
+    return writer.problem(kind, slots, work[:2], work[2])
 
 
-def dilution(told: Everyday) -> Asked:
+def dilution(writer: Everyday) -> EverydayProblem:
     """Ask about solutions that are diluted, mixed or prepared."""
-    kind = told.random.choice(
+    kind = writer.random.choice(
         (
             "dilute conc",
             "dilute conc",
@@ -265,15 +271,15 @@ def dilution(told: Everyday) -> Asked:
             "molarity moles",
         )
     )
-    names = told.random.choice(SOLUTES)
+    names = writer.random.choice(SOLUTES)
     strong, weak = (
-        told.pick("1", "2", "5", "6", "10", "12", "0.5", "2.5", "3"),
-        told.pick("0.1", "0.2", "0.05", "0.25", "0.4", "0.01"),
+        writer.pick("1", "2", "5", "6", "10", "12", "0.5", "2.5", "3"),
+        writer.pick("0.1", "0.2", "0.05", "0.25", "0.4", "0.01"),
     )
-    little, much = str(told.whole(5, 100, 5)), str(told.whole(100, 2_000, told.random.choice((50, 100))))
-    some, water = str(told.whole(2, 60)), str(told.whole(20, 500, 10))
-    share = told.pick("5", "10", "2", "20", "0.9", "3", "15", "25", "8")
-    slots = {"S": told.of(*names), "c": strong, "C": weak, "v": little, "V": much, "w": water, "m": some, "r": share}
+    little, much = str(writer.whole(5, 100, 5)), str(writer.whole(100, 2_000, writer.random.choice((50, 100))))
+    some, water = str(writer.whole(2, 60)), str(writer.whole(20, 500, 10))
+    share = writer.pick("5", "10", "2", "20", "0.9", "3", "15", "25", "8")
+    slots = {"S": writer.of(*names), "c": strong, "C": weak, "v": little, "V": much, "w": water, "m": some, "r": share}
     says, work, unit_ = {
         "dilute conc": ("The same moles in more volume.", f"{strong}*{little}/{much}", "mol/L"),
         "dilute stock": ("The same moles in less volume.", f"{much}*{weak}/{strong}", "mL"),
@@ -282,7 +288,7 @@ def dilution(told: Everyday) -> Asked:
         "solute": ("The share of the whole.", f"{some}*{share}/100", "g"),
         "molarity moles": ("Volume in L times concentration.", f"{little}/1000*{strong}", "mol"),
     }[kind]
-    return told.asked(kind, slots, (says, work), unit_)
+    return writer.problem(kind, slots, (says, work), unit_)
 
 
 SUBSTANCE_WORDS = {
@@ -307,28 +313,28 @@ def _substances() -> tuple[tuple[str, str, str], ...]:
     return tuple((formula, japanese, chinese) for formula, japanese, chinese in rows)
 
 
-def substance(told: Everyday) -> Asked:
+def substance(writer: Everyday) -> EverydayProblem:
     """Ask for masses of substances, in Japanese and Chinese; English questions are in `chemistry`."""
-    told.code = told.random.choice(("ja", "ja", "zh"))
-    formula, japanese, chinese = told.random.choice(_substances())
-    by_name = told.chance(0.6)
-    name = told.pick(*(japanese if told.code == "ja" else chinese).split("/"))
-    kind = told.random.choices(("molar", "weight", "moles", "share"), (3, 4, 4, 2))[0]
+    writer.code = writer.random.choice(("ja", "ja", "zh"))
+    formula, japanese, chinese = writer.random.choice(_substances())
+    by_name = writer.chance(0.6)
+    name = writer.pick(*(japanese if writer.code == "ja" else chinese).split("/"))
+    kind = writer.random.choices(("molar", "weight", "moles", "share"), (3, 4, 4, 2))[0]
     number = (
-        str(told.whole(1, 20))
-        if told.chance(0.6)
-        else told.pick("0.5", "1.5", "2.5", "0.25", "0.1", "3.5", "0.2", told.decimal(0.1, 9))
+        str(writer.whole(1, 20))
+        if writer.chance(0.6)
+        else writer.pick("0.5", "1.5", "2.5", "0.25", "0.1", "3.5", "0.2", writer.decimal(0.1, 9))
     )
-    grams = str(told.whole(1, 200)) if told.chance(0.7) else told.decimal(0.5, 90)
-    templates = _apart(SUBSTANCE_WORDS[told.code][kind])
-    template = told.random.choice(templates)
+    grams = str(writer.whole(1, 200)) if writer.chance(0.7) else writer.decimal(0.5, 90)
+    templates = _apart(SUBSTANCE_WORDS[writer.code][kind])
+    template = writer.random.choice(templates)
     atoms = [each for each in parsed(formula).atoms if each in ELEMENTS]
     if kind == "share" and (len(parsed(formula).atoms) < 2 or not atoms):
-        kind, template = "molar", told.random.choice(_apart(SUBSTANCE_WORDS[told.code]["molar"]))
-    element = told.random.choice(atoms) if atoms else ""
-    said = (ELEMENTS[element][0 if told.code == "ja" else 1] if told.chance(0.7) else element) if element else ""
-    text = told.expanded(
-        template, {"X": name if by_name else formula, "n": told.figure(number), "m": told.figure(grams), "E": said}
+        kind, template = "molar", writer.random.choice(_apart(SUBSTANCE_WORDS[writer.code]["molar"]))
+    element = writer.random.choice(atoms) if atoms else ""
+    said = (ELEMENTS[element][0 if writer.code == "ja" else 1] if writer.chance(0.7) else element) if element else ""
+    text = writer.expanded(
+        template, {"X": name if by_name else formula, "n": writer.figure(number), "m": writer.figure(grams), "E": said}
     )
     text = apart(text, [formula])
     steps = [(f"{name} is {formula}." if by_name else "", formula)]
@@ -337,7 +343,7 @@ def substance(told: Everyday) -> Asked:
     elif kind != "molar":
         steps.append(("", f"{number}*@1" if kind == "weight" else f"{grams}/@1"))
     unit_ = {"molar": "g/mol", "weight": "g", "moles": "mol", "share": "%"}[kind]
-    return Asked(text, tuple(steps), unit_, (name, formula))
+    return EverydayProblem(text, tuple(steps), unit_, (name, formula))
 
 
 def _apart(templates: str) -> list[str]:

@@ -11,7 +11,7 @@ from training.builtin.noise import kanji
 from training.builtin.quantities.telling import Teller
 from training.builtin.quantities.wordings import Said, wordings
 
-__all__ = ["LANGUAGES", "Asked", "Everyday", "Make", "Money", "apart"]
+__all__ = ["LANGUAGES", "Everyday", "EverydayProblem", "Make", "Money", "apart"]
 
 FOLDER = Path(__file__).parent
 LANGUAGES = {"en": 0.42, "ja": 0.34, "zh": 0.24}
@@ -31,7 +31,7 @@ GOODS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class EverydayProblem:
     """A question, its solution steps, and the unit of its answer. Words in `keep` are never misspelt."""
 
     question: str
@@ -70,9 +70,11 @@ class Everyday(Teller):
         text = super().say(template, slots) if self.code == "en" else self.expanded(template, slots or {})
         return apart(text.translate(SIGNS).replace("PH ", "pH ").replace("POH ", "pOH "), (slots or {}).values())
 
-    def asked(self, section: str, slots: Mapping[str, str], work: tuple[str, str], unit: str = "", *keep: str) -> Asked:
+    def problem(
+        self, section: str, slots: Mapping[str, str], work: tuple[str, str], unit: str = "", *keep: str
+    ) -> EverydayProblem:
         """Return a question with one step."""
-        return Asked(self.say(section, slots), (work,), unit, (*slots.values(), *keep))
+        return EverydayProblem(self.say(section, slots), (work,), unit, (*slots.values(), *keep))
 
     def figure(self, number: str) -> str:
         """Return a number as this language writes it: 1500, 1,500, in words, 千五百, 1万2千."""
@@ -97,24 +99,24 @@ class Everyday(Teller):
 class Money:
     """Draw a currency and its notation."""
 
-    def __init__(self, told: Everyday) -> None:
-        self.told = told
-        self.name, forms = told.random.choice(MONEYS[told.code])
-        self._form = told.random.choice(forms)
+    def __init__(self, writer: Everyday) -> None:
+        self.writer = writer
+        self.name, forms = writer.random.choice(MONEYS[writer.code])
+        self._form = writer.random.choice(forms)
 
     def price(self, low: int, high: int) -> str:
         """Return an amount of money; yen are whole and a hundred times as many."""
-        told = self.told
+        writer = self.writer
         if self.name == "yen":
-            return str(told.whole(low * 50, high * 100, told.random.choice((10, 10, 50, 100))))
-        if told.chance(0.6):
-            return str(told.whole(low, high))
-        return f"{told.whole(low, high)}.{told.pick('50', '25', '75', '99', '20', '5', '90', '80', '40')}"
+            return str(writer.whole(low * 50, high * 100, writer.random.choice((10, 10, 50, 100))))
+        if writer.chance(0.6):
+            return str(writer.whole(low, high))
+        return f"{writer.whole(low, high)}.{writer.pick('50', '25', '75', '99', '20', '5', '90', '80', '40')}"
 
     def say(self, number: str) -> str:
         """Return the amount with its currency."""
-        told = self.told
-        return self._form.format(told.figure(number) if self._form.startswith("{}") else number)
+        writer = self.writer
+        return self._form.format(writer.figure(number) if self._form.startswith("{}") else number)
 
 
-Make: TypeAlias = Callable[[Everyday], Asked]
+Make: TypeAlias = Callable[[Everyday], EverydayProblem]
