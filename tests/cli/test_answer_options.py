@@ -277,6 +277,20 @@ def test_an_answer_of_a_type_is_json_on_one_line(taiwa: Taiwa, model_server: Mod
     assert model_server.requests[2]["messages"][0]["role"] == "user"
 
 
+def test_a_type_keeps_the_order_of_its_fields_in_later_turns_and_in_a_replay(
+    taiwa: Taiwa, model_server: ModelServer
+) -> None:
+    model_server(*['{"name": "Ann", "age": 7}'] * 2)
+
+    taiwa.ok("say", "--schema", "name, age int", "Invent a person")
+    taiwa.ok("say", "-c", "Another")
+
+    first, second = (request["messages"][0]["content"] for request in model_server.requests)
+    assert first.index("name: string") < first.index("age: number")
+    assert second == first
+    assert "every state has its recorded hash" in taiwa.ok("replay").out
+
+
 def test_an_answer_that_is_not_of_the_type_is_sent_back_once_and_then_refused(
     taiwa: Taiwa, model_server: ModelServer
 ) -> None:

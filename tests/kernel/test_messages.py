@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from taiwa.kernel.messages import (
     Chunk,
+    JsonSchema,
     Message,
     Request,
     StreamEnd,
@@ -25,6 +26,7 @@ from taiwa.kernel.messages import (
     system,
     user,
 )
+from taiwa.kernel.serialization import canonical, parse_json, record, restore
 from taiwa.kernel.usage_limits import RunUsage
 from tests.strategies import chunks, requests, responses, usages
 
@@ -106,3 +108,13 @@ def test_a_value_cannot_be_changed() -> None:
 
 def test_messages_are_made_by_the_name_of_their_role() -> None:
     assert [make("x").role for make in (system, user, assistant)] == ["system", "user", "assistant"]
+
+
+def test_a_schema_keeps_the_order_of_its_members_in_a_record() -> None:
+    schema = JsonSchema({"properties": {"reason": {"type": "string"}, "answer": {"type": "string"}}})
+
+    restored = restore(parse_json(canonical(record(schema))))
+
+    assert restored == schema
+    assert list(restored.schema["properties"]) == ["reason", "answer"]
+    assert replace(restored, schema={"b": 1, "a": 2}).schema == {"b": 1, "a": 2}

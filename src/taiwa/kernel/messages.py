@@ -6,12 +6,13 @@ response.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from taiwa.kernel.attachments import Attachment, AttachmentSource, read_attachments
-from taiwa.kernel.errors import check_list
-from taiwa.kernel.serialization import Json, digest, value
+from taiwa.kernel.errors import InputError, check_list
+from taiwa.kernel.serialization import Json, canonical, digest, parse_json, to_json, value
 
 RANK_CONSTANT = 60
 """The constant of reciprocal rank fusion (Cormack, Clarke and Buettcher 2009)."""
@@ -153,10 +154,38 @@ class Usage:
 
 @value(tag="json-schema")
 class JsonSchema:
-    """The answer must be JSON that fits the schema."""
+    """The answer must be JSON that fits the schema, its members in the order of the schema.
+
+    A record sorts the keys of JSON objects, so `ordered` repeats a schema in which they are not sorted, as text.
+    """
 
     schema: Mapping[str, Json]
     name: str = "answer"
+    ordered: str = ""
+
+    def __init__(self, schema: Mapping[str, Json], name: str = "answer", ordered: str = "") -> None:
+        given = _in_order(schema, ordered)
+        object.__setattr__(self, "schema", given)
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "ordered", _unsorted_text(given))
+
+
+def _in_order(schema: Mapping[str, Json], ordered: str) -> Mapping[str, Json]:
+    """Return the schema with its keys in the order of a text, if that is the same schema."""
+    with suppress(ValueError):
+        written = parse_json(ordered) if ordered else None
+        if isinstance(written, dict) and written == schema:
+            return written
+    return schema
+
+
+def _unsorted_text(schema: object) -> str:
+    """Return a schema as JSON text, or "" if its keys are sorted, or if it is not JSON, which is refused where it is used."""
+    try:
+        text = to_json(cast("Json", schema))
+        return "" if text == canonical(cast("Json", schema)) else text.decode("utf-8")
+    except (InputError, TypeError, RecursionError):
+        return ""
 
 
 @value(tag="regex")
