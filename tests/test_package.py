@@ -3,7 +3,7 @@
 import inspect
 import pkgutil
 import pydoc
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -56,6 +56,10 @@ WRONG: list[tuple[Call, str]] = [
     (lambda c: c.stream_run(program), "got the function program"),
     (lambda c: taiwa.replay(program, taiwa.Journal()), "got the function program"),
     (lambda c: taiwa.Runtime(c.model).run(program), "got the function program"),
+    (lambda c: taiwa.Prices("two", "8"), "input must be a number, zero or more, got 'two'"),
+    (lambda c: taiwa.Prices("2", ""), "output must be a number, zero or more, got ''"),
+    (lambda c: taiwa.Prices("2", "8", cache_read="-1"), "cache_read must be a number, zero or more, got '-1'"),
+    (lambda c: c.extract(Iterable[int], "text"), r"cannot be an output type: use list\[…\], not an Iterable"),
     (lambda c: c.extract("Two teas", Plain), "got the class Plain; the type comes first"),
     (lambda c: c.extract("Plain", "text"), "a str cannot be an output type: use a dataclass"),
     (lambda c: c.extract(Plain, "text"), "the class Plain cannot be an output type"),

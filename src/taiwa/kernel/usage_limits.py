@@ -40,15 +40,50 @@ NANO_PER_MILLION = 1000
 """The cost of one token, in billionths of a unit, at a rate of one unit per million tokens."""
 
 
+def check_number(name: str, number: object, *, is_whole: bool = False) -> None:
+    """Check that an argument is a number, zero or more, or the text of one.
+
+    Raises:
+        InputError: it is not.
+    """
+    try:
+        found = Decimal(str(number))
+    except InvalidOperation:
+        found = Decimal("NaN")
+    fits = isinstance(number, int) or not is_whole
+    if isinstance(number, bool) or not fits or not found.is_finite() or found < 0:
+        raise InputError(f"{name} must be a {'whole ' if is_whole else ''}number, zero or more, got {number!r}")
+
+
 @value(tag="prices")
 class Prices:
-    """Currency units per million tokens, as decimal text; an empty cache rate equals the input rate."""
+    """Currency units per million tokens, as decimal text; an empty cache rate equals the input rate.
+
+    Raises:
+        InputError: a rate is not a number, or negative.
+    """
 
     input: str
     output: str
     cache_read: str = ""
     cache_write: str = ""
     currency: str = "USD"
+
+    def __init__(
+        self,
+        input: str,  # noqa: A002  (the word for it)
+        output: str,
+        cache_read: str = "",
+        cache_write: str = "",
+        currency: str = "USD",
+    ) -> None:
+        # Checked here, because the first cost is computed only after the first call was paid for.
+        rates = {"input": input, "output": output, "cache_read": cache_read, "cache_write": cache_write}
+        for name, rate in rates.items():
+            if rate != "" or name in ("input", "output"):
+                check_number(name, rate)
+            object.__setattr__(self, name, str(rate))
+        object.__setattr__(self, "currency", currency)
 
     @property
     def id(self) -> str:
@@ -106,16 +141,8 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("cost", "calls", "tokens", "seconds", "tool_calls"):
             number = getattr(self, name)
-            if number is None:
-                continue
-            is_whole = name in ("calls", "tokens", "tool_calls")
-            try:
-                found = Decimal(str(number))
-            except InvalidOperation:
-                found = Decimal("NaN")
-            fits = isinstance(number, int) or not is_whole
-            if isinstance(number, bool) or not fits or not found.is_finite() or found < 0:
-                raise InputError(f"{name} must be a {'whole ' if is_whole else ''}number, zero or more, got {number!r}")
+            if number is not None:
+                check_number(name, number, is_whole=name in ("calls", "tokens", "tool_calls"))
 
     @property
     def usage_limits(self) -> UsageLimits:

@@ -328,7 +328,7 @@ def answer_checker(constraint: Constraint, output_type: OutputType[Any] | None =
         if output_type is not None:
             output_type.validate(data)
         elif guide is not None and not guide.accepts(text.encode()):
-            raise OutputValidationError("the answer does not match the constraint", text=text)
+            raise OutputValidationError(f"the answer does not match the constraint: {truncate(text, 80)!r}", text=text)
         return data
 
     return check

@@ -105,6 +105,10 @@ def _schema_generator() -> "type[GenerateJsonSchema]":
         def typed_dict_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401
             return _of_class(super().typed_dict_schema(schema), schema)
 
+        def generator_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401, ARG002
+            # pydantic would validate its members only when they are used, after the last round of repair.
+            raise TypeError("use list[…], not an Iterable or a Generator")
+
     return SchemaGenerator
 
 
