@@ -159,11 +159,21 @@ def test_without_a_command_help_is_shown(taiwa: Taiwa) -> None:
     assert shown.out.startswith("Usage: taiwa")
 
 
-def test_an_unknown_command_names_the_nearest(taiwa: Taiwa) -> None:
-    refused = taiwa("chta")
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [
+        ("chta", "'chat'"),
+        ("model", "'models'"),
+        ("branch", "'fork' or 'rerun'"),
+        ("regenerate", "'retry'"),
+        ("usage", "'cost'"),
+    ],
+)
+def test_an_unknown_command_names_the_nearest_by_its_spelling_or_its_help(taiwa: Taiwa, word: str, near: str) -> None:
+    refused = taiwa(word)
 
     assert refused.code == 2
-    assert refused.err == "taiwa: unknown command 'chta'; did you mean 'chat'? (see taiwa --help)\n"
+    assert refused.err == f"taiwa: unknown command {word!r}; did you mean {near}? (see taiwa --help)\n"
 
 
 def test_a_wrong_option_is_one_line_that_leads_to_the_help(taiwa: Taiwa) -> None:

@@ -63,6 +63,10 @@ def test_a_server_lists_its_own_models(taiwa: Taiwa, model_server: ModelServer) 
     assert model_server.seen[0].path == "/v1/models"
 
 
+def test_the_models_of_a_provider_without_a_key_name_the_provider(taiwa: Taiwa) -> None:
+    assert taiwa("models", "remote", "openai").err.startswith("taiwa: no key for openai: run `taiwa keys set openai`")
+
+
 def test_without_a_model_the_built_in_one_is_shown(taiwa: Taiwa) -> None:
     shown = taiwa.ok("models", "show")
 

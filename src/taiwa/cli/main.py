@@ -7,6 +7,7 @@ import errno
 import importlib
 import io
 import os
+import re
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -130,12 +131,18 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Suggest the nearest command for an unknown one."""
+        """Suggest for an unknown command the one that is spelt like it, else those whose help contains the word."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             import difflib
+            from functools import partial
 
-            near = difflib.get_close_matches(args[0], COMMANDS, 1)
-            ctx.fail(f"unknown command {args[0]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+            word = args[0].lower()
+            spelt = partial(difflib.get_close_matches, word, COMMANDS, 1)
+            told = [name for name, entry in COMMANDS.items() if word in re.findall(r"\w+", entry.help)]
+            near = spelt(0.9) or told[:3] or spelt()
+            ctx.fail(
+                f"unknown command {args[0]!r}" + (f"; did you mean {' or '.join(map(repr, near))}?" if near else "")
+            )
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  (the same)

@@ -376,7 +376,7 @@ def resolve_server(name: str, settings: Settings) -> Target:
             continue
         target = resolve(f"{prefix}:any", base_urls=settings.base_urls)
         if name in (prefix, target.key_variable):
-            return target
+            return replace(target, name=prefix)
     near = get_close_matches(name.lower(), prefixes, 1, 0.0)
     raise ConfigError(f"unknown provider {name[:40]!r}: did you mean {near[0]!r}? (known: {', '.join(prefixes)})")
 
