@@ -86,6 +86,8 @@ def test_a_run_is_taken_up_again_behind_any_event(server: Serving) -> None:
 
     for last in range(len(whole) - 1):
         assert events(server, run, last) == whole[last + 1 :]
+    far = server.client.get(f"/api/runs/{run}/events", headers={"last-event-id": "9" * 5_000})
+    assert (far.status_code, far.text) == (200, "event: end\ndata: {}\n\n")
 
 
 def test_an_edit_branches_and_can_repeat_what_followed(server: Serving) -> None:

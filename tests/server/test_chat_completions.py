@@ -131,6 +131,16 @@ def test_a_tool_call_goes_to_the_client_and_its_result_back_to_the_model() -> No
         assert served.repository.fsck() == ()
 
 
+def test_only_the_allowed_tools_are_sent_to_the_model() -> None:
+    named = {"type": "function", "function": {"name": "get_weather"}}
+    allowed = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [named]}}
+    other = {"type": "function", "function": {"name": "get_time"}}
+    with serving(CALL) as served:
+        served.chat("Hi", tools=[other, WEATHER], tool_choice=allowed)
+        sent = last_request(served)
+    assert ([tool.name for tool in sent.tools], sent.tool_choice) == (["get_weather"], "required")
+
+
 def test_tool_calls_are_streamed_with_their_index() -> None:
     with serving(CALL) as served:
         found = chunks(served, "Weather?", tools=[WEATHER])
@@ -266,6 +276,7 @@ def ask_app(served: Serving, app: str, messages: list[dict[str, Any]]) -> dict[s
         ({"messages": []}, "messages", "empty_array"),
         ({"messages": [3]}, "messages[0]", "invalid_type"),
         ({"messages": [{"role": "king", "content": "x"}]}, "messages[0].role", "invalid_value"),
+        ({"messages": [{"content": "x"}]}, "messages[0].role", "missing_required_parameter"),
         ({"messages": [{"role": "user"}]}, "messages[0].content", "missing_required_parameter"),
         ({"messages": [{"role": "user", "content": 3}]}, "messages[0].content", "invalid_type"),
         ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "messages[0].content[0].type", None),
@@ -288,6 +299,7 @@ def ask_app(served: Serving, app: str, messages: list[dict[str, Any]]) -> dict[s
         ({"tools": [{"type": "function", "function": {}}]}, "tools[0].function.name", "missing_required_parameter"),
         ({"tools": [WEATHER, WEATHER]}, "tools", None),
         ({"tools": [WEATHER], "tool_choice": {"type": "function", "function": {"name": "x"}}}, "tool_choice", None),
+        ({"tools": [WEATHER], "tool_choice": {"type": "custom", "custom": {"name": "x"}}}, "tool_choice.type", None),
         ({"tool_choice": "required"}, "tool_choice", "invalid_value"),
         ({"response_format": {"type": "xml"}}, "response_format.type", "invalid_value"),
         ({"response_format": {"type": "json_schema"}}, "response_format.schema", None),

@@ -259,6 +259,11 @@ def test_the_extension_comes_only_where_it_was_asked_for() -> None:
         assert events(post(served, taiwa={}, stream=True))[-2]["taiwa"]["node"]
 
 
+def test_an_empty_list_of_what_is_not_supported_asks_for_nothing() -> None:
+    with serving("Green.") as served:
+        assert post(served, mcp_servers=[], fallbacks=[]).status_code == 200
+
+
 def test_tokens_are_counted_without_a_call(idle: Serving) -> None:
     body = {"model": "scripted", "messages": [{"role": "user", "content": "a" * 400}]}
     counted = idle.client.post("/v1/messages/count_tokens", json=body).json()
@@ -281,7 +286,7 @@ TEXT = [{"role": "user", "content": "Tea?"}]
         ({"messages": [{"role": "tool", "content": "x"}]}, 400, "invalid_request_error", "messages[0].role"),
         ({"messages": [{"role": "user"}]}, 400, "invalid_request_error", "messages[0].content"),
         ({"messages": [*TEXT, {"role": "assistant", "content": "It"}]}, 400, "invalid_request_error", "last message"),
-        ({"messages": [{"role": "user", "content": [{"type": "video"}]}]}, 400, "invalid_request_error", "'video'"),
+        ({"messages": [{"role": "user", "content": [{"type": "video"}]}]}, 400, "invalid_request_error", "messages[0].content[0].type 'video'"),
         ({"nonsense": 1}, 400, "invalid_request_error", "unknown parameter: 'nonsense'"),
         ({"mcp_servers": [{}]}, 400, "invalid_request_error", "mcp_servers is not supported"),
         ({"temperature": 2}, 400, "invalid_request_error", "temperature must be from 0 to 1"),

@@ -141,6 +141,17 @@ def test_a_request_without_a_message_only_finds_the_model(idle: Serving) -> None
     assert idle.model.requests == []
 
 
+def test_what_the_client_in_go_sends_empty_is_left_out() -> None:
+    with serving("Green.") as served:
+        asked = {"model": "scripted", "prompt": "Tea?", "suffix": "", "system": "", "template": "", "stream": False}
+        assert (
+            served.client.post("/api/generate", json={**asked, "format": "", "options": None}).json()["response"]
+            == "Green."
+        )
+        described = {"model": "", "system": "", "template": "", "verbose": False, "options": None, "name": "scripted"}
+        assert served.client.post("/api/show", json=described).json()["capabilities"] == ["completion", "tools"]
+
+
 def test_a_model_without_a_tag_has_the_tag_latest() -> None:
     with serving("Green.") as served:
         answer = post(served, model="scripted:latest", stream=False).json()

@@ -4,12 +4,24 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
 from typing import Any
 
 import httpx
 import pytest
+from openai.types.responses import Response as OpenAiResponse
+from openai.types.responses.response_item_list import ResponseItemList
 
-from taiwa.kernel.errors import OverloadedError, StoreError
+from taiwa.kernel.errors import (
+    ModelError,
+    OverloadedError,
+    RateLimitError,
+    StoreError,
+    TaiwaError,
+    TimeoutError,
+    UnsupportedError,
+)
 from taiwa.kernel.messages import JsonSchema, Message, Request, Response, Text, Thinking, ToolCall, Usage, assistant
 from taiwa.sessions.replay import replay_history
 from tests.peers.faults import FaultServer, head, silence, speech, words
@@ -157,7 +169,7 @@ def test_a_reader_that_leaves_loses_nothing() -> None:
         assert served.turns() == [["a"]]
 
 
-def test_a_running_response_can_be_cancelled_once() -> None:
+def test_a_running_response_can_be_cancelled_and_stays_so() -> None:
     go_on = threading.Event()
 
     def slow(_: Request) -> str:
@@ -172,7 +184,47 @@ def test_a_running_response_can_be_cancelled_once() -> None:
         finally:
             go_on.set()
         again = served.client.post(f"/v1/responses/{begun['id']}/cancel")
-        assert (again.status_code, served.turns()) == (400, [])
+        assert (again.status_code, again.json(), served.turns()) == (200, cancelled.json(), [])
+
+
+def test_a_response_that_has_ended_cannot_be_cancelled() -> None:
+    with serving("One.") as served:
+        made = respond(served, "a")
+        response = served.client.post(f"/v1/responses/{made['id']}/cancel")
+        assert (response.status_code, response.json()["error"]["param"]) == (400, "response_id")
+
+
+def test_a_client_that_waits_gets_its_response_as_it_was_cancelled_by_another() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(_: Request) -> str:
+        begun.set()
+        go_on.wait(300)
+        return "Never seen."
+
+    with serving(slow) as served, ThreadPoolExecutor() as threads:
+        waiting = threads.submit(respond, served, "a")
+        try:
+            assert begun.wait(300)
+            (name,) = served.server.state.live
+            cancelled = served.client.post(f"/v1/responses/{name}/cancel").json()
+            assert (waiting.result(300), cancelled["status"]) == (cancelled, "cancelled")
+        finally:
+            go_on.set()
+
+
+def test_a_client_that_leaves_cancels_a_response_that_is_not_stored() -> None:
+    with FaultServer() as peer, serving(models=(model := f"{peer.base_url}#told",)) as served:
+        peer.plays(silence())
+        leaving = HTTPConnection("127.0.0.1", served.server.port)
+        body = json.dumps({"model": model, "input": "a", "store": False})
+        leaving.request("POST", "/v1/responses", body, {**served.client.headers, "content-type": "application/json"})
+        while not peer.seen:
+            time.sleep(0.01)
+
+        leaving.close()
+
+        assert peer.seen[0].closed.wait(30)
 
 
 @pytest.mark.parametrize("pieces", [(), (head(), words("Once"))], ids=["before the first piece", "behind it"])
@@ -212,9 +264,45 @@ def test_a_failed_response_is_an_error_and_is_kept_as_failed() -> None:
         response = served.client.post("/v1/responses", json={"model": "scripted", "input": "a", "stream": True})
         last = events(response)[-1]
         assert last["type"] == "response.failed"
-        assert last["response"]["error"] == {"code": "overloaded", "message": "busy"}
+        assert last["response"]["error"] == {"code": "server_error", "message": "busy"}
         kept = get(served, f"responses/{last['response']['id']}").json()
         assert kept["status"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("problem", "code"),
+    [
+        (RateLimitError("slow"), "rate_limit_exceeded"),
+        (UnsupportedError("no", capability="tools"), "invalid_prompt"),
+        (TimeoutError("late"), "server_error"),
+        (ModelError("bad"), "server_error"),
+    ],
+)
+def test_the_error_of_a_failed_response_has_a_code_of_the_protocol(problem: TaiwaError, code: str) -> None:
+    with serving(problem) as served:
+        last = events(served.client.post("/v1/responses", json={"model": "scripted", "input": "a", "stream": True}))[-1]
+        assert last["response"]["error"] == {"code": code, "message": problem.message}
+        OpenAiResponse.model_validate(last["response"])
+
+
+def test_a_response_and_its_input_have_the_types_of_the_protocol() -> None:
+    given: list[object] = [
+        {"role": "developer", "content": "Be brief."},
+        {"role": "user", "content": "The weather?", "id": None},
+        {"type": "function_call", "call_id": "c1", "name": "get_weather", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c1", "output": "Sun."},
+        {"role": "assistant", "content": "It is sunny."},
+        {"role": "user", "content": [{"type": "input_text", "text": "And tomorrow?"}]},
+    ]
+    with serving(Response(assistant("Rain."), usage=Usage(9, 2, 4, 3))) as served:
+        made = respond(served, given)
+        items = get(served, f"responses/{made['id']}/input_items", order="asc").json()
+
+    assert made["usage"]["input_tokens_details"] == {"cached_tokens": 4, "cache_write_tokens": 3}
+    OpenAiResponse.model_validate(made)
+    ResponseItemList.model_validate(items)
+    assert [each["type"] for each in items["data"]] == [each.get("type", "message") for each in given]  # type: ignore[attr-defined]
+    assert len({each["id"] for each in items["data"]}) == len(given)
 
 
 def test_an_answer_that_was_cut_off_is_incomplete() -> None:
@@ -286,6 +374,44 @@ def test_items_are_added_to_a_conversation_and_deleted_from_it() -> None:
             items.create(name, items=[])
 
 
+def test_a_response_is_completed_when_its_conversation_is_deleted_meanwhile() -> None:
+    go_on = threading.Event()
+
+    def slow(_: Request) -> str:
+        go_on.wait(300)
+        return "Yes."
+
+    with serving(slow) as served:
+        conversation = served.client.post("/v1/conversations", json={}).json()["id"]
+        begun = respond(served, "Is it green?", conversation=conversation, background=True)
+        try:
+            assert served.client.delete(f"/v1/conversations/{conversation}").status_code == 200
+        finally:
+            go_on.set()
+        assert text_of(events(get(served, f"responses/{begun['id']}", stream="true"))[-1]["response"]) == "Yes."
+        assert get(served, f"responses/{begun['id']}").json()["status"] == "completed"
+
+
+def test_a_response_without_input_answers_what_waits_in_its_conversation() -> None:
+    with serving("Yes.") as served:
+        items = [{"type": "message", "role": "user", "content": "Is it green?"}]
+        name = served.client.post("/v1/conversations", json={"items": items}).json()["id"]
+        body = {"model": "scripted", "conversation": name}
+        assert text_of(served.client.post("/v1/responses", json=body).json()) == "Yes."
+        assert requests_of(served) == [["user: Is it green?"]]
+        assert served.client.post("/v1/responses", json=body).status_code == 400  # nothing waits any more
+
+
+def test_the_metadata_of_a_conversation_is_replaced_only_by_others() -> None:
+    with serving() as served:
+        path = (
+            f"/v1/conversations/{served.client.post('/v1/conversations', json={'metadata': {'a': 'b'}}).json()['id']}"
+        )
+        response = served.client.post(path, json={})
+        assert (response.status_code, response.json()["error"]["param"]) == (400, "metadata")
+        assert served.client.get(path).json()["metadata"] == {"a": "b"}
+
+
 def test_items_of_an_app_with_a_state_stay_as_they_are() -> None:
     with serving("Hello.\n@@delta\n{}") as served:
         name = served.client.post("/v1/conversations", json={}).json()["id"]
@@ -345,6 +471,12 @@ def test_a_compaction_stands_for_the_history_before_it() -> None:
         ({"include": ["everything"]}, "include"),
         ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
         ({"metadata": {"a": 1}}, "metadata.a"),
+        ({"metadata": {"a": "x" * 513}}, "metadata.a"),
+        ({"metadata": {"a" * 65: "x"}}, "metadata." + "a" * 65),
+        ({"input": [{"content": "x"}]}, "input[0].role"),
+        ({"tool_choice": {"type": "web_search"}}, "tool_choice.type"),
+        ({"tool_choice": {"type": "allowed_tools", "tools": [{"name": "f"}]}, "tools": [TOOL]}, "tool_choice"),
+        ({"tool_choice": {"type": "allowed_tools", "tools": []}, "tools": [TOOL]}, "tool_choice.tools"),
         ({"metadata": {str(number): "x" for number in range(17)}}, "metadata"),
         ({"truncation": "some"}, "truncation"),
         ({"text": {"format": {"type": "json_schema", "name": "x"}}}, "text.format.schema"),
@@ -356,6 +488,25 @@ def test_a_wrong_field_is_named_in_the_error(fields: dict[str, object], param: s
         response = served.client.post("/v1/responses", json=body)
         assert response.status_code == 400
         assert response.json()["error"]["param"] == param
+
+
+@pytest.mark.parametrize("number", ["-2", "x", "1.5", "9" * 30, "9" * 5_000])
+def test_a_wrong_number_of_the_query_is_refused(number: str) -> None:
+    with serving("One.") as served:
+        path = f"responses/{respond(served, 'a')['id']}"
+        for name, of in (("starting_after", path), ("limit", f"{path}/input_items")):
+            response = get(served, of, stream="true", **{name: number})
+            assert (response.status_code, response.json()["error"]["param"]) == (400, name)
+
+
+def test_only_the_allowed_tools_are_sent_to_the_model() -> None:
+    other = TOOL | {"name": "get_time"}
+    allowed = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "get_weather"}]}
+    with serving(CALL) as served:
+        made = respond(served, "a", tools=[other, TOOL], tool_choice=allowed)
+        (sent,) = served.model.requests
+        assert ([tool.name for tool in sent.tools], sent.tool_choice) == (["get_weather"], "required")
+        assert ([tool["name"] for tool in made["tools"]], made["tool_choice"]) == (["get_time", "get_weather"], allowed)
 
 
 def test_forged_ids_are_not_found() -> None:

@@ -18,7 +18,7 @@ from taiwa.server.conversation_turns import FollowedRuns
 from taiwa.server.indexing import Indexing
 from taiwa.server.options import ServerOptions
 from taiwa.server.page.transcript import CountBreaks, count_breaks
-from taiwa.server.responses import ApiError, invalid
+from taiwa.server.responses import ApiError, invalid, page_of
 from taiwa.server.runs import LiveRun, OnEnd, Runs
 from taiwa.server.shared_store import Sharing
 from taiwa.sessions.commit_turn import TurnOptions
@@ -26,6 +26,7 @@ from taiwa.sessions.repository import Repository
 
 KINDS = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", int: "an integer", float: "a number"}
 
+NUMBER = re.compile("-?[0-9]{1,20}")
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -56,11 +57,13 @@ class Fields:
         return invalid(self.at(name), f"missing required parameter: {self.at(name)!r}", "missing_required_parameter")
 
     def check_names(self, known: Collection[str], unsupported: Collection[str] = ()) -> None:
-        """Refuse fields that the protocol does not define or this server does not support."""
+        """Refuse fields that the protocol does not define, and non-empty ones that this server does not support."""
         for name, value in self.data.items():
             if name in known or value is None:
                 continue
             if name in unsupported:
+                if value in ("", []):
+                    continue
                 raise self.error(name, "is not supported by this server", "unsupported_parameter")
             raise invalid(self.at(name), f"unknown parameter: {self.at(name)[:80]!r}", "unknown_parameter")
 
@@ -140,8 +143,8 @@ class Fields:
         return tuple(map(str, items))
 
     def choice(self, name: str, options: Collection[str], default: str) -> str:
-        """Return one of some words."""
-        found = self.text(name, default)
+        """Return one of some words; with the default "" it is required."""
+        found = self.text(name, default or None)
         if found not in options:
             listed = ", ".join(options)
             raise invalid(
@@ -268,10 +271,23 @@ def query_number(request: Request, name: str, default: int, least: int, most: in
     text = request.query_params.get(name)
     if text is None:
         return default
-    number = int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else -1
-    if not least <= number <= most:
-        raise invalid(name, f"{name} must be from {least} to {most}")
+    number = int(text) if NUMBER.fullmatch(text) else None
+    if number is None or not least <= number <= most:
+        raise invalid(name, f"{name} must be from {least} to {most}", "invalid_value")
     return number
+
+
+def page_for(request: Request, items: list[Json], most: int = 100) -> Json:
+    """Return the requested page of a list.
+
+    Raises:
+        ApiError: its limit or order is invalid, or it begins behind an item that does not exist.
+    """
+    query = request.query_params
+    limit, order = query_number(request, "limit", 20, 1, most), query.get("order", "desc")
+    if order not in ("asc", "desc"):
+        raise invalid("order", "order must be asc or desc", "invalid_value")
+    return page_of(items, query.get("after", ""), limit, newest_first=order == "desc")
 
 
 async def body_parts(request: Request, most: int, seconds: float) -> AsyncGenerator[bytes]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TypeAlias
 
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import RequestResponseCycle
@@ -228,14 +227,3 @@ def page_of(items: list[Json], after: str, limit: int, *, newest_first: bool) ->
         "last_id": shown[-1] if shown else None,
         "has_more": start + limit < len(listed),
     }
-
-
-def page_for(request: Request, items: list[Json], most: int = 100) -> Json:
-    """Return the requested page of a list."""
-    query = request.query_params
-    limit, order = query.get("limit", "20"), query.get("order", "desc")
-    if not limit.isdecimal() or not 1 <= int(limit) <= most:
-        raise invalid("limit", f"limit must be from 1 to {most}", "invalid_value")
-    if order not in ("asc", "desc"):
-        raise invalid("order", "order must be asc or desc", "invalid_value")
-    return page_of(items, query.get("after", ""), int(limit), newest_first=order == "desc")

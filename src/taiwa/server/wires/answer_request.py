@@ -210,9 +210,7 @@ def refuse_penalties(body: Fields) -> None:
 
 def unsupported_tool(tool: Fields, usable: str) -> ApiError:
     """Return the error of an unsupported tool type."""
-    kind = tool.text("type")[:40]
-    message = f"tools of the type {kind!r} are not supported; use {usable}"
-    return invalid(tool.at("type"), message, "unsupported_parameter")
+    return tool.error("type", f"{tool.text('type')[:40]!r} is not supported; use {usable}", "unsupported_parameter")
 
 
 def checked_tools(tools: list[ToolSpec], path: str) -> tuple[ToolSpec, ...]:
@@ -255,12 +253,16 @@ async def answer(
     extend = extender(asked.extension, state.repository(caller), state.catalogue)
     if asked.streams:
         return EventStream(partial(reply.stream, run, extend), lambda: run.cancel(abandon=True), media_type)
-    results = await _results(request, run)
+    results = await results_until_left(request, run)
     return json_response(reply.whole(results) | await extend(results))
 
 
-async def _results(request: Request, run: LiveRun) -> list[TurnResult]:
-    """Wait for the answers of a run; it is cancelled if the client disconnects meanwhile."""
+async def results_until_left(request: Request, run: LiveRun) -> list[TurnResult]:
+    """Wait for the answers of a run; it is cancelled if the client disconnects meanwhile.
+
+    Raises:
+        ApiError: one of them failed, or the client disconnected.
+    """
     answering = asyncio.create_task(run.results())
     leaving = asyncio.create_task(until_left(request.receive))
     await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)

@@ -546,7 +546,7 @@ async def events(request: Request) -> Response:
     """Follow a run from its first event, or after `Last-Event-ID`."""
     happened = await _events_of(request)
     last = request.headers.get("last-event-id", "")
-    start = int(last) + 1 if last.isascii() and last.isdigit() else 0
+    start = int(last[:18]) + 1 if last.isascii() and last.isdigit() else 0
 
     async def write(send_now: SendNow) -> AsyncGenerator[bytes]:
         numbers = count()

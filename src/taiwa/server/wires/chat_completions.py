@@ -112,11 +112,11 @@ def read_request(body: Fields, most_messages: int, most_choices: int) -> ChatReq
         top_logprobs = body.count("top_logprobs", 0, MOST_LOGPROBS) or 0
     elif body.count("top_logprobs", 0, MOST_LOGPROBS):
         raise invalid("top_logprobs", "top_logprobs requires logprobs: true", "invalid_value")
-    tools = read_tools(body)
+    tool_choice, tools = read_tool_choice(body, read_tools(body))
     options = AnswerOptions(
         system=system or None,
         client_tools=tools,
-        tool_choice=read_tool_choice(body, tools),
+        tool_choice=tool_choice,
         constraint=read_constraint(body),
         stop=read_stops(body, "stop"),
         top_logprobs=0 if top_logprobs is None else max(top_logprobs, 1),
@@ -248,9 +248,7 @@ def read_content(item: Fields, *, optional: bool = False) -> str:
         elif kind == "refusal":
             texts.append(part.text("refusal"))
         else:
-            raise invalid(
-                part.at("type"), f"content of the type {kind[:40]!r} is not supported; send text", "unsupported_content"
-            )
+            raise part.error("type", f"{kind[:40]!r} is not supported; send text", "unsupported_content")
     return "".join(texts)
 
 
@@ -273,17 +271,25 @@ def read_function(function: Fields) -> ToolSpec:
     return ToolSpec(function.text("name"), function.text("description", ""), schema)
 
 
-def read_tool_choice(body: Fields, tools: tuple[ToolSpec, ...]) -> str:
-    """Read `tool_choice`: a word, or the name of a function."""
+def read_tool_choice(body: Fields, tools: tuple[ToolSpec, ...]) -> tuple[str, tuple[ToolSpec, ...]]:
+    """Read `tool_choice`: a word, the name of a function, or some of the tools; return it with the tools that may be called."""
     given = body.data.get("tool_choice")
     if isinstance(given, dict):
         item = Fields(given, "tool_choice")
-        function = item.object("function") or item
-        return checked_choice(function.text("name"), tools)
+        kind = item.choice("type", ("function", "allowed_tools"), "function")
+        holder = item.object(kind) or item  # the Responses protocol has the fields right here
+        if kind == "function":
+            return checked_choice(holder.text("name"), tools), tools
+        listed = ((tool.object("function") or tool).text("name") for tool in holder.objects("tools"))
+        names = {checked_choice(name, tools) for name in listed}
+        if not names:
+            raise holder.missing("tools")
+        choice = holder.choice("mode", ("auto", "required"), "auto")
+        return choice, tuple(tool for tool in tools if tool.name in names)
     choice = body.choice("tool_choice", ("auto", "none", "required"), "auto")
     if choice == "required" and not tools:
         raise invalid("tool_choice", "tool_choice is allowed only with tools", "invalid_value")
-    return choice if tools else "auto"
+    return choice if tools else "auto", tools
 
 
 def read_constraint(body: Fields) -> Constraint | None:

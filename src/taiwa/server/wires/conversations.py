@@ -19,14 +19,15 @@ from taiwa.flows.chat import input_text
 from taiwa.kernel.messages import Message
 from taiwa.kernel.serialization import Json
 from taiwa.operations.resent_history import detach, is_relayed
-from taiwa.server.request import Fields, name_of, read_body, repository_of, state_of
-from taiwa.server.responses import ApiError, error_to_json, invalid, page_for, page_of
+from taiwa.server.request import Fields, name_of, page_for, read_body, repository_of, state_of
+from taiwa.server.responses import ApiError, error_to_json, invalid, page_of
 from taiwa.server.wire_interface import DELETE, GET, Route, Wire
-from taiwa.server.wires.response_items import Body, is_answer, items_of, read_items, response_of_item
+from taiwa.server.wires.response_items import Body, is_answer, items_of, listed_item, read_items, response_of_item
 from taiwa.sessions.repository import HistoryEntry, Repository
 from taiwa.store.server_records import ServedObject
 
 MOST_METADATA = 16
+LONGEST_KEY, LONGEST_VALUE = 64, 512
 MOST_ITEMS = 20
 """Items that one request may add, according to the protocol."""
 
@@ -51,9 +52,9 @@ def pending_messages(repository: Repository, name: str) -> tuple[Message, ...]:
 
 
 def take_pending(repository: Repository, name: str) -> None:
-    """Remove the waiting items, which are now in a turn of the conversation."""
-    found = conversation_of(repository, name)
-    if _pending(found):
+    """Remove the waiting items, which are now in a turn of the conversation, unless it was deleted meanwhile."""
+    found = repository.store.served.find(name)
+    if found is not None and _pending(found):
         _put(repository, found, ())
 
 
@@ -80,13 +81,21 @@ def find_item(repository: Repository, name: str) -> Json:
 
 
 def read_metadata(body: Fields) -> dict[str, Json]:
-    """Read `metadata`: up to 16 short texts by name."""
+    """Read `metadata`: up to 16 short texts by name.
+
+    Raises:
+        ApiError: there are more, or a name or text is too long.
+    """
     metadata = body.object("metadata")
     if metadata is None:
         return {}
     if len(metadata.data) > MOST_METADATA:
         raise invalid("metadata", f"metadata has more than {MOST_METADATA} entries", "invalid_value")
-    return {name[:64]: metadata.text(name)[:512] for name in metadata.data}
+    for name in metadata.data:
+        if len(name) > LONGEST_KEY or len(metadata.text(name)) > LONGEST_VALUE:
+            problem = f"must have a name of at most {LONGEST_KEY} characters and a text of at most {LONGEST_VALUE}"
+            raise metadata.error(name[:80], problem, "invalid_value")
+    return dict(metadata.data)
 
 
 def _object(found: ServedObject) -> Json:
@@ -96,13 +105,7 @@ def _object(found: ServedObject) -> Json:
 def _divide(items: list[Json]) -> tuple[list[Json], list[Json]]:
     """Divide items into those up to the last answer, and those that wait for one, in display form."""
     last = max((at for at, item in enumerate(items) if is_answer(item)), default=-1)
-    return items[: last + 1], [_shown(cast("Body", each)) for each in items[last + 1 :]]
-
-
-def _shown(item: Body) -> Json:
-    text = item.get("content")
-    content: Body = {"content": [{"type": "input_text", "text": text}]} if isinstance(text, str) else {}
-    return {"type": "message", "id": f"msg_{token_hex(16)}", "status": "completed", **item, **content}
+    return items[: last + 1], [listed_item(cast("Body", each), f"msg_{token_hex(16)}") for each in items[last + 1 :]]
 
 
 def _with_turns(base: Conversation, messages: Sequence[Message]) -> Conversation:
@@ -205,6 +208,8 @@ async def update_metadata(request: Request) -> Json:
     """Replace the metadata of a conversation."""
     repository = repository_of(request)
     body = await read_body(request, {"metadata"})
+    if "metadata" not in body.data:
+        raise body.missing("metadata")
     metadata = read_metadata(body)
 
     def update() -> ServedObject:

@@ -185,9 +185,7 @@ def _blocks(holder: Fields, name: str, kinds: tuple[str, ...]) -> Iterator[Field
     for block in holder.objects(name):
         kind = block.text("type")
         if kind not in kinds:
-            raise invalid(
-                block.at("type"), f"content of the type {kind[:40]!r} is not supported here", "unsupported_content"
-            )
+            raise block.error("type", f"{kind[:40]!r} is not supported here", "unsupported_content")
         yield block
 
 
@@ -246,11 +244,8 @@ def _read_file(block: Fields) -> Attachment:
         return Attachment.from_bytes(source.text("data").encode(), title or "document.txt")
     if kind == "base64":
         return read_base64(source.text("data"), source.at("data"), title)
-    raise invalid(
-        source.at("type"),
-        f"sources of the type {kind[:40]!r} are not supported; send the data (addresses are not fetched)",
-        "unsupported_content",
-    )
+    problem = f"{kind[:40]!r} is not supported; send the data (addresses are not fetched)"
+    raise source.error("type", problem, "unsupported_content")
 
 
 def _read_assistant(item: Fields, names: dict[str, str]) -> tuple[Part, ...]:

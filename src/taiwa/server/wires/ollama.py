@@ -54,6 +54,7 @@ ROLES = ("system", "user", "assistant", "tool")
 SHARED = frozenset("model stream format options keep_alive think logprobs top_logprobs include taiwa".split())
 CHAT = SHARED | {"messages", "tools", "truncate", "shift"}
 GENERATE = SHARED | {"prompt", "system", "images", "raw", "truncate", "shift"}
+SHOW = frozenset("model name verbose system template options".split())
 UNSUPPORTED = frozenset({"suffix", "template", "context"})
 OPTIONS = frozenset(
     """temperature top_p seed num_predict stop top_k min_p typical_p tfs_z repeat_last_n repeat_penalty mirostat mirostat_tau
@@ -301,9 +302,9 @@ async def tags(request: Request) -> Json:
 
 async def show(request: Request) -> Json:
     """Describe a model."""
-    body = await read_body(request, {"model", "name", "verbose"})
-    state = state_of(request)
-    choice = state.catalogue.choose(_untagged(state, body.text("model", body.optional_text("name"))))
+    body, state = await read_body(request, SHOW), state_of(request)
+    name = body.text("model", "") or body.text("name")
+    choice = state.catalogue.choose(_untagged(state, name))
     priced_model = await asyncio.to_thread(partial(state.catalogue.open, choice))
     able = priced_model.model.capabilities
     found: list[Json] = ["completion", *(["tools"] if "tools" in able else [])]

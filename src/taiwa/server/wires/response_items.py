@@ -2,7 +2,7 @@
 response with its stream of events, live from its run or later from the store.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 from taiwa.kernel.messages import Message, Part, Text, TextDelta, ThinkingDelta, ToolCall, ToolResult
@@ -18,6 +18,10 @@ ROLES = ("user", "assistant", "system", "developer")
 UNREAD = frozenset({"reasoning"})
 """Items that are accepted and not sent to the model: reasoning belongs to the server that wrote it."""
 
+ERROR_CODES: Mapping[int, str] = {400: "invalid_prompt", 429: "rate_limit_exceeded"}
+"""The codes of a failed response, of which the protocol has a closed list; all others are `server_error`."""
+
+Body = dict[str, Json]
 Referred = Callable[[str], "Json"]
 """Returns the item of an id, or None."""
 
@@ -74,12 +78,20 @@ def _read_item(item: Fields, names: dict[str, str]) -> Message | None:
         return Message("tool", (ToolResult(text, names.get(call, ""), call),))
     if kind in UNREAD:
         return None
-    raise invalid(item.at("type"), f"items of the type {kind[:40]!r} are not supported", "unsupported_parameter")
+    raise item.error("type", f"{kind[:40]!r} is not supported", "unsupported_parameter")
 
 
 def is_answer(item: Json) -> bool:
     """Report whether an item was written by the assistant."""
     return isinstance(item, dict) and (item.get("role") == "assistant" or item.get("type") == "function_call")
+
+
+def listed_item(item: Body, name: str) -> Body:
+    """Write an item of a client as it is listed: of a type and a status, with an id, and with its text as a part of the content."""
+    given: Body = {key: each for key, each in item.items() if each is not None}
+    if isinstance(text := item.get("content"), str):
+        given["content"] = message_item(str(item["role"]), text)["content"]
+    return {"type": "message", "id": name, "status": "completed", **given}
 
 
 def message_item(role: str, text: str, name: str = "") -> dict[str, Json]:
@@ -125,7 +137,6 @@ def call_item(call: ToolCall, name: str) -> dict[str, Json]:
     }  # fmt: skip
 
 
-Body = dict[str, Json]
 TEXT, CALL, REASONING, SEARCH = "msg_", "fc_", "rs_", "fs_"
 
 
@@ -174,7 +185,7 @@ def _finished(begun: Body, events: Sequence[RunEvent], completed_at: int, *, can
     if cancelled:
         return body | {"status": "cancelled"}
     problem = last if isinstance(last, ApiError) else ApiError(500, "the run has ended without a result")
-    error: Json = {"code": problem.code or "server_error", "message": problem.message}
+    error: Json = {"code": ERROR_CODES.get(problem.status, "server_error"), "message": problem.message}
     return body | {"status": "failed", "error": error}
 
 
@@ -220,7 +231,10 @@ def write_response_usage(result: TurnResult) -> Json:
     used = result.spent.usage
     return {
         "input_tokens": used.input_tokens,
-        "input_tokens_details": {"cached_tokens": used.cache_read_tokens},
+        "input_tokens_details": {
+            "cached_tokens": used.cache_read_tokens,
+            "cache_write_tokens": used.cache_write_tokens,
+        },
         "output_tokens": used.output_tokens,
         "output_tokens_details": {"reasoning_tokens": used.reasoning_tokens},
         "total_tokens": used.input_tokens + used.output_tokens,

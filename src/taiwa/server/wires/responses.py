@@ -28,8 +28,19 @@ from taiwa.operations.resent_history import (
     estimate_input,
     split_system,
 )
-from taiwa.server.request import Fields, ServerState, caller_of, name_of, read_body, repository_of, start_run, state_of
-from taiwa.server.responses import ApiError, EventStream, SendNow, error_to_json, event, invalid, page_for
+from taiwa.server.request import (
+    Fields,
+    ServerState,
+    caller_of,
+    name_of,
+    page_for,
+    query_number,
+    read_body,
+    repository_of,
+    start_run,
+    state_of,
+)
+from taiwa.server.responses import ApiError, EventStream, SendNow, error_to_json, event, invalid
 from taiwa.server.runs import LiveRun, take_pieces
 from taiwa.server.shared_store import RemoteRun
 from taiwa.server.wire_interface import DELETE, GET, Route, Wire
@@ -40,6 +51,7 @@ from taiwa.server.wires.answer_request import (
     checked_tools,
     read_extension,
     refuse_penalties,
+    results_until_left,
     unsupported_tool,
 )
 from taiwa.server.wires.chat_completions import read_effort, read_format, read_function, read_tool_choice
@@ -50,6 +62,7 @@ from taiwa.server.wires.response_items import (
     EventWriter,
     finished,
     is_answer,
+    listed_item,
     pieces_of,
     read_input,
     recorded_events,
@@ -72,6 +85,8 @@ IGNORED = frozenset(
     max_tool_calls context_management""".split()
 )
 UNSUPPORTED = frozenset({"prompt"})
+MOST_EVENTS = 2**53
+"""The largest number of an event that a client can ask for: the largest integer of JavaScript."""
 INCLUDES = frozenset(
     """file_search_call.results web_search_call.results web_search_call.action.sources message.input_image.image_url
     computer_call_output.output.image_url code_interpreter_call.outputs reasoning.encrypted_content
@@ -160,9 +175,11 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
     items, messages = read_input(body, lambda name: find_item(repository, name), most)
     instructions = body.optional_text("instructions")
     leading, said = split_system(messages)
-    if not said:
+    previous, conversation = body.optional_text("previous_response_id") or "", _read_conversation(body)
+    if not said and not conversation:  # items that wait in a conversation can be answered
         raise invalid("input", "input must contain a message of the user or a result of a tool", "invalid_value")
     tools, search = _read_tools(body), read_file_search(body)
+    tool_choice, callable_tools = ("auto", tools) if search else read_tool_choice(body, tools)
     form = None if (text := body.object("text")) is None else text.object("format")
     constraint = None if form is None else read_format(form)
     logprobs = body.count("top_logprobs", 0, MOST_LOGPROBS)
@@ -170,20 +187,19 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
         logprobs = max(logprobs or 0, 1)
     reasoning = body.object("reasoning")
     options = AnswerOptions(
-        "\n\n".join(filter(None, (instructions, leading))) or None, client_tools=tools, tool_choice="auto" if search else read_tool_choice(body, tools), constraint=constraint,
+        "\n\n".join(filter(None, (instructions, leading))) or None, client_tools=callable_tools, tool_choice=tool_choice, constraint=constraint,
         top_logprobs=logprobs or 0,
         sampling=Sampling(
             body.number("temperature", 0, 2), body.number("top_p", 0, 1), body.count("max_output_tokens", 1),
             effort="" if reasoning is None else read_effort(reasoning, "effort"),
         ),
     )  # fmt: skip
-    previous, conversation = body.optional_text("previous_response_id") or "", _read_conversation(body)
     if previous and conversation:
         raise invalid("conversation", "previous_response_id and conversation exclude each other", "invalid_value")
     stores, background = body.flag("store", default=True), body.flag("background")
     if background and not stores:
         raise invalid("background", "background requires store: true", "invalid_value")
-    begun = _begun(body, model, previous, conversation, options, instructions, form, stores=stores)
+    begun = _begun(body, model, previous, conversation, options, tools, instructions, form, stores=stores)
     extension = read_extension(body, INCLUDES)
     included: Body = {} if extension is None else {"taiwa": [*extension.include]}
     if search is not None and RESULTS in body.texts("include"):
@@ -233,6 +249,7 @@ def _begun(
     previous: str,
     conversation: str,
     options: AnswerOptions,
+    functions: tuple[ToolSpec, ...],
     instructions: str | None,
     form: Fields | None,
     *,
@@ -255,7 +272,7 @@ def _begun(
             "type": "function", "name": tool.name, "description": tool.description or None,
             "parameters": dict(tool.parameters), "strict": item.flag("strict"),
         }
-        for tool, item in zip(options.client_tools, body.objects("tools"), strict=False)
+        for tool, item in zip(functions, body.objects("tools"), strict=False)
     ]  # fmt: skip
     tools += [item.data for item in body.objects("tools") if item.text("type") == FILE_SEARCH]
     return {
@@ -341,7 +358,12 @@ async def create(request: Request) -> "Response | Json":
         return EventStream(partial(stream, live, -1), leaves)
     if asked.background:
         return begun
-    await live.run.results()
+    try:
+        await (live.run.results() if asked.stores else results_until_left(request, live.run))
+    except ApiError:
+        await live.run.end()
+        if not live.run.abandoned:
+            raise
     return live.final
 
 
@@ -467,16 +489,14 @@ async def _live(request: Request) -> LiveResponse | RemoteResponse | None:
 async def retrieve(request: Request) -> "Response | Json":
     """Return a response, or its events from any number on."""
     query, live = request.query_params, await _live(request)
-    after = query.get("starting_after", "-1")
-    if not after.removeprefix("-").isdecimal():
-        raise invalid("starting_after", "starting_after must be a number of an event", "invalid_value")
+    after = query_number(request, "starting_after", -1, -1, MOST_EVENTS)
     streams = query.get("stream") == "true"
     if live is not None:
-        return EventStream(partial(stream, live, int(after))) if streams else live.begun
+        return EventStream(partial(stream, live, after)) if streams else live.begun
     found = await asyncio.to_thread(_find, repository_of(request), name_of(request, "id"))
     if not streams or "begun" not in found.body:
         return found.body["response"]
-    return EventStream(_recorded(found, int(after)))
+    return EventStream(_recorded(found, after))
 
 
 async def delete(request: Request) -> Json:
@@ -490,12 +510,14 @@ async def delete(request: Request) -> Json:
 
 
 async def cancel(request: Request) -> Json:
-    """Cancel a response in progress."""
+    """Cancel a response in progress; for a cancelled one, return it again."""
     live = await _live(request)
     if live is None:
         repository = repository_of(request)
         found = await asyncio.to_thread(_find, repository, name_of(request, "id"))
-        status = cast("Body", found.body["response"])["status"]
+        final = cast("Body", found.body["response"])
+        if (status := final["status"]) == "cancelled":
+            return final
         raise invalid("response_id", f"the response is {status} and cannot be cancelled", "invalid_value")
     await live.stop()
     return await live.finished() or live.begun
@@ -506,7 +528,7 @@ async def input_items(request: Request) -> Json:
     repository = repository_of(request)
     found = await asyncio.to_thread(_find, repository, name_of(request, "id"))
     listed = [
-        {"id": f"item_{found.id.removeprefix('resp_')}{index:02d}", **cast("Body", item)}
+        listed_item(cast("Body", item), f"item_{found.id.removeprefix('resp_')}{index:02d}")
         for index, item in enumerate(cast("list[Json]", found.body["input"]))
     ]
     return page_for(request, cast("list[Json]", listed))
