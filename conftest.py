@@ -41,6 +41,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Objects made by collection live to the end; scanning them for garbage repeatedly would take a third of that time.
 gc.disable()
+GC_THRESHOLDS = (50_000, 20, 20)
+"""Objects, and younger collections, between two collections; with those of Python looking for garbage is a tenth of the time."""
 
 
 class Docstrings(PythonDocStringDocument):
@@ -54,7 +56,7 @@ class Docstrings(PythonDocStringDocument):
 
 # Each Sybil has its own folder: the app files in src are Markdown too, and their code blocks must not run.
 BLOCKS = (PythonCodeBlockParser(doctest_optionflags=ELLIPSIS), SkipParser())
-FIXTURES = ("clean_environment", "folder_of_its_own")
+FIXTURES = ("clean_environment", "shipped_synchronous", "folder_of_its_own")
 front = Sybil(BLOCKS, patterns=["README.md", "CONTRIBUTING.md"], excludes=["*/*.md"], fixtures=FIXTURES)
 pages = Sybil(BLOCKS, path="docs", pattern="*.md", fixtures=FIXTURES)
 docstrings = [
@@ -62,12 +64,26 @@ docstrings = [
         [DocTestParser(ELLIPSIS)],
         path=folder,
         pattern="*.py",
-        fixtures=["clean_environment"],
+        fixtures=["clean_environment", "shipped_synchronous"],
         document_types={".py": Docstrings},
     )
     for folder in ("src", "evals")
 ]
 pytest_collect_file = SybilCollection((front, pages, *docstrings)).pytest()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shipped_synchronous() -> Iterator[str]:
+    """When SQLite waits for the disk outside of the tests; in them it never does.
+
+    Only a power failure can tell the difference, and a test of a command would wait ten times.
+    """
+    from taiwa.sql import sqlite
+
+    with pytest.MonkeyPatch.context() as patch:
+        shipped = sqlite.SYNCHRONOUS
+        patch.setattr(sqlite, "SYNCHRONOUS", "OFF")
+        yield shipped
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -145,6 +161,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:  # n
 def pytest_collection_finish() -> None:
     """Enable garbage collection from here on, for the objects of the tests."""
     gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
     gc.enable()
 
 

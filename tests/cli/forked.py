@@ -203,7 +203,9 @@ def become(arguments: Sequence[str], environment: Mapping[str, str], folder: str
 def load() -> None:
     """Import the commands."""
     from taiwa.cli.main import COMMANDS
+    from taiwa.sql import sqlite
 
+    sqlite.SYNCHRONOUS = "OFF"  # as in the tests' own process (conftest.py)
     for name in (*MODULES.split(), *(f"taiwa.cli.{entry.module}" for entry in COMMANDS.values())):
         import_module(name)
     gc.collect()

@@ -149,3 +149,12 @@ def test_some_transactions_are_left_to_those_that_write_the_log_into_the_file(tm
                     db.run("INSERT INTO thing VALUES(?)", number)
 
         assert begun.count(False) == 2
+
+
+def test_a_commit_does_not_wait_for_the_disk_and_a_checkpoint_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shipped_synchronous: str
+) -> None:
+    monkeypatch.setattr(module, "SYNCHRONOUS", shipped_synchronous)
+
+    with closing(SqliteDatabase(tmp_path / "it.db", BOX)) as db:
+        assert db._sql.execute("PRAGMA synchronous").fetchone() == (1,)  # NORMAL, whatever the other tests run with

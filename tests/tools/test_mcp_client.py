@@ -2,9 +2,9 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,14 @@ HOSTILE = [sys.executable, str(HERE / "mcp_hostile_server.py")]
 LIMITS = ProcessLimits(seconds=300.0, characters=1_000)
 
 
+@contextmanager
+def hostile_tools(limits: ProcessLimits = LIMITS) -> Generator[tuple[Tool, ...]]:
+    """Start the hostile server; the SDK need not wait two seconds for it to end by itself, which it never does."""
+    with pytest.MonkeyPatch.context() as patch, mcp_tools(HOSTILE, limits=limits) as tools:
+        yield tools
+        patch.setattr("mcp.client.stdio.PROCESS_TERMINATION_TIMEOUT", 0.0)
+
+
 @pytest.fixture(scope="module")
 def genuine() -> Iterator[dict[str, Tool]]:
     with mcp_tools(GENUINE) as tools:
@@ -36,7 +44,7 @@ def genuine() -> Iterator[dict[str, Tool]]:
 
 @pytest.fixture(scope="module")
 def hostile() -> Iterator[dict[str, Tool]]:
-    with mcp_tools(HOSTILE, limits=LIMITS) as tools:
+    with hostile_tools() as tools:
         yield {each.spec.name: each for each in tools}
 
 
@@ -142,7 +150,7 @@ def test_a_structured_value_is_bounded_as_the_text_is(hostile: dict[str, Tool]) 
 def test_a_call_without_an_answer_times_out_and_the_server_keeps_running() -> None:
     texts: list[str] = []
     for seconds in (0.3, 3.0, 30.0, 300.0):  # on a busy machine nothing is answered soon
-        with mcp_tools(HOSTILE, limits=replace(LIMITS, seconds=seconds)) as tools:
+        with hostile_tools(replace(LIMITS, seconds=seconds)) as tools:
             named = {each.spec.name: each for each in tools}
 
             assert failure(named["silent"]).code == "timeout"
@@ -156,7 +164,7 @@ def test_a_call_without_an_answer_times_out_and_the_server_keeps_running() -> No
 
 def test_calls_from_several_threads_do_not_wait_for_each_other() -> None:
     with ThreadPoolExecutor(4) as pool:
-        with mcp_tools(HOSTILE, limits=LIMITS) as tools:
+        with hostile_tools() as tools:
             named = {each.spec.name: each for each in tools}
             late = [pool.submit(failure, named["silent"]) for _ in range(4)]
 
@@ -176,7 +184,7 @@ def test_an_answer_of_a_gigabyte_is_cut_off() -> None:
 
 @pytest.mark.parametrize("name", ["child", "daemon"])
 def test_a_server_is_stopped_with_all_processes_that_it_started(name: str) -> None:
-    with mcp_tools(HOSTILE, limits=LIMITS) as tools:
+    with hostile_tools() as tools:
         pids = next(each for each in tools if each.spec.name == name).call({}).text.split()
         assert all(map(running, pids))
 
@@ -271,7 +279,7 @@ def test_brackets_in_the_text_of_an_answer_are_text(hostile: dict[str, Tool]) ->
 
 
 def test_what_is_no_message_is_not_printed(capfd: pytest.CaptureFixture[str]) -> None:
-    with mcp_tools(HOSTILE):
+    with hostile_tools():
         pass
 
     assert capfd.readouterr().err == ""

@@ -30,6 +30,7 @@ OWNERS = threading.Lock()
 T = TypeVar("T")
 WAIT = 10.0
 """Seconds to wait for another process that is writing."""
+SYNCHRONOUS = "NORMAL"
 CHECKPOINT_PAGES = 4_000
 """Pages of the log at which a commit writes them into the file; at the usual 1000, a turn in 50 waits for the disk."""
 REFUSED_NOW = 64
@@ -311,7 +312,7 @@ class SqliteDatabase(Database):
     def _prepare(self, sql: sqlite3.Connection, *, writable: bool) -> bool:
         """Set up a connection, and return whether its tables have the newest version."""
         sql.execute("PRAGMA foreign_keys = ON")
-        sql.execute("PRAGMA synchronous = NORMAL")
+        sql.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
         sql.execute("PRAGMA secure_delete = ON")  # deleted content is overwritten with zeros
         sql.execute("PRAGMA temp_store = MEMORY")
         sql.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
