@@ -11,7 +11,12 @@ from taiwa.models.builtin.word_problem_check import form_of, is_known
 from training.builtin import solutions
 from training.builtin.corpus import samples
 
-DRAWN = [sample for _, sample in islice(samples(41, "quantities"), 300) if sample.task == "solve"]
+DRAWN = [
+    sample
+    for domain, count in (("quantities", 300), ("everyday", 300))
+    for _, sample in islice(samples(41, domain), count)
+    if sample.task == "solve"
+]
 
 
 def test_the_table_has_the_first_sentence_of_every_solution() -> None:

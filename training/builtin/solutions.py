@@ -30,11 +30,13 @@ def write(path: Path) -> None:
     for domain, count in DRAWN.items():
         for _, sample in islice(samples(SEED, domain), count):
             first = sample.text.partition("\n")[0]
-            if sample.task != "solve" or not sample.prompt.isascii() or first.startswith("<<") or NAMED.match(first):
+            if sample.task != "solve" or first.startswith("<<") or NAMED.match(first):
                 continue
             found = BEGINNING.match(sample.text)
             forms.setdefault(first, set()).add(form_of(found[2]) if found else "")
             own = constants.setdefault(first, Counter())
+            if not sample.prompt.isascii():  # the numbers in it are read in another way
+                continue
             drawn[first] += 1
             if found is not None and read_quantities(sample.prompt).mentions:
                 repeated[first] += is_repeated(sample.prompt, found[2], NUMBERS.findall(first))

@@ -23,6 +23,9 @@ BEYOND = (
     "Wie viel Liter sind 3 Gallonen?",
     "Who wrote Faust?",
     "Which is heavier, 1 kg of feathers or 2 pounds of lead?",
+    "A bus leaves at 8:35. When does it arrive?",
+    "4加7等于几,3英里是多少公里?",
+    "一本书8元。一本书9元。三本书多少钱?",
 )
 """What no tool knows, units that do not exist or do not fit, two questions at once, a contradiction, another language, another topic."""
 

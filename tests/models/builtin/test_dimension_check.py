@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.models.builtin.dimension_check import has_other_dimension, is_other_unit, lacks_quantity
+from taiwa.models.builtin.word_problem_check import cannot_be
 
 words = st.text("bcdfglmnprtvz", min_size=3, max_size=6).map(lambda letters: f"{letters[0]}o{letters[1:]}a")
 
@@ -56,3 +57,49 @@ def test_an_answer_is_told_in_the_unit_of_its_calculation() -> None:
     assert is_other_unit(question, before, "m^2")
     assert not is_other_unit(question, before, "m")
     assert is_other_unit("He has 640 coins; a mango costs 40 coins for one mango. How many mangos?", "", "coins")
+
+
+@pytest.mark.parametrize(
+    ("question", "saying", "right", "wrong"),
+    [
+        (
+            "A kiosk sells 2 pens for $3 each, 4 pads for $5 each and a map for $8. What is the total?",
+            "Multiply both, then add.",
+            "",
+            "2*3+4*5",
+        ),
+        (
+            "If six lemons cost 4.20 dollars, what do 10 lemons cost?",
+            "Price of one, times the number.",
+            "4.20/6*10",
+            "10*4.20/4.20",
+        ),
+        ("A hen lays 2 eggs every day. How many eggs are that in three weeks?", "Times the time.", "", "2*3"),
+        (
+            "A painter takes 50 dollars for coming and 30 dollars per hour. What are 4 hours?",
+            "Pay times time, then the rest.",
+            "30*4+50",
+            "30*50+4",
+        ),
+        (
+            "40 mL of 3 M salt water is diluted to 240 mL. What is the concentration?",
+            "The same moles in more volume.",
+            "3*40/240",
+            "3*40/(40+240)",
+        ),
+        ("A coat is 90 dollars, 20% off. What is it now?", "Take away.", "", "90-20"),
+    ],
+)
+def test_numbers_that_are_left_out_cancelled_or_added_to_others_are_found(
+    question: str, saying: str, right: str, wrong: str
+) -> None:
+    before = f"{saying}\n"
+
+    assert cannot_be(question, before, f"<<calculator: {wrong}>>")
+    assert not right or not cannot_be(question, before, f"<<calculator: {right}>>")
+
+
+def test_what_a_sentence_tells_of_something_else_may_be_left_out() -> None:
+    question = "Our house is number 12. My sister is 31 years old. What do 4 mugs cost at 7 dollars each?"
+
+    assert not cannot_be(question, "Multiply by the price.\n", "<<calculator: 4*7>>")

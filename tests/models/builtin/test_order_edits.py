@@ -216,3 +216,57 @@ def test_words_that_keep_a_line_take_nothing_off(said: str) -> None:
 
 def test_a_text_too_long_to_be_read_has_no_meaning() -> None:
     assert not meant_replies(ORDER, "two lattes, " * 100)
+
+
+CAFE = Order(
+    (
+        OrderLine(1, "chai latte", "small", 2, ("soy milk", "espresso shot")),
+        OrderLine(2, "green tea", "", 1),
+        OrderLine(3, "blueberry muffin", "", 4),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "reply"),
+    [
+        ("make the second one iced", "Now: 1 green tea (iced). Anything else?"),
+        ("remove the muffin", "Taken off: 4 blueberry muffins. Anything else?"),
+        ("change the tea to a mocha", "Now: 1 mocha. Anything else?"),
+        ("take off the extra shot", "Now: 2 small chai lattes (soy milk). Anything else?"),
+        ("only two blueberry muffins", "Now: 2 blueberry muffins. Anything else?"),
+        ("swap the chai lattes for smoothies", "Now: 2 smoothies. Anything else?"),
+        (
+            "最初のをアイスにして",
+            "スモールのチャイラテ2つ(豆乳、エスプレッソショット、アイス)に変更しました。ほかにはいかがですか?",
+        ),
+    ],
+)
+def test_a_change_is_of_the_line_that_it_can_be_meant_of(said: str, reply: str) -> None:
+    assert meant(said, CAFE) == reply
+
+
+@pytest.mark.parametrize(
+    ("said", "reply"),
+    [
+        ("make the third one iced", "All right. What shall I change?"),
+        ("make the muffins iced", "All right. What shall I change?"),
+        ("三つ目をアイスに", "かしこまりました。何を変更しますか?"),
+    ],
+)
+def test_what_is_eaten_is_not_made_iced(said: str, reply: str) -> None:
+    assert meant(said, CAFE) == reply
+
+
+def test_a_pronoun_is_of_the_line_that_the_change_suits() -> None:
+    order = Order((OrderLine(1, "latte", "", 2), OrderLine(2, "carrot cake", "", 1)))
+
+    assert meant("make them large", order) == "Now: 2 large lattes. Anything else?"
+    assert meant("make one iced", order) == "Now: 1 latte and 1 latte (iced). Anything else?"
+    assert meant("一つはアイスにしてください", order).startswith("ラテ1つとラテ1つ(アイス)に変更しました。")
+
+
+def test_a_bare_count_is_of_the_only_line() -> None:
+    assert meant("やっぱり3つにして", Order((OrderLine(1, "smoothie", "", 4),))).startswith(
+        "スムージー3つに変更しました。"
+    )

@@ -4,6 +4,7 @@ import pytest
 
 from taiwa.models.builtin.order_app import DELTA_LINE, Order, OrderLine
 from taiwa.models.builtin.order_reply import (
+    HARD,
     ask_back,
     faults,
     find_changes,
@@ -158,3 +159,17 @@ def test_many_lines_of_a_dish_are_changed_in_their_order() -> None:
     changes = find_changes(Order(lines), read_reply(reply))
 
     assert [list(each) for each in changes] == [[*range(2, 17)]]
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "why"),
+    [
+        ("最初のをアイスにして", "ご注文をキャンセルしました。", "nothing was called off"),
+        ("make the bagel iced", "Now: 1 bagel (iced). Anything else?", "an iced bagel"),
+        ("make one iced", "Now: 1 latte and 1 latte. Anything else?", "one change twice"),
+    ],
+)
+def test_a_reply_that_no_words_ask_for_is_faulty(said: str, text: str, why: str) -> None:
+    order = Order((OrderLine(1, "latte", "", 2), OrderLine(2, "bagel", "", 1)))
+
+    assert (why, HARD) in [*faults(order, said, text)]

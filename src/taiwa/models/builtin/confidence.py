@@ -19,7 +19,8 @@ from taiwa.models.builtin.tokenizer import Tokens
 
 CONCLUSION = re.compile(r"answer is (?=[^\n]*\d)(?:-?[\d.,e+-]*\d)?\s*([^\n]*?)\.?\s*$|answer is [^\n]*->")
 BEYOND = re.compile(
-    r"how many (atom|molecule|electron|proton|neutron|ion)s?\b|atomic number|(?:^|[.,;!?] ?)which (?:one )?(?:is|are|has|costs|weighs)\b[^.?!]* or [^.?!]*\?",
+    r"how many (atom|molecule|electron|proton|neutron|ion)s?\b|atomic number|(?:^|[.,;!?] ?)which (?:one )?(?:is|are|has|costs|weighs)\b[^.?!]* or [^.?!]*\?|"
+    r"\b(?:(?<!in )what time (?:will|is|did)|when (?:does|did|will|is|should))\b|何時(?!間)(?:に|です|頃|ごろ)|几点(?:到|钟?能|可以|会|了|[?？])",
     re.IGNORECASE,
 )
 """Topics that the tools of the model do not cover, and questions whose answer is not a number."""
@@ -42,9 +43,18 @@ TEMPERATURE = re.compile(
 """A given temperature, whose scale may differ from the requested one."""
 CONVERSION = re.compile(r"<<unit_conversion: -?[\d.]+ (\S+) to (\S+)>>")
 ASKING = re.compile(r"how|what|which|何|いくら|いくつ|どれ|多少|几|什么", re.IGNORECASE)
+ASKING_ALONE = re.compile(
+    r"\bhow (?:many|much|long|far|fast)\b|\bwhat(?:'s| is| are)\b|いくら|いくつ|何(?![もかでをが])|多少|几(?!乎)",
+    re.IGNORECASE,
+)
+"""Words that ask for a number, one of them in each clause that is a question."""
 END_OF_QUESTION = re.compile(r"[?？]+|\band (?=how (?:many|much)|what (?:is|are))", re.IGNORECASE)
-STATED = re.compile(r"\b(?:costs?|weighs?|measures?|is|are) [^.;,]*\d|(?:は|的|是)[^。、,]*\d", re.IGNORECASE)
+STATED = re.compile(
+    r"\b(?:costs?|weighs?|measures?|is|are) [^.;,]*\d|(?:は|的|是|[一1每][個个本冊支枚件杯只把台张張瓶袋箱斤])[^。、,]*\d",
+    re.IGNORECASE,
+)
 CLAUSE = re.compile(r"[.;。、,](?!\d)|\band\b")
+PART = re.compile(r"[;。、]|,(?!\d{3}(?!\d))|\.(?!\d)|\band\b")
 RATIOS = re.compile(r"<<stoichiometry: [^\n]*>> ([^\n]*) -> ([^\n]*)\n<<calculator: ((?:min\()?[^()\n]*)")
 """A balanced equation, and the calculation after it."""
 RATIO = re.compile(r"([\d.]+)\*(\d+)/(\d+)")
@@ -102,7 +112,7 @@ def fits(question: str, solution: str) -> bool:
         return False
     if NEGATIVE.search(question) and any(CONVERSION.search(line) and "-" not in line for _, line in calls):
         return False
-    if any(is_doubtful(question, solution[:at], line) for at, line in calls):
+    if calls and any(is_doubtful(question, solution[:at], line) for at, line in lines_of(solution)):
         return False
     if ZERO.search(question) and not any(ZERO.search(line) for _, line in calls):
         return False
@@ -153,7 +163,10 @@ def _amount_of(amount: str, spellings: tuple[str, ...]) -> re.Pattern[str]:
 def _asks_twice(question: str) -> bool:
     """Return true if there are two questions, each with a number."""
     parts = END_OF_QUESTION.split(question)
-    return sum(bool(ASKING.search(part) and re.search(r"\d", part)) for part in parts) > 1
+    if sum(bool(ASKING.search(part) and re.search(r"\d", part)) for part in parts) > 1:
+        return True
+    clauses = PART.split(question)
+    return sum(bool(ASKING_ALONE.search(each) and re.search(r"[\d二三四五六七八九十百]", each)) for each in clauses) > 1
 
 
 def _contradicts(question: str) -> bool:

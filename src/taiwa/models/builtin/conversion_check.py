@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 
 from taiwa.models.builtin.copy_constraint import CONVERTED, NUMERAL, UNIT_KINDS, numbers_in_place, read_numeral
 
-__all__ = ["CALLED", "Conversion", "decided_line", "mixes_kinds", "read_calculation", "read_conversion"]
+__all__ = ["CALLED", "Conversion", "decided_line", "mixes_kinds", "read_calculation", "read_conversion", "unit_names"]
 
 CALLED: Mapping[str, tuple[str, ...]] = {
     "feet": ("foot",), "inches": ("inch",), "degC": ("摂氏", "摄氏", "度"), "degF": ("華氏", "华氏"), "km/h": ("kmph", "kph", "時速", "毎時", "时速", "每小时"),
@@ -138,6 +138,11 @@ def _names() -> tuple[Mapping[str, tuple[str, ...]], re.Pattern[str]]:
     return found, re.compile(
         "|".join(f"(?i:{part})" if len(name) > 3 else part for name, part in zip(spelt, parts, strict=True))
     )
+
+
+def unit_names() -> Mapping[str, tuple[str, ...]]:
+    """Return the names of the units that are converted, each with the units that it may mean."""
+    return _names()[0]
 
 
 def _units(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:

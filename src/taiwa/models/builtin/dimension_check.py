@@ -334,8 +334,9 @@ def lacks_quantity(question: str, saying: str) -> bool:
     True
     """
     said = SAYING.fullmatch(saying)
-    given = [each for each in read_quantities(question).mentions if each.value]
-    known = {dimension for each in given for dimension in each.dimensions if _is_physical(dimension)}
+    mentions = read_quantities(question).mentions
+    given = [each for each in mentions if each.value]
+    known = {dimension for each in mentions for dimension in each.dimensions if _is_physical(dimension)}
     if said is None or not given or any(known.isdisjoint(each.dimensions) for each in given):
         return False
     known.update(unit[0] for each in SINGLE.finditer(question) if (unit := read_unit(question, each.end())) is not None)
@@ -352,7 +353,7 @@ def has_other_dimension(question: str, before: str, calculation: str) -> bool:
     try:
         found = _result(calculation, quantities)
     except _NotAddedError:
-        return True
+        return not any(each.is_percent for each in quantities.mentions)  # by the year, mostly
     if not found:
         return False
     said = SAYING.fullmatch(before)
@@ -410,6 +411,11 @@ def _result(calculation: str, quantities: Quantities) -> Dimensions:
 
 def _is_physical(dimension: Dimension) -> bool:
     return all(base.isupper() for base, _ in dimension)
+
+
+def _units_of(dimension: Dimension) -> Dimension:
+    """Return the units and the money of a dimension without the things, which may be of one kind by other names."""
+    return frozenset((base, power) for base, power in dimension if base.isupper() or base in CURRENCIES)
 
 
 def _is_known(wanted: Dimension, quantities: Quantities) -> bool:
@@ -476,6 +482,7 @@ def _sum(left: Dimensions, right: Dimensions) -> Dimensions:
     both = left & right
     if both:
         return both
-    if NONE not in left | right and all(_is_physical(each) for each in left | right):
+    one, other = {*map(_units_of, left)}, {*map(_units_of, right)}
+    if NONE not in one | other and one.isdisjoint(other):
         raise _NotAddedError
     return None

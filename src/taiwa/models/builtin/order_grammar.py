@@ -228,7 +228,8 @@ def extend(frame: Frame, last: str, kind: str, name: str, *, japanese: bool) -> 
             yield 0.5 if name == "no" else 0.05, frame
         elif not pending and not misplaced:
             late = kind == "remove" and frame.has_thing and last in ("joint", "stop") and not japanese
-            yield 0.3 * late, _flag(_flag(frame, kind), "undo" if name == "undo" else "")
+            noted = "undo" if name == "undo" else "only" if name in ("only", "just") else ""
+            yield 0.3 * late, _flag(_flag(frame, kind), noted)
 
 
 THE: Final = frozenset({"the", "definite"})
@@ -337,6 +338,11 @@ def bare(option: str) -> str:
     return divide_option(option)[1]
 
 
+def is_cold(option: str) -> bool:
+    """Whether an option is for drinks alone."""
+    return bare(option) in ("iced", "blended")
+
+
 EXCLUSIVE: Final = (frozenset(MILKS.split("|")), frozenset(TEMPERATURES.split("|")))
 """Options of which a dish has at most one."""
 
@@ -345,8 +351,8 @@ EXCLUSIVE: Final = (frozenset(MILKS.split("|")), frozenset(TEMPERATURES.split("|
 class Draft:
     """The changes of an order: its lines (None for a removed one), lines that are split off, new lines, and unavailable items.
 
-    `which` and `absent` are what the reply must ask or say instead, `odd` is true if a count cannot be ordered, `kept` are the
-    places of lines that the reply repeats unchanged. The rest is used only while parsing: `base` is a new line that may be
+    `which` and `absent` are what the reply must ask or say instead, `odd` is true if something cannot be ordered (no
+    cookie, an iced bagel), `kept` are the places of lines that the reply repeats unchanged. The rest is used only while parsing: `base` is a new line that may be
     divided, and `rest` what is left of it, `gone` is the place of the line removed last, `owed` is true if another dish must
     replace it, `renames` if the words suggest that, `seen` are the lines referred to.
     """
@@ -405,20 +411,61 @@ def close(order: Order, draft: Draft, frame: Frame, *, japanese: bool) -> Iterat
         and not frame.count
     ):
         yield from _parted(draft, replace(frame, ref="", count=1, flags=frame.flags - {"the"}))
+    if not frame.has_thing:
+        yield from _parted(draft, frame)
+    if is_divided(draft):  # of the others nothing more is said
+        for price, after in close(order, _with_rest(draft), frame, japanese=japanese):
+            yield PARTED + price, after
+        return
     if frame.dish and "definite" not in frame.flags:
         yield from _wished(order, draft, frame, japanese=japanese)
         return
     if not frame.has_thing:
-        yield from _parted(draft, frame)
+        yield from _one_apart(order, draft, frame, japanese=japanese)
     for price, places in _targets(order, draft, frame):
         for more, after in _edited(order, draft, frame, places, japanese=japanese):
             yield price + more, after
+
+
+def is_divided(draft: Draft) -> bool:
+    """Whether some of several that were wished for are to differ, and of the others nothing was said."""
+    return draft.base is not None and 0 < draft.rest < draft.base.quantity
+
+
+def _with_rest(draft: Draft) -> Draft:
+    """Return a draft with a line for the others of several: `two lattes, one with oat milk`."""
+    assert draft.base is not None, "several were divided"
+    left, at = draft.base.quantity - draft.rest, len(draft.new)
+    while left > 0 and at:
+        at -= 1
+        left -= draft.new[at].quantity
+    others = replace(draft.base, quantity=draft.rest)
+    return replace(draft, new=(*draft.new[:at], others, *draft.new[at:]), base=None, rest=0)
+
+
+def _one_apart(order: Order, draft: Draft, frame: Frame, *, japanese: bool) -> Iterator[Closed]:
+    """Yield what becomes of an order where one of several that it has is to differ: `make one iced`, `一つはアイスに`."""
+    several = [
+        at for at, line in enumerate(draft.old) if line is not None and line.quantity > 1 and _suits(line, frame)
+    ]
+    is_plain = frame.flags <= {"change", "on", "with", "oh", "rather", "into"} and "change" in frame.flags
+    if frame.count == 1 and (frame.opts or frame.size) and is_plain and not draft.new and len(several) == 1:
+        told = replace(frame, count=0, flags=frame.flags | {"each"})
+        for price, after in _edited(order, draft, told, several, japanese=japanese):
+            yield 0.1 + price, after
 
 
 def _strangeness(line: OrderLine) -> float:
     """Return the cost of an unusual combination: a warmed drink, a hot dish called hot, or a long drink by the shot."""
     shots = 0.3 * (line.size in SHOT_SIZES and line.name not in SHORT_DRINKS)
     return shots + 0.4 * sum(each in (("warmed",) if line.name in drinks() else TEMPERATURES) for each in line.options)
+
+
+def _suits(line: OrderLine, frame: Frame) -> bool:
+    """Whether what a frame wishes can be had of a line: nothing to eat is iced or has a size, and two are not `it`."""
+    is_several = frame.ref in ("it them", "it those", "it these")
+    has_wish = bool(frame.size) or any(map(is_cold, frame.opts))
+    return not (has_wish and line.name not in drinks()) and not (is_several and line.quantity < 2)
 
 
 def _wished(order: Order, draft: Draft, frame: Frame, *, japanese: bool) -> Iterator[Closed]:
@@ -430,6 +477,9 @@ def _wished(order: Order, draft: Draft, frame: Frame, *, japanese: bool) -> Iter
     price = base_price + (1.0 if japanese else 0.5) * bool(is_change)
     is_there = any(each is not None and each.name == line.name for each in draft.old)
     is_bare = not frame.count and "led" not in frame.flags
+    price += 1.0 * bool(is_there and frame.count and "only" in frame.flags)  # so many of what is there
+    if japanese and "more" in frame.flags and frame.count and not is_there:
+        price -= 0.5
     if is_there and (draft.code == "zh" or (japanese and (is_bare or "more" in frame.flags))):
         price += 0.8 if draft.code == "ja" else 1.0
     added_price = price + 0.3 * (draft.gone >= 0 and (draft.code == "zh" or draft.renames))
@@ -442,7 +492,7 @@ def _wished(order: Order, draft: Draft, frame: Frame, *, japanese: bool) -> Iter
     elif not draft.owed:
         yield added_price, added
     if draft.gone >= 0:
-        if draft.code == "zh" and not frame.count:
+        if (draft.code == "zh" or "many" in frame.flags) and not frame.count:
             line = replace(line, quantity=order.lines[draft.gone].quantity)
         changed = (*draft.old[: draft.gone], line, *draft.old[draft.gone + 1 :])
         is_renamed = draft.owed or draft.renames or "change" in frame.flags
@@ -471,6 +521,12 @@ def _parted(draft: Draft, frame: Frame) -> Iterator[Closed]:
     yield 0.0, replace(draft, new=(*start, part), rest=draft.rest - number)
 
 
+def japanese_count(draft: Draft, frame: Frame) -> bool:
+    """Whether a frame is nothing but another count: `やっぱり3つにして`."""
+    is_bare = not (frame.opts or frame.off or frame.size) and frame.flags <= {"change", "oh", "rather", "only"}
+    return draft.code == "ja" and frame.count > 0 and "change" in frame.flags and is_bare
+
+
 def _targets(order: Order, draft: Draft, frame: Frame) -> Iterator[tuple[float, tuple[int, ...]]]:
     """Yield the lines to which a frame refers: places of the order, followed by those of new lines."""
     size = len(draft.old)
@@ -482,11 +538,14 @@ def _targets(order: Order, draft: Draft, frame: Frame) -> Iterator[tuple[float, 
         if places:
             yield 0.0, places
     elif frame.dish:
+        is_there = any(line is not None and line.name == frame.dish for line in lines)
         for some in (news, range(size)):
             alike = [
                 at
                 for at in some
-                if (line := lines[at]) is not None and line.name == frame.dish and at not in draft.seen
+                if (line := lines[at]) is not None
+                and (line.name == frame.dish or (not is_there and line.name.endswith(f" {frame.dish}")))
+                and at not in draft.seen
             ]
             if frame.narrow:
                 alike = [at for at in alike if (line := lines[at]) is not None and line.size == frame.narrow]
@@ -503,8 +562,12 @@ def _targets(order: Order, draft: Draft, frame: Frame) -> Iterator[tuple[float, 
             yield 0.2 if frame.flags & {"the", "edit", "change"} else 0.6, (size,)
     elif kind in ("it", "last"):
         at = size - 1 if frame.flags & {"instead", "not"} and size else len(lines) - 1
-        if lines and lines[at] is not None:
-            yield 0.0, (at,)
+        suited = [place for place, line in enumerate(lines) if line is not None and _suits(line, frame)]
+        if kind == "last" or not lines or at in suited or not suited:
+            if lines and lines[at] is not None:
+                yield 0.0, (at,)
+        elif len(suited) == 1:  # `make them large` is not said of a cake
+            yield 0.0, tuple(suited)
     elif kind == "place":
         if news and int(name) <= len(news):
             yield 0.0, (size + int(name) - 1,)
@@ -518,8 +581,15 @@ def _targets(order: Order, draft: Draft, frame: Frame) -> Iterator[tuple[float, 
         alike = [at for at, line in enumerate(lines) if line is not None and name in line.options]
         if len(alike) == 1:
             yield 0.0, tuple(alike)
+    elif not frame.has_thing and frame.opts and "remove" in frame.flags:
+        names = {bare(each) for each in frame.opts}
+        having = [at for at, line in enumerate(lines) if line is not None and names <= {*map(bare, line.options)}]
+        if len(having) == 1:  # `take off the extra shot`
+            yield 0.1, tuple(having)
+    elif not frame.has_thing and japanese_count(draft, frame) and len(lines) == 1 and lines[0] is not None:
+        yield 0.1, (0,)
     elif not frame.has_thing and (frame.flags & {"more"}) and lines and lines[-1] is not None:
-        yield 0.4 if news else 0.1, (len(lines) - 1,)
+        yield (0.7 if draft.code == "ja" else 0.4) if news else 0.1, (len(lines) - 1,)
 
 
 def _edited(order: Order, draft: Draft, frame: Frame, places: Sequence[int], *, japanese: bool) -> Iterator[Closed]:
@@ -552,6 +622,9 @@ def _edited(order: Order, draft: Draft, frame: Frame, places: Sequence[int], *, 
         yield 0.0, replace(draft, cancelled=True)
         return
     if min(places) < 0 or max(places) >= len(lines):
+        return
+    if "remove" not in flags and any(map(is_cold, opts)) and any(line.name not in drinks() for line in named):
+        yield 0.2, replace(draft, odd=True)
         return
     for at in places:
         line = lines[at]
@@ -657,8 +730,8 @@ def _set(line: OrderLine, opts: Sequence[str], size: str, off: Sequence[str]) ->
 BEAM = 40
 DEAREST = 3.5
 """The cost from which a reading is rejected."""
-UNFINISHED = 1.5
-"""The cost of dividing only a part of several, or of a verb without an object."""
+UNFINISHED, PARTED = 1.5, 0.3
+"""The cost of a verb without an object, and of a division that leaves some of several as they are."""
 ASKS = re.compile(
     r"\b(?:how (?:\w+ )?(?:much|many|expensive)|price|cost|do you (?:have|sell|serve|do|offer|make|happen)|have you got|is there|are there|what(?:'s| is| are| was| were| do| did| have)|say (?:it|that|them) back|which|charge|total|bill|sum|repeat|read)\b"
     r"|ありますか|ありませんか|は頼めますか|いくら|値段|何ですか|おすすめ|合計|価格|置いて|ある$|確認"
@@ -763,8 +836,9 @@ def _ends(order: Order, beam: Beam, *, japanese: bool) -> Iterator[tuple[float, 
         is_open = not frame.is_empty or "more" in frame.flags or frame.flags >= {"remove", "all"}
         ends = close(order, draft, frame, japanese=japanese) if is_open else [(0.0, draft)]
         for more, after in ends:
-            is_divided = after.base is not None and 0 < after.rest < after.base.quantity
+            divided = is_divided(after)
             is_idle = not is_open and bool(frame.flags & (IDLE_JA if japanese else IDLE))
             if not after.owed:
-                bare = replace(after, base=None, rest=0, gone=-1, seen=frozenset())
-                yield cost + more + UNFINISHED * (is_divided + is_idle), bare
+                whole = _with_rest(after) if divided else after
+                told = replace(whole, base=None, rest=0, gone=-1, seen=frozenset())
+                yield cost + more + PARTED * divided + UNFINISHED * is_idle, told

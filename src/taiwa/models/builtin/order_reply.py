@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import combinations
 from typing import Final, TypeAlias
 
 from taiwa.kernel.serialization import Json, value
@@ -26,7 +27,7 @@ from taiwa.models.builtin.order_app import (
     Order,
     OrderLine,
 )
-from taiwa.models.builtin.order_words import Meaning, find_counts, find_meanings, sentences, shown
+from taiwa.models.builtin.order_words import Meaning, drinks, find_counts, find_meanings, sentences, shown
 
 Changes: TypeAlias = Mapping[int, OrderLine | None]
 
@@ -422,6 +423,8 @@ def _name(kind: str, word: str) -> str:
 def _judged(order: Order, heard: Heard, reply: Reply, changes: Changes) -> Iterator[tuple[str, float]]:
     """Yield the objections to these changes."""
     if reply.status == CANCELLED:
+        if not REMOVED.search(heard.said):
+            yield "nothing was called off", HARD
         return
     before = {line.number: line for line in order.lines}
     for number, line in changes.items():
@@ -436,6 +439,8 @@ def _judged(order: Order, heard: Heard, reply: Reply, changes: Changes) -> Itera
             continue
         if len({divide_option(option)[1] for option in line.options}) < len(line.options):
             yield "an option twice", HARD
+        if line.name not in drinks() and "iced" in line.options and (old is None or "iced" not in old.options):
+            yield f"an iced {line.name}", HARD
         if old is None:
             yield from _added(order, heard, reply, line)
         elif _same(old, line):
@@ -448,6 +453,8 @@ def _judged(order: Order, heard: Heard, reply: Reply, changes: Changes) -> Itera
             yield f"{name} twice", SLIGHT
     if any(_same(one, other) for one in reply.now for other in reply.new):
         yield "a line twice", SOFT
+    if any(_same(one, other) for one, other in combinations(reply.now, 2)):
+        yield "one change twice", HARD
 
 
 def _is_one_of_many(order: Order, heard: Heard, line: OrderLine, changes: Changes) -> bool:

@@ -110,7 +110,8 @@ def forms() -> tuple[Mapping[tuple[str, ...], frozenset[Meaning]], Mapping[str, 
             for form in map(str.lower, said):
                 meaning = frozenset(((kind, name),))
                 if FOREIGN.search(form):
-                    foreign[form] = foreign.get(form, frozenset()) | meaning
+                    for each in {form, form.removesuffix("咖啡") or form}:  # `美式` is an americano
+                        foreign[each] = foreign.get(each, frozenset()) | meaning
                 else:
                     words = tuple(LATIN.findall(form))
                     latin[words] = latin.get(words, frozenset()) | meaning
@@ -317,8 +318,9 @@ COUNT_WORDS: Final = {
     for number, word in enumerate("ひとつ ふたつ みっつ よっつ いつつ むっつ ななつ やっつ ここのつ とお".split(), 1)
 }
 COUNT_JA = re.compile(
-    r"([0-9]{1,2}|[二三四五六七八九]?十[一二三四五六七八九]?|[一二三四五六七八九两])(つ目|つ|個|个|份|こ|杯分|杯|番|本|袋|枚|ポンプ|プッシュ|回分|x)?"
+    r"([0-9]{1,2}|[二三四五六七八九]?十[一二三四五六七八九]?|[一二三四五六七八九两])(つ目|つ|個|个|份|块|片|只|张|瓶|罐|こ|杯分|杯|番|本|袋|枚|ポンプ|プッシュ|回分|x)?"
 )
+FIRST_JA = re.compile(r"(?:最初|はじめ|初め)の(?:もの|やつ|ほう|方)?")
 KANA = re.compile(r"[ぁ-んァ-ヴ]")
 CJK = re.compile(r"[ぁ-んァ-ヴ\u4e00-\u9fff]")
 HESITATION = re.compile(r"\b(?:um+|uhm?|erm?|hmm+|you know|let's see|let me (?:think|see)|what was it)\b[.,]*")
@@ -407,7 +409,7 @@ def _edges_en(text: str) -> list[list[Edge]]:
             if not here and len(word) > 3:
                 here.append((at + 1, "unknown", word, 0.6))
             is_weighty = kinds & WEIGHTY or word in ("with", "w")
-            price = 1.0 if kinds & (CONTENT | HEAVY) else 0.5 if is_weighty else 0.05 if here else 0.0
+            price = 1.0 if kinds & (CONTENT | HEAVY) or word == "only" else 0.5 if is_weighty else 0.05 if here else 0.0
             here.append((at + 1, "fill", "", price + 0.35 * (word != typed[at])))
         elif not here:
             here.append((at + 1, "unknown", typed[at], 0.0))
@@ -524,6 +526,8 @@ def _edges_ja(text: str) -> list[list[Edge]]:
                 here.append((end, "count", str(COUNT_WORDS[part]), 0.0))
         if sign == "第" and (found := COUNT_JA.match(text, at + 1)) and found[2]:
             here.append((found.end(), "place", str(int(found[1]) if found[1].isdigit() else _kanji(found[1])), 0.0))
+        if found := FIRST_JA.match(text, at):
+            here.append((found.end(), "place", "1", 0.0))
         if (found := ODD.match(text, at)) and not here:
             here.append((found.end() + (text[found.end() : found.end() + 1] in {*"つ個杯"}), "count", "-1", 0.0))
         elif found := COUNT_JA.match(text, at):

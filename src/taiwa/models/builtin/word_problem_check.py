@@ -10,9 +10,14 @@ from functools import cache
 from importlib.resources import files
 
 from taiwa.kernel.errors import ToolError
+from taiwa.models.builtin.cjk_check import has_other_kind, is_told_otherwise, misuses
+from taiwa.models.builtin.cjk_quantities import read_counted
 from taiwa.models.builtin.copy_constraint import CONVERTED, NUMBER_WORDS, find_digits, find_numbers
 from taiwa.models.builtin.dimension_check import (
     NEXT_TO,
+    ONE_CALL,
+    Mention,
+    asked_dimensions,
     has_other_dimension,
     is_other_unit,
     is_plural,
@@ -339,10 +344,13 @@ def is_western(question: str) -> bool:
 def cannot_be(question: str, before: str, line: str) -> bool:
     """Return true if a line about quantities contradicts its question."""
     if not is_western(question):
-        return False
+        return _cannot_be_cjk(question, before, line)
     if (found := CALCULATION.fullmatch(line)) is not None:
         return (
             _miscounts(question, before, found[1])
+            or _leaves_out(question, before, found[1])
+            or ("<<" not in before and _is_idle(question, found[1]))
+            or _is_other_time(question, found[1])
             or _is_below_nothing(question, found[1])
             or _is_no_motion(question, before, found[1])
             or _is_other_part(question, found[1])
@@ -370,6 +378,25 @@ def cannot_be(question: str, before: str, line: str) -> bool:
     return any(
         said.search(line) and other.search(question) and not own.search(question) for said, own, other in OPPOSITES
     )
+
+
+def _cannot_be_cjk(question: str, before: str, line: str) -> bool:
+    """Whether a line about quantities contradicts its question in Japanese or Chinese."""
+    solution = _solutions().get(before.partition("\n")[0])
+    if (found := CALCULATION.fullmatch(line)) is not None:
+        if "<<" in before or solution is None:
+            return False
+        return (
+            not ("*" in solution.forms or form_of(found[1]) in solution.forms)
+            or misuses(question, found[1], solution.constants.union(NUMBERS.findall(before)))
+            or _is_below_nothing(question, found[1])
+            or _is_idle(question, found[1])
+            or has_other_kind(question, found[1])
+        )
+    if (told := TOLD.search(line)) is not None:
+        worked = ONE_CALL.fullmatch(before) if solution is not None else None
+        return worked is not None and is_told_otherwise(question, worked["calculation"], told[1])
+    return not before and "<<" not in line and not NAMED.match(line) and not is_known(line)
 
 
 WHOLE_TASK = re.compile(
@@ -495,6 +522,107 @@ def _miscounts(question: str, before: str, calculation: str) -> bool:
     return not {*written} <= known | {*map(Fraction, NUMBERS.findall(before))} | (
         PERCENTS if PERCENT.search(before + question) else {*()}
     )
+
+
+SENTENCE_END = re.compile(r"[.!?;](?=\s|\Z|[A-Z])|\n")
+NUMBERED = re.compile(r"\b(?:number|room|table|page|line|bus|no\.?|#) ?\Z", re.IGNORECASE)
+PAIRED = re.compile(r"two\b|[\w-]+ of (?:them|these|those)\b", re.IGNORECASE)
+"""A word that mostly says no more than what is told of each: `two trains with speeds of`."""
+
+
+def _leaves_out(question: str, before: str, calculation: str) -> bool:
+    """Whether a calculation leaves out a number of the question; not one that a sentence by itself tells of something else."""
+    quantities = read_quantities(question)
+    if "<<" in before or quantities.words or SET.match(before) or before.removesuffix("\n") not in _solutions():
+        return False
+    used = {*map(Fraction, NUMBERS.findall(calculation))}
+    given = [
+        each
+        for each in quantities.mentions
+        if each.value not in (0, 1)
+        and not NUMBERED.search(question[: each.start])
+        and not PAIRED.match(question, each.start)
+    ]
+    times = {found.start(): Fraction(found[1]) for found in CLOCK.finditer(question)}
+    left_out = [each for each in given if used.isdisjoint((*_uses(each), times.get(each.start, each.value)))]
+    return any(not _is_aside(question, each, given) for each in left_out)
+
+
+def _uses(number: Mention) -> Iterator[Fraction]:
+    """Yield the numbers by which a calculation may use one of the question."""
+    yield number.value
+    if number.is_percent:
+        share = number.value / HUNDRED
+        yield from (share, 1 - share, 1 + share, HUNDRED - number.value, HUNDRED + number.value)
+
+
+def _is_aside(question: str, number: Mention, given: Sequence[Mention]) -> bool:
+    """Whether a number stands in a sentence by itself before the question, and nothing else is counted in its unit."""
+    start = max((found.end() for found in SENTENCE_END.finditer(question, 0, number.start)), default=0)
+    behind = SENTENCE_END.search(question, number.end)
+    others = [each for each in given if each is not number]
+    alike = {base for each in others for dimension in each.dimensions for base, _ in dimension}
+    alike |= {base for dimension in asked_dimensions(question) for base, _ in dimension}
+    own = {base for dimension in number.dimensions for base, _ in dimension}
+    is_last = behind is None or not question[behind.end() :].strip()
+    is_alone = not any(start <= each.start < (behind.start() if behind else len(question)) for each in others)
+    return not is_last and is_alone and not number.is_percent and own.isdisjoint(alike)
+
+
+SPEED_SCALING = re.compile(r"\*(?:5/18|18/5)(?![\d.])")
+FACTORS = re.compile(r"[*/]?[\d.]+")
+DILUTED = re.compile(r"([\d.]+)\*([\d.]+)/\((?:\1|\2)\+[\d.]+\)")
+ADDING = re.compile(
+    r"\badd|\bplus\b|\bmix|\bmore\b|\bpour|\bput|\bwith\b|\bcombin|\bother\b|\band\b|加|足|入れ|混|倒|注|そそ|和|と",
+    re.IGNORECASE,
+)
+BRACKETED = re.compile(r"\([^()]*\)")
+
+
+def _is_idle(question: str, calculation: str) -> bool:
+    """Whether a calculation divides a number by itself, adds volumes where nothing is added, or a share to what it is a share of."""
+    if is_western(question):
+        mentions = read_quantities(question).mentions
+        plain = Counter(each.value for each in mentions if not each.is_percent)
+        shares = {each.value for each in mentions if each.is_percent}
+    else:
+        counted = read_counted(question)
+        plain = Counter(each.value for each in counted if not each.is_percent)
+        shares = {number for each in counted if each.is_percent for some in each.uses for number in some}
+    factors = FACTORS.findall(calculation)
+    if "".join(factors) == calculation and not SPEED_SCALING.search(calculation):
+        divisors = {Fraction(each[1:]) for each in factors if each[0] == "/"}
+        others = {Fraction(each.lstrip("*")) for each in factors if each[0] != "/"}
+        if any(plain[each] == 1 for each in divisors & others):
+            return True
+    if DILUTED.fullmatch(calculation) and not ADDING.search(question):
+        return True
+    flat = BRACKETED.sub("x", BRACKETED.sub("x", calculation))
+    terms = re.split(r"[-+]", flat)
+    bare = {Fraction(each) for each in terms if NUMBERS.fullmatch(each)}
+    return len(terms) > 1 and bool(bare & shares - plain.keys()) and bool(bare & plain.keys() - shares - {HUNDRED})
+
+
+TIME_UNIT = r"(?:(?P<s>s|secs?|seconds?)|(?P<min>mins?|minutes?)|(?P<h>h|hrs?|hours?)|(?P<d>days?|dai)|(?P<w>weeks?)|(?P<mo>months?)|(?P<y>years?))"
+BY_TIME = re.compile(
+    rf"(?:\b(?:an?|per|each|every|in one) |/ ?){TIME_UNIT}\b|\b{TIME_UNIT.replace('?P<', '?P<b')}ly\b", re.IGNORECASE
+)
+TIME_BEHIND = re.compile(rf"[ -]?{TIME_UNIT}\b", re.IGNORECASE)
+
+
+def _is_other_time(question: str, calculation: str) -> bool:
+    """Whether something by the day is multiplied by weeks: the only unit of time of a rate and that of a number differ."""
+    used = {*map(Fraction, NUMBERS.findall(calculation))}
+    quantities = read_quantities(question)
+    if not re.fullmatch(r"[\d.]+[*/][\d.]+", calculation) or not used <= {each.value for each in quantities.mentions}:
+        return False
+    by = {(found.lastgroup or "").removeprefix("b") for found in BY_TIME.finditer(question)}
+    spans = {
+        found.lastgroup
+        for each in quantities.mentions
+        if each.value in used and (found := TIME_BEHIND.match(question, each.end)) is not None
+    }
+    return len(by) == 1 and len(spans) == 1 and by != spans
 
 
 LOSING = r"(?:loses?|lost|sells?|sold|uses?|used|drops?|dropped|breaks?|broke|donate[sd]?|spends?|spent|eats?|ate|throws? away|threw away)"
