@@ -34,8 +34,8 @@ HELD_OUT_SEED = 1_000_003
 HELD_OUT = 300
 SIZES = 256
 """Kernels are prepared per number of rows, so the tokens with loss are padded to a multiple of this number."""
-AHEAD, OFTEN = 40, 4
-"""The number of files drawn in advance, and how often a file is read at most."""
+AHEAD, KEPT, OFTEN = 10, 40, 4
+"""The numbers of files per process that are drawn in advance and kept to be read again, and how often a file is read at most."""
 NICE = 5
 
 
@@ -121,7 +121,7 @@ def draw(plan: Plan, parent: int) -> None:
     while os.getppid() == parent:
         if _file(plan, number).exists() or _file(plan, number).with_suffix(".used").exists():
             number += 1
-        elif sum(1 for _ in plan.drawn.glob("*.npz")) > AHEAD * plan.workers:
+        elif sum(1 for _ in plan.drawn.glob("*.npz")) > (KEPT + AHEAD) * plan.workers:
             time.sleep(1)
         else:
             Corpus.draw(tokens, plan.seed * 1_000_000 + number, plan.shard, forbidden).write(_file(plan, number))
@@ -203,7 +203,7 @@ class _Training:
                 self.progress.samples += len(shard) * plan.workers
                 self.progress.dropped += shard.dropped * plan.workers
             yield from shard.batches(plan.batch, number + reads[number])
-            if len(reads) > AHEAD:  # drop the file that was read most often
+            if len(reads) > KEPT:  # drop the file that was read most often
                 oldest = max(reads, key=lambda each: reads[each])
                 _file(plan, oldest).with_suffix(".used").touch()
                 with suppress(OSError):
