@@ -9,7 +9,7 @@ import click
 from taiwa.apps.catalog import apps as all_apps
 from taiwa.apps.catalog import check, find_path, new, own_reducers, user_folder
 from taiwa.cli.options import CommonOptions, Group, common_options, complete_session, confirm, open_app
-from taiwa.cli.output import print_item, print_json, print_line, print_notice, print_preview, print_result, table
+from taiwa.cli.output import print_item, print_json, print_line, print_notice, print_preview, print_result, print_rows
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.serialization import Json
@@ -44,10 +44,9 @@ def list_(common: CommonOptions) -> None:
     taiwa apps list
     """
     found = all_apps()
-    if common.as_json:
-        print_json([members(app, "app=name about origin problem") for app in found])
-    else:
-        table(("app", "origin", "about"), [(app.name, app.origin, app.problem or _(app.about)) for app in found])
+    item = [members(app, "app=name about origin problem") for app in found]
+    rows = [(app.name, app.origin, app.problem or _(app.about)) for app in found]
+    print_rows(item, ("app", "origin", "about"), rows, as_json=common.as_json)
 
 
 @apps.command("new")

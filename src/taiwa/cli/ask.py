@@ -23,6 +23,7 @@ from taiwa.cli.output import (
     bill_line,
     console,
     format_place,
+    print_each,
     print_item,
     print_json,
     print_line,
@@ -161,8 +162,7 @@ def _turn(session: "Session", text: str, common: CommonOptions) -> "AskResult":
         return turn.ask
     _print_answer(turn.text)
     if common.verbose:
-        for line in _details(turn.ask):
-            print_notice(line)
+        print_each(_details(turn.ask))
         print_notice(f"{turn.session} {turn.node[:12]} · {bill_line(turn.spent)}")
     return turn.ask
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from taiwa.cli.inspect import print_log, print_state, print_why, save
 from taiwa.cli.options import (
     ANSWERS,
     SHOWN,
@@ -32,16 +33,18 @@ from taiwa.cli.output import (
     print_stream,
     table,
 )
+from taiwa.conversation.state import Change, State, StateField, diff_states
+from taiwa.flows.ask.types import Feedback, parse_verdict
 from taiwa.i18n import _, gettext_noop
 from taiwa.kernel.attachments import Attachment, is_url, read_attachments
 from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
 from taiwa.kernel.messages import TextDelta
 from taiwa.kernel.usage_limits import format_cost
+from taiwa.operations.inspect import describe_attachment, describe_change, format_value, value_at
 
 if TYPE_CHECKING:
     from taiwa.cli.keyboard import Keyboard, Pipe
     from taiwa.conversation.history import Conversation
-    from taiwa.conversation.state import Change, State, StateField
     from taiwa.kernel.execution import Event
     from taiwa.sessions.commit_turn import PricedModel
     from taiwa.sessions.session import Session, TurnEvent
@@ -214,8 +217,6 @@ class Repl:
 
     def turn(self, events: "Iterator[TurnEvent]", text: str) -> None:
         """Make a turn; if it fails, its text is offered again."""
-        from taiwa.operations.inspect import describe_change
-
         before, tip = dict(self.session.state), self.session.conversation.tip
         try:
             turn = print_stream(self._stoppable(events), **self.shown)
@@ -301,11 +302,9 @@ class Repl:
 
 
 def visible_changes(
-    fields: "Iterable[StateField]", before: "State", after: "State", *, everything: bool = False
-) -> "Iterator[Change]":
+    fields: Iterable[StateField], before: State, after: State, *, everything: bool = False
+) -> Iterator[Change]:
     """Return the changes of a turn to print, without those of computed fields."""
-    from taiwa.conversation.state import diff_states
-
     counted = {field.name for field in fields if field.computed and not everything}
     return (change for change in diff_states(before, after) if change.path[0] not in counted)
 
@@ -374,10 +373,6 @@ def _move(move: Callable[[int], object], count: int, nothing: str) -> None:
         raise InputError(nothing if count == 1 else _("there are not that many turns")) from None
 
 
-def _retry(repl: Repl, _: str) -> None:
-    repl.turn(repl.session.stream_retry(), "/retry")
-
-
 def _edit(repl: Repl, rest: str) -> None:
     """Replace the text of a turn; without a text the old one is offered to be edited."""
     first, _space, text = rest.partition(" ")
@@ -395,8 +390,6 @@ def _edit(repl: Repl, rest: str) -> None:
 
 def _attach(repl: Repl, rest: str) -> None:
     """Attach a file to the next text; without a file, take back what is attached."""
-    from taiwa.operations.inspect import describe_attachment
-
     if not rest:
         repl.attachments = ()
         print_notice(_("nothing is attached to the next text"))
@@ -440,25 +433,10 @@ def _app(repl: Repl, rest: str) -> None:
 
 
 def _state(repl: Repl, rest: str) -> None:
-    from taiwa.cli.inspect import print_state
-    from taiwa.operations.inspect import format_value, value_at
-
     if rest:
         print_line(format_value(value_at(dict(repl.session.state), rest)))
     else:
         print_state(repl.session.conversation, as_json=repl.as_json)
-
-
-def _why(repl: Repl, rest: str) -> None:
-    from taiwa.cli.inspect import print_why
-
-    print_why(repl.session.repository, rest, repl.session.name, as_json=repl.as_json)
-
-
-def _log(repl: Repl, _: str) -> None:
-    from taiwa.cli.inspect import print_log
-
-    print_log(repl.session.repository, repl.session.name, LOG_LIMIT, as_json=repl.as_json)
 
 
 def _cost(repl: Repl, _rest: str) -> None:
@@ -518,25 +496,14 @@ def _files(_repl: Repl) -> Iterator[tuple[str, str]]:
 
 
 def _export(repl: Repl, rest: str) -> None:
-    from taiwa.cli.inspect import save
-
     path = Path(rest).expanduser()
     save(repl.session.repository, repl.session.name, path)
     print_notice(_("written to {path}", path=path))
 
 
-def _good(repl: Repl, _: str) -> None:
-    _verdict(repl, "good")
-
-
-def _bad(repl: Repl, rest: str) -> None:
-    _verdict(repl, rest or "bad")
-
-
 def _verdict(repl: Repl, text: str) -> None:
     """Store the user's verdict on the last turn, and print its effect."""
     from taiwa.flows.ask.ask_turn import AskResult
-    from taiwa.flows.ask.types import Feedback, parse_verdict
     from taiwa.sessions.users import UserProfiles
 
     session = repl.session
@@ -577,41 +544,28 @@ def _count(text: str, name: str) -> int:
 SLASHES: dict[str, Slash] = {
     "undo": Slash("[n]", gettext_noop("take back the last turn, or the last n"), _undo),
     "redo": Slash("[n]", gettext_noop("restore turns that were taken back"), _redo),
-    "retry": Slash("", gettext_noop("ask the last question again"), _retry, needs="turn"),
-    "edit": Slash(
-        "[n] [TEXT]",
-        gettext_noop("replace the text of the last turn, or of turn n as /log counts"),
-        _edit,
-        needs="turn",
-        choices=_turns,
-    ),
-    "attach": Slash(
-        "[FILE]", gettext_noop("attach an image, a PDF or a text file to the next text"), _attach, choices=_files
-    ),
+    "retry": Slash("", gettext_noop("ask the last question again"),
+        lambda repl, _: repl.turn(repl.session.stream_retry(), "/retry"), needs="turn"),
+    "edit": Slash("[n] [TEXT]", gettext_noop("replace the text of the last turn, or of turn n as /log counts"), _edit,
+        needs="turn", choices=_turns),
+    "attach": Slash("[FILE]", gettext_noop("attach an image, a PDF or a text file to the next text"), _attach, choices=_files),
     "model": Slash("[NAME]", gettext_noop("show the model, or continue with another"), _model, choices=_models),
     "system": Slash("[TEXT]", gettext_noop("show the instructions, or give others (system prompt)"), _system),
     "fork": Slash("NAME", gettext_noop("continue on a new branch called NAME"), _fork, needs="session"),
     "switch": Slash("NAME", gettext_noop("switch to another conversation"), _switch, choices=_sessions),
     "app": Slash("NAME [KEY=VALUE …]", gettext_noop("continue with another app"), _app, choices=_apps),
     "state": Slash("[PATH]", gettext_noop("show the state, or part of it"), _state, choices=_fields),
-    "why": Slash("PATH", gettext_noop("show which turn set a value"), _why, needs="session", choices=_fields),
-    "log": Slash("", gettext_noop("list the turns"), _log, needs="session"),
+    "why": Slash("PATH", gettext_noop("show which turn set a value"),
+        lambda repl, path: print_why(repl.session.repository, path, repl.session.name, as_json=repl.as_json),
+        needs="session", choices=_fields),
+    "log": Slash("", gettext_noop("list the turns"),
+        lambda repl, _: print_log(repl.session.repository, repl.session.name, LOG_LIMIT, as_json=repl.as_json), needs="session"),
     "cost": Slash("", gettext_noop("show the cost since this program started"), _cost),
-    "export": Slash(
-        "FILE", gettext_noop("write the conversation to FILE (.md, .html, .jsonl)"), _export, needs="session"
-    ),
-    "good": Slash(
-        "",
-        gettext_noop("rate the last turn as right (apps that ask clarifying questions learn from it)"),
-        _good,
-        needs="turn",
-    ),
-    "bad": Slash(
-        "[ask|noask]",
-        gettext_noop("rate it as wrong; ask: a clarifying question was needed, noask: it was not needed"),
-        _bad,
-        needs="turn",
-    ),
+    "export": Slash("FILE", gettext_noop("write the conversation to FILE (.md, .html, .jsonl)"), _export, needs="session"),
+    "good": Slash("", gettext_noop("rate the last turn as right (apps that ask clarifying questions learn from it)"),
+        lambda repl, _: _verdict(repl, "good"), needs="turn"),
+    "bad": Slash("[ask|noask]", gettext_noop("rate it as wrong; ask: a clarifying question was needed, noask: it was not needed"),
+        lambda repl, verdict: _verdict(repl, verdict or "bad"), needs="turn"),
     "help": Slash("", gettext_noop("show this help"), _help),
     "quit": Slash("", gettext_noop("quit (like Ctrl-D)"), _quit),
-}
+}  # fmt: skip

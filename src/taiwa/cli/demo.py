@@ -62,127 +62,64 @@ class DemoPart:
     then: str
 
 
+SOLVE = "taiwa solve {text}"
 PROBLEMS = DemoPart(
-    gettext_noop(
-        "Problems: the network writes, is interrupted where it calls a tool, and continues after the exact result."
-    ),
+    gettext_noop("Problems: the network writes, is interrupted where it calls a tool, and continues after the exact result."),
     (
-        DemoStep(
-            gettext_noop("Chemistry: the name gives the formula, the formula the molar mass."),
-            "taiwa solve {text}",
-            "How many grams do 3 moles of sulfuric acid weigh?",
-            "294.2",
-        ),
-        DemoStep(
-            gettext_noop("A reaction: which of the two is used up first?"),
-            "taiwa solve {text}",
-            "2 mol of hydrogen and 3 mol of oxygen react. How many moles of water are formed?",
-            "answer is 2 mol",
-        ),
-        DemoStep(
-            gettext_noop("Everyday life."),
-            "taiwa solve {text}",
-            "A train travels 210 km in 2.5 hours. What is its average speed in km/h?",
-            "answer is 84 km/h",
-        ),
-        DemoStep(gettext_noop("Units."), "taiwa solve {text}", "How many litres are 3 gallons?", "11.356"),
-        DemoStep(gettext_noop("In Japanese."), "taiwa solve {text}", "1000円の20%引きはいくら?", "800"),
-        DemoStep(
-            gettext_noop("Beyond its training: it shows what it tried, and gives no answer."),
-            "taiwa solve {text}",
-            "Who wrote Hamlet?",
-            code=4,
-        ),
+        DemoStep(gettext_noop("Chemistry: the name gives the formula, the formula the molar mass."), SOLVE,
+                 "How many grams do 3 moles of sulfuric acid weigh?", "294.2"),
+        DemoStep(gettext_noop("A reaction: which of the two is used up first?"), SOLVE,
+                 "2 mol of hydrogen and 3 mol of oxygen react. How many moles of water are formed?", "answer is 2 mol"),
+        DemoStep(gettext_noop("Everyday life."), SOLVE,
+                 "A train travels 210 km in 2.5 hours. What is its average speed in km/h?", "answer is 84 km/h"),
+        DemoStep(gettext_noop("Units."), SOLVE, "How many litres are 3 gallons?", "11.356"),
+        DemoStep(gettext_noop("In Japanese."), SOLVE, "1000円の20%引きはいくら?", "800"),
+        DemoStep(gettext_noop("Beyond its training: it shows what it tried, and gives no answer."), SOLVE,
+                 "Who wrote Hamlet?", code=4),
     ),
     'taiwa solve "What is the mass percent of oxygen in water?" --trace',
-)
+)  # fmt: skip
 ORDER_DESK = DemoPart(
-    gettext_noop(
-        "An order desk: a conversation with typed state. The network writes the reply and the state delta, constrained by a grammar."
-    ),
+    gettext_noop("An order desk: a conversation with typed state. The network writes the reply and the state delta, constrained by a grammar."),
     (
-        DemoStep(
-            gettext_noop("A first order."), "taiwa say order -s desk {text}", "Two grande lattes with oat milk, please."
-        ),
+        DemoStep(gettext_noop("A first order."), "taiwa say order -s desk {text}", "Two grande lattes with oat milk, please."),
         DemoStep(gettext_noop("A correction."), "taiwa say -s desk {text}", "Make that three, please."),
         DemoStep(gettext_noop("In Japanese."), "taiwa say -s desk {text}", "抹茶ラテも一つください。"),
         DemoStep(gettext_noop("The state is data, checked by its type."), "taiwa state -s desk", shows="matcha latte"),
-        DemoStep(
-            gettext_noop("Every value can be traced to the turn that set it."),
-            "taiwa why items.1 -s desk",
-            shows="set by turn 2",
-        ),
+        DemoStep(gettext_noop("Every value can be traced to the turn that set it."), "taiwa why items.1 -s desk", shows="set by turn 2"),
         DemoStep(gettext_noop("Undo moves message and state together …"), "taiwa undo -s desk", shows="2"),
-        DemoStep(
-            gettext_noop("… a fork continues on another branch from there,"), "taiwa fork desk other", shows="other"
-        ),
-        DemoStep(
-            gettext_noop("where the guest finishes the order; a tool computes the total."),
-            "taiwa say -s other {text}",
-            "That's everything, thank you.",
-            "12.6",
-        ),
+        DemoStep(gettext_noop("… a fork continues on another branch from there,"), "taiwa fork desk other", shows="other"),
+        DemoStep(gettext_noop("where the guest finishes the order; a tool computes the total."), "taiwa say -s other {text}",
+                 "That's everything, thank you.", "12.6"),
         DemoStep(gettext_noop("The first branch is still there."), "taiwa redo -s desk", shows="3"),
-        DemoStep(
-            gettext_noop("Two branches, compared."), "taiwa diff desk other", shows='status: "open" → "confirmed"'
-        ),
+        DemoStep(gettext_noop("Two branches, compared."), "taiwa diff desk other", shows='status: "open" → "confirmed"'),
         DemoStep(gettext_noop("Both histories."), "taiwa log --tree", shows="← other"),
-        DemoStep(
-            gettext_noop("A replay from the records: no model call, every hash checked."),
-            "taiwa replay desk",
-            shows="0 model calls",
-        ),
+        DemoStep(gettext_noop("A replay from the records: no model call, every hash checked."), "taiwa replay desk", shows="0 model calls"),
         DemoStep(gettext_noop("The bill."), "taiwa cost --by session", shows="desk"),
     ),
     "taiwa chat order",
-)
+)  # fmt: skip
 QUESTIONS = DemoPart(
-    gettext_noop(
-        "Questions about documents: the network assesses the question; the program searches, asks for clarification, and quotes."
-    ),
+    gettext_noop("Questions about documents: the network assesses the question; the program searches, asks for clarification, and quotes."),
     (
-        DemoStep(
-            gettext_noop("An incomplete question: the program asks for clarification,"),
-            "taiwa ask {text}",
-            "I have a question about leave.",
-            code=ASKED_BACK,
-        ),
-        DemoStep(
-            gettext_noop("and with the reply it finds an answer with its source."),
-            "taiwa ask -c {text}",
-            "1",
-            "[1]",
-            reply=True,
-        ),
-        DemoStep(
-            gettext_noop("A clear question is answered at once."),
-            "taiwa ask {text}",
-            "How many days of annual leave do I have in Galway?",
-            "26",
-        ),
+        DemoStep(gettext_noop("An incomplete question: the program asks for clarification,"), "taiwa ask {text}",
+                 "I have a question about leave.", code=ASKED_BACK),
+        DemoStep(gettext_noop("and with the reply it finds an answer with its source."), "taiwa ask -c {text}", "1", "[1]", reply=True),
+        DemoStep(gettext_noop("A clear question is answered at once."), "taiwa ask {text}",
+                 "How many days of annual leave do I have in Galway?", "26"),
     ),
     'taiwa ask "What may a hotel in Dublin cost a night?" -v     (your documents: --in FOLDER)',
-)
+)  # fmt: skip
 CONSTRAINT = DemoPart(
     gettext_noop("A constraint: at each position only tokens that can still lead to an allowed text are possible."),
     (
-        DemoStep(
-            gettext_noop(
-                "«Forced» tokens cost no pass of the network; it writes the formula itself. (--task solve marks the request as one of taiwa solve, which it was trained on.)"
-            ),
-            f'taiwa generate --task solve --regex "{FORMULA}" -v {{text}}',
-            "What is the formula of ammonia?",
-            "Ammonia is NH3.",
-        ),
-        DemoStep(
-            gettext_noop("The masks of such a text, position by position, over the vocabulary of this network."),
-            f'taiwa explain --vocab builtin --regex "{FORMULA}" {{text}}',
-            "Ammonia is NH3.",
-            "accepted",
-        ),
+        DemoStep(gettext_noop("«Forced» tokens cost no pass of the network; it writes the formula itself. (--task solve marks the request as one of taiwa solve, which it was trained on.)"),
+                 f'taiwa generate --task solve --regex "{FORMULA}" -v {{text}}', "What is the formula of ammonia?", "Ammonia is NH3."),
+        DemoStep(gettext_noop("The masks of such a text, position by position, over the vocabulary of this network."),
+                 f'taiwa explain --vocab builtin --regex "{FORMULA}" {{text}}', "Ammonia is NH3.", "accepted"),
     ),
     'taiwa explain --regex "[0-9]{1,3}%" 42% --html masks.html',
-)
+)  # fmt: skip
 PARTS = (PROBLEMS, ORDER_DESK, QUESTIONS, CONSTRAINT)
 PAUSE, PER_LINE, LONGEST_PAUSE = 1.2, 0.12, 3.0
 """Seconds to wait on a terminal after a command and after each line that it printed, and the maximum; a pipe has no pauses."""

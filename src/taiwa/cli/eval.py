@@ -25,7 +25,7 @@ from taiwa.cli.output import (
     progress_text,
     table,
 )
-from taiwa.cli.solve import ON_ERROR, TOOL_FORMATS, TOOL_MODES
+from taiwa.cli.solve import TOOL_FORMATS, answer_by_option, on_error_option, tool_mode_option
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import ConfigError, InputError, LimitError
 from taiwa.kernel.serialization import Json, record
@@ -163,22 +163,13 @@ def print_tool_score(common: CommonOptions, data: Path, found: "ToolScore", name
     show_default=True,
     help="Format of tool calls.",
 )
-@click.option(
-    "--tool-mode", type=click.Choice(TOOL_MODES), default="auto", show_default=True,
-    help="How tool results are returned to the model.",
-)  # fmt: skip
+@tool_mode_option
 @click.option(
     "--weights", type=click.Choice(("auto", "integer", "iupac")), default="auto", show_default=True,
     help="Atomic weights; auto is integer for NumGLUE.",
 )  # fmt: skip
-@click.option(
-    "--on-error", type=ON_ERROR, default="report", show_default=True,
-    help="What to do when a tool call fails.",
-)  # fmt: skip
-@click.option(
-    "--answer-by", type=click.Choice(("auto", "line", "prompt")), default="auto", show_default=True,
-    help="Set where the answer is taken from: the last line, or a second request.",
-)  # fmt: skip
+@on_error_option
+@answer_by_option
 @click.option("--examples", type=FILE, metavar="FILE", help="Read the worked examples from FILE.")
 @click.option(
     "--max-tool-calls", type=click.IntRange(0), default=10, show_default=True, help="Tool calls per question."

@@ -12,6 +12,7 @@ from taiwa.cli.output import (
     bill_line,
     fix_lines,
     pretty,
+    print_each,
     print_line,
     print_notice,
     print_preview,
@@ -149,8 +150,7 @@ def _extract_one(
         result = generate.extract(common.repository(settings), settings, turns, extract_run, text, attachments)
     except ExtractError as error:
         if common.verbose:
-            for line in attempt_lines(error.tries):
-                print_notice(line)
+            print_each(attempt_lines(error.tries))
             if isinstance(error.spent, RunUsage):
                 print_notice(bill_line(error.spent))
         raise
@@ -159,8 +159,7 @@ def _extract_one(
     else:
         click.echo(pretty(result.value))
     if common.verbose:
-        for line in attempt_lines(result.attempts):
-            print_notice(line)
+        print_each(attempt_lines(result.attempts))
         print_notice(bill_line(result.spent))
 
 
@@ -200,8 +199,7 @@ def parse(common: CommonOptions, file: str, target: str, guess: bool) -> None:
     click.echo(pretty(found.value))
     if found.guessed:
         print_notice("parsed by a guess; -v shows where, --no-guess refuses it", "yellow")
-    for line in fix_lines(found.fixes) if common.verbose else ():
-        print_notice(line)
+    print_each(fix_lines(found.fixes) if common.verbose else ())
 
 
 @click.command()

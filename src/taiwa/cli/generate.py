@@ -17,7 +17,7 @@ from taiwa.cli.options import (
     read_text,
     whitespace_option,
 )
-from taiwa.cli.output import enforcement_lines, print_line, print_notice, print_result, table
+from taiwa.cli.output import enforcement_lines, print_each, print_line, print_notice, print_result, table
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import UnsupportedError
 from taiwa.kernel.messages import Sampling
@@ -128,8 +128,7 @@ def _print_answer(answer: "GenerateResult", *, is_printed: bool, verbose: bool) 
         if answer.enforcement is not None and answer.enforcement.checked:
             print_notice(f"checked, not enforced: {', '.join(answer.enforcement.checked)}")
         return
-    for line in enforcement_lines(answer.enforcement):
-        print_notice(line)
+    print_each(enforcement_lines(answer.enforcement))
     if answer.parts:
         print_notice("".join(f"«{text}»" if forced else text for text, forced in answer.parts) + "   («forced»)")
         forced, count = sum(part[1] for part in answer.parts), len(answer.parts)
@@ -214,8 +213,7 @@ def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:
     """Print the steps as a table with the outcome; without a text, a description of the accepted texts."""
     steps = found.walk.steps if is_walked else found.walk.steps[:1]
     if not is_walked:
-        for line in describe_constraint(found):
-            print_line(line)
+        print_each(describe_constraint(found), print_line)
         print_line("")
     heads = ("", "token", "allowed", "place", "expected")
     rows = [

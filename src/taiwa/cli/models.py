@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from taiwa.cli.options import CommonOptions, Group, common_options
-from taiwa.cli.output import print_item, print_json, print_line, print_notice, print_rows, table
+from taiwa.cli.output import print_each, print_item, print_json, print_line, print_notice, print_rows, table
 from taiwa.i18n import ngettext
 from taiwa.kernel.attachments import InputKind
 from taiwa.kernel.errors import InputError, ProtocolError
@@ -206,8 +206,7 @@ def remote(common: CommonOptions, name: str | None) -> None:
     if common.as_json:
         print_json(list[Json](names))
     else:
-        for each in names:
-            print_line(each)
+        print_each(names, print_line)
 
 
 @click.command()

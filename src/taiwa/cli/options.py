@@ -54,6 +54,8 @@ def complete_app(_context: click.Context, _parameter: click.Parameter, begun: st
 
 ANSWERS = ("system", "temperature", "max_tokens", "tool_names", "schema")
 """The options of answers that a conversation keeps."""
+SETTINGS = ("model", "judge_model", "rewrite_model", "store", "max_cost", "retry_paid")
+"""The options that take the place of a setting."""
 SHOWN = ("raw", "no_stream", "as_json", "verbose")
 """How an answer is printed."""
 PATIENCE = 1.0
@@ -188,11 +190,8 @@ class CommonOptions:
         """Read the settings, with these options on top."""
         from taiwa import settings as configured
 
-        values: dict[str, object] = {
-            "model": self.model, "judge_model": self.judge_model, "rewrite_model": self.rewrite_model, "store": self.store,
-            "max_cost": self.max_cost, "retry_paid": self.retry_paid or None,
-        }  # fmt: skip
-        arguments = {name: value for name, value in values.items() if value is not None}
+        given = {name: getattr(self, name) for name in SETTINGS}
+        arguments = {name: value for name, value in given.items() if value not in (None, False)}
         settings = configured.load(arguments, are_flags=True)
         if self.wire is not None:
             from taiwa.models.http_api.provider_interface import add_options

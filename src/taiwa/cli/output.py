@@ -99,6 +99,12 @@ def print_notice(text: str, style: str = "dim") -> None:
         click.echo(plain(text), err=True)
 
 
+def print_each(lines: Iterable[str], show: Callable[[str], None] = print_notice) -> None:
+    """Print several notices, or lines of a result."""
+    for line in lines:
+        show(line)
+
+
 def print_skipped(skipped: Sequence[str]) -> None:
     """Print how many rows of a file have another form, and what is wrong with the first ones."""
     if skipped:

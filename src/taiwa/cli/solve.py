@@ -28,6 +28,7 @@ from taiwa.cli.output import (
     bill_line,
     one_line,
     pretty,
+    print_each,
     print_item,
     print_json,
     print_line,
@@ -90,6 +91,20 @@ ENDINGS: "Mapping[EndReason, str]" = {
 }
 
 
+# What `taiwa eval reason` has too.
+tool_mode_option = click.option(
+    "--tool-mode", type=click.Choice(TOOL_MODES), default="auto", show_default=True,
+    help="Set how tool results are returned to the model.",
+)  # fmt: skip
+on_error_option = click.option(
+    "--on-error", type=ON_ERROR, default="report", show_default=True, help="Set what to do when a tool call fails."
+)
+answer_by_option = click.option(
+    "--answer-by", type=click.Choice(("auto", "line", "prompt")), default="auto", show_default=True,
+    help="Take the answer from the last line, or request it separately; auto requests it if the line has none.",
+)  # fmt: skip
+
+
 @click.command()
 @click.argument("question")
 @click.option(
@@ -107,18 +122,13 @@ ENDINGS: "Mapping[EndReason, str]" = {
 @click.option(
     "--tool-format", type=click.Choice(TOOL_FORMATS), help="Set the text format of tool calls.  [default: tagged]"
 )
-@click.option(
-    "--tool-mode", type=click.Choice(TOOL_MODES), default="auto", show_default=True,
-    help="Set how tool results are returned to the model.",
-)  # fmt: skip
+@tool_mode_option
 @click.option(
     "--shots", type=click.IntRange(0), metavar="N", help="Show N worked examples.  [default: 5, none if native]"
 )
 @click.option("--examples", type=NEW_FILE, metavar="FILE", help="Show your own worked examples.")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Select other built-in examples.")
-@click.option(
-    "--on-error", type=ON_ERROR, default="report", show_default=True, help="Set what to do when a tool call fails."
-)
+@on_error_option
 @click.option(
     "--on-unknown", type=ON_ERROR, default="report", show_default=True, help="Set what to do when a tool is unknown."
 )
@@ -135,10 +145,7 @@ ENDINGS: "Mapping[EndReason, str]" = {
 @click.option(
     "--round", "decimals", type=click.IntRange(0, 15), metavar="N", help="Round the calculator's results to N decimals."
 )
-@click.option(
-    "--answer-by", type=click.Choice(("auto", "line", "prompt")), default="auto", show_default=True,
-    help="Take the answer from the last line, or request it separately; auto requests it if the line has none.",
-)  # fmt: skip
+@answer_by_option
 @click.option(
     "--min-confidence", type=click.FloatRange(0, 1), default=0.4, show_default=True, metavar="P",
     help="Give no answer below this confidence, if the model states one.",
@@ -289,8 +296,7 @@ def _solve(
             trace.end(done.value, done.spent)
     finally:
         if print_trace:
-            for line in trace.lines():
-                print_notice(line)
+            print_each(trace.lines())
     found = done.value
     _print_remarks(done, notes, verbose=common.verbose)
     if common.as_json:
@@ -357,8 +363,7 @@ def _print_remarks(done: "RunResult[Rationale]", notes: Iterable[Notice], *, ver
     elif not found.answer:
         print_notice(_("no answer was found in the text"), "yellow")
     if verbose:
-        for line in call_lines(found.calls):
-            print_notice(line)
+        print_each(call_lines(found.calls))
         source = _("answer: {by}", by=found.answered_by)
         print_notice(f"{found.tool_mode} · {source} · {bill_line(done.spent)}")
 
@@ -509,8 +514,7 @@ def show_(common: CommonOptions, name: str, servers: tuple[str, ...]) -> None:
         print_json({"tool": spec.name, "description": spec.description, "parameters": dict(spec.parameters)})
         return
     print_line(spec.name, "bold")
-    for line in spec.description.splitlines():
-        print_line(line)
+    print_each(spec.description.splitlines(), print_line)
     print_line("")
     properties = cast("Mapping[str, Mapping[str, Json]]", spec.parameters["properties"])
     needed = cast("list[str]", spec.parameters.get("required", []))
