@@ -8,6 +8,7 @@ a Python object. Plain scalars follow YAML 1.2: `yes`, `on`, `12:30` and `2024-0
 import math
 import os
 import re
+import stat
 import tempfile
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from taiwa.kernel.errors import ConfigError
-from taiwa.kernel.serialization import Json
+from taiwa.kernel.serialization import Json, parse_json
 
 if TYPE_CHECKING:
     import yaml  # imported where it is used: it takes 30 ms, which a run without a config file saves
@@ -448,6 +449,33 @@ def _cut(text: str, table: Table, key: str) -> str:
     elif number:
         start = table.entries[number - 1].span[1]
     return text[:start] + text[end:]
+
+
+def read_json_object(path: Path, command: str, *, only_owner: bool = False) -> dict[str, Json]:
+    """Read a file of JSON that `taiwa COMMAND` writes; a missing one is empty. Messages never show its content.
+
+    Raises:
+        ConfigError: the file cannot be read, has another form, or, with `only_owner`, is readable by other users.
+    """
+    try:
+        with path.open("rb") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            raw = file.read()
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    if only_owner and mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise ConfigError(f"{path} is readable by other users (mode {mode:o}); run `chmod 600 {path}`")
+    try:
+        data = parse_json(raw.decode())
+    except ValueError:  # not UTF-8, or not JSON
+        data = None
+    if not isinstance(data, dict):
+        raise ConfigError(
+            f"{path} is not the JSON that `taiwa {command}` writes; delete it and run taiwa {command} again"
+        )
+    return data
 
 
 def write_private(path: Path, text: str) -> None:

@@ -24,6 +24,7 @@ from taiwa.kernel.messages import (
     Usage,
     collect_response,
 )
+from taiwa.models.http_api.errors import error_from_status
 from taiwa.models.http_api.provider_interface import Codec
 from taiwa.models.providers import resolve
 from tests.conftest import SHARED_DATA
@@ -225,7 +226,9 @@ def test_a_recorded_answer_reads_the_same_however_it_is_cut(data: st.DataObject)
 
 @each(answered=False)
 def test_a_recorded_failure_keeps_the_server_s_words(exchange: Exchange) -> None:
-    error = exchange.codec.failure(exchange.status, {"content-type": "application/json"}, exchange.body)
+    error = error_from_status(
+        exchange.status, {"content-type": "application/json"}, exchange.body, exchange.codec.server
+    )
 
     assert type(error) is ModelError
     assert error.status == exchange.status

@@ -9,6 +9,7 @@ from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.usage_limits import Prices
 from taiwa.models.http_api.anthropic import AnthropicMessages
 from taiwa.models.http_api.capabilities import Finding, ProbeReport, save_report
+from taiwa.models.http_api.errors import error_from_status
 from taiwa.models.http_api.openai_chat import ChatCompletions, OpenAICodec, held_so
 from taiwa.models.http_api.provider_interface import add_options, split_options
 from taiwa.models.providers import PROVIDERS, find_prices, resolve, resolve_probed
@@ -191,7 +192,7 @@ def test_a_server_s_wires_differ_in_their_path_and_in_nothing_around_it(wire: st
     assert isinstance(codec, OpenAICodec)
 
     assert codec.auth("secret") == (("api-key", "secret"),)
-    assert codec.failure(401, {}, b"").message.startswith(
+    assert error_from_status(401, {}, b"", codec.server).message.startswith(
         "Azure OpenAI at acme.openai.azure.com does not accept the key"
     )
     held = held_so(target, "strict").codec

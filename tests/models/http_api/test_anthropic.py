@@ -29,6 +29,7 @@ from taiwa.kernel.messages import (
     system,
     user,
 )
+from taiwa.models.http_api.errors import error_from_status
 from taiwa.models.providers import resolve
 from tests.models.pieces import PLACES, cut
 
@@ -551,7 +552,9 @@ def test_an_answer_of_one_piece_must_be_a_message(body: bytes) -> None:
 def test_a_failure_names_the_server_and_the_model() -> None:
     body = {"type": "error", "error": {"type": "not_found_error", "message": "model: claude-sonnet-4-5"}}
 
-    error = resolve(OLD).codec.failure(404, {"content-type": "application/json"}, json.dumps(body).encode())
+    error = error_from_status(
+        404, {"content-type": "application/json"}, json.dumps(body).encode(), resolve(OLD).codec.server
+    )
 
     assert error.message.startswith("Anthropic does not have the model 'claude-sonnet-4-5' (404)")
 

@@ -6,7 +6,7 @@ from json import dumps
 from typing import TypeAlias
 
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.errors import InputError, ModelError, UnsupportedError
+from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.messages import (
     Capability,
     Constraint,
@@ -23,7 +23,7 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.serialization import Json, count_at, item_at, items_at, parse_json, text_at, to_json
 from taiwa.models.http_api.capabilities import Capabilities, fit_attachments, reasons_adaptively, takes_effort
-from taiwa.models.http_api.errors import error_from_status, error_in_response, protocol_error
+from taiwa.models.http_api.errors import error_in_response, protocol_error
 from taiwa.models.http_api.provider_interface import NO_OPTIONS, Decoder, ModelOptions, Server, WireRequest
 from taiwa.models.http_api.stream_decoder import CallIds, ResponseBuilder, StreamDecoder, ToolCallBuilder
 
@@ -119,10 +119,6 @@ class AnthropicMessages:
         """Create a decoder; white space at the end of the prefix was not sent, so it is removed from the answer."""
         response = ResponseBuilder(prefix[len(prefix.rstrip()) :])
         return StreamDecoder(_Reader(response, self.server, self.origin), response, self.server, content_type)
-
-    def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
-        """Map a response that is not 2xx to an error; header names are lower-case."""
-        return error_from_status(status, headers, body, self.server)
 
     def auth(self, key: str) -> tuple[tuple[str, str], ...]:
         """Return the headers that carry a key."""

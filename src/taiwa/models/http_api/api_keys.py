@@ -2,7 +2,6 @@
 
 import json
 import os
-import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hmac import compare_digest
@@ -12,13 +11,12 @@ from typing import NoReturn, cast
 from taiwa.kernel.errors import ConfigError, TaiwaError
 from taiwa.models.http_api.provider_interface import Target, parse_base_url
 from taiwa.settings import Settings
-from taiwa.yamlfile import write_private
+from taiwa.yamlfile import read_json_object, write_private
 
 MASK = "•••"
 SHORTEST_PIECE = 6
 SYNONYMS: Mapping[str, str] = {"GEMINI_API_KEY": "GOOGLE_API_KEY"}
 """Alternative names of variables, which a provider's own programs read too."""
-OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class Secret:
@@ -152,26 +150,11 @@ def remove_key(settings: Settings, origin: str) -> None:
 
 def _read(path: Path) -> dict[str, str]:
     """Read the file. Messages never show its content."""
-    try:
-        with path.open("rb") as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            raw = file.read()
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    if mode & OTHERS:
-        raise ConfigError(f"{path} is readable by other users (mode {mode:o}); run `chmod 600 {path}`")
-    try:
-        data: object = json.loads(raw)
-    except (ValueError, RecursionError):
-        raise ConfigError(f"{path} is not the JSON that `taiwa keys set` writes; correct or delete it") from None
-    if not isinstance(data, dict):
-        raise ConfigError(f"{path} is not an object of names and keys; correct or delete it")
-    for name, text in cast("dict[str, object]", data).items():
+    keys = read_json_object(path, "keys set", only_owner=True)
+    for name, text in keys.items():
         if not isinstance(text, str):
-            raise ConfigError(f"{path}: the value of {name[:40]!r} must be a text; correct or delete it")
-    return cast("dict[str, str]", data)
+            raise ConfigError(f"{path}: the value of {name[:40]!r} must be a text; delete it and set the keys again")
+    return cast("dict[str, str]", keys)
 
 
 def _write(path: Path, keys: Mapping[str, str]) -> None:

@@ -10,16 +10,15 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Literal, cast, get_args
 
 from taiwa.kernel.attachments import Attachment, InputKind
 from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
 from taiwa.kernel.messages import Capability, Message, Part, Request, Text, Usage
-from taiwa.kernel.serialization import Json, count_at, item_at, parse_json, text_at
+from taiwa.kernel.serialization import count_at, item_at, text_at
 from taiwa.models.http_api.provider_interface import Target
 from taiwa.settings import Settings
-from taiwa.yamlfile import write_private
+from taiwa.yamlfile import read_json_object, write_private
 
 ALL: tuple[Capability, ...] = get_args(Capability)
 INPUTS: tuple[InputKind, ...] = get_args(InputKind)
@@ -222,7 +221,7 @@ def save_report(settings: Settings, report: ProbeReport) -> None:
         ConfigError: the file is invalid or cannot be written.
     """
     path = settings.probes_path
-    data = _read(path)
+    data = read_json_object(path, "probe")
     data[f"{report.base_url}#{report.model}"] = {
         "day": report.day,
         "requests": report.requests,
@@ -238,7 +237,7 @@ def load_report(settings: Settings, target: Target) -> ProbeReport | None:
     Raises:
         ConfigError: the file is invalid.
     """
-    data = _read(settings.probes_path).get(f"{target.base_url}#{target.model}")
+    data = read_json_object(settings.probes_path, "probe").get(f"{target.base_url}#{target.model}")
     found = item_at(data, "findings")
     if not isinstance(found, dict):
         return None
@@ -250,20 +249,6 @@ def load_report(settings: Settings, target: Target) -> ProbeReport | None:
     requests = count_at(data, "requests") or 0
     server, day = text_at(data, "server"), text_at(data, "day")
     return ProbeReport(target.model, target.base_url, findings, requests, server=server, day=day)
-
-
-def _read(path: Path) -> dict[str, Json]:
-    try:
-        data = parse_json(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError:  # not UTF-8, or not JSON
-        data = None
-    if not isinstance(data, dict):
-        raise ConfigError(f"{path} is not the JSON that `taiwa probe` writes; delete it and probe again")
-    return data
 
 
 # --- attachments ------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from urllib.request import getproxies, proxy_bypass
 from taiwa.kernel.errors import ConfigError, ModelError, OverloadedError, ProtocolError, RateLimitError, TimeoutError
 from taiwa.kernel.messages import Capability, Chunk, FailedAttempt, Notice, Request, StreamEnd, user
 from taiwa.models.http_api.api_keys import MASK, Secret, mask_error
-from taiwa.models.http_api.errors import Stage, connection_faults, map_fault, quoted, wait_asked
+from taiwa.models.http_api.errors import Stage, connection_faults, error_from_status, map_fault, quoted, wait_asked
 from taiwa.models.http_api.provider_interface import (
     DEFAULT_PORTS,
     BaseUrl,
@@ -697,7 +697,7 @@ class _Attempt:
             content = await body.read_rest(seconds) if coding == "identity" else b""
             for secret in self._model.secrets:
                 content = content.replace(secret.encode(), MASK.encode())
-            error = self._model.codec.failure(status, headers, content)
+            error = error_from_status(status, headers, content, self._model.codec.server)
             error.may_be_charged = not (status < 500 or status in UNCHARGED_STATUSES)
             raise error
         kind = headers.get("content-type", "").lower()

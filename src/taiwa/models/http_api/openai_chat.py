@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from json import dumps
 from math import isfinite
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.errors import InputError, ModelError, UnsupportedError
+from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.messages import (
     ChoiceQuestion,
     Constraint,
+    Enforcement,
     FinishReason,
     Message,
     Question,
@@ -31,7 +32,7 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.serialization import Json, count_at, item_at, items_at, text_at, to_json
 from taiwa.kernel.text import join_surrogates
 from taiwa.models.http_api.capabilities import Capabilities, fit_attachments
-from taiwa.models.http_api.errors import error_from_status, error_in_response, protocol_error
+from taiwa.models.http_api.errors import error_in_response, protocol_error
 from taiwa.models.http_api.provider_interface import (
     NO_OPTIONS,
     ConstraintWire,
@@ -43,9 +44,6 @@ from taiwa.models.http_api.provider_interface import (
     WireRequest,
 )
 from taiwa.models.http_api.stream_decoder import CallIds, ResponseBuilder, StreamDecoder, ToolCallBuilder, read_usage
-
-if TYPE_CHECKING:
-    from taiwa.models.http_api.constraint_encoding import EncodedConstraint
 
 MOST_LOGPROBS = 20
 """The most alternatives of a token that all servers return."""
@@ -168,10 +166,6 @@ class OpenAICodec(ABC):
     def decoder(self, content_type: str, prefix: str = "") -> Decoder:
         """Create a decoder; see `Codec`."""
 
-    def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
-        """Map a response that is not 2xx to an error; header names are lower-case."""
-        return error_from_status(status, headers, body, self.server)
-
     def auth(self, key: str) -> tuple[tuple[str, str], ...]:
         """Return the headers that carry a key."""
         header = self.dialect.key_header
@@ -210,13 +204,15 @@ class OpenAICodec(ABC):
         return {"tools": tools, "tool_choice": form({"name": choice})}
 
     def constrained(
-        self, constraint: Constraint, wire: ConstraintWire, prefix: str = "", *, strict: bool
-    ) -> "EncodedConstraint":
-        """Return the fields of a constraint; see `ConstraintEncoder`.
+        self, constraint: Constraint | None, wire: ConstraintWire, prefix: str = "", *, strict: bool
+    ) -> tuple[Mapping[str, Json], Enforcement | None]:
+        """Return the fields of a constraint, and how they enforce it; see `ConstraintEncoder`.
 
         Raises:
             UnsupportedError: the server does not enforce it.
         """
+        if constraint is None:
+            return {}, None
         from taiwa.models.http_api.constraint_encoding import ConstraintEncoder
 
         if isinstance(constraint, Questions):
@@ -225,7 +221,8 @@ class OpenAICodec(ABC):
             )
         known = self.capabilities
         encoder = ConstraintEncoder(self.dialect.label, self.model, wire, known, strict, self.enforce)
-        return encoder.encode(constraint, prefix)
+        encoded = encoder.encode(constraint, prefix)
+        return encoded.fields, encoded.enforcement
 
     def check_stops(self, stops: Sequence[str]) -> None:
         """Check the number of stop strings.
@@ -270,11 +267,10 @@ class ChatCompletions(OpenAICodec):
             body["stop"] = list(request.stop)
         if request.tools:
             body |= self.tools(request, lambda function: {"type": "function", "function": function})
-        enforcement = None
-        if request.constraint is not None:
-            encoded = self.constrained(request.constraint, dialect.constraints, request.prefix, strict=dialect.strict)
-            body |= encoded.fields
-            enforcement = encoded.enforcement
+        fields, enforcement = self.constrained(
+            request.constraint, dialect.constraints, request.prefix, strict=dialect.strict
+        )
+        body |= fields
         if request.top_logprobs:
             self.capabilities.require("logprobs", self.model)
             body |= {"logprobs": True, "top_logprobs": min(request.top_logprobs, MOST_LOGPROBS)}
@@ -349,10 +345,7 @@ def _encode_message(message: Message, ids: CallIds, origin: str) -> list[Json]:
         }
         for index, call in enumerate(message.tool_calls)
     ]
-    results = [part for part in message.parts if isinstance(part, ToolResult)]
-    text = message.ordered_text
-    if message.role == "tool" and not results:
-        results, text = [ToolResult(text)], ""
+    results, text = results_and_text(message)
     answers: list[Json] = [
         {"role": "tool", "tool_call_id": ids.of_result(result), "content": result.text} for result in results
     ]
@@ -367,6 +360,12 @@ def _encode_message(message: Message, ids: CallIds, origin: str) -> list[Json]:
         said: list[Json] = [{"type": "text", "text": text}] if text else []
         content = [*map(encode_attachment, message.attachments), *said]
     return answers if answers and not content else [*answers, {"role": role, "content": content}]
+
+
+def results_and_text(message: Message) -> tuple[list[ToolResult], str]:
+    """Return the results of a message and its texts; a message of a tool without a result is one."""
+    results, text = [part for part in message.parts if isinstance(part, ToolResult)], message.ordered_text
+    return ([ToolResult(text)], "") if message.role == "tool" and not results else (results, text)
 
 
 def encode_attachment(attachment: Attachment) -> Json:
@@ -660,11 +659,8 @@ class TextCompletions(OpenAICodec):
         if request.top_logprobs:
             self.capabilities.require("logprobs", self.model)
             body["logprobs"] = min(request.top_logprobs, MOST_LOGPROBS)
-        enforcement = None
-        if request.constraint is not None:
-            encoded = self.constrained(request.constraint, dialect.constraints, request.prefix, strict=False)
-            body |= encoded.fields
-            enforcement = encoded.enforcement
+        fields, enforcement = self.constrained(request.constraint, dialect.constraints, request.prefix, strict=False)
+        body |= fields
         return WireRequest("completions", to_json(body), JSON_HEADERS, enforcement)
 
     def decoder(self, content_type: str, prefix: str = "") -> Decoder:  # noqa: ARG002  (no server repeats the prompt unasked)

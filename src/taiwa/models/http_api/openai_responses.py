@@ -6,14 +6,15 @@ sent again with its turns and calls. With the option `store`, the server keeps t
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import UnsupportedError
-from taiwa.kernel.messages import Constraint, Enforcement, FinishReason, Message, Request, ToolResult
+from taiwa.kernel.messages import FinishReason, Message, Request
 from taiwa.kernel.serialization import Json, count_at, item_at, items_at, text_at, to_json
 from taiwa.models.http_api.capabilities import fit_attachments
 from taiwa.models.http_api.errors import error_in_response, protocol_error
-from taiwa.models.http_api.openai_chat import JSON_HEADERS, MOST_LOGPROBS, OpenAICodec, read_logprobs
+from taiwa.models.http_api.openai_chat import JSON_HEADERS, MOST_LOGPROBS, OpenAICodec, read_logprobs, results_and_text
 from taiwa.models.http_api.provider_interface import Decoder, Server, WireRequest
 from taiwa.models.http_api.stream_decoder import CallIds, ResponseBuilder, StreamDecoder, ToolCallBuilder, read_usage
 
@@ -76,10 +77,12 @@ class Responses(OpenAICodec):
             body["reasoning"] = {name: option for name, option in options.items() if option}
         if request.tools:
             body |= self.tools(request, lambda function: {"type": "function", **function}, strict=False)
-        enforcement = None
-        if request.constraint is not None:
-            text, enforcement = self._format(request.constraint)
-            body |= text
+        fields, enforcement = self.constrained(request.constraint, "response_format", strict=self.dialect.strict)
+        if fields:
+            named = cast("dict[str, Json]", item_at(dict(fields), "response_format", "json_schema"))
+            body["text"] = {"format": {"type": "json_schema", **named}}
+        if enforcement is not None and enforcement.method:
+            enforcement = replace(enforcement, method="text.format")
         return WireRequest("responses", to_json(body), JSON_HEADERS, enforcement)
 
     def decoder(self, content_type: str, prefix: str = "") -> Decoder:  # noqa: ARG002  (no prefix is ever sent)
@@ -106,10 +109,7 @@ class Responses(OpenAICodec):
         for part in message.signed_thinking:
             if part.origin == self.origin and text_at(part.data, "type") == "reasoning":
                 yield part.data
-        text = message.ordered_text
-        results = [part for part in message.parts if isinstance(part, ToolResult)]
-        if message.role == "tool" and not results:
-            results, text = [ToolResult(text)], ""
+        results, text = results_and_text(message)
         for result in results:
             yield {"type": "function_call_output", "call_id": ids.of_result(result), "output": result.text}
         content: Json = text
@@ -121,13 +121,6 @@ class Responses(OpenAICodec):
         for call in message.tool_calls:
             arguments = call.arguments or "{}"
             yield {"type": "function_call", "call_id": ids.of_call(call), "name": call.name, "arguments": arguments}
-
-    def _format(self, constraint: Constraint) -> tuple[dict[str, Json], Enforcement]:
-        encoded = self.constrained(constraint, "response_format", strict=self.dialect.strict)
-        named = item_at(dict(encoded.fields), "response_format", "json_schema")
-        text: Json = {"format": {"type": "json_schema", **named}} if isinstance(named, dict) else None
-        method = "text.format" if encoded.enforcement.method else ""
-        return {"text": text} if text else {}, replace(encoded.enforcement, method=method)
 
 
 def encode_attachment(attachment: Attachment) -> Json:

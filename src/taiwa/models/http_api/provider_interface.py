@@ -9,15 +9,15 @@ server, and `anthropic.AnthropicMessages`. A new provider that speaks one of the
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import Literal, NamedTuple, Protocol, TypeAlias, cast, get_args
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 from urllib.parse import quote, urlsplit
 
 from taiwa.kernel.attachments import InputKind
-from taiwa.kernel.errors import ConfigError, ModelError
+from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Capability, Chunk, Enforcement, Request
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -198,20 +198,12 @@ def parse_model_options(text: str) -> ModelOptions:
     Raises:
         ConfigError: an option is unknown, or its value is.
     """
-    given = parse_options(text, [field.name for field in fields(ModelOptions)], "remote")
-    values: Mapping[str, Sequence[str]] = {
-        "wire": WIRES, "effort": EFFORTS, "summary": SUMMARIES, "store": ("true", "false")
-    }  # fmt: skip
-    for name, known in values.items():
-        if name in given and given[name] not in known:
-            raise ConfigError(f"unknown {name} {given[name]!r}; choose one of {', '.join(known)}")
-    return ModelOptions(
-        cast("Wire", given.get("wire", "")),
-        given.get("effort", ""),
-        parse_integer("budget", given["budget"]) if "budget" in given else None,
-        given.get("summary", ""),
-        given.get("store") == "true",
+    given = parse_options(
+        text,
+        {"wire": WIRES, "effort": EFFORTS, "budget": int, "summary": SUMMARIES, "store": ("true", "false")},
+        "remote",
     )
+    return ModelOptions(**given | {"store": given.get("store") == "true"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,10 +260,6 @@ class Codec(Protocol):
         """
         ...
 
-    def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
-        """Map a response that is not 2xx to an error; header names are lower-case."""
-        ...
-
     def auth(self, key: str) -> tuple[tuple[str, str], ...]:
         """Return the headers that carry a key."""
         ...
@@ -308,13 +296,15 @@ class Target:
         return parse_base_url(self.base_url).origin
 
 
-def parse_options(text: str, known: Sequence[str], kind: str) -> dict[str, str]:
+def parse_options(text: str, known: Mapping[str, Sequence[str] | type], kind: str) -> dict[str, Any]:
     """Parse the options `name=value&…` after the name of a model; `kind` names the kind of model in errors.
 
+    `known` has the values of each option: a list, whole numbers of at most 9 digits (`int`), or any text (`str`).
+
     Raises:
-        ConfigError: an option is unknown.
+        ConfigError: an option is unknown, or its value is.
     """
-    options: dict[str, str] = {}
+    options: dict[str, Any] = {}
     for option in filter(None, text.split("&")):
         name, _, value = option.partition("=")
         if name not in known:
@@ -322,16 +312,10 @@ def parse_options(text: str, known: Sequence[str], kind: str) -> dict[str, str]:
             raise ConfigError(
                 f"unknown option {name!r} of a {kind} model: did you mean {near!r}? (known: {', '.join(known)})"
             )
-        options[name] = value
+        values = known[name]
+        if values is int and not (value.isdecimal() and len(value) <= 9):
+            raise ConfigError(f"{name} must be a whole number, got {value!r}")
+        if not isinstance(values, type) and value not in values:
+            raise ConfigError(f"unknown {name} {value!r}; choose one of {', '.join(values)}")
+        options[name] = int(value) if values is int else value
     return options
-
-
-def parse_integer(name: str, text: str) -> int:
-    """Parse the value of an option that is a whole number of at most 9 digits.
-
-    Raises:
-        ConfigError: it is not.
-    """
-    if not text.isdecimal() or len(text) > 9:
-        raise ConfigError(f"{name} must be a whole number, got {text!r}")
-    return int(text)

@@ -3,7 +3,7 @@ the trace of an answer: what the constraint allowed, what the model preferred, a
 """
 
 from codecs import getincrementaldecoder
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import isnan
@@ -534,46 +534,31 @@ class TokenTrace:
 
 
 def read_tokens(
-    sequence: TokenSequence,
-    unread: Sequence[int],
-    state: GuideState | None,
-    vocabulary: Vocabulary,
-    tokens: Sequence[int],
-    most: int,
+    sequence: TokenSequence, job: DecodeJob, tokens: Sequence[int], most: int
 ) -> tuple[tuple[TracedToken, ...], str]:
-    """Read tokens with `most` alternatives each; return those that the guide allows, and why it refuses the rest."""
+    """Read tokens as the answer to a job, with `most` alternatives each; return those that the guide allows, and why it refuses
+    the rest.
+    """
     found: list[TracedToken] = []
+    state, unread, vocabulary, certain = job.state, job.unread, job.vocabulary, 0
+    mask = empty_mask(len(vocabulary))
     try:
-        found.extend(_read(sequence, unread, state, vocabulary, tokens, most))  # what was read before an error stays
+        for number, token in enumerate(tokens):
+            logits = sequence.read(unread)
+            allowed, here = None, Explanation()
+            if state is not None:
+                state.mask(mask)
+                allowed = unpack_mask(mask, len(logits))
+                here = state.explain(token)
+                if not allowed[token]:
+                    return tuple(found), here.why or f"{vocabulary.show(token)} is not allowed"
+                certain = max(certain, number + common_prefix(state.forced(), tokens[number:]))
+                state = state.advance(token)
+            found.append(_traced(vocabulary, token, logits, allowed, here, most, forced=number < certain))
+            unread = [token]
     except (InputError, NoValidTokenError) as error:
         return tuple(found), error.message
     return tuple(found), ""
-
-
-def _read(
-    sequence: TokenSequence,
-    unread: Sequence[int],
-    state: GuideState | None,
-    vocabulary: Vocabulary,
-    tokens: Sequence[int],
-    most: int,
-) -> Iterator[TracedToken]:
-    mask = None if state is None else empty_mask(len(vocabulary))
-    certain = 0
-    for number, token in enumerate(tokens):
-        logits = sequence.read(unread)
-        allowed = None
-        here = Explanation()
-        if state is not None and mask is not None:
-            state.mask(mask)
-            allowed = unpack_mask(mask, len(logits))
-            here = state.explain(token)
-            if not allowed[token]:
-                raise InputError(here.why or f"{vocabulary.show(token)} is not allowed")
-            certain = max(certain, number + common_prefix(state.forced(), tokens[number:]))
-            state = state.advance(token)
-        yield _traced(vocabulary, token, logits, allowed, here, most, forced=number < certain)
-        unread = [token]
 
 
 def _traced(

@@ -397,12 +397,9 @@ class TextGenerator(Generic[AnyLoaded]):
         sampled = self._sampled_again(request, text)
         exact = sampled is not None
         started = self._start(request, CompileOptions())
-        vocabulary = started.job.vocabulary
         try:
-            found = list(vocabulary.encode(text)) if sampled is None else sampled
-            tokens, refused = read_tokens(
-                started.prefix.sequence, started.job.unread, started.job.state, vocabulary, found[:MOST_TRACED], most
-            )
+            found = list(started.job.vocabulary.encode(text)) if sampled is None else sampled
+            tokens, refused = read_tokens(started.prefix.sequence, started.job, found[:MOST_TRACED], most)
             return TokenTrace(tokens, exact, refused)
         finally:
             self.prefix_cache.put_back(started.prefix.sequence, started.prefix.prompt)

@@ -14,7 +14,7 @@ import weakref
 from collections import deque
 from collections.abc import AsyncGenerator, Generator
 from contextlib import aclosing, closing, suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from threading import Lock, Thread
 from typing import IO
@@ -24,7 +24,7 @@ from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.messages import Capability, Chunk, Request
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.openai_chat import ChatCompletions, held_so
-from taiwa.models.http_api.provider_interface import Enforce, RequestLimits, Target, parse_integer, parse_options
+from taiwa.models.http_api.provider_interface import Enforce, RequestLimits, Target, parse_options
 from taiwa.models.inprocess.generator import SharedModel
 
 FORM = "use gguf:FILE.gguf, optionally with ?context=8192&threads=4&slots=1&layers=0"
@@ -62,8 +62,7 @@ def parse_gguf_spec(text: str) -> GgufSpec:
     file, _, query = text.partition("?")
     if not file.strip():
         raise ConfigError(f"'gguf:' does not name a file; {FORM}")
-    known = [field.name for field in fields(GgufSpec) if field.name != "file"]
-    numbers = {name: parse_integer(name, text) for name, text in parse_options(query, known, "GGUF").items()}
+    numbers = parse_options(query, dict.fromkeys(("context", "threads", "slots", "layers"), int), "GGUF")
     for name in ("context", "slots"):
         if numbers.get(name) == 0:
             raise ConfigError(f"{name} of a GGUF model must be at least 1")

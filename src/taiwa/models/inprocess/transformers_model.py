@@ -8,19 +8,21 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib import import_module
 from math import prod
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from taiwa.constraints.guide import Guide, GuideState, empty_mask, unpack_mask
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.errors import ConfigError, InputError, ModelError, NoValidTokenError
 from taiwa.kernel.messages import Message, Request, Role, ToolCall, ToolResult
 from taiwa.models.http_api.capabilities import Capabilities, capabilities
-from taiwa.models.http_api.provider_interface import parse_integer, parse_options
+from taiwa.models.http_api.provider_interface import parse_options
 from taiwa.models.inprocess.generator import InProcessModel, PreparedRequest
 from taiwa.safetensors_file import read_header
 
@@ -56,13 +58,8 @@ def parse_spec(text: str) -> ModelSpec:
     where, _, query = text.partition("?")
     if not where.strip():
         raise ConfigError(f"'local:' does not name a model; {FORM}")
-    known = [field.name for field in fields(ModelSpec) if field.name != "where"]
-    options = parse_options(query, known, "local")
-    dtype = options.get("dtype", "auto")
-    if dtype not in DTYPES:
-        raise ConfigError(f"unknown dtype {dtype!r}; choose one of {', '.join(DTYPES)}")
-    threads, context = (parse_integer(name, options.get(name, "0")) for name in ("threads", "context"))
-    return ModelSpec(where, options.get("device", "auto"), dtype, threads, context)
+    options = parse_options(query, {"device": str, "dtype": DTYPES, "threads": int, "context": int}, "local")
+    return ModelSpec(where, **options)
 
 
 def model_folder(spec: ModelSpec) -> Path:
@@ -372,8 +369,6 @@ class NetworkBatch:
 
     def read(self, tokens: Sequence[Sequence[int]], rows: "Sequence[Rows | None]") -> "Sequence[Logits]":
         """Read one or more tokens of each text and return the logits after the last of each."""
-        import numpy as np
-
         library, device = torch(), self._network.device
         width, count = max(map(len, tokens)), len(tokens)
         ids = np.full((count, width), self._network.vocabulary.end[0], dtype=np.int64)
@@ -408,8 +403,6 @@ class NetworkBatch:
 
 def _union(rows: "Sequence[Rows | None]") -> "Rows | None":
     """Return the rows that any text needs; None for all."""
-    import numpy as np
-
     wanted = [each for each in rows if each is not None]
     if len(wanted) < len(rows):
         return None
@@ -471,8 +464,6 @@ class Network:
 
     def _agrees(self) -> bool:
         """Check that selected rows of the head give the same logits as the whole head."""
-        import numpy as np
-
         library = torch()
         rows = np.linspace(0, len(self.vocabulary) - 1, TESTED_ROWS).astype(np.intp)
         ids = library.tensor([[self.vocabulary.end[0], int(rows[1])]], device=self.device)
@@ -521,8 +512,6 @@ class NetworkSequence:
 
     def read(self, tokens: Sequence[int], rows: "Rows | None" = None) -> "Logits":
         """Read more tokens and return the logits after the last."""
-        import numpy as np
-
         unread = [*self._stale, *tokens]
         self._stale = []
         library = torch()
@@ -700,8 +689,6 @@ class GuideLogitsProcessor:
             NoValidTokenError: the guide allows no token.
             InputError: a token was taken that the guide does not allow.
         """
-        import numpy as np
-
         library = torch()
         if not self._states:
             self._states = [self._guide.start() for _ in range(len(input_ids))]
