@@ -3,12 +3,14 @@ from pathlib import Path
 import pytest
 
 from taiwa.apps.catalog import load_app, load_text
+from taiwa.conversation.app import App
+from taiwa.conversation.history import begin
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import JsonSchema, Request, Text, ToolSpec, user
 from taiwa.kernel.text import estimate_tokens
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.scripted import scripted_model
-from taiwa.operations.say import open_interrupted, render_request, request_text, request_tokens
+from taiwa.operations.say import open_interrupted, preview_turn, request_text, request_tokens, tool_specs
 from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions, begin_turn
 from taiwa.sessions.repository import Repository
 from taiwa.settings import load
@@ -25,8 +27,13 @@ Speak {{lang}}.
 APP = load_text(TEXT, "a.md", "a")
 
 
+def first_request(app: App, text: str) -> Request:
+    opened = app if app.values or not app.params else app.with_params({})
+    return preview_turn(begin(opened), text, tool_specs(opened)).request
+
+
 def test_the_request_of_a_first_turn_is_the_one_that_would_be_sent() -> None:
-    request = render_request(APP, "Hello {{lang}}")
+    request = first_request(APP, "Hello {{lang}}")
 
     assert [message.role for message in request.messages] == ["system", "user"]
     assert request.messages[0].text.startswith("Speak Thai.\n\n")
@@ -40,11 +47,11 @@ def test_a_missing_parameter_is_an_error() -> None:
     needy = load_text(TEXT.replace("{ default: Thai }", "str"), "a.md", "a")
 
     with pytest.raises(InputError, match="requires the parameter 'lang'"):
-        render_request(needy, "Hello")
+        first_request(needy, "Hello")
 
 
 def test_a_json_app_shows_its_constraint() -> None:
-    request = render_request(load_text(TEXT.replace("state:", "reply: json\nstate:"), "a.md", "a"), "Hello")
+    request = first_request(load_text(TEXT.replace("state:", "reply: json\nstate:"), "a.md", "a"), "Hello")
 
     assert isinstance(request.constraint, JsonSchema)
     assert "── constraint: JSON Schema 'reply' ──" in request_text(request)
@@ -56,17 +63,17 @@ def test_the_text_of_a_request_has_every_part_and_marks_transient_ones() -> None
     assert request_text(request) == (
         "── user (about 1 token) ──\nHi\n\n── tools: look ──\n\n── about 5 tokens in 1 message ──"
     )
-    assert request_text(render_request(APP, "Hello")).endswith(
+    assert request_text(first_request(APP, "Hello")).endswith(
         "── user (about 2 tokens) ──\n"
         "Hello\n"
         "── user, not kept (about 8 tokens) ──\n"
         '<state>\n{"mood":null}\n</state>\n\n'
-        f"── about {request_tokens(render_request(APP, 'Hello'))} tokens in 2 messages ──"
+        f"── about {request_tokens(first_request(APP, 'Hello'))} tokens in 2 messages ──"
     )
 
 
 def test_tokens_are_those_of_all_words_and_a_few_for_each_message() -> None:
-    request = render_request(APP, "文" * 30)
+    request = first_request(APP, "文" * 30)
 
     words = sum(
         estimate_tokens(part.text) for message in request.messages for part in message.parts if isinstance(part, Text)
@@ -75,7 +82,7 @@ def test_tokens_are_those_of_all_words_and_a_few_for_each_message() -> None:
 
 
 def test_an_app_shows_its_tools() -> None:
-    request = render_request(
+    request = first_request(
         load_text(TEXT.replace("state:", "tools: [calculator, mine]\nstate:"), "a.md", "a"), "Hello"
     )
 

@@ -741,20 +741,3 @@ def _text(written: bytes) -> dict[str, Json]:
         return {"text": written.decode()}
     except UnicodeDecodeError:
         return {"text": written.decode("utf-8", "replace"), "bytes": list(written)}
-
-
-@to_json.register
-def _trace(result: TraceResult) -> Json:
-    return {
-        "node": result.node, "whole": result.whole, "steps": [dict(step) for step in result.steps],
-        "decision": dict(result.decision) or None,
-    }  # fmt: skip
-
-
-@to_json.register
-def _tokens(result: TokensResult) -> Json:
-    answers: list[Json] = [
-        {**members(each, "task model text prefix source exact note"), "tokens": [dict(token) for token in each.tokens]}
-        for each in result.answers
-    ]
-    return {"node": result.node, "answers": answers}

@@ -54,6 +54,11 @@ class PlacedTurn:
     session: str
     turn_input: TurnInput
 
+    def completion(self, repository: Repository, priced_model: PricedModel, turns: TurnOptions) -> "Completion":
+        """Open the session that performs the turn."""
+        session = AsyncSession(repository, self.session, self.turn_input.base, priced_model, options=turns)
+        return Completion(session, self.turn_input)
+
 
 def is_relayed(app: App) -> bool:
     """Return whether a turn with this app is one unmodified request of the client: without state, tools and searches."""
@@ -398,10 +403,7 @@ def begin_completion(
         InputError: a parameter is missing or unknown, or there is nothing to answer.
         LimitError, RateLimitError: the quota of the caller is used up.
     """
-    if repository.quota is not None:
-        repository.quota.check()
-    app = _open_app(options, repository)
-    repository.trust(app.hash)  # the operator of the server serves it
+    app = _begin(repository, options)
     if after is None:
         placed = place_turn(repository, app, options.messages)
     elif isinstance(after, Thread):
@@ -409,8 +411,7 @@ def begin_completion(
     else:
         address = repository.store.transcripts.address_of(after.node) or START
         placed = place_after(repository, app, after.node, after.session, address, options.messages)
-    session = AsyncSession(repository, placed.session, placed.turn_input.base, priced_model, options=turns)
-    return Completion(session, placed.turn_input)
+    return placed.completion(repository, priced_model, turns)
 
 
 def begin_compaction(
@@ -427,13 +428,18 @@ def begin_compaction(
         InputError: a parameter is missing or unknown.
         LimitError, RateLimitError: the quota of the caller is used up.
     """
+    app = _begin(repository, options)
+    placed = place_compaction(repository, app, options.messages, "" if after is None else after.node)
+    return placed.completion(repository, priced_model, turns)
+
+
+def _begin(repository: Repository, options: CompletionOptions) -> App:
+    """Check the quota, and open the app of a request."""
     if repository.quota is not None:
         repository.quota.check()
     app = _open_app(options, repository)
-    repository.trust(app.hash)
-    placed = place_compaction(repository, app, options.messages, "" if after is None else after.node)
-    session = AsyncSession(repository, placed.session, placed.turn_input.base, priced_model, options=turns)
-    return Completion(session, placed.turn_input)
+    repository.trust(app.hash)  # the operator of the server serves it
+    return app
 
 
 def estimate_input(repository: Repository, options: CompletionOptions, after: Place | None = None) -> int:

@@ -13,25 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from taiwa.conversation.state import Change, format_path
 from taiwa.kernel.serialization import Json, record
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits, currency_units
-from taiwa.operations.results import (
-    AskTurn,
-    CostResult,
-    DiffResult,
-    DocumentText,
-    EmbeddingsResult,
-    ExplainResult,
-    FindResult,
-    GenerateResult,
-    MarkedPassage,
-    RequestPreview,
-    SchemaResult,
-    SessionTree,
-    ShowResult,
-    SolveResult,
-    StateResult,
-    TurnEntry,
-    WhyResult,
-)
+from taiwa.operations import results
 
 if TYPE_CHECKING:
     from taiwa.conversation.app import AnswerOptions
@@ -51,6 +33,9 @@ MEMBERS: Mapping[str, str] = {
     "store.runs.CallRecord": f"kind model ms {CALL_TOKENS} cost=cost_nano",
     "kernel.messages.Enforcement": "method enforced promised checked broken",
     "flows.solve.rationale.ExecutedCall": "tool=name input text=result.text value=result.value origin=result.origin error=result.error",
+    "operations.inspect.AnswerTokens": "task model text prefix source exact note tokens",
+    "operations.inspect.TokensResult": "node answers",
+    "operations.inspect.TraceResult": "node whole steps decision?",
     "operations.results.ExtractResult": f"value attempts {BILL} seconds=spent.seconds",
     "structured.lenient_scanner.Fix": "code position level",
     "store.search.Hit": "node=hash sessions=refs excerpt=excerpt.text",
@@ -111,8 +96,8 @@ def to_json(result: Any) -> Any:  # noqa: ANN401  (a result, or a value inside o
 
 
 @to_json.register(tuple)
-def _sequence(results: Sequence[Any]) -> Json:
-    return [to_json(each) for each in results]
+def _sequence(values: Sequence[Any]) -> Json:
+    return [to_json(each) for each in values]
 
 
 def ask_to_json(question: str, turn: "TurnResult") -> dict[str, Json]:
@@ -138,7 +123,7 @@ def _ask_result(ask: "AskResult") -> dict[str, Json]:
 
 
 @to_json.register
-def _ask_turn(turn: AskTurn) -> Json:
+def _ask_turn(turn: results.AskTurn) -> Json:
     cited = {each.passage for each in turn.result.citations}
 
     def shown(passage: "Passage") -> Json:
@@ -164,14 +149,14 @@ def _rows(value: Json) -> list[dict[str, Json]]:
 
 
 @to_json.register
-def _solved(result: SolveResult) -> Json:
+def _solved(result: results.SolveResult) -> Json:
     spent = result.spent
     bill = {"usage": reported_usage_to_json(spent), **members(spent, "cost max_cost")}
     return {**to_json(result.rationale), **bill, "milliseconds": round(spent.seconds * 1000)}
 
 
 @to_json.register
-def _schema(result: SchemaResult) -> Json:
+def _schema(result: results.SchemaResult) -> Json:
     return {
         **members(result, "style"),
         "text": result.texts[result.style],
@@ -180,7 +165,7 @@ def _schema(result: SchemaResult) -> Json:
 
 
 @to_json.register
-def _generated(answer: GenerateResult) -> Json:
+def _generated(answer: results.GenerateResult) -> Json:
     made = members(answer, "text finish stop fits why? enforcement usage")
     if answer.parts:
         made["tokens"] = [{"text": text, "forced": forced} for text, forced in answer.parts]
@@ -189,7 +174,7 @@ def _generated(answer: GenerateResult) -> Json:
 
 
 @to_json.register
-def _explained(result: ExplainResult) -> Json:
+def _explained(result: results.ExplainResult) -> Json:
     from taiwa.operations.generate import describe_constraint, token_text
 
     vocabulary = result.guide.vocabulary
@@ -219,12 +204,12 @@ def _explained(result: ExplainResult) -> Json:
 
 
 @to_json.register
-def _found(result: FindResult) -> Any:  # noqa: ANN401  (a list of passages)
+def _found(result: results.FindResult) -> Any:  # noqa: ANN401  (a list of passages)
     return to_json(result.passages)
 
 
 @to_json.register
-def _marked(found: MarkedPassage) -> Json:
+def _marked(found: results.MarkedPassage) -> Json:
     return {**passage_to_json(found.passage), "marks": to_json(found.marks)}
 
 
@@ -240,7 +225,7 @@ def passage_to_json(passage: "Passage") -> dict[str, Json]:
 
 
 @to_json.register
-def _document(found: DocumentText) -> Json:
+def _document(found: results.DocumentText) -> Json:
     passages: list[Json] = [
         {**members(each, "id heading page? start"), "end": each.start + len(each.text)} for each in found.passages
     ]
@@ -248,7 +233,7 @@ def _document(found: DocumentText) -> Json:
 
 
 @to_json.register
-def _preview(preview: RequestPreview) -> Json:
+def _preview(preview: results.RequestPreview) -> Json:
     request = preview.request
     if preview.cached_tokens is None:
         return {"digest": request.digest, "request": record(request), "tokens": preview.tokens}
@@ -267,8 +252,8 @@ def format_time(at_us: int) -> str:
 
 
 @to_json.register
-def _tree(tree: SessionTree) -> Json:
-    return [to_json(TurnEntry(name, node)) for kin in tree.children.values() for name, node in kin.items()]
+def _tree(tree: results.SessionTree) -> Json:
+    return [to_json(results.TurnEntry(name, node)) for kin in tree.children.values() for name, node in kin.items()]
 
 
 @to_json.register
@@ -277,7 +262,7 @@ def _change(change: Change) -> Json:
 
 
 @to_json.register
-def _diff(result: DiffResult) -> Json:
+def _diff(result: results.DiffResult) -> Json:
     from difflib import ndiff
 
     lines: list[Json] = [line for line in ndiff(result.before_lines, result.after_lines) if line[0] in "+-"]
@@ -285,14 +270,14 @@ def _diff(result: DiffResult) -> Json:
 
 
 @to_json.register
-def _why(result: WhyResult) -> Json:
+def _why(result: results.WhyResult) -> Json:
     names = "node=hash kind=node.kind turn before after user=node.user answer=node.answer delta=node.delta"
     models: list[Json] = [call.model for call in result.calls if call.model]
     return {"path": format_path(result.path), **members(result.origin, names), "models": models}
 
 
 @to_json.register
-def _state(result: StateResult) -> Json:
+def _state(result: results.StateResult) -> Json:
     here = result.conversation
     if result.session:
         return {"session": result.session, "node": here.tip, "parent": result.parent, "state": here.state}
@@ -300,7 +285,7 @@ def _state(result: StateResult) -> Json:
 
 
 @to_json.register
-def _cost(result: CostResult) -> Json:
+def _cost(result: results.CostResult) -> Json:
     names = f"requests tool_calls failed {CALL_TOKENS} cache_read_tokens=usage.cache_read_tokens calls_without_usage"
     return [
         {result.by: line.name, **members(line, f"{names} cost=cost_nano known_cost=known_nano")}
@@ -309,9 +294,9 @@ def _cost(result: CostResult) -> Json:
 
 
 @to_json.register
-def _shown(result: ShowResult) -> Json:
+def _shown(result: results.ShowResult) -> Json:
     here = result.conversation
-    entry = TurnEntry(
+    entry = results.TurnEntry(
         result.hash, result.node, here.count, next((each.model for each in result.calls if each.model), "")
     )
     reasoning: dict[str, Json] = {} if result.reasoning is None else {"reasoning": result.reasoning}
@@ -361,7 +346,7 @@ def cost_of(nano: int | None) -> float | None:
 
 
 @to_json.register
-def _embeddings(found: EmbeddingsResult) -> Json:
+def _embeddings(found: results.EmbeddingsResult) -> Json:
     gain: dict[str, Json] | None = None
     if found.gain is not None:
         figures = members(found.gain, "words fused low high")

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from taiwa.apps.catalog import DEFAULT_APP, convert_param, convert_params, load_app, load_source
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App, Param
-from taiwa.conversation.history import Conversation, begin, change_app
+from taiwa.conversation.history import Conversation, change_app
 from taiwa.conversation.turn_prompt import stable_bytes, turn_request
 from taiwa.flows.chat import say
 from taiwa.kernel.attachments import Attachment
@@ -322,16 +322,6 @@ def _cached_tokens(conversation: Conversation, request: Request) -> int:
     last = stable_bytes(turn_request(before, past.user, past.attachments)).decode()
     shared = next((at for at, (a, b) in enumerate(zip(now, last, strict=False)) if a != b), min(len(now), len(last)))
     return estimate_tokens(now[:shared])
-
-
-def render_request(app: App, text: str) -> Request:
-    """Return the request of the first turn with an app, with its tools if it has any.
-
-    Raises:
-        InputError: a required parameter is missing.
-    """
-    opened = app if app.values or not app.params else app.with_params({})
-    return preview_turn(begin(opened), text, tool_specs(opened)).request
 
 
 def tool_specs(app: App) -> tuple[ToolSpec, ...]:
