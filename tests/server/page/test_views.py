@@ -168,10 +168,10 @@ def test_what_programs_name_is_named_for_a_person() -> None:
 def test_an_error_has_a_sentence_for_a_person_where_the_page_is_translated(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert Page(session.repository, "en")._texts()["errors"] == {}
+    assert Page(session.repository, "en")._errors() == {}
     monkeypatch.setattr("taiwa.server.page.page.translator", lambda *_: lambda message, /, **_: f"<{message}>")
 
-    sentences = Page(session.repository, "ja")._texts()["errors"]
+    sentences = Page(session.repository, "ja")._errors()
 
     for kind in (errors.InputError, errors.ConfigError, errors.StoreError, errors.ConflictError, errors.ModelError,
                  errors.RefusalError, errors.RateLimitError, errors.OverloadedError,

@@ -19,26 +19,7 @@ from taiwa.operations.markdown_html import visible
 from taiwa.operations.result_json import to_json
 from taiwa.retrieval.readers import readable_suffixes
 from taiwa.server.page.panels import PANELS, Place, difference, steps_of, value_story
-from taiwa.server.page.text import (
-    LABELS,
-    brief,
-    choices_of,
-    chooses_indexes,
-    chooses_person,
-    excerpt,
-    is_asked,
-    is_required,
-    kind_of,
-    marked,
-    money,
-    nano,
-    open_params,
-    pretty,
-    range_of,
-    short,
-    size,
-    spans_of,
-)
+from taiwa.server.page.text import FUNCTIONS, LABELS, chooses_person, is_asked, marked, pretty, short, spans_of
 from taiwa.server.page.transcript import CountBreaks, Transcript, count_breaks, transcript
 from taiwa.sessions.repository import Repository
 
@@ -265,55 +246,13 @@ class Page:
             **{name: partial(self._counted, *forms) for name, forms in COUNTS.items()},
             "language": self.language,
             "languages": [(code, LANGUAGE_NAMES[code]) for code in LANGUAGES],
-            "texts": self._texts,
-            "keys": self._keys,
+            "errors": self._errors,
         }
         return _templates().get_template(template).render(shared | values)
 
-    def _texts(self) -> dict[str, Any]:
-        """The texts of the scripts; `errors` maps the codes and types of errors to translated sentences."""
-        return {
-            "waiting": self._("waiting for the model …"),
-            "copied": self._("copied"),
-            "checking": self._("checking …"),
-            "verified": self._("verified: {n} nodes", n="{n}"),
-            "broken": self._("broken at turn {n}", n="{n}"),
-            "name": self._("Name of the new branch"),
-            "rename": self._("New name of the conversation"),
-            "delete": self._("Delete the conversation {name}? What other conversations share with it stays.", name="{name}"),
-            "link": self._("This link carries a long query. Open it?"),
-            "after": self._("After turn {n} it was: {value}", n="{n}", value="{value}"),
-            "since": self._("Wrong since turn {n}."),
-            "never": self._("It was right in every turn."),
-            "lost": self._("No connection to the server; the page goes on when it is back."),
-            "gone": self._("The server was started anew. Open the address that it printed."),
-            "cost": self._("about {n} tokens, {cost}", n="{n}", cost="{cost}"),
-            "unknown": self._("cost unknown"),
-            "free": self._("no call, no cost"),
-            "most": self._("A message can have at most {n} files.", n="{n}"),
-            "large": self._("{name} is too large: at most {n} MB.", name="{name}", n="{n}"),
-            "drop": self._("Remove {name}", name="{name}"),
-            "answered": self._("The answer is complete."),
-            "ok": self._("OK"),
-            "uploading": self._("uploading …"),
-            "chosen": self._("Files to upload: {n}", n="{n}"),
-            "nothing": self._("Choose files or a folder first."),
-            "unreadable": self._("files of this type are not read"),
-            "forget": self._("Delete {name} with all that is known and learned? The conversations stay.", name="{name}"),
-            "remove": self._("Delete the document {name}?", name="{name}"),
-            "errors": {code: said for code, text in LABELS["error"].items() if (said := self._(text)) != text},
-        }  # fmt: skip
-
-    def _keys(self) -> Sequence[tuple[str, str]]:
-        return (
-            ("Enter", self._("send")), ("Shift+Enter", self._("new line")), ("/", self._("to the message field")),
-            ("Esc", self._("leave the message field; stop the answer")), ("j k", self._("next and previous turn")),
-            ("[ ]", self._("previous and next branch")), ("e", self._("edit the selected turn")),
-            ("r", self._("answer the last message again")), ("c", self._("copy the selected answer")),
-            ("u U", self._("undo and redo")), ("f", self._("fork here")), ("a", self._("attach files")),
-            ("v", self._("verify")), ("s t d b", self._("state, branches, turn, bill")),
-            ("n", self._("new conversation")), ("g", self._("search all conversations")), ("?", self._("this list")),
-        )  # fmt: skip
+    def _errors(self) -> dict[str, str]:
+        """Map the codes and types of errors to translated sentences."""
+        return {code: said for code, text in LABELS["error"].items() if (said := self._(text)) != text}
 
 
 @cache
@@ -324,12 +263,7 @@ def _templates() -> "Environment":
         loader=PackageLoader("taiwa.server.page"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.globals |= {
-        "path": format_path, "short": short, "brief": brief, "excerpt": excerpt, "money": money, "nano": nano, "pretty": pretty, "size": size,
-        "visible": visible,
-        "kind_of": kind_of, "choices_of": choices_of, "open_params": open_params, "range_of": range_of, "is_required": is_required,
-        "chooses_indexes": chooses_indexes, "chooses_person": chooses_person,
-    }  # fmt: skip
+    environment.globals |= {each.__name__: each for each in FUNCTIONS} | {"path": format_path}
     environment.tests["asked"] = is_asked
     environment.filters["urlencode"] = partial(quote, safe="")  # a name with a slash is one path segment
     return cast("Environment", environment)

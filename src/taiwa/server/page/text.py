@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 
 from taiwa.conversation.app import App, Param
@@ -177,6 +177,12 @@ def kind_of(param: Param, flow: str = "chat") -> str:
         return "number"
     return "text" if plain.startswith("str") else "value"
 
+
+FUNCTIONS: tuple[Callable[..., object], ...] = (
+    brief, choices_of, chooses_indexes, chooses_person, excerpt, is_required, kind_of, money, nano, open_params, pretty,
+    range_of, short, size, visible,
+)  # fmt: skip
+"""What templates call by its name."""
 
 WARNINGS = (
     gettext_noop("the answer was cut off at the length limit"),
