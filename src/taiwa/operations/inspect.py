@@ -24,7 +24,7 @@ from taiwa.kernel.execution import Entry
 from taiwa.kernel.messages import Evidence, Passage, Request, Response, Thinking, TokenLogprob, ToolResult
 from taiwa.kernel.serialization import Json, canonical, record, tag_of, value
 from taiwa.kernel.text import inert, plain
-from taiwa.operations.result_json import format_time, members, options_to_json, passage_to_json, to_json
+from taiwa.operations.result_json import format_time, members, options_to_json, passage_to_json
 from taiwa.operations.results import (
     DiffResult,
     SessionEntry,
@@ -612,18 +612,11 @@ def _model_step(request: Request | None, response: Response | None, last: Reques
         kind = None if constraint is None else tag_of(type(constraint))
         written |= {"task": request.task, "repair": _repairs(request, last), "constraint": kind}
     if response is not None:
-        calls: list[Json] = [
-            {"id": call.id, "name": call.name, "arguments": call.arguments} for call in response.message.tool_calls
-        ]
-        usage: Json = None if response.usage is None else to_json(response.usage)
         written |= {
-            "model": response.model,
-            "text": response.text,
+            **members(response, "model text"),
             "reasoning": "".join(part.text for part in response.message.thinking) or None,
-            "tool_calls": calls,
-            "finish": response.finish,
-            "enforcement": None if response.enforcement is None else to_json(response.enforcement),
-            "usage": usage,
+            "tool_calls": [members(call, "id name arguments") for call in response.message.tool_calls],
+            **members(response, "finish enforcement usage"),
         }
     return written
 

@@ -184,12 +184,11 @@ def create_server(tools: Iterable[Tool], texts: ResourceTemplate | None = None) 
             raise MCPError(RESOURCE_NOT_FOUND, f"resource {address[:200]!r} not found")
         return ReadResourceResult(contents=[TextResourceContents(uri=request.uri, text=text, mime_type="text/plain")])
 
-    if texts is None:
-        return Server("taiwa", version=version("taiwa"), on_list_tools=list_tools, on_call_tool=call_tool)
-    return Server(
-        "taiwa", version=version("taiwa"), on_list_tools=list_tools, on_call_tool=call_tool,
-        on_list_resources=list_resources, on_list_resource_templates=list_templates, on_read_resource=read_resource,
-    )  # fmt: skip
+    resources: dict[str, Any] = {
+        "on_list_resources": list_resources, "on_list_resource_templates": list_templates, "on_read_resource": read_resource,
+    }  # fmt: skip
+    offered = {} if texts is None else resources
+    return Server("taiwa", version=version("taiwa"), on_list_tools=list_tools, on_call_tool=call_tool, **offered)
 
 
 def encode_value(value: Json) -> dict[str, Json] | None:
@@ -260,25 +259,21 @@ PASSAGE: Json = {
     },
     "required": ["path", "text", "score"],
 }  # fmt: skip
-FOUND: dict[str, Json] = {
-    "type": "object",
-    "properties": {"passages": {"type": "array", "items": PASSAGE}, "warnings": {"type": "array", "items": TEXT}},
-    "required": ["passages", "warnings"],
-}
-ANSWERED: dict[str, Json] = {
-    "type": "object",
-    "properties": {
-        "act": {"type": "string", "enum": ["search", "ask", "hand_over", "advise"]},
-        "answer": {"type": ["string", "null"]},
-        "question_back": {"type": ["string", "null"]},
-        "options": {"type": "array", "items": {"type": "object"}},
-        "citations": {"type": "array", "items": {"type": "object"}},
-        "conversation": TEXT,
-        "node": TEXT,
-    },
-    "required": ["act", "answer", "question_back", "options", "citations", "conversation", "node"],
-}
-EXTRACTED: dict[str, Json] = {"type": "object", "properties": {"value": {}}, "required": ["value"]}
+TEXT_OR_NULL: Json = {"type": ["string", "null"]}
+OBJECTS: Json = {"type": "array", "items": {"type": "object"}}
+
+
+def _object(**properties: Json) -> dict[str, Json]:
+    """Return the schema of an object with all of some members."""
+    return {"type": "object", "properties": properties, "required": [*properties]}
+
+
+FOUND = _object(passages={"type": "array", "items": PASSAGE}, warnings={"type": "array", "items": TEXT})
+ANSWERED = _object(
+    act={"type": "string", "enum": ["search", "ask", "hand_over", "advise"]}, answer=TEXT_OR_NULL,
+    question_back=TEXT_OR_NULL, options=OBJECTS, citations=OBJECTS, conversation=TEXT, node=TEXT,
+)  # fmt: skip
+EXTRACTED = _object(value={})
 
 
 @dataclass(frozen=True, slots=True)
