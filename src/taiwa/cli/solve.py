@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
-from taiwa.apps.examples import WorkedExample, read_shots, results, wrong_results
 from taiwa.cli.options import (
     NEW_FILE,
     CommonOptions,
@@ -48,9 +47,9 @@ from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import plain
 from taiwa.operations.result_json import members, reported_usage_to_json
 from taiwa.operations.results import SolveResult
-from taiwa.tools.registry import builtin_tools, find_tools, search_tool, tool_names
 
 if TYPE_CHECKING:
+    from taiwa.apps.examples import WorkedExample
     from taiwa.flows.solve.rationale import EndReason, ExecutedCall, Rationale
     from taiwa.kernel.runtime import Tool
     from taiwa.kernel.usage_limits import RunUsage
@@ -220,6 +219,8 @@ def _reason_run(
 
 def _tools(settings: "Settings", values: Mapping[str, Any], stack: ExitStack) -> "tuple[Tool, ...]":
     """Return the named tools, or all that are built in; with those of MCP servers, and one that searches documents."""
+    from taiwa.tools.registry import builtin_tools, find_tools, search_tool
+
     tools: tuple[Tool, ...]
     names, more = values["names"], values["more_names"]
     if names is None and not more:
@@ -257,10 +258,13 @@ def _adjusted(tool: "Tool", values: Mapping[str, Any]) -> "Tool":
     return tool
 
 
-def _examples(path: Path | None) -> tuple[WorkedExample, ...] | None:
+def _examples(path: Path | None) -> "tuple[WorkedExample, ...] | None":
     """Read the user's worked examples; a result that the tool does not return is reported."""
     if path is None:
         return None
+    from taiwa.apps.examples import read_shots, results, wrong_results
+    from taiwa.tools.registry import builtin_tools
+
     examples = read_shots(path)
     for worked, step, result in wrong_results(examples, results(builtin_tools().values(), TaggedFormat())):
         text = _(
@@ -485,6 +489,8 @@ def list_(common: CommonOptions, servers: tuple[str, ...]) -> None:
     \b
     taiwa tools list --json
     """
+    from taiwa.tools.registry import find_tools, tool_names
+
     own: list[Tool] = []
     for name in tool_names():
         try:
@@ -564,6 +570,8 @@ def _mcp_tools(servers: tuple[str, ...]) -> "Generator[tuple[Tool, ...]]":
 
 
 def _found(name: str, foreign: "tuple[Tool, ...]") -> "Tool":
+    from taiwa.tools.registry import find_tools
+
     return next((tool for tool in foreign if tool.spec.name == name), None) or find_tools([name])[0]
 
 
@@ -599,6 +607,7 @@ def mcp(common: CommonOptions, names: str | None, own: tuple[str, ...]) -> None:
 
     require_mcp()
     from taiwa.operations.mcp_tools import NAMES, local_context, operation_tools, passage_texts
+    from taiwa.tools.registry import builtin_tools, find_tools
 
     if sys.stdin.isatty():
         click.echo("waiting for an MCP client on standard input; Ctrl-D quits", err=True)
