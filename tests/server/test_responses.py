@@ -286,7 +286,7 @@ def test_the_error_of_a_failed_response_has_a_code_of_the_protocol(problem: Taiw
 
 
 def test_a_response_and_its_input_have_the_types_of_the_protocol() -> None:
-    given: list[object] = [
+    given: list[dict[str, object]] = [
         {"role": "developer", "content": "Be brief."},
         {"role": "user", "content": "The weather?", "id": None},
         {"type": "function_call", "call_id": "c1", "name": "get_weather", "arguments": "{}"},
@@ -301,7 +301,7 @@ def test_a_response_and_its_input_have_the_types_of_the_protocol() -> None:
     assert made["usage"]["input_tokens_details"] == {"cached_tokens": 4, "cache_write_tokens": 3}
     OpenAiResponse.model_validate(made)
     ResponseItemList.model_validate(items)
-    assert [each["type"] for each in items["data"]] == [each.get("type", "message") for each in given]  # type: ignore[attr-defined]
+    assert [each["type"] for each in items["data"]] == [each.get("type", "message") for each in given]
     assert len({each["id"] for each in items["data"]}) == len(given)
 
 

@@ -87,7 +87,7 @@ def test_words_and_the_call_behind_them_are_read_again_together() -> None:
 
 
 def test_confidence_leaves_out_the_readings_that_cannot_be_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    question = "Three tablespoons of oil, how many of them are 12 tablespoons?"
+    question = "What is 12 split in 3?"
     request = Request((TOOLS, user(question)), task="solve", prefix="Divide.\n<<calculator: 12/3>> 4\n")
     plain = collect_response(BuiltinModel().stream(request)).confidence
 

@@ -10,12 +10,15 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from taiwa.models.builtin.cjk_quantities import asked_names
 from taiwa.models.builtin.conversion_check import CALLED, DIALLED, NEGATIVE, is_shortened, read_conversion
 from taiwa.models.builtin.copy_constraint import CONVERTED
+from taiwa.models.builtin.dimension_check import is_physical, over, read_unit
 from taiwa.models.builtin.line_check import decided_spans, is_checkable, is_doubtful, lines_of
 from taiwa.models.builtin.name_check import checked_names
 from taiwa.models.builtin.network import Network
 from taiwa.models.builtin.tokenizer import Tokens
+from taiwa.models.builtin.word_problem_check import is_western
 
 CONCLUSION = re.compile(r"answer is (?=[^\n]*\d)(?:-?[\d.,e+-]*\d)?\s*([^\n]*?)\.?\s*$|answer is [^\n]*->")
 BEYOND = re.compile(
@@ -48,6 +51,9 @@ ASKING_ALONE = re.compile(
     re.IGNORECASE,
 )
 """Words that ask for a number, one of them in each clause that is a question."""
+HOW_MANY = re.compile(r"\bhow many (?=[A-Za-z])", re.IGNORECASE)
+COMPOUND = re.compile(r"\w|[ -]?(?:mol|hour|per\b|an?\b|/)", re.IGNORECASE)
+"""What shows that a name of a unit goes on: `gram-moles`, `kilowatt hours`, `miles per hour`."""
 END_OF_QUESTION = re.compile(r"[?？]+|\band (?=how (?:many|much)|what (?:is|are))", re.IGNORECASE)
 STATED = re.compile(
     r"\b(?:costs?|weighs?|measures?|is|are) [^.;,]*\d|(?:は|的|是|[一1每][個个本冊支枚件杯只把台张張瓶袋箱斤])[^。、,]*\d",
@@ -124,8 +130,27 @@ def fits(question: str, solution: str) -> bool:
         not _unit(name).search(question) for units in CONVERSION.findall(solution) for name in units
     ):
         return False
+    if _has_other_dimension(question, stated[1] or ""):
+        return False
     asked = ASKED.get(stated[1] or "")
     return asked is None or bool(asked.search(TEMPERATURE.sub(" ", question)))
+
+
+def _has_other_dimension(question: str, unit: str) -> bool:
+    """Return true if an answer has a unit of another dimension than all the units that the question asks for."""
+    stated = read_unit(unit, 0)
+    if stated is None or stated[1] != len(unit):
+        return False
+    if is_western(question):
+        found = (read_unit(question, each.end()) for each in HOW_MANY.finditer(question))
+        asked = [read[0] for read in found if read is not None and not COMPOUND.match(question, read[1])]
+    else:
+        asked = [
+            over(one[0], other[0]) if by and other is not None else one[0]
+            for name, by in asked_names(question).names
+            if (one := read_unit(name, 0)) is not None and ((other := read_unit(by, 0)) is not None or not by)
+        ]
+    return bool(asked) and all(map(is_physical, asked)) and stated[0] not in asked
 
 
 def _breaks_ratio(question: str, solution: str, left: str, right: str, calculation: str) -> bool:

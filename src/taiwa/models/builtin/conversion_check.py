@@ -327,12 +327,14 @@ def _is_calculation(signs: Sequence[str]) -> bool:
 
 
 def mixes_kinds(line: str) -> bool:
-    """Return true if a line converts between units of different dimensions.
+    """Return true if a line converts between units of different dimensions, or a unit to itself.
 
     >>> mixes_kinds("<<unit_conversion: 3 kg to m/s>>"), mixes_kinds("<<unit_conversion: 3 kg to g>>")
     (True, False)
     """
     units = CONVERTING_CALL.fullmatch(line)
+    if units is not None and units[1] == units[2]:
+        return True
     kinds = {UNIT_KINDS.get(each, "") for each in units.groups()} if units is not None else {""}
     return "" not in kinds and len(kinds) == 2
 

@@ -336,7 +336,7 @@ def lacks_quantity(question: str, saying: str) -> bool:
     said = SAYING.fullmatch(saying)
     mentions = read_quantities(question).mentions
     given = [each for each in mentions if each.value]
-    known = {dimension for each in mentions for dimension in each.dimensions if _is_physical(dimension)}
+    known = {dimension for each in mentions for dimension in each.dimensions if is_physical(dimension)}
     if said is None or not given or any(known.isdisjoint(each.dimensions) for each in given):
         return False
     known.update(unit[0] for each in SINGLE.finditer(question) if (unit := read_unit(question, each.end())) is not None)
@@ -358,7 +358,7 @@ def has_other_dimension(question: str, before: str, calculation: str) -> bool:
         return False
     said = SAYING.fullmatch(before)
     if said is not None:
-        return NAMES[said["result"].lower()] not in found and any(_is_physical(each) for each in found)
+        return NAMES[said["result"].lower()] not in found and any(is_physical(each) for each in found)
     asked = [each for each in asked_dimensions(question) if _is_known(each, quantities) and ("K", 1) not in each]
     if asked:
         return not any(_agrees(each, wanted) for each in found for wanted in asked)
@@ -394,7 +394,7 @@ def is_other_unit(question: str, before: str, unit: str) -> bool:
         return False
     with suppress(_NotAddedError):
         found = _result(call["calculation"], quantities) if call is not None else None
-        return found is not None and any(map(_is_physical, found)) and NONE not in found and read[0] not in found
+        return found is not None and any(map(is_physical, found)) and NONE not in found and read[0] not in found
     return False
 
 
@@ -409,7 +409,7 @@ def _result(calculation: str, quantities: Quantities) -> Dimensions:
     return _value(tree, quantities)
 
 
-def _is_physical(dimension: Dimension) -> bool:
+def is_physical(dimension: Dimension) -> bool:
     return all(base.isupper() for base, _ in dimension)
 
 

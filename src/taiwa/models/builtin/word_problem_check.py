@@ -123,6 +123,12 @@ OPPOSITES = [
             NEVER,
             r"\bratio\b.*(?<![\d.:])\d+ ?(?::|to) ?\d+(?!\d|[.:]\d)",
         ),
+        (r"^Add the years", NEVER, r"\bhow (?:many years|much) (?:older|younger)\b|\bage difference\b"),
+        (
+            r"^The rest of the hundred",
+            LESS + r"|\brest|remain|left|keep|not\b|without",
+            r"\b(?:tip|tax|vat|interest|surcharge)\b",
+        ),
         (r"^Multiply", NEVER, r"\b(?:gets?|got|given|handed|receives?) back\b|\b(?:what|how much) change\b"),
         (
             r"^The share of the whole",
@@ -142,6 +148,7 @@ NEEDED = [
         (r"^A quarter means", r"quarter|f\w{1,3}th|1/4"), (r"^Two thirds means", "two[ -]thirds|2/3"), (r"^A tenth means", "tenth|1/10"),
         (r"^Three quarters means", "three[ -](?:quarter|fourth)s|3/4"), (r"^Twice means", r"twice|doubl|(?:two|2) times"),
         (r"^Triple means", r"tripl|thrice|(?:three|3) times"), (r"^Compound", "compound"),
+        (r"^A power", r"power|\^|\*\*|squar|cube|[²³⁴]|raised|to the \w+th"),
         (r"^Add both", r"\bthan\b|\bas (?:many|much|old|long|big)\b|\btimes\b|twice|half|doubl|tripl|thrice|between"),
         (r"^Simple", "simpl|^(?!.*compound)"),
         (r"^Take away what was added", r"plus|more|add|increas|sum|great"), (r"^Add what was taken away", r"minus|less|subtract|tak|decreas|reduc|fewer|away"),
@@ -380,6 +387,10 @@ def cannot_be(question: str, before: str, line: str) -> bool:
     )
 
 
+DISCOUNT_IN_JAPANESE = re.compile(r"(?:割引|割り引|割OFF|割オフ|[%パーセント](?:引|オフ|off|OFF))(?!額)|割引き")
+PAID_IN_JAPANESE = re.compile(r"払|レジ|会計|請求|引後|引き後")
+
+
 def _cannot_be_cjk(question: str, before: str, line: str) -> bool:
     """Whether a line about quantities contradicts its question in Japanese or Chinese."""
     solution = _solutions().get(before.partition("\n")[0])
@@ -396,6 +407,8 @@ def _cannot_be_cjk(question: str, before: str, line: str) -> bool:
     if (told := TOLD.search(line)) is not None:
         worked = ONE_CALL.fullmatch(before) if solution is not None else None
         return worked is not None and is_told_otherwise(question, worked["calculation"], told[1])
+    if line.startswith("The share of the price") and DISCOUNT_IN_JAPANESE.search(question):
+        return bool(PAID_IN_JAPANESE.search(question))
     return not before and "<<" not in line and not NAMED.match(line) and not is_known(line)
 
 
