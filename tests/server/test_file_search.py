@@ -275,7 +275,7 @@ def test_a_result_has_the_attributes_that_its_file_has_in_the_store_where_it_was
 
 WRONG_FILTERS = [
     ("year", "filters must be an object"),
-    ({"key": "year", "value": 1}, "unknown filters.type ''"),
+    ({"key": "year", "value": 1}, "missing required parameter: 'filters.type'"),
     ({"type": "like", "key": "year", "value": 1}, "unknown filters.type 'like'"),
     ({"type": "eq", "value": 1}, "missing required parameter: 'filters.key'"),
     ({"type": "eq", "key": "year"}, "missing required parameter: 'filters.value'"),

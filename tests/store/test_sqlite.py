@@ -62,7 +62,10 @@ def test_a_store_can_be_closed_and_opened_again(tmp_path: Path) -> None:
         assert store.path == tmp_path / "store.db"
 
 
-def test_a_commit_survives_its_process_and_costs_no_wait_for_the_disk(tmp_path: Path) -> None:
+def test_a_commit_survives_its_process_and_costs_no_wait_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shipped_synchronous: str
+) -> None:
+    monkeypatch.setattr(module, "SYNCHRONOUS", shipped_synchronous)
     with Store.open(tmp_path / "store.db") as store:
         assert store._db.one("PRAGMA journal_mode") == "wal"
         assert store._db.one("PRAGMA synchronous") == 1

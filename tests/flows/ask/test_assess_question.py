@@ -142,7 +142,7 @@ def test_a_score_is_the_expected_value_of_its_labels(drive: Drive) -> None:
 
     found = drive(lambda: assess(LEAVE), model).value
 
-    assert found.clarity == pytest.approx((2 * 0.5 + 4 * 0.25) / 0.75, abs=1e-5)
+    assert found.clarity == round((2 * 0.5 + 4 * 0.25) / 0.75, 3)
     assert found.probability_at_least("clarity", 2) == pytest.approx(1)
     assert found.probability_at_least("clarity", 3) == pytest.approx(1 / 3, abs=1e-6)
     assert 0 < dict(found.confidence)["clarity"] < 0.75

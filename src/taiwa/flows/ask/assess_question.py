@@ -34,6 +34,9 @@ from taiwa.structured import OutputType
 MIN_MASS = 0.5
 """Share of the probability that the labels together must have: below it the model did not follow the instructions."""
 
+DECIMALS = 3
+"""The decimals of scores from probabilities: the last digits of these differ from machine to machine, and from run to run."""
+
 SPACES = " \t\r\n\u2581\u0120\u010a"
 """White space, and the characters that stand for it in vocabularies."""
 
@@ -331,9 +334,9 @@ def _label(material: Message, instructions: str, question: str, task: Task) -> P
 
 def _from_levels(found: Mapping[str, LevelDistribution], source: AssessmentSource) -> Assessment:
     return replace(
-        _from_values({name: round(each.expected, 6) for name, each in found.items()}, source),
+        _from_values({name: round(each.expected, DECIMALS) for name, each in found.items()}, source),
         probabilities=tuple((name, each.probabilities) for name, each in found.items()),
-        confidence=tuple((name, round(each.confidence, 6)) for name, each in found.items()),
+        confidence=tuple((name, round(each.confidence, DECIMALS)) for name, each in found.items()),
     )
 
 

@@ -33,6 +33,35 @@ KEPT = re.compile(
     r"\b(?:put|add|bring|want|have|get)\b(?! rid\b)(?:(?!\b(?:take|send)\b)[^.!?])*\bback\b|(?:取り消さ|キャンセルし|消さ|外さ)ないで|(?:不要|别|不用)(?:取消|删|去掉)"
 )
 """Words that do not remove anything although they mention a removal, or that restore something: the reply asks what they mean."""
+OPENING = (
+    r"(?:(?:great|ok(?:ay)?|perfect|lovely|super|nice|cool|al(?:l ?)?right|oh|well|many|thanks?(?: you)?)[,.! ]+)*"
+)
+COURTESIES = (
+    (
+        re.compile(
+            rf"{OPENING}(?:thanks?(?: you)?(?: (?:so|very) much| a lot| again)?|thx|cheers)[.! ]*"
+            r"|(?:どうも)?(?:ありがとう(?:ございま(?:す|した))?|サンキュー)ね?[。!! ]*",
+            re.IGNORECASE,
+        ),
+        ("You are welcome!", "どういたしまして!"),
+    ),
+    (
+        re.compile(
+            rf"{OPENING}(?:good ?bye|bye(?:[ -]?bye)?|see you(?: later| soon| tomorrow)?)[.! ]*"
+            r"|(?:さようなら|さよなら|バイバイ|じゃあ?またね?)[。!! ]*",
+            re.IGNORECASE,
+        ),
+        ("Goodbye!", "またお越しください!"),
+    ),
+    (
+        re.compile(
+            r".*\b(?:quoi|qu['’]est-ce|quel(?:le)?s?|combien|welche[rnms]?|wie ?viel|was (?:habt|haben|kostet)|qué|cuánto|quanto|avete)\b.*",
+            re.IGNORECASE,
+        ),
+        ("I speak English and Japanese. What would you like?", "英語と日本語で承ります。何になさいますか?"),
+    ),
+)
+"""Texts that order nothing, with their replies in English and Japanese: thanks, a goodbye, a question in a language it cannot answer."""
 NO_PLURAL, LONG_PLURAL = "cakes", ("ch", "sh", "s")
 
 
@@ -43,6 +72,8 @@ def meant_replies(order: Order, said: str, before: Order | None = None) -> Mappi
     """
     if KEPT.search(said.lower()):
         return {ask_back(order, said): (0.0, {})}
+    if (reply := _courtesy(said)) is not None:
+        return {reply: (0.0, {})}
     if asks_to_undo(said):
         return dict([_undone(order, said, order if before is None else before)])
     found: dict[str, tuple[float, Changes]] = {}
@@ -50,6 +81,16 @@ def meant_replies(order: Order, said: str, before: Order | None = None) -> Mappi
         if _is_small(order, draft):
             found.setdefault(draft_reply(order, said, draft), (cost, _changes(order, draft)))
     return found
+
+
+def _courtesy(said: str) -> str | None:
+    """Return the reply to a text that orders nothing, in the language of the guest.
+
+    >>> _courtesy("Great, thanks!"), _courtesy("2 teas, thanks")
+    ('You are welcome!', None)
+    """
+    found = next((replies for pattern, replies in COURTESIES if pattern.fullmatch(said.strip())), None)
+    return found and found[bool(KANA.search(said))]
 
 
 def _undone(order: Order, said: str, before: Order) -> tuple[str, tuple[float, Changes]]:

@@ -49,10 +49,18 @@ def drinks() -> frozenset[str]:
     return frozenset(_wordings()["drinks"]["all"])
 
 
+REQUESTS_JA = frozenset(
+    "お願いできます|お願いできません|できますか|頂けますか|いただけます|もらえます|もらえません|お願いしたいです".split(
+        "|"
+    )
+)
+"""Ends of polite requests, beside those that the training draws."""
+
+
 @lru_cache(1)
 def fillers() -> tuple[frozenset[str], frozenset[str]]:
     """Return the words that occur around orders and changes: English words, runs of Japanese."""
-    return frozenset(_wordings()["fillers"]["en"]), frozenset(_wordings()["fillers"]["ja"])
+    return frozenset(_wordings()["fillers"]["en"]), REQUESTS_JA.union(_wordings()["fillers"]["ja"])
 
 
 @lru_cache(1)
@@ -229,7 +237,7 @@ ROLES_EN: Final = {
     "light": "light|easy|less|a little|a bit of|just a bit of|not too much|just a touch of|only a little|easy on the|go easy on the|light on the|little|a touch of",
     "extra": "extra|lots of|plenty of|loads of|a lot of|more|heavy on the|generous on the|extra on the",
     "half": "half|half the",
-    "remove": "remove|delete|cancel|drop|scratch|skip|lose|strike|kill|forget|forget about|leave|leave out|take off|take away|take back|take out|off|away|out"
+    "remove": "remove|delete|cancel|clear|clear out|wipe|drop|scratch|skip|lose|strike|kill|forget|forget about|leave|leave out|take off|take away|take back|take out|off|away|out"
     "|get rid of|scrap|i don't want|don't want|i don't need|we don't need|don't need|no longer want|won't need|no need for|never mind|without|no|i'll skip|we'll skip"
     "|pass on|i'll pass on|changed my mind about|undo|can go|is not needed|isn't needed|must go|has to go|leave it|cancel it|minus|no more|never",
     "not": "not|and not|instead of|instead of the|than|rather than",

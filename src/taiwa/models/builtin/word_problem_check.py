@@ -539,6 +539,8 @@ def _miscounts(question: str, before: str, calculation: str) -> bool:
 
 SENTENCE_END = re.compile(r"[.!?;](?=\s|\Z|[A-Z])|\n")
 NUMBERED = re.compile(r"\b(?:number|room|table|page|line|bus|no\.?|#) ?\Z", re.IGNORECASE)
+AGED = re.compile(r"[\w-]+[ -]years?[ -]olds?\b", re.IGNORECASE)
+ABOUT_AGE = re.compile(r"\b(?:old|older|age|aged|ages|young|younger|years)\b", re.IGNORECASE)
 PAIRED = re.compile(r"two\b|[\w-]+ of (?:them|these|those)\b", re.IGNORECASE)
 """A word that mostly says no more than what is told of each: `two trains with speeds of`."""
 
@@ -555,6 +557,7 @@ def _leaves_out(question: str, before: str, calculation: str) -> bool:
         if each.value not in (0, 1)
         and not NUMBERED.search(question[: each.start])
         and not PAIRED.match(question, each.start)
+        and not (AGED.match(question, each.start) and not ABOUT_AGE.search(question, each.end + len(" years old")))
     ]
     times = {found.start(): Fraction(found[1]) for found in CLOCK.finditer(question)}
     left_out = [each for each in given if used.isdisjoint((*_uses(each), times.get(each.start, each.value)))]

@@ -131,7 +131,7 @@ export function followList() {
   document.addEventListener("visibilitychange", () => { changes.close(); if (!document.hidden) { open(); attempt(readList)(); } });
 }
 
-// The clarifying question, after something was added.
+// Show the clarifying question after a change.
 export async function refresh() {
   put($("#question"), page.end === page.tip ? await html(`/page/question/${name}`) : "");
 }
