@@ -410,6 +410,7 @@ def _result(calculation: str, quantities: Quantities) -> Dimensions:
 
 
 def is_physical(dimension: Dimension) -> bool:
+    """Return true for a dimension of units alone; things that are counted have names in lower case."""
     return all(base.isupper() for base, _ in dimension)
 
 
