@@ -141,15 +141,15 @@ def _measure(given: argparse.Namespace) -> None:
         return
     table = {
         name: {
-            kind: [each.exact, each.count, each.right, round(each.best, 3)]
+            kind: [each.exact, each.count, each.right]
             for kind, each in measure(loaded, model, name, given.count).items()
         }
         for name in names
     }
     (given.folder / "held_out.json").write_text(json.dumps(table, indent=1) + "\n", "utf-8")
     for name, kinds in table.items():
-        for kind, (exact, count, right, best) in kinds.items():
-            shares = f"{exact / count:7.1%}  {right / count:7.1%}  at best {best / count:7.1%}"
+        for kind, (exact, count, right) in kinds.items():
+            shares = f"{exact / count:7.1%}  {right / count:7.1%}"
             print(f"{name:12} {kind:44} {exact:5} of {count:5} {shares}")
 
 

@@ -27,8 +27,7 @@ LIMITS = (
     "It learned from texts that a program wrote. How well it does on words that people wrote is what the evaluations show,"
     " and it is less than on held-out texts of that program.",
     "A substance whose English name is not in its table of about 1,600 is refused; how often a number is given all the same was measured.",
-    "The scores of a dialogue are drawn with a spread, as judges differ, so nobody writes all of the held-out ones exactly; `best` is the share"
-    " that can be expected at best.",
+    "The scores of a dialogue are those that its generator gives to a scene, such as a bare topic or a plan; people who judge differ more.",
     "It has no knowledge of the world, and gives none.",
 )
 
@@ -107,7 +106,7 @@ def _data() -> Found:
     return {"shares": shares}
 
 
-def _held_out(table: Mapping[str, Mapping[str, tuple[int, int, int, float]]]) -> Found:
+def _held_out(table: Mapping[str, Mapping[str, tuple[int, int, int]]]) -> Found:
     """Return the exact-match and final-line rates on held-out samples by domain, task and kind, with confidence intervals."""
     found: Found = {
         domain: {kind: _counted(*counts) for kind, counts in kinds.items() if counts[1]}
@@ -119,10 +118,9 @@ def _held_out(table: Mapping[str, Mapping[str, tuple[int, int, int, float]]]) ->
     return found
 
 
-def _counted(exact: int, of: int, right: int, best: float) -> Found:
-    """Return one measured rate. `best` is the highest rate that can be expected when labels are drawn at random."""
-    found = {"exact": exact, "right": right, "of": of, "share": exact / of, "interval": _interval(exact, of)}
-    return found | ({"best": round(best / of, 6)} if best < of else {})
+def _counted(exact: int, of: int, right: int) -> Found:
+    """Return one measured rate."""
+    return {"exact": exact, "right": right, "of": of, "share": exact / of, "interval": _interval(exact, of)}
 
 
 def _interval(count: int, of: int) -> list[float] | None:

@@ -21,11 +21,11 @@ from training.builtin.vocabulary import ANSWER
 __all__ = ["DOMAINS", "Corpus", "laid_out", "samples"]
 
 DOMAINS: Mapping[str, tuple[float, Mapping[str, Share]]] = {
-    "chemistry": (0.25, CHEMISTRY),
-    "quantities": (0.25, QUANTITIES),
-    "everyday": (0.18, EVERYDAY),
-    "desk": (0.25, DESK),
-    "asking": (0.07, ASKING),
+    "chemistry": (0.24, CHEMISTRY),
+    "quantities": (0.22, QUANTITIES),
+    "everyday": (0.15, EVERYDAY),
+    "desk": (0.28, DESK),
+    "asking": (0.11, ASKING),
 }
 """The share of each domain."""
 SCATTERED = 0.12

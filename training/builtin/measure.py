@@ -2,8 +2,7 @@
 
 Greedy decoding reproduces a sample exactly if each of the model's own tokens is the most likely one after the preceding tokens of
 the sample, so one forward pass decides. If it does not, or if a check would change a line, the solution is generated as in
-production, with guides, checks and tools; replies to orders always are. Score digits are drawn at random, so no model matches all
-of them; `Measured.best` is the number that can be expected.
+production, with guides, checks and tools; replies to orders always are.
 """
 
 import re
@@ -45,15 +44,11 @@ MASS = re.compile(r"<<molar_mass: ([^\n]*)>> ([^\n]*)")
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The number of samples of a kind, of exact matches, and of those that `is_right`.
-
-    `best` is the number of matches expected from a model that knows the distributions but not the random draws.
-    """
+    """The number of samples of a kind, of exact matches, and of those that `is_right`."""
 
     count: int
     exact: int
     right: int
-    best: float
 
 
 def measure(loaded: Loaded, model: Transformer, domain: str, count: int) -> Mapping[str, Measured]:
@@ -61,21 +56,19 @@ def measure(loaded: Loaded, model: Transformer, domain: str, count: int) -> Mapp
     counts: Counter[str] = Counter()
     exact: Counter[str] = Counter()
     right: Counter[str] = Counter()
-    best: dict[str, float] = {}
     for sample, written in _judged(loaded, model, domain, count):
         for kind in (f"{sample.task}: {sample.kind}", f"all {sample.task.partition('.')[0]}", "all"):
             counts[kind] += 1
-            best[kind] = best.get(kind, 0.0) + sample.best
             exact[kind] += written is None
             right[kind] += is_right(sample, sample.text if written is None else written)
-    return {kind: Measured(counts[kind], exact[kind], right[kind], best[kind]) for kind in sorted(counts)}
+    return {kind: Measured(counts[kind], exact[kind], right[kind]) for kind in sorted(counts)}
 
 
 def is_right(sample: Sample, written: str) -> bool:
-    """Return true if a solution ends as the sample does, a score is the likeliest one, or another text is that of the sample."""
+    """Return true if a solution ends as the sample does, or another text is that of the sample."""
     if sample.task == "solve":
         return _last_line(written) == _last_line(sample.text)
-    return written == (sample.likeliest or sample.text)
+    return written == sample.text
 
 
 def mistakes(loaded: Loaded, model: Transformer, domain: str, count: int) -> Iterator[tuple[Sample, str]]:

@@ -20,16 +20,13 @@ class Span:
 class Sample:
     """One prompt and its answer. `prompt` is the text that the runtime makes of a request.
 
-    `kind` groups samples in measurements. `answer` is the text after the answer marker, without an end token. `best` is the
-    probability of the most likely answer; below 1, the prompt does not determine the answer, and `likeliest` is that answer.
+    `kind` groups samples in measurements. `answer` is the text after the answer marker, without an end token.
     """
 
     task: str
     kind: str
     prompt: str
     answer: tuple[Span, ...]
-    best: float = 1.0
-    likeliest: str = ""
 
     @property
     def text(self) -> str:

@@ -11,10 +11,9 @@ from taiwa.flows.ask.types import SCORES
 from taiwa.models.builtin.tokenizer import normalize_text
 from training.builtin.asking import SHARES
 from training.builtin.asking.scenes import Stage
-from training.builtin.asking.shares import SCENES, SPREAD, likelihoods
+from training.builtin.asking.shares import SCENES
 from training.builtin.asking.wording import expand, fill, listed
 from training.builtin.asking.work import injected
-from training.builtin.measure import is_right
 from training.builtin.samples import Sample, choose
 
 LANGUAGES = ("en", "ja", "zh")
@@ -64,7 +63,7 @@ def test_every_scene_can_be_played_in_every_language(name: str, language: str) -
         scene = SCENES[name][0](Stage(Random(seed), language))
         assert scene.turns[-1][0] == "user"
         assert all(text for _, text in scene.turns)
-        assert all(1 <= getattr(scene.levels, score) <= 5 for score in SCORES)
+        assert all(1 <= getattr(scene.scores, score) <= 5 for score in SCORES)
 
 
 def test_words_that_pose_as_instructions_change_no_level() -> None:
@@ -73,12 +72,12 @@ def test_words_that_pose_as_instructions_change_no_level() -> None:
         scene = SCENES["question"][0](stage)
         posing = injected(stage, scene)
         assert posing.turns != scene.turns
-        assert posing.levels == scene.levels
+        assert posing.scores == scene.scores
 
 
 def test_what_points_at_nothing_is_less_clear_than_what_names_it() -> None:
     def mean(name: str) -> float:
-        return sum(SCENES[name][0](Stage(Random(seed), "ja")).levels.clarity for seed in range(40)) / 40
+        return sum(SCENES[name][0](Stage(Random(seed), "ja")).scores.clarity for seed in range(40)) / 40
 
     assert mean("question") < 2 < mean("bare") < mean("dangling")
 
@@ -99,25 +98,3 @@ def test_no_question_that_judges_the_model_is_drawn(drawn: list[Sample]) -> None
 
 def _letters(text: str) -> str:
     return "".join(sign for sign in text.casefold() if sign.isalnum())
-
-
-@pytest.mark.parametrize("level", [1.0, 1.6, 2.5, 4.9])
-def test_digits_are_drawn_as_likely_as_it_is_told(level: float) -> None:
-    random = Random(11)
-    drawn = Counter(min(max(round(level + random.gauss(0, SPREAD)), 1), 5) for _ in range(4_000))
-    assert sum(likelihoods(level)) == pytest.approx(1)
-    for digit, likely in enumerate(likelihoods(level), 1):
-        assert drawn[digit] / 4_000 == pytest.approx(likely, abs=0.03)
-
-
-def test_nobody_writes_every_score_exactly(drawn: list[Sample]) -> None:
-    assert all(0.4 < sample.best < 1 for sample in drawn)
-    assert 0.75 < sum(sample.best for sample in drawn) / len(drawn) < 0.85
-    assert 0.75 < sum(sample.text == sample.likeliest for sample in drawn) / len(drawn) < 0.85
-
-
-def test_a_score_is_right_where_it_is_the_likeliest_whatever_chance_drew(drawn: list[Sample]) -> None:
-    unlucky = next(sample for sample in drawn if sample.text != sample.likeliest)
-
-    assert is_right(unlucky, unlucky.likeliest)
-    assert not is_right(unlucky, unlucky.text)

@@ -8,12 +8,13 @@ from training.builtin.asking.names import Slots
 from training.builtin.asking.wording import expand, fill, listed, pick
 from training.builtin.noise import noisy, noisy_ja
 
-__all__ = ["Levels", "Scene", "Stage", "Wish"]
+__all__ = ["ASKING", "Scene", "Scores", "Stage", "Wish"]
 
 ASKING = frozenset(
     """what which who whom whose when where why how is are am was were do does did can could may must should will would has have
     what's who's until by up under on to for with""".split()
 )
+"""The first words of a question."""
 STARTS, ENDS = ("in ", "for "), ("の場合", "的话")
 QUESTIONS_JA = ("か", "の", "っけ")
 PLURALS = {"is": "are", "does": "do", "has": "have", "was": "were"}
@@ -22,14 +23,14 @@ JOINT = {"en": ("", " "), "ja": ("、", ""), "zh": (",", "")}
 
 
 @dataclass(frozen=True, slots=True)
-class Levels:
-    """The five scores, from 1 (most true) to 5 (least); fractions are allowed."""
+class Scores:
+    """The five scores, from 1 (most true) to 5 (least)."""
 
-    clarity: float
-    is_question: float = 1.0
-    is_consultation: float = 5.0
-    in_internal_docs: float = 1.0
-    ask_person: float = 4.9
+    clarity: int
+    is_question: int = 1
+    is_consultation: int = 5
+    in_internal_docs: int = 1
+    ask_person: int = 5
 
 
 @dataclass(slots=True)
@@ -38,7 +39,7 @@ class Scene:
 
     language: str
     turns: list[tuple[str, str]]
-    levels: Levels
+    scores: Scores
     person: dict[str, str] = field(default_factory=dict[str, str])
 
 

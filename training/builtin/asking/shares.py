@@ -1,8 +1,6 @@
 """Score samples: a dialogue and one of its five scores."""
 
 from collections.abc import Callable, Mapping
-from itertools import pairwise
-from math import erf, sqrt
 from random import Random
 
 from taiwa.models.builtin.prompts import format_dialogue
@@ -10,7 +8,7 @@ from training.builtin.asking import threads, work, world
 from training.builtin.asking.scenes import Scene, Stage
 from training.builtin.samples import Draw, Sample, Share, Span
 
-__all__ = ["SHARES", "assess", "likelihoods"]
+__all__ = ["SHARES", "assess"]
 
 Make = Callable[[Stage], Scene]
 SCENES: Mapping[str, tuple[Make, float]] = {
@@ -33,18 +31,6 @@ SCENES: Mapping[str, tuple[Make, float]] = {
 LANGUAGES = ("en", "ja", "zh")
 SPOKEN = (45, 45, 10)
 INJECTED, KNOWN, EARLIER = 0.03, 0.06, 0.05
-SPREAD = 0.35
-"""The spread of judgements of one scene, in levels."""
-
-
-def likelihoods(level: float) -> tuple[float, ...]:
-    """Return the probability of each digit from 1 to 5 for a level.
-
-    >>> [round(each, 2) for each in likelihoods(1.2)]
-    [0.8, 0.2, 0.0, 0.0, 0.0]
-    """
-    below = [0.0, *((1 + erf((bound - level) / (SPREAD * sqrt(2)))) / 2 for bound in (1.5, 2.5, 3.5, 4.5)), 1.0]
-    return tuple(high - low for low, high in pairwise(below))
 
 
 def assess(name: str) -> Draw:
@@ -52,11 +38,8 @@ def assess(name: str) -> Draw:
 
     def draw(random: Random) -> Sample:
         stage, kind, scene = _scene(random)
-        level = float(getattr(scene.levels, name))
-        digit = min(max(round(level + random.gauss(0, SPREAD)), 1), 5)
-        known, kind, prompt = likelihoods(level), f"{kind}.{stage.language}", _prompt(stage, scene)
-        likeliest = str(known.index(max(known)) + 1)
-        return Sample(f"assess.{name}", kind, prompt, (Span(str(digit)),), max(known), likeliest)
+        digit = getattr(scene.scores, name)
+        return Sample(f"assess.{name}", f"{kind}.{stage.language}", _prompt(stage, scene), (Span(str(digit)),))
 
     return draw
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from training.builtin.asking.scenes import Levels, Scene, Stage, Wish
+from training.builtin.asking.scenes import Scene, Scores, Stage, Wish
 from training.builtin.asking.wording import listed
 from training.builtin.asking.work import ABOUT_PERSON, Topic, condition, topic, wish
 
@@ -53,7 +53,7 @@ def thread(stage: Stage) -> Scene:
                 talk.turns.append(("assistant", stage.options("apologies")))
         stage.slots.anew("n", "code", "person", "money", "date")
         stage.random.choices(MOVES, WEIGHTS)[0](talk)
-    return Scene(stage.language, talk.turns, Levels(1.15))
+    return Scene(stage.language, talk.turns, Scores(1))
 
 
 def _opening(talk: Talk) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from training.builtin.asking.scenes import Levels, Scene, Stage, Wish
+from training.builtin.asking.scenes import ASKING, Scene, Scores, Stage, Wish
 
 __all__ = [
     "Topic",
@@ -24,8 +24,6 @@ __all__ = [
 DEPENDING = "dlwetxc"
 """Aspects whose answer depends on the user or the place."""
 ABOUT_PERSON = ("site", "kind", "years")
-OPEN_FACT, OPEN_CONDITION = 0.18, 0.9
-"""How much a missing user fact and a missing condition reduce clarity."""
 OWN = {"en": ("it", "it", "its"), "ja": ("それ", "それ", "その"), "zh": ("它", "它", "它的")}
 MANY = ("they", "them", "their")
 GAPS = {"en": ". ", "ja": "。", "zh": "。"}
@@ -78,26 +76,26 @@ def question(stage: Stage) -> Scene:
             known[stage.options(f"facts {need}")] = stage.condition(condition(stage, need))["b"]
             missing.remove(need)
     asked = wish(stage, about, aspect, condition(stage, given) if given else "")
-    level = 1.0 + min(sum(OPEN_FACT if need in ABOUT_PERSON else OPEN_CONDITION for need in missing), 1.3)
+    clarity = 1 if all(need in ABOUT_PERSON for need in missing) else 2
     opening = f"{stage.options('told')} " if stage.chance(0.12) else ""
     whole = asked.whole(stage)
-    person = 4.4 if aspect == "o" else 4.9
+    person = 4 if aspect == "o" else 5
     said = [("user", opening + stage.said(whole, (about.name,)))]
-    return Scene(stage.language, said, Levels(level, ask_person=person), known)
+    return Scene(stage.language, said, Scores(clarity, ask_person=person), known)
 
 
 def bare(stage: Stage) -> Scene:
     """Name a topic without asking anything."""
     about = topic(stage)
     said = stage.said(stage.options("bare", {"x": about.name}), (about.name,))
-    return Scene(stage.language, [("user", said)], Levels(3.7, 2.2, 4.9, 1.2, 4.8))
+    return Scene(stage.language, [("user", said)], Scores(4, 2, 5, 1, 5))
 
 
 def group(stage: Stage) -> Scene:
     """Name a category that covers many topics."""
     words = stage.line("groups")[1]
     said = stage.said(stage.options("bare", {"x": words}) if stage.chance(0.6) else words)
-    return Scene(stage.language, [("user", said)], Levels(4.6, 2.4, 4.9, 1.4, 4.7))
+    return Scene(stage.language, [("user", said)], Scores(5, 2, 5, 1, 5))
 
 
 def dangling(stage: Stage) -> Scene:
@@ -106,7 +104,7 @@ def dangling(stage: Stage) -> Scene:
     if stage.chance(0.25):
         greeting = stage.line("chat")[0]
         said = [("user", stage.said(greeting)), ("assistant", stage.options("greetings")), *said]
-    return Scene(stage.language, said, Levels(4.8, 1.4, 4.9, 2.2, 4.3))
+    return Scene(stage.language, said, Scores(5, 1, 5, 2, 4))
 
 
 def action(stage: Stage) -> Scene:
@@ -117,15 +115,14 @@ def action(stage: Stage) -> Scene:
     given = stage.chance(0.2)
     if given:
         text = stage.options("with condition", {"t": text.rstrip("?. "), "c": condition(stage, need)})
-    return Scene(stage.language, [("user", stage.said(text))], Levels(1.2, 1.2, 4.6, 1.2, 4.5))
+    return Scene(stage.language, [("user", stage.said(text))], Scores(1, 1, 5, 1, 5))
 
 
 def trouble(stage: Stage) -> Scene:
     """Report a problem, clearly or vaguely."""
     text, clear = stage.line("troubles")
     asking = text.endswith(("?", "か", "吗"))
-    levels = Levels(float(clear), 1.5 if asking else 2.6, 4.5, 2.0, 3.6)
-    return Scene(stage.language, [("user", stage.said(text))], levels)
+    return Scene(stage.language, [("user", stage.said(text))], Scores(int(clear), 1 if asking else 3, 4, 2, 4))
 
 
 def advice(stage: Stage) -> Scene:
@@ -134,21 +131,21 @@ def advice(stage: Stage) -> Scene:
     if stage.chance(0.25):
         text = f"{text.rstrip('.。')}{GAPS[stage.language]}{stage.options('advice more')}" if "?" not in text else text
     asking = "?" in text or text.endswith(("か", "吗", "呢"))
-    levels = Levels(float(clear) - 0.2, 2.4 if asking else 3.6, 1.1, 4.3, 2.2)
-    return Scene(stage.language, [("user", stage.said(text))], levels)
+    scores = Scores(int(clear), 2 if asking else 4, 1, 4, 2)
+    return Scene(stage.language, [("user", stage.said(text))], scores)
 
 
 def chat(stage: Stage) -> Scene:
     """Write neither a question nor a worry: a greeting, thanks, small talk, a statement or noise."""
     text, kind = stage.line("chat")
-    clarity = {"greet": 2.8, "thanks": 2.0, "chat": 2.6, "statement": 3.6, "noise": 4.8}[kind]
-    asks = 3.4 if "?" in text or (kind == "chat" and stage.chance(0.3)) else 4.8
-    levels = Levels(clarity, asks, 4.8, 4.8, 4.6)
+    clarity = {"greet": 3, "thanks": 2, "chat": 3, "statement": 4, "noise": 5}[kind]
+    asking = text.endswith(("?", "か", "谁")) or text.partition(" ")[0] in ASKING
+    scores = Scores(clarity, 3 if asking else 5, 5, 5, 5)
     said = [("user", stage.said(text))]
     if kind == "thanks" and stage.chance(0.6):
         before = question(stage)
         said = [*before.turns, ("assistant", stage.options("answers")), *said]
-    return Scene(stage.language, said, levels)
+    return Scene(stage.language, said, scores)
 
 
 def person(stage: Stage) -> Scene:
@@ -157,7 +154,7 @@ def person(stage: Stage) -> Scene:
     if stage.chance(0.3):
         before = question(stage)
         said = [*before.turns, ("assistant", stage.options("answers")), *said]
-    return Scene(stage.language, said, Levels(1.5, 2.8, 4.4, 4.4, 1.2))
+    return Scene(stage.language, said, Scores(1, 3, 4, 4, 1))
 
 
 def injected(stage: Stage, scene: Scene) -> Scene:

@@ -1,12 +1,12 @@
 """Scenes outside the workplace: general knowledge, search queries, company reports, stories and bookings."""
 
-from training.builtin.asking.scenes import Levels, Scene, Stage, Wish
+from training.builtin.asking.scenes import Scene, Scores, Stage, Wish
 from training.builtin.asking.wording import listed
 
 __all__ = ["booking", "report", "search", "story", "thing"]
 
-BEYOND = 4.8
-"""How unlikely an organisation's documents are to cover the topic."""
+BEYOND = 5
+"""The score of a topic that an organisation's documents do not cover."""
 LINKED = 0.25
 
 
@@ -36,28 +36,28 @@ def thing(stage: Stage) -> Scene:
         if stage.chance(LINKED):
             text = stage.joined(stage.options("links"), text)
         turns.append(("user", stage.said(text)))
-    return Scene(stage.language, turns, Levels(1.15, 1.0, 5.0, BEYOND, 4.9))
+    return Scene(stage.language, turns, Scores(1, 1, 5, BEYOND))
 
 
 def _alone(stage: Stage, asked: Wish) -> Scene:
     """Ask one question that names its topic or only refers to it."""
     if stage.chance(0.55):
-        return Scene(stage.language, [("user", stage.said(asked.whole(stage)))], Levels(1.1, 1.0, 5.0, BEYOND))
-    return Scene(stage.language, [("user", stage.said(asked.pointing(stage)))], Levels(4.6, 1.2, 5.0, 4.5, 4.7))
+        return Scene(stage.language, [("user", stage.said(asked.whole(stage)))], Scores(1, 1, 5, BEYOND))
+    return Scene(stage.language, [("user", stage.said(asked.pointing(stage)))], Scores(5, 1, 5, BEYOND))
 
 
 def search(stage: Stage) -> Scene:
     """Write a search query: an ambiguous word, a broad one, or a complete query."""
     kind = stage.random.choices(("many", "broad", "exact", "lacking", "named"), (24, 22, 28, 20, 10))[0]
     if kind == "named":
-        text, clarity = stage.slots[stage.random.choice(("person", "town", "title", "org", "club", "illness"))], 3.4
+        text, clarity = stage.slots[stage.random.choice(("person", "town", "title", "org", "club", "illness"))], 3
     else:
-        clarity = {"many": 4.7, "broad": 3.9, "exact": 1.4, "lacking": 4.2}[kind]
+        clarity = {"many": 5, "broad": 4, "exact": 1, "lacking": 4}[kind]
         text = stage.options(kind)
     if stage.chance(0.12) and kind != "lacking":
         text = stage.options("wish for", {"x": text})
-    asks = 1.3 if kind == "lacking" else 2.0 if kind == "exact" else 2.6
-    return Scene(stage.language, [("user", stage.said(text))], Levels(clarity, asks, 5.0, BEYOND))
+    asks = 1 if kind == "lacking" else 2 if kind == "exact" else 3
+    return Scene(stage.language, [("user", stage.said(text))], Scores(clarity, asks, 5, BEYOND))
 
 
 def report(stage: Stage) -> Scene:
@@ -70,14 +70,14 @@ def report(stage: Stage) -> Scene:
     if stage.chance(0.4):
         text = _reported(stage, stage.words("define measure"), measure, whose, year)
         before = [("user", stage.said(whole)), ("assistant", stage.options("figures"))] if stage.chance(0.4) else []
-        return _figures(stage, [*before, ("user", stage.said(text))], 1.2)
+        return _figures(stage, [*before, ("user", stage.said(text))], 1)
     if stage.chance(0.4):
         text = _reported(stage, shape, measure, whose, "")
         turns = [("user", stage.said(text))]
         if stage.chance(0.35):
             turns += [("assistant", stage.finished(stage.options("ask year"))), ("user", stage.said(year))]
-            return _figures(stage, turns, 1.3)
-        return _figures(stage, turns, 3.6)
+            return _figures(stage, turns, 1)
+        return _figures(stage, turns, 4)
     turns = [("user", stage.said(whole))]
     if stage.chance(0.5):
         turns.append(("assistant", stage.options("figures")))
@@ -87,7 +87,7 @@ def report(stage: Stage) -> Scene:
             turns.append(("user", stage.said(stage.options("more measure", {"m": other}))))
         else:
             turns.append(("user", stage.said(stage.options("more year", {"y": later}))))
-    return _figures(stage, turns, 1.15)
+    return _figures(stage, turns, 1)
 
 
 def _reported(stage: Stage, shape: str, measure: str, whose: str, year: str) -> str:
@@ -95,8 +95,8 @@ def _reported(stage: Stage, shape: str, measure: str, whose: str, year: str) -> 
     return " ".join(text.split()) if stage.language == "en" else text
 
 
-def _figures(stage: Stage, turns: list[tuple[str, str]], clarity: float) -> Scene:
-    return Scene(stage.language, turns, Levels(clarity, 1.0, 5.0, 2.6, 4.9))
+def _figures(stage: Stage, turns: list[tuple[str, str]], clarity: int) -> Scene:
+    return Scene(stage.language, turns, Scores(clarity, 1, 5, 3))
 
 
 def story(stage: Stage) -> Scene:
@@ -113,8 +113,8 @@ def story(stage: Stage) -> Scene:
     vague = stage.chance(0.45)
     last = Wish(stage.options("story vague") if vague else stage.words("story"), name, pronouns)
     turns.append(("user", stage.said(last.pointing(stage))))
-    clarity = 3.2 if vague else 1.35
-    return Scene(stage.language, turns, Levels(clarity, 1.0, 5.0, 4.9, 4.8))
+    clarity = 3 if vague else 1
+    return Scene(stage.language, turns, Scores(clarity, 1, 5, BEYOND))
 
 
 def booking(stage: Stage) -> Scene:
@@ -129,5 +129,5 @@ def booking(stage: Stage) -> Scene:
     over = len(known) > 2 and stage.chance(0.5)
     if over:
         turns += [("assistant", stage.options("book ask")), ("user", stage.said(stage.options("book end")))]
-    clarity = 1.2 if over else max(4.4 - 0.6 * len(known), 2.0)
-    return Scene(stage.language, turns, Levels(clarity, 3.2, 4.2, 3.8, 3.4))
+    clarity = 1 if over else max(5 - len(known), 2)
+    return Scene(stage.language, turns, Scores(clarity, 3, 4, 4, 3))
