@@ -176,22 +176,20 @@ def _price(text: str) -> Decimal | str:
 SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {
         "model": Setting("the model used when a command names none", _text),
-        "store": Setting("the file that holds the conversations, or postgresql://USER@HOST/DATABASE", _store),
-        "judge_model": Setting("the model by which taiwa ask assesses a dialogue", _text),
-        "rewrite_model": Setting("the model by which taiwa ask rewrites a dialogue as queries", _text),
-        "max_cost": Setting(
-            "the most that one command may spend, in the currency of the prices; none for no limit", _cost
-        ),
-        "timeout": Setting("seconds that one answer may take in all", _seconds),
-        "attempts": Setting("how often a call is tried before it fails", _count),
-        "retry_paid": Setting("whether a call that may have been charged is tried again", _flag),
-        "base_urls": Setting("the address of a provider, by its name", _url, NAMED),
-        "aliases": Setting("the model that a word of your own stands for, by that word", _text, NAMED),
+        "store": Setting("the file of the conversations, or postgresql://USER@HOST/DATABASE", _store),
+        "judge_model": Setting("the model with which taiwa ask assesses a dialogue", _text),
+        "rewrite_model": Setting("the model with which taiwa ask rewrites a dialogue as queries", _text),
+        "max_cost": Setting("the cost limit of one command, in the currency of the prices; none for no limit", _cost),
+        "timeout": Setting("the time limit of one answer in seconds, retries included", _seconds),
+        "attempts": Setting("the number of times that a call is tried", _count),
+        "retry_paid": Setting("whether a call that may have been charged is retried", _flag),
+        "base_urls": Setting("the address of a provider, by provider", _url, NAMED),
+        "aliases": Setting("the model of an alias, by alias", _text, NAMED),
         "capabilities": Setting(
-            "what a model can do, by its name", _flag, TABLE, (*get_args(Capability), *get_args(InputKind), "sampling")
+            "capabilities of a model, by model", _flag, TABLE, (*get_args(Capability), *get_args(InputKind), "sampling")
         ),
-        "plugins": Setting("whether the plug-ins of a package are used, by its name: off", _flag, NAMED),
-        "prices": Setting("prices of a model, by its name", _price, TABLE, PRICES),
+        "plugins": Setting("off disables the plug-ins of a package, by package", _flag, NAMED),
+        "prices": Setting("prices of a model, by model", _price, TABLE, PRICES),
     }
 )
 
