@@ -9,7 +9,7 @@ FROM python:3.13-slim
 COPY --from=build /opt/taiwa /opt/taiwa
 RUN useradd --create-home taiwa && install --directory --owner taiwa --group taiwa /data
 USER taiwa
-ENV PATH=/opt/taiwa/bin:$PATH XDG_DATA_HOME=/data XDG_CONFIG_HOME=/data XDG_STATE_HOME=/data
+ENV PATH=/opt/taiwa/bin:$PATH XDG_DATA_HOME=/data XDG_CONFIG_HOME=/data
 VOLUME /data
 EXPOSE 7474
 STOPSIGNAL SIGINT
