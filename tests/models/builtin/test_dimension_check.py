@@ -103,3 +103,30 @@ def test_what_a_sentence_tells_of_something_else_may_be_left_out() -> None:
     question = "Our house is number 12. My sister is 31 years old. What do 4 mugs cost at 7 dollars each?"
 
     assert not cannot_be(question, "Multiply by the price.\n", "<<calculator: 4*7>>")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Sort 8, 2 and 5.",
+        "Which number comes next: 2, 5, 8?",
+        "Put 8, 2 and 5 into ascending order.",
+        "What is the median of 2, 5 and 8?",
+        "Is 8 even or odd, and 5 and 2?",
+    ],
+)
+def test_no_calculation_answers_what_asks_for_an_order_or_a_property_of_numbers(question: str) -> None:
+    assert cannot_be(question, "", "<<calculator: 2+5+8>>")
+
+
+@pytest.mark.parametrize(
+    ("question", "right", "wrong"),
+    [
+        ("Ida is 14 and her cousin is 5 years older. How old is her cousin?", "Add the years.", "Take the years away."),
+        ("Ida is 14 and her cousin is 5 years younger. How old is he?", "Take the years away.", "Add the years."),
+        ("Ida is 14, 5 years older than her cousin. How old is he?", "Take the years away.", ""),
+    ],
+)
+def test_older_adds_and_younger_takes_away(question: str, right: str, wrong: str) -> None:
+    assert not cannot_be(question, "", right)
+    assert not wrong or cannot_be(question, "", wrong)

@@ -280,3 +280,54 @@ def test_a_bare_count_is_of_the_only_line() -> None:
     assert meant("やっぱり3つにして", Order((OrderLine(1, "smoothie", "", 4),))).startswith(
         "スムージー3つに変更しました。"
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "reply"),
+    [
+        ("Wait, let's start over.", "The order is cancelled."),
+        ("最初からやり直したいです", "ご注文をキャンセルしました。"),
+        ("Change the milk to soy, please", "Now: 3 large lattes (soy milk, vanilla syrup). Anything else?"),
+        ("with almond milk instead", "Now: 3 large lattes (almond milk, vanilla syrup). Anything else?"),
+        (
+            "オーツミルクを豆乳に変えてください",
+            "ラージのラテ3つ(豆乳、バニラシロップ)に変更しました。ほかにはいかがですか?",
+        ),
+        ("take two lattes off", "Now: 1 large latte (oat milk, vanilla syrup). Anything else?"),
+        ("one latte less, please", "Now: 2 large lattes (oat milk, vanilla syrup). Anything else?"),
+        ("remove 3 lattes", "Taken off: 3 large lattes (oat milk, vanilla syrup). Anything else?"),
+        ("no wait, I meant bagels", "Now: 2 bagels. Anything else?"),
+        ("I meant 5 bagels", "Now: 5 bagels. Anything else?"),
+    ],
+)
+def test_a_text_that_is_one_short_correction_leaves_no_choice(said: str, reply: str) -> None:
+    order = Order((
+        OrderLine(1, "latte", "large", 3, ("oat milk", "vanilla syrup")),
+        OrderLine(2, "muffin", "", 2),
+    ))  # fmt: skip
+
+    assert list(meant_replies(order, said)) == [reply]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "take one latte, please",  # an order
+        "remove four lattes",  # there are three
+        "actually only one",  # of which line?
+        "I meant the muffin",  # which is on the order
+        "change the milk to large",  # a size
+        "with oat milk instead",  # nothing changes
+    ],
+)
+def test_a_correction_that_may_mean_something_else_stays_open(said: str) -> None:
+    order = Order((OrderLine(1, "latte", "large", 3, ("oat milk",)), OrderLine(2, "muffin", "", 2)))
+
+    assert all(cost > 0 for cost, _ in meant_replies(order, said).values())
+
+
+def test_a_bare_number_corrects_the_only_line() -> None:
+    order = Order((OrderLine(1, "latte", "", 3),))
+
+    assert list(meant_replies(order, "actually just two")) == ["Now: 2 lattes. Anything else?"]
+    assert list(meant_replies(order, "やっぱり一つだけでいいです")) == ["ラテ1つに変更しました。ほかにはいかがですか?"]

@@ -1,15 +1,15 @@
 """Replies derived from the guest's text, in the fixed sentences of the app, and the choice among them."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from taiwa.models.builtin.network import Network
 from taiwa.models.builtin.order_app import MAX_LINES, MAX_NEW_LINES, MAX_OPTIONS, MENU, Order, OrderLine
-from taiwa.models.builtin.order_grammar import Draft, read_meanings
+from taiwa.models.builtin.order_grammar import EXCLUSIVE, Draft, read_meanings
 from taiwa.models.builtin.order_reply import MEASURES_JA, SO_FAR, Changes, ask_back, divide_option, read_reply
-from taiwa.models.builtin.order_words import asks_to_undo, drinks, find_meanings, shown
+from taiwa.models.builtin.order_words import asks_to_undo, drinks, find_counts, find_meanings, shown
 from taiwa.models.builtin.tokenizer import Tokens
 
 KANA = re.compile(r"[ぁ-んァ-ヴ]")
@@ -63,6 +63,24 @@ COURTESIES = (
 )
 """Texts that order nothing, with their replies in English and Japanese: thanks, a goodbye, a question in a language it cannot answer."""
 NO_PLURAL, LONG_PLURAL = "cakes", ("ch", "sh", "s")
+HESITANT = r"(?:(?:no|oh|oops|wait|sorry|hmm+|um+|uh|hey|ok(?:ay)?|please|actually|but|and|you know what|やっぱり|やっぱ|すみません|ごめんなさい|あの|いや|いえ|えっと|あ)[,.!、。 ]+|やっぱり?)*"
+END = r"(?:[, ]*(?:instead|then|now|please|thanks|thank you|if (?:possible|you can)))*[.! ]*"
+END_JA = r"(?:で)?(?:いい|お願い|おねがい|ください|下さい|いただけますか|もらえますか|ほしい|大丈夫|結構|けっこう)?(?:です|します|致します)?[ねよ。! ]*"
+SHORT_OF = {
+    "afresh": rf"{HESITANT}(?:(?:let's|let us|let me|can (?:we|i)|could (?:we|i)|i(?:'d like| want) to|i'll) )?(?:start|begin) (?:over|again|afresh|from scratch|all over(?: again)?){END}\??"
+    rf"|{HESITANT}(?:最初|さいしょ|はじめ|始め|一|いち)から(?:やり直|やりなお)(?:し|す|させ).*",
+    "count": rf"{HESITANT}(?:(?:i|we) )?(?:(?:only|just) (?:want |need )?|(?:want|need) (?:only|just) |meant? )(?P<n>[a-z]+|[0-9]+)(?: of (?:them|those|these|it|that))?{END}"
+    rf"|{HESITANT}(?P<n_ja>[0-9一二三四五六七八九十]+|ひと|ふた|み|みっ|よっ)(?:つ|個|こ|杯)だけ{END_JA}",
+    "fewer": rf"{HESITANT}(?:(?:can|could) you )?(?:remove|cancel|drop|delete|scratch|lose|take (?:off|away|out|back)) (?P<n>[a-z]+|[0-9]+)(?: of)?(?: (?:the|my|our|those))? (?P<what>[a-z' -]+?){END}"
+    rf"|{HESITANT}(?:(?:can|could) you )?take (?P<n_off>[a-z]+|[0-9]+)(?: of)?(?: (?:the|my|our|those))? (?P<what_off>[a-z' -]+?) (?:off|away|out|back){END}"
+    rf"|{HESITANT}(?P<n_less>[a-z]+|[0-9]+) (?P<what_less>[a-z' -]+?) (?:less|fewer){END}|{HESITANT}(?P<n_fewer>[a-z]+|[0-9]+) (?:less|fewer) (?P<what_fewer>[a-z' -]+?){END}",
+    "meant": rf"{HESITANT}(?:i (?:meant|mean|wanted)(?: to (?:say|order))?|make (?:that|it)|i should have said) (?P<what>[^,;.]+?)(?:,? not .+)?{END}",
+    "milk": rf"{HESITANT}(?:(?:can|could) you )?(?:change|switch|swap|exchange|replace|trade) (?:the |that |its |my |their )?(?P<old>[a-z0-9%' -]*?milk|milk) (?:to|for|with|into) (?P<what>[a-z0-9%' -]+?){END}\??"
+    rf"|{HESITANT}(?:(?:can|could) you )?(?:with|use|using|make (?:that|it)(?: with)?|i'd like|i want) (?P<use>[a-z0-9%' -]+?)(?: milk)? instead{END}\??"
+    rf"|{HESITANT}(?:(?P<old_ja>[^をに、。]+)(?:を|じゃなくて?|ではなくて?|の代わりに))?(?P<what_ja>[^をに、。]+?)に(?:変えて|かえて|変更して|変更|代えて|替えて|して){END_JA}",
+}
+SHORT: Final = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in SHORT_OF.items()}
+"""Texts that are one correction and nothing else: of the whole order, of the last or only line, or of a kind of milk."""
 
 
 def meant_replies(order: Order, said: str, before: Order | None = None) -> Mapping[str, tuple[float, Changes]]:
@@ -76,6 +94,8 @@ def meant_replies(order: Order, said: str, before: Order | None = None) -> Mappi
         return {reply: (0.0, {})}
     if asks_to_undo(said):
         return dict([_undone(order, said, order if before is None else before)])
+    if order.lines and (draft := _corrected(order, said)) is not None:
+        return {draft_reply(order, said, draft): (0.0, _changes(order, draft))}
     found: dict[str, tuple[float, Changes]] = {}
     for cost, draft in read_meanings(order, said):
         if _is_small(order, draft):
@@ -102,6 +122,87 @@ def _undone(order: Order, said: str, before: Order) -> tuple[str, tuple[float, C
     old = tuple(then.get(line.number) for line in order.lines)
     new = tuple(line for line in before.lines if line.number not in now)
     return draft_reply(order, said, Draft("", old=old, new=new)), (0.0, changes)
+
+
+def _corrected(order: Order, said: str) -> Draft | None:
+    """Return the changes of a text that is one short correction; None if it is not, or may mean several lines.
+
+    >>> order = Order((OrderLine(1, "latte", "", 2, ("oat milk",)),))
+    >>> _corrected(order, "Change the milk to soy, please").old[0].options, _corrected(order, "actually only one").old[0].quantity
+    (('soy milk',), 1)
+    """
+    said = " ".join(said.replace("’", "'").split())
+    found = {name: match for name, pattern in SHORT.items() if (match := pattern.fullmatch(said))}
+    if "afresh" in found:
+        return Draft("", cancelled=True)
+    for name, match in found.items():
+        heard = {part.partition("_")[0]: text for part, text in match.groupdict().items() if text}
+        at, line = _CORRECTIONS[name](order, heard)
+        if at >= 0 and line != order.lines[at]:
+            return Draft("", old=(*order.lines[:at], line, *order.lines[at + 1 :]))
+    return None
+
+
+Corrected: TypeAlias = tuple[int, OrderLine | None]
+"""The place of a line, and the line as corrected; -1 if no line is meant."""
+NONE: Final[Corrected] = (-1, None)
+
+
+def _count(heard: Mapping[str, str]) -> int:
+    counts = find_counts(heard["n"] + "つ" * (not heard["n"].isascii() and not heard["n"].endswith("つ")))
+    return next(iter(counts)) if len(counts) == 1 else 0
+
+
+def _to_count(order: Order, heard: Mapping[str, str]) -> Corrected:
+    count = _count(heard)
+    return (len(order.lines) - 1, replace(order.lines[-1], quantity=count)) if count and len(order.lines) == 1 else NONE
+
+
+def _by_count(order: Order, heard: Mapping[str, str]) -> Corrected:
+    count, meanings = _count(heard), find_meanings(heard["what"])
+    places = [at for at, line in enumerate(order.lines) if any(("dishes", line.name) in each for each in meanings)]
+    if not count or len(meanings) != 1 or len(places) != 1 or order.lines[places[0]].quantity < count:
+        return NONE
+    line = order.lines[places[0]]
+    return places[0], replace(line, quantity=line.quantity - count) if line.quantity > count else None
+
+
+def _to_dish(order: Order, heard: Mapping[str, str]) -> Corrected:
+    readings = read_meanings(Order(), heard["what"])
+    if not readings or readings[0][0] > 2 * CERTAIN or len(readings[0][1].new) != 1 or "the " in f"{heard['what']} ":
+        return NONE
+    line, last = readings[0][1].new[0], order.lines[-1]
+    if any(line.name == each.name for each in order.lines):
+        return NONE
+    quantity = line.quantity if find_counts(heard["what"]) else last.quantity
+    return len(order.lines) - 1, replace(line, number=last.number, quantity=quantity)
+
+
+def _to_milk(order: Order, heard: Mapping[str, str]) -> Corrected:
+    milk, with_milk = _milk(heard.get("what", heard.get("use", ""))), []
+    for at, line in enumerate(order.lines):
+        with_milk += [(at, option) for option in line.options if option in EXCLUSIVE[0]]
+    old = _milk(heard["old"]) if "old" in heard else ""
+    with_milk = [(at, option) for at, option in with_milk if not old or option == old]
+    if not milk or len(with_milk) != 1:
+        return NONE
+    at, gone = with_milk[0]
+    line = order.lines[at]
+    return at, replace(line, options=tuple(milk if option == gone else option for option in line.options))
+
+
+def _milk(words: str) -> str:
+    """Return the kind of milk that words name; "" if they name none, or something else too."""
+    meanings = find_meanings(words)
+    named = (
+        {name for kind, name in meanings[0] if kind == "options" and name in EXCLUSIVE[0]} if len(meanings) == 1 else ()
+    )
+    return next(iter(named)) if len(named) == 1 else ""
+
+
+_CORRECTIONS: Final[Mapping[str, Callable[[Order, Mapping[str, str]], Corrected]]] = {
+    "count": _to_count, "fewer": _by_count, "meant": _to_dish, "milk": _to_milk,
+}  # fmt: skip
 
 
 def _is_small(order: Order, draft: Draft) -> bool:

@@ -123,7 +123,12 @@ OPPOSITES = [
             NEVER,
             r"\bratio\b.*(?<![\d.:])\d+ ?(?::|to) ?\d+(?!\d|[.:]\d)",
         ),
-        (r"^Add the years", NEVER, r"\bhow (?:many years|much) (?:older|younger)\b|\bage difference\b"),
+        (
+            r"^Add the years",
+            NEVER,
+            r"\bhow (?:many years|much) (?:older|younger)\b|\bage difference\b|\byears? younger(?! than)",
+        ),
+        (r"^Take the years away", NEVER, r"\byears? older(?! than)"),
         (
             r"^The rest of the hundred",
             LESS + r"|\brest|remain|left|keep|not\b|without",
@@ -169,6 +174,11 @@ CALCULATED = [
     for asked, needed in (
         (r"\btimes the sum of", r"\("), (r"half of the sum of", r"\(.*\)"), (r"\b(?:thrice|tripl\w+|three times as)\b", r"(?<![\d.])3(?![\d.])"),
         (r"\b(?:twice|doubl\w+|two times as|half (?:of )?(?:them|the|it)\b)", r"(?<![\d.])2(?![\d.])|0\.5"),
+        (
+            r"\b(?:sort|arrange|rank)\b|\b(?:ascending|descending) order\b|\bnext (?:number|term)s?\b|\b(?:number|comes) next\b"
+            r"|\bprimes?\b|\beven or odd\b|\bodd or even\b|\bdivisible\b|\bmedian\b",
+            NEVER,
+        ),
     )
 ]  # fmt: skip
 """Words of a question, and what a calculation must then contain."""
