@@ -2,8 +2,9 @@
 available ones, by a key in the environment or on a server of this machine.
 
 To add a provider, add a row to `PROVIDERS`. If its server deviates from Chat Completions, add a dialect to
-`http_api.openai_chat.DIALECTS`; if its capabilities differ from the default, add rows to `http_api.capabilities.TABLE`. A
-provider with its own protocol needs a codec: see `http_api.provider_interface`.
+`http_api.openai_chat.DIALECTS`; if its capabilities differ from the default, add rows to `http_api.capabilities.TABLE`; if
+OpenTelemetry has another name for it, add that to `taiwa.operations.otel`. A provider with its own protocol needs a codec: see
+`http_api.provider_interface`.
 """
 
 import os

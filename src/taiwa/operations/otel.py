@@ -48,7 +48,7 @@ SECONDS = 10.0
 MOST_WAITING = 1_000
 """Maximum of queued turns; further ones are skipped, and can be exported later."""
 PREFIX = re.compile(r"([a-z][a-z0-9_.-]*):(.+)", re.DOTALL)
-PROVIDERS = {"gemini": "gcp.gemini", "azure": "azure.ai.openai", "mistral": "mistral_ai"}
+PROVIDER_NAMES = {"gemini": "gcp.gemini", "azure": "azure.ai.openai", "mistral": "mistral_ai"}
 """Providers whose names in the conventions differ from ours."""
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 
@@ -233,7 +233,7 @@ def _model_names(name: str) -> dict[str, Attribute]:
         return {"gen_ai.provider.name": "_OTHER", "gen_ai.request.model": name.partition("#")[2] or "_OTHER"}
     prefixed = PREFIX.fullmatch(name)
     prefix, model = ("taiwa", name) if prefixed is None else (prefixed[1], prefixed[2])
-    return {"gen_ai.provider.name": PROVIDERS.get(prefix, prefix), "gen_ai.request.model": model}
+    return {"gen_ai.provider.name": PROVIDER_NAMES.get(prefix, prefix), "gen_ai.request.model": model}
 
 
 def _tokens(usage: Usage) -> dict[str, Attribute]:

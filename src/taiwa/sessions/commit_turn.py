@@ -2,8 +2,8 @@
 
 When a turn ends, `Store.commit` writes in one transaction its nodes, its app if the store lacks it, the session's new tip with an
 entry in its log, and the end of the run. A turn with a `transcript` adds the digest by which its history is found again. Then
-`Repository.commit` adds a snapshot every 32nd turn, where a checkout would otherwise read the history from its root, and a turn of the
-flow `ask` assigns its session to the user. The tables are in `taiwa.store.schema`.
+`Repository.commit` adds a snapshot every 32nd turn if the app has state or some turns have left the window: a checkout would otherwise read
+the history from its root. A turn of the flow `ask` assigns its session to the user. The tables are in `taiwa.store.schema`.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping

@@ -51,11 +51,9 @@ if TYPE_CHECKING:
 SNAPSHOT_EVERY = 32
 MOST_RECENT = 64
 LONGEST_RECENT = 250_000
+"""Maximum characters of a conversation kept in memory."""
 TRUST_SECONDS = 1
 """How long `Repository.trust` does not look again, since another process can delete and import an app at any time."""
-"""Maximum characters of a conversation kept in memory."""
-
-
 DAY, MINUTE = 86_400_000_000, 60_000_000
 """In microseconds."""
 ANSWER = 4_096
