@@ -1,4 +1,4 @@
-"""Plug-ins: what installed packages add through entry points. One is found by its name, and loaded when it is used.
+"""Plug-ins: extensions that installed packages declare as entry points, found by name and imported when they are used.
 
 | group | name | value |
 |---|---|---|

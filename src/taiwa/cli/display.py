@@ -103,7 +103,7 @@ class Blocks:
 
 
 class AnswerDisplay:
-    """Shows one answer on a terminal: a spinner, the block that is being written, and above them what is final."""
+    """Shows one answer on a terminal: a spinner, the incomplete block, and the final blocks above them."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

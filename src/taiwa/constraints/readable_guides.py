@@ -278,7 +278,7 @@ class ReadableState(Generic[P]):
 
 
 class TokenTrie:
-    """The texts of a vocabulary as a trie, in the order of their bytes; tokens that write the same stand in one row."""
+    """The texts of a vocabulary as a trie, in the order of their bytes; tokens with equal bytes share a row."""
 
     __slots__ = ("_rows",)
 

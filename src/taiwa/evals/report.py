@@ -37,7 +37,7 @@ DRAWS = 1_000
 
 @value(tag="proportion")
 class Proportion:
-    """`count` of `of`."""
+    """A share: `count` out of `of`."""
 
     count: int
     of: int

@@ -1,4 +1,4 @@
-"""The evaluation of retrieval on a user's own questions: what an index finds, and how long it takes.
+"""The evaluation of retrieval on a user's own questions: the ranking quality and the latency of an index.
 
 A question is a row with `id`, `question`, `relevant` (ids of passages) and, optionally, `history`: earlier messages with `role`
 and `content`. Passages are rows with `id`, `text` and, optionally, `title`, or the documents of a folder.

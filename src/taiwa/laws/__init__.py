@@ -1,4 +1,4 @@
-"""Property tests for your own apps and reducers: does undo restore, is a fork independent, does a reducer keep its type?
+"""Property tests for your own apps and reducers: undo restores, forks are independent, reducers keep their types.
 
 A law is an equation that must hold for every conversation, program or reducer, such as `step(step(s, a), b) == step(s, combine(a, b))`;
 Hypothesis (extra `laws`) searches generated examples for a counterexample. `taiwa laws NAME` and `check_laws` run them.

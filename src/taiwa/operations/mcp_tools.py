@@ -1,4 +1,4 @@
-"""What taiwa offers to clients of MCP beside its tools: questions to documents, passages, and typed values.
+"""MCP tools and resources besides the built-in tools: questions to documents, passages, and typed values.
 
 One definition serves standard input and output (`taiwa mcp`) and HTTP (`taiwa serve`); they differ in how a turn is performed.
 """

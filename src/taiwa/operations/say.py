@@ -43,7 +43,7 @@ AskParam = Callable[[Param], str]
 
 @dataclass(frozen=True, slots=True)
 class SayOptions:
-    """Which conversation a turn belongs to.
+    """The conversation of a turn.
 
     - `app`: its name, a file, or an app whose parameters are filled in ("": `plain`).
     - `session`: its name; a new one is created under it ("": a free name).

@@ -79,7 +79,7 @@ WHERE terms && CAST(? AS integer[]) AND audience = ANY(CAST(? AS bigint[]))"""
 
 
 class Holding(NamedTuple):
-    """What the principals may see: the number of passages, and of all their terms."""
+    """The number of passages that the principals may see, and of their terms."""
 
     passages: int
     terms: int

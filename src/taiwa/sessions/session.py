@@ -48,7 +48,7 @@ TurnValue: TypeAlias = tuple[Reply, Conversation]
 
 
 class Closing(Protocol):
-    """What is closed at the end."""
+    """The resources that a session closes."""
 
     def close(self) -> None:
         """Close it."""
@@ -56,7 +56,7 @@ class Closing(Protocol):
 
 
 class BaseSession:
-    """What `Session` and `AsyncSession` share: one session of a store with a model.
+    """The common part of `Session` and `AsyncSession`: one session of a store with a model.
 
     A new session without a name takes a free one when its first turn begins; until then `name` is provisional.
     """

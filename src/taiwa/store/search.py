@@ -191,7 +191,7 @@ JOIN node ON node.seq = found.rowid ORDER BY node.seq DESC"""
 
 
 class Fts5Index:
-    """The words of a file's nodes in FTS5; the table `indexed` holds the last node in it."""
+    """The full-text index of an SQLite store (FTS5); the table `indexed` holds the last indexed node."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -271,7 +271,7 @@ ORDER BY seq DESC"""
 
 
 class TsvectorIndex:
-    """The words of nodes in tsvectors that are not parsed by the server."""
+    """The full-text index of a PostgreSQL store: tsvectors computed here, not by the server's parser."""
 
     def __init__(self, db: Database) -> None:
         self._db = db

@@ -1,4 +1,4 @@
-"""The lenient parser: read malformed JSON, and record what was mended: punctuation, containers left open, values without quotes.
+"""The lenient parser: parse malformed JSON, and record each repair: punctuation, containers left open, values without quotes.
 
 `output_type` decides when it is used and mends values of the wrong type; `flows.extract` asks the model again.
 """

@@ -1,4 +1,4 @@
-"""Policies: when to ask the user back, and when to search. All are pure functions from a situation to a decision.
+"""Policies: when to ask a clarifying question, and when to search. All are pure functions from a situation to a decision.
 
 - `look_first`: compare the expected costs of a clarifying question and of an answer to another question, by scores and evidence.
 - `article`, `functions`: the published table, with scores of a typed answer or of a choice of functions.

@@ -277,7 +277,7 @@ class Option:
 
 @value(tag="ask")
 class Ask:
-    """Ask the user back. `case` is the row of the published table that decided, 0 for other policies."""
+    """Ask a clarifying question. `case` is the row of the published table that decided, 0 for other policies."""
 
     question: str
     case: int = 0

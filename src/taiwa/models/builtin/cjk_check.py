@@ -1,4 +1,4 @@
-"""Signs that a calculation for a question in Japanese or Chinese cannot be right: numbers that it leaves out, and what its result counts."""
+"""Check a calculation against its question in Japanese or Chinese: every number is used, and the result has the unit asked for."""
 
 import ast
 import re

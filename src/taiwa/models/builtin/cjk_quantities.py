@@ -1,4 +1,4 @@
-"""The quantities of a question in Japanese or Chinese: its numbers, what each may count, and what is asked for.
+"""The quantities of a question in Japanese or Chinese: its numbers with their possible units, and the unit asked for.
 
 A number counts what stands behind it: a unit of the table of units, a currency, or a counter (個, 本, 张). What it counts is by another
 unit where that stands before it with 毎, 每 or a one: `1分間に8リットル` is litres, or litres a minute. Nothing here depends on word order,

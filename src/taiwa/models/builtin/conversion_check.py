@@ -1,4 +1,4 @@
-"""Rules that read a question without the network: a conversion by the table of units, and a calculation in signs or words.
+"""Parse questions that need no network: a conversion between units of the table, or a calculation in signs or words.
 
 They cover English, Japanese and Chinese. The network distinguishes a conversion from other questions, unless the question
 contains nothing else; the table decides which units are meant. A calculation is read only if every word of the question is

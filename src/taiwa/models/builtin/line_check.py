@@ -1,4 +1,4 @@
-"""Check the calls in a chemistry solution: what the question and earlier results determine is not left to the network.
+"""Check the calls in a chemistry solution, and write those parts that the question and earlier results determine.
 
 This covers the atoms of a molecule that the question lists, an equation that it gives, the coefficients of a balanced equation
 for the given and requested substances, the substances whose mass is needed, and the atoms of an element in a formula.

@@ -1,4 +1,4 @@
-"""Replies of the app `order`: the lines in a reply, the state delta that it implies, and the objections to it.
+"""Replies of the app `order`: the lines in a reply, the state delta that it implies, and contradictions in it.
 
 The app replies in fixed sentences, so the effect of a reply can be computed from its text. The faults of a reply are
 contradictions (a removed line that does not exist) and statements that the guest's text does not support.

@@ -1,4 +1,4 @@
-"""Checks that a line about everyday quantities cannot be right, given the numbers, units and words of the question."""
+"""Find contradictions between a line about everyday quantities and the numbers, units and words of the question."""
 
 import re
 from collections import Counter

@@ -123,7 +123,7 @@ TITLE = re.compile(r"<title[^>]*>(.{0,200}?)</title", re.IGNORECASE | re.DOTALL)
 
 
 class ErrorBody(NamedTuple):
-    """What a server reports: its text, the kinds of error that it names, and the parameter that it blames."""
+    """What a server reports: its text, the kinds of error that it names, and the parameter at fault."""
 
     text: str
     kinds: frozenset[str] = frozenset()

@@ -150,7 +150,7 @@ DIALECTS: Mapping[str, ServerDialect] = {
 
 @dataclass(frozen=True, slots=True)
 class OpenAICodec(ABC):
-    """What the codecs of all protocols of OpenAI share: one model on one kind of server."""
+    """The common part of the codecs of OpenAI's protocols: one model on one kind of server."""
 
     model: str
     dialect: ServerDialect

@@ -1,4 +1,4 @@
-"""A turn of a client that keeps no ids: what Chat Completions, Messages and Ollama share in reading and answering requests.
+"""Requests of stateless protocols: the common part of Chat Completions, Messages and Ollama.
 
 The history that such a client resends is matched to the nodes of the store, see `taiwa.operations.resent_history`. Every protocol
 has an opt-in extension: an object `taiwa` in a request, answered by one in the response.
