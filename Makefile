@@ -1,4 +1,4 @@
-# Every target sets up what it needs: a fresh clone with make, git and Python 3.11 is enough.
+# Every target installs what it needs; a fresh clone needs make, git and Python 3.11.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,15 +9,15 @@ BENCH_READY := $(VENV)/.bench-ready
 NODE := tests/server/node
 NODE_READY := $(NODE)/node_modules/.ready
 DOCUMENTS = $(wildcard README*.md CONTRIBUTING.md docs/*.md)
-# Whole files per worker: a server or a document's namespace is set up once. Three workers for two cores: a third of the time of two
-# is waiting, for processes, sockets and time limits.
+# Each file runs in one worker, so a server or the namespace of a document is set up once. Three workers for two cores, because tests
+# wait a third of their time for processes, sockets and time limits.
 PYTEST := $(BIN)/pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 COG := $(BIN)/cog -I docs -I .
 CATALOGUES := $(wildcard src/taiwa/locale/*/LC_MESSAGES/*.po)
 MESSAGES := $(CATALOGUES:.po=.mo)
 BABEL := --no-location --no-wrap --sort-output --keyword=gettext_noop --keyword=sentence
 EXPLORE_SECONDS ?= 600
-# What is compiled once is kept, whatever the environment says: to compile it anew takes each test worker seconds.
+# Keep bytecode even if the environment disables it: compiling again costs each test worker seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -29,8 +29,8 @@ help: ## list the targets
 
 setup: $(READY) $(MESSAGES) ## make the virtual environment .venv (again only when its inputs change)
 
-# First the package alone, which is all that `make demo` needs; then, in the same environment, what develops it.
-# pip comes from the constraints too, so that every machine resolves alike; hatchling builds without a second, unpinned
+# The package alone is enough for `make demo`; the development tools are added to the same environment later.
+# pip is pinned too, so that every machine resolves the same versions; hatchling builds without a second, unpinned
 # download (--no-build-isolation). Bytecode is written on first use: most modules of numpy are never imported.
 $(CORE_READY): pyproject.toml constraints.txt hatch_build.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
@@ -49,7 +49,7 @@ $(BENCH_READY): $(READY)
 	$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev,bench]'
 	@touch $@
 
-# Clients in JavaScript that the tests of the server run. Without npm these tests are skipped, and fail on CI.
+# JavaScript clients for the tests of the server. Without npm these tests are skipped, and fail on CI.
 $(NODE_READY): $(NODE)/package-lock.json
 	@if command -v npm >/dev/null; then \
 	  npm ci --prefix $(NODE) --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null && touch $@; fi
@@ -77,10 +77,10 @@ check: setup ## lint, types, layers, dependencies, budgets, documents (changes n
 house: setup ## print the figures of the code: its size, import cycles, and what commands load and cost
 	@$(BIN)/python -m tests.house.figures
 
-bench: $(BENCH_READY) ## run the benchmarks beside their peers and write benches/results
+bench: $(BENCH_READY) ## run the benchmarks with their peers and write benches/results
 	@$(BIN)/python -m benches
 
-docs: setup ## record the sessions anew, and write the generated parts of the documents
+docs: setup ## record the sessions again, and write the generated parts of the documents
 	$(BIN)/python docs/record.py
 	$(COG) -r $(DOCUMENTS)
 
@@ -95,8 +95,8 @@ messages: setup ## update the catalogues in src/taiwa/locale from the texts in t
 	for domain in cli dialogue page; do $(BIN)/pybabel --quiet update --domain $$domain --input-file build/$$domain.pot \
 	  --output-dir src/taiwa/locale --no-wrap --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date; done
 
-# Goes on with build/builtin where that is there; `make clean` first begins from nothing.
-builtin: setup ## train the built-in model from nothing, measure it, write its card (2 cores: under 3 hours)
+# Continues from build/builtin if it exists; run `make clean` first to start from scratch.
+builtin: setup ## train the built-in model from scratch, measure it, write its card (2 cores: under 3 hours)
 	$(BIN)/python -m training.builtin all
 	$(COG) -r docs/built-in-model.md README.md
 
