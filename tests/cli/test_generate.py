@@ -138,7 +138,7 @@ def test_a_server_that_takes_no_pattern_says_so(taiwa: Taiwa, model_server: Mode
 
     assert done.code == 2
     assert "cannot be constrained by a regular expression" in done.err
-    assert "--lenient asks without the constraint, and checks the answer" in done.err
+    assert "--lenient sends the request without the constraint, and validates the answer" in done.err
 
 
 def test_two_forms_are_one_too_many(taiwa: Taiwa, local: str) -> None:

@@ -36,7 +36,7 @@ def test_an_edit_by_hand_is_a_step_with_an_author(talked: Taiwa) -> None:
     changed = talked.ok("state", "set", "dictionary.犬", "dog")
 
     assert changed.out == '+ dictionary.犬: "dog"\n'
-    assert "set by an edit by hand" in talked.ok("why", "dictionary.犬").out
+    assert "set by an edit of the state" in talked.ok("why", "dictionary.犬").out
     talked.ok("undo")
     assert talked.ok("state", "get", "dictionary").out == '{"文": "text", "猫": "cat"}\n'
 
@@ -197,7 +197,7 @@ def test_why_names_what_removed_a_value(taiwa: Taiwa, model_server: ModelServer)
     lines = taiwa.ok("why", "topics[0]").lines
 
     assert lines[0] == "topics[0] was removed"
-    assert lines[1].startswith("  removed by an edit by hand")
+    assert lines[1].startswith("  removed by an edit of the state")
     assert lines[1].endswith('before: "tea"')
     assert taiwa.ok("why", "topics[0]", "chat-1~1").lines[0] == 'topics[0] = "tea"'
 

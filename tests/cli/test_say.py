@@ -129,7 +129,7 @@ def test_a_delta_that_stays_invalid_is_discarded_with_a_warning(taiwa: Taiwa, mo
     result = taiwa.ok("say", "chat", "Hi")
 
     assert result.out == "Hello!\n"
-    assert result.err == 'the state was left as it was: $.topics = "tea": must be a list\n'
+    assert result.err == 'the state is unchanged: $.topics = "tea": must be a list\n'
     assert taiwa.ok("state", "get", "topics").out == "[]\n"
 
 

@@ -25,7 +25,8 @@ def test_a_key_is_shown_once_and_opens_the_server_until_it_is_revoked(taiwa: Tai
 
 def test_callers_are_listed_with_their_limits(taiwa: Taiwa) -> None:
     assert (
-        taiwa.ok("serve", "keys", "list").err == "there are no callers yet; make a key with taiwa serve keys add NAME\n"
+        taiwa.ok("serve", "keys", "list").err
+        == "there are no callers yet; create a key with taiwa serve keys add NAME\n"
     )
     assert taiwa.ok("serve", "keys", "list", "--json").json == []
     shown = taiwa.ok("serve", "keys", "add", "ann", *LIMITS)

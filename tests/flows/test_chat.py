@@ -117,7 +117,7 @@ def test_if_the_repair_fails_the_turn_is_committed_without_change_and_with_a_war
     assert (said.text, said.delta) == ("Hi!", {})
     assert after.state == before.state | {"turns": 2}
     assert len(said.warnings) == 1
-    assert said.warnings[0].startswith("the state was left as it was: ")
+    assert said.warnings[0].startswith("the state is unchanged: ")
     assert driven.notes == (Notice(said.warnings[0], "warning", "turn"),)
     assert len(model.requests) == 2
 
@@ -127,7 +127,7 @@ def test_an_answer_is_kept_when_its_delta_cannot_be_asked_for_again(drive: Drive
 
     said, after = driven.value
     assert (said.text, said.delta) == ("Hi!", {})
-    assert said.warnings[0].startswith("the state was left as it was: it could not be requested again: too busy; ")
+    assert said.warnings[0].startswith("the state is unchanged: it could not be requested again: too busy; ")
     assert after.turns[-1].answer == "Hi!"
 
 
@@ -351,7 +351,7 @@ def test_a_delta_that_a_reducer_refuses_is_left_out(drive: Drive, monkeypatch: p
 
     driven, _ = turn(drive, of, 'Hi!\n@@delta\n{"x": "y"}')
 
-    assert driven.value[0].warnings == ("the state was left as it was: this reducer takes nothing",)
+    assert driven.value[0].warnings == ("the state is unchanged: this reducer takes nothing",)
     with pytest.raises(InputError, match="takes nothing"):
         turn(drive, of, 'Hi!\n@@delta\n{"x": "y"}', strict=True)
 

@@ -121,7 +121,7 @@ def update_(common: CommonOptions, name: str, path: str) -> None:
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def confirm_(name: str, yes: bool) -> None:
-    """Confirm the Python files with reducers of the app NAME: they may run as long as they do not change.
+    """Confirm the Python files with reducers of the app NAME: they may run until they change.
 
     \b
     taiwa apps confirm tutor.md
@@ -148,7 +148,7 @@ def confirm_(name: str, yes: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @common_options("as_json", "store")
 def trust(common: CommonOptions, name: str, yes: bool) -> None:
-    """Trust the imported app NAME: its model, tools and documents apply from now on.
+    """Trust the imported app NAME: use its model, tools and documents.
 
     They are shown first. NAME is the name of the app or of a conversation, or the beginning of the app's hash; without NAME,
     list the untrusted apps.

@@ -96,7 +96,7 @@ def ask(
     Piped text is appended to QUESTION after an empty line; `-` stands for the piped text alone. Without a model the answer is
     quoted from the passages. Without --in all indexes are searched; if there are none, the bundled example handbook. On a
     terminal a clarifying question can be answered at once; -c replies to it later, with a number, in words, or "just answer".
-    The exit code is 3 after a clarifying question, 4 if the documents do not answer, or may not.
+    The exit code is 3 after a clarifying question, 4 if the documents do not, or may not, contain the answer.
 
     \b
     taiwa ask "How many days of annual leave do I have in Galway?"
@@ -206,7 +206,7 @@ def user() -> None:
 
     \b
     taiwa user set ann office=Osaka department=Sales language=en
-    taiwa user set ann eagerness=0.8          ask more readily (0 least, 1 most)
+    taiwa user set ann eagerness=0.8          ask clarifying questions more often (0 to 1)
     taiwa user rate ann should_have_asked  or good, bad, should_not_have_asked
     taiwa user show ann                    show the profile, and what feedback has changed
     taiwa user reset ann                   delete the feedback
@@ -332,7 +332,7 @@ def export_(common: CommonOptions, name: str) -> None:
     """Write the profile of NAME as YAML, which `set --file` reads; with --json everything that is stored, feedback too.
 
     \b
-    taiwa user export ann > ann.json
+    taiwa user export ann > ann.yaml
     """
     users = _users(common, reading=True)
     profile = users.get(name)

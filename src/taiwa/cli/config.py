@@ -39,7 +39,7 @@ def config() -> None:
 @config.command("show")
 @common_options("as_json", "model", "store")
 def show_(common: CommonOptions) -> None:
-    """Show every setting with where it comes from.
+    """Show every setting with its source.
 
     \b
     taiwa config show
@@ -98,7 +98,7 @@ def keys() -> None:
     """Store the API keys of providers in a file that only you can read. A key in the environment takes precedence.
 
     \b
-    taiwa keys set openai          ask for the key without showing it, and try it
+    taiwa keys set openai          read the key without echo, and test it
     taiwa keys list
     taiwa keys remove openai
     """
@@ -106,9 +106,9 @@ def keys() -> None:
 
 @keys.command("set")
 @click.argument("provider")
-@click.option("--no-check", is_flag=True, help="Do not try the key.")
+@click.option("--no-check", is_flag=True, help="Do not test the key.")
 def set_key_(provider: str, no_check: bool) -> None:
-    """Store the API key of PROVIDER, and try it with one cheap call; from a pipe one line is read.
+    """Store the API key of PROVIDER, and test it with one cheap call; from a pipe one line is read.
 
     \b
     taiwa keys set openai < key.txt
@@ -145,7 +145,7 @@ def _try(target: "Target", key: "Secret") -> None:
             f"{target.origin} does not accept this key; it is not stored", status=error.status
         ) from None
     except ModelError as error:
-        print_notice(f"the key could not be tried: {error.message}", "yellow")
+        print_notice(f"the key could not be tested: {error.message}", "yellow")
     else:
         print_line("it works")
 
@@ -196,7 +196,7 @@ def remove(provider: str) -> None:
 def plugins(common: CommonOptions) -> None:
     """List the plug-ins of installed packages: apps, models, readers, reducers, retrievers and tools.
 
-    A plug-in is used when it is named. One that cannot be used is listed with the reason, and the others work.
+    A plug-in is imported when it is used. One that cannot be used is listed with the reason; the others still work.
 
     \b
     taiwa plugins

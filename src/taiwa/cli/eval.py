@@ -148,8 +148,8 @@ def print_tool_score(common: CommonOptions, data: Path, found: "ToolScore", name
 @eval_.command("reason", short_help="Measure how well a model reasons with and without tools.")
 @click.option("--data", type=FILE, required=True, metavar="FILE", help="Questions: NumGLUE, GSM8K, or JSON lines.")
 @click.option("--shots", metavar="COUNTS", help="Numbers of worked examples, such as 0,5,10,20.")
-@click.option("--tools-on", "ablate", metavar="TOOLS", help="Tools switched on: none, cal, crp, mml, cal+mml, …, all.")
-@click.option("--mode", default="execution", metavar="MODES", help="How tools are switched off: execution, exposure.")
+@click.option("--tools-on", "ablate", metavar="TOOLS", help="Enabled tools: none, cal, crp, mml, cal+mml, …, all.")
+@click.option("--mode", default="execution", metavar="MODES", help="How tools are disabled: execution, exposure.")
 @click.option(
     "--seeds", "orders", type=click.IntRange(1, 20), default=1, show_default=True, help="Orders of the examples."
 )
@@ -180,9 +180,9 @@ def print_tool_score(common: CommonOptions, data: Path, found: "ToolScore", name
 def reason_(common: CommonOptions, options: EvalOptions, data: Path, **values: Any) -> None:  # noqa: ANN401  (click's)
     """Measure how well a model reasons with all tools, without tools, and with some of them, as MultiTool-CoT did.
 
-    Without --shots and --tools-on the settings are those of the paper's two tables; with them, all combinations. In mode
-    execution the prompt does not change and the model writes the results of tools that are switched off; in mode exposure
-    these tools are not shown.
+    Without --shots and --tools-on the settings are those of the paper's two tables; with them, all combinations. In
+    mode execution the prompt stays the same and the model writes the results of disabled tools; in mode exposure the
+    prompt does not mention disabled tools.
 
     Each answer is written to DIR/rows.jsonl at once. After an interruption the same command continues and retries rows that
     failed. The exit code is 1 if a row failed or a limit was reached.
@@ -340,7 +340,7 @@ def extract_(
     )  # fmt: skip
 
 
-@eval_.command("retrieve", short_help="Measure what an index finds, and how long it takes.")
+@eval_.command("retrieve", short_help="Measure the ranking quality and the latency of an index.")
 @click.option("--data", type=FILE, required=True, multiple=True, metavar="FILE", help="Questions; each FILE is a set.")
 @click.option(
     "--passages", type=PATH, multiple=True, metavar="PATH",
@@ -352,10 +352,10 @@ def extract_(
 def retrieve_(
     common: CommonOptions, options: EvalOptions, data: tuple[Path, ...], passages: tuple[Path, ...], language: str
 ) -> None:
-    """Measure what an index finds: nDCG@5 and @10, recall, MRR, and milliseconds per question.
+    """Measure retrieval from an index: nDCG@5 and @10, recall, MRR, and milliseconds per question.
 
-    A row has id, question and relevant, a list of passage ids. With history, a list of messages with role and content, the
-    question is looked up twice: alone, and with its history.
+    A row has id, question and relevant, a list of passage ids. With history, a list of messages with role and content,
+    the question is searched twice: alone, and with its history.
 
     \b
     taiwa eval retrieve --data questions.jsonl

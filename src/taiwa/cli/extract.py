@@ -66,7 +66,7 @@ MODES = ("auto", "native", "tool", "tool_optional", "prompt")
 @common_options(
     "model", "system", "temperature", "max_tokens", "fragments", "attachments", "attach_as_text",
     "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "no_store", "store",
-    system="Give the model these instructions (system prompt).",
+    system="Set the instructions (system prompt).",
 )  # fmt: skip
 def extract(
     common: CommonOptions,
@@ -85,10 +85,10 @@ def extract(
 ) -> None:
     """Extract a value of TYPE from TEXT (`-` for standard input), and print it as JSON.
 
-    TYPE is FILE.py:Type or module:Type, whose Python code is run, FILE.ts:Type for a type that a file declares in TypeScript,
-    a JSON Schema in a file that ends in .json, or fields such as 'name, age int, bio: one sentence'. -v shows the attempts,
-    the repairs and the bill. With --file, one line of JSON per row is printed, in the order of the file; a row that fails has
-    an "error" and does not stop the batch, the exit code is 1 then.
+    TYPE is FILE.py:Type or module:Type, whose Python code is run, FILE.ts:Type for a type that a file declares in
+    TypeScript, a JSON Schema in a file that ends in .json, or fields such as 'name, age int, bio: one sentence'. -v
+    shows the attempts, the repairs and the bill. With --file, one line of JSON per row is printed, in the order of the
+    file; a row that fails has an "error" and does not stop the batch; the exit code is then 1.
 
     \b
     taiwa extract 'drink, count int' "Two large lattes, please"
@@ -179,7 +179,7 @@ def _extract_one(
 def parse(common: CommonOptions, file: str, target: str, guess: bool) -> None:
     """Parse the text of an answer in FILE (`-` for standard input) as TYPE and print its value as JSON. No model is called.
 
-    Text that is almost JSON is repaired, -v shows how. A text that ends before its value does is refused. The Python code of
+    Malformed JSON is repaired; -v shows the repairs. A text that ends before its value does is refused. The Python code of
     FILE.py:Type and module:Type is run.
 
     \b
@@ -218,7 +218,7 @@ def schema(common: CommonOptions, target: str, style: "SchemaStyle", count: bool
 
     \b
     taiwa schema shop:Order
-    taiwa schema shop:Order --style openai         and what this form can state only in descriptions
+    taiwa schema shop:Order --style openai         also list constraints that become descriptions
     taiwa schema schema.json --count
     """
     found = generate.render_schema(generate.load_output_type(target), style)

@@ -45,7 +45,7 @@ FAILED = 1
 @click.command()
 @click.argument("text", default="")
 @constraint_options
-@click.option("--system", metavar="TEXT", default="", help="Give the model these instructions (system prompt).")
+@click.option("--system", metavar="TEXT", default="", help="Set the instructions (system prompt).")
 @click.option(
     "--task", type=click.Choice(["solve"]), help="Mark the request as this task of taiwa; builtin answers no other request."
 )  # fmt: skip
@@ -56,7 +56,7 @@ FAILED = 1
 )
 @click.option(
     "--temperature", type=click.FloatRange(0), metavar="T", default=0.0, show_default=True,
-    help="Set the temperature of sampling.",
+    help="Set the sampling temperature.",
 )  # fmt: skip
 @click.option(
     "--top-p", type=click.FloatRange(0, 1, min_open=True), metavar="P", help="Draw from the most likely tokens only."
@@ -72,9 +72,9 @@ FAILED = 1
 def generate(common: CommonOptions, text: str, **values: Any) -> None:  # noqa: ANN401  (what click parsed)
     """Print the answer of a model to TEXT (`-` for standard input), under a type, schema, pattern, grammar or list of words.
 
-    A model in this process (local:FOLDER) is constrained token by token; for other models the server is asked to enforce it.
-    The answer is checked in either case, and the exit code is 1 if it does not fit. -v shows the tokens that were forced and
-    how often the model was run. Nothing is stored.
+    A model in this process (local:FOLDER) is constrained token by token; other models receive the constraint with the
+    request. The answer is always validated, and the exit code is 1 if it violates the constraint. -v shows the forced
+    tokens and the number of forward passes. Nothing is stored.
 
     \b
     taiwa generate -m local:./qwen --type shop:Order "Two large lattes, please" -v
@@ -102,7 +102,7 @@ def generate(common: CommonOptions, text: str, **values: Any) -> None:  # noqa: 
         found = generate_answers(settings, options, show if live else lambda _: None)
     except UnsupportedError as error:
         if options.strict and error.capability in ("regex", "grammar", "json_schema"):
-            hint = _("--lenient asks without the constraint, and checks the answer")
+            hint = _("--lenient sends the request without the constraint, and validates the answer")
             raise UnsupportedError(f"{error.message}; {hint}", capability=error.capability) from None
         raise
     except BaseException:

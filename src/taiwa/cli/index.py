@@ -80,9 +80,9 @@ def index() -> None:
 @click.option(
     "--embeddings",
     metavar="DIR|ENDPOINT|off",
-    help="Search with embeddings of this model too, if a check shows a gain.",
+    help="Also search with embeddings of this model if a test shows a gain.",
 )
-@click.option("--force-embeddings", is_flag=True, help="Search with embeddings too, whatever the check shows.")
+@click.option("--force-embeddings", is_flag=True, help="Also search with embeddings if the test shows no gain.")
 @common_options("as_json", "store")
 def folder_(
     common: CommonOptions, folder: str, name: str, language: str, embeddings: str | None, force_embeddings: bool
@@ -254,7 +254,7 @@ def _print_embeddings(found: "EmbeddingsResult | None") -> None:
 )
 @common_options("as_json", "store")
 def find(common: CommonOptions, query: str, indexes: tuple[str, ...], audience: tuple[str, ...], limit: int) -> None:
-    """Find the passages that fit QUERY best. No model is called.
+    """Find the passages that best match QUERY. No model is called.
 
     \b
     taiwa find "days of leave" --in ~/handbook

@@ -246,9 +246,11 @@ def print_why(repository: "Repository", path: str, revision: str, *, as_json: bo
         print_result(found)
         return
     origin, node, shown = found.origin, found.origin.node, inspect.format_value
-    by = {"turn": f"turn {origin.turn}", "edit": origin.node.answer or "an edit by hand", "app": "a change of app"}.get(
-        node.kind, "the app's start"
-    )
+    by = {
+        "turn": f"turn {origin.turn}",
+        "edit": origin.node.answer or "an edit of the state",
+        "app": "a change of app",
+    }.get(node.kind, "the app's start")
     before = f", before: {shown(origin.before)}" if origin.before is not None else ""
     where, what = format_path(found.path), "removed" if origin.is_removed else "set"
     print_line(f"{where} was removed" if origin.is_removed else f"{where} = {shown(origin.after)}", "bold")
@@ -276,7 +278,7 @@ def _describe_call(call: "CallRecord") -> str:
 @click.pass_context
 @common_options("session", "as_json", "store")
 def state(common: CommonOptions, ctx: click.Context) -> None:
-    """Show the state, or part of it; set it by hand; show its history.
+    """Show the state or a part of it, edit it, and show its history.
 
     \b
     taiwa state                            the state of the latest conversation
@@ -457,10 +459,10 @@ def _format_of(path: Path) -> str:
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @common_options("as_json", "store")
 def import_(common: CommonOptions, file: str, name: str | None, trust: bool, yes: bool) -> None:
-    """Read an exported conversation from FILE (`-` for standard input): all or nothing, every hash checked.
+    """Read an exported conversation from FILE (`-` for standard input): check every hash, and import all of it or nothing.
 
-    It does not become the latest conversation. An imported app provides only its texts; its model, tools and documents apply
-    once it is trusted, here or with taiwa apps trust.
+    It does not become the latest conversation. The model, tools and documents of an imported app are used only after
+    you trust it, here or with taiwa apps trust.
 
     \b
     taiwa import chat-1.jsonl

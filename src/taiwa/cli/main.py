@@ -40,7 +40,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "chat": CommandEntry("chat", "converse with a model or an app, line by line"),
         "say": CommandEntry("say", "send a text and print the answer"),
         "batch": CommandEntry("say", "send every line of a file, in one conversation or each on its own"),
-        "resume": CommandEntry("say", "finish a turn that was cut off, without paying again"),
+        "resume": CommandEntry("say", "finish an interrupted turn without paying again"),
     },
     "History": {
         "undo": CommandEntry("store", "take back the last turn: message, state and window together"),
@@ -66,7 +66,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "export": CommandEntry("inspect", "write a conversation as JSONL, Markdown or HTML"),
         "import": CommandEntry("inspect", "read an exported conversation", "import_"),
         "fsck": CommandEntry("store", "check every hash in the store"),
-        "gc": CommandEntry("store", "delete what no conversation reaches"),
+        "gc": CommandEntry("store", "delete nodes and attachments that no conversation reaches"),
         "delete": CommandEntry("store", "delete a conversation permanently"),
         "laws": CommandEntry("eval", "check the laws of conversations and reducers"),
     },
@@ -88,12 +88,14 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
     "Documents": {
         "ask": CommandEntry("ask", "answer a question from documents with citations, or ask for clarification"),
         "index": CommandEntry("index", "index a folder of documents"),
-        "find": CommandEntry("index", "find the passages of documents that fit a question best"),
+        "find": CommandEntry("index", "find the passages of documents that best match a question"),
         "user": CommandEntry("ask", "manage user profiles: facts, thresholds and feedback"),
     },
     "Server": {
-        "ui": CommandEntry("serve", "talk in the browser, and see state, branches and causes"),
-        "serve": CommandEntry("serve", "serve apps and models to clients of the OpenAI API"),
+        "ui": CommandEntry("serve", "chat in the browser, with state, branches and the origin of each value"),
+        "serve": CommandEntry(
+            "serve", "serve apps and models over the APIs of OpenAI, Anthropic, Ollama, AG-UI and MCP"
+        ),
     },
     "Setup": {
         "apps": CommandEntry("apps", "list, create, check and render apps"),
@@ -101,8 +103,8 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "probe": CommandEntry("models", "measure what a server enforces"),
         "keys": CommandEntry("config", "store the API keys of providers"),
         "config": CommandEntry("config", "show and change settings"),
-        "plugins": CommandEntry("config", "list plugins: what installed packages add"),
-        "completion": CommandEntry("main", "print what completes commands in bash, zsh or fish"),
+        "plugins": CommandEntry("config", "list the plug-ins of installed packages"),
+        "completion": CommandEntry("main", "print a completion script for bash, zsh or fish"),
         "demo": CommandEntry(
             "demo", "watch the built-in model solve, take orders, answer from documents, and obey a constraint"
         ),

@@ -215,7 +215,7 @@ def remote(common: CommonOptions, name: str | None) -> None:
 def probe(common: CommonOptions, name: str | None) -> None:
     """Measure what a server enforces: schema keywords, stop strings, prefixes, log probabilities …
 
-    About thirty short requests show which rules are obeyed; the result is stored and corrects the table of
+    About thirty short requests test which rules the server enforces; the result is stored and overrides the table of
     capabilities. NAME defaults to the configured model.
 
     \b

@@ -100,9 +100,9 @@ def filled_by_options(
 class CommonOptions:
     """The common options of one command; options that the command lacks have their defaults."""
 
-    judge_model: str | None = option("--judge-model", metavar="MODEL", help="Assess the dialogue by this model.")
+    judge_model: str | None = option("--judge-model", metavar="MODEL", help="Assess the dialogue with this model.")
     rewrite_model: str | None = option(
-        "--rewrite-model", metavar="MODEL", help="Rewrite the dialogue as queries by this model."
+        "--rewrite-model", metavar="MODEL", help="Rewrite the dialogue as queries with this model."
     )
     model: str | None = option(
         "-m", "--model", metavar="MODEL", help="Use this model, such as openai:NAME or http://host:port/v1#NAME."
@@ -122,10 +122,10 @@ class CommonOptions:
     system: str | None = option(
         "--system",
         metavar="TEXT",
-        help="Give the model these instructions (system prompt); an app that has its own refuses them.",
+        help="Set the instructions (system prompt); apps with instructions of their own refuse this.",
     )
     temperature: float | None = option(
-        "--temperature", type=click.FloatRange(0, 2), metavar="T", help="Set the temperature of sampling."
+        "--temperature", type=click.FloatRange(0, 2), metavar="T", help="Set the sampling temperature."
     )
     max_tokens: int | None = option(
         "--max-tokens", type=click.IntRange(1), metavar="N", help="Write at most N tokens in an answer."
@@ -369,7 +369,7 @@ index_option = click.option(
 )  # fmt: skip
 server_option = click.option(
     "--mcp-server", "servers", metavar="COMMAND", multiple=True,
-    help="Use the tools of the MCP server that COMMAND starts too.",
+    help="Add the tools of the MCP server that COMMAND starts.",
 )  # fmt: skip
 constraint_options = add_options(
     click.option(

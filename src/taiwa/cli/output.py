@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = "the answer was interrupted"
 CUT_OFF = gettext_noop("the turn was cut off; taiwa resume finishes it without paying again")
-STATE_UNCHANGED = "the state was left as it was: "
+STATE_UNCHANGED = "the state is unchanged: "
 WARNINGS = (
     gettext_noop("the answer was cut off at the length limit"),
     gettext_noop("the model refused to continue"),
@@ -330,7 +330,7 @@ def _warning(text: str) -> str:
     if text == INTERRUPTED:
         return _("stopped; the answer so far is kept")
     if text.startswith(STATE_UNCHANGED):
-        return _("the state was left as it was: {why}", why=text.removeprefix(STATE_UNCHANGED))
+        return _("the state is unchanged: {why}", why=text.removeprefix(STATE_UNCHANGED))
     return _(text)
 
 

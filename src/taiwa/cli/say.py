@@ -202,7 +202,7 @@ def rerun(common: CommonOptions, revision: str, name: str, app: str) -> None:
     from taiwa.sessions.session import rerun as run_again
 
     if common.params and not app:
-        raise InputError("-p requires --app; the present app has its parameters")
+        raise InputError("-p requires --app; the current app keeps its parameters")
     settings = common.settings()
     repository = common.repository(settings)
     before = common.place(revision) or repository.session()
@@ -232,7 +232,7 @@ FAILED, INTERRUPTED = 1, 130
 @click.argument("app_and_file", nargs=-1, required=True, metavar="[APP] FILE")
 @click.option(
     "--mode", type=click.Choice(["map", "fold"]), default="map", show_default=True,
-    help="Run each row on its own (map), or one conversation whose state is carried on (fold).",
+    help="Run each row in its own conversation (map), or all rows in one (fold).",
 )  # fmt: skip
 @row_options
 @common_options(
@@ -249,9 +249,10 @@ def batch(
 ) -> None:
     """Send every line of FILE (`-` for standard input) to APP, by default plain; print one line of JSON per row, in the order of the file.
 
-    A line is a text, or JSON: {"text": …, "id": …, "params": {…}, "attachments": ["cat.png"]}. A row that fails has an "error"
-    and does not stop the batch; the exit code is 1 then. With --strict, a line that cannot be read stops it before anything is
-    sent. With -o, --json prints a summary. A fold is stored as the conversation -s NAME (default: APP-FILE).
+    A line is a text, or JSON: {"text": …, "id": …, "params": {…}, "attachments": ["cat.png"]}. A row that fails has an
+    "error" and does not stop the batch; the exit code is then 1. With --strict, a line that cannot be read stops it
+    before anything is sent. With -o, --json prints a summary. A fold is stored as the conversation -s NAME (default:
+    APP-FILE).
 
     \b
     taiwa batch lines.txt -j 8 -o answers.jsonl

@@ -49,7 +49,7 @@ def served_options(verb: str, first_model: str, to: str = "") -> Callable[[C], C
     show_default=True,
     help="Listen on this port; 0 is a free one.",
 )
-@served_options("Serve", "answers where a request names an app", " to every caller")
+@served_options("Serve", "answers requests for apps", " to every caller")
 @click.option(
     "--embeddings",
     metavar="FOLDER|MODEL",
@@ -57,7 +57,7 @@ def served_options(verb: str, first_model: str, to: str = "") -> Callable[[C], C
     help="Use this model for /v1/embeddings: a folder, or a model on a server.",
 )
 @click.option(
-    "--token", metavar="TOKEN", help=f"Let clients in with this key; by default ${TOKEN_VARIABLE}, else a new one."
+    "--token", metavar="TOKEN", help=f"Accept this key from clients; by default ${TOKEN_VARIABLE}, else a new one."
 )
 @click.option("--no-token", is_flag=True, help="Allow every program on this machine, without a key.")
 @click.option("--allow-host", "hosts", metavar="NAME", multiple=True, help="Accept requests to this host name too.")
@@ -83,7 +83,7 @@ def serve(
     indexes: tuple[str, ...],
     **values: Any,  # noqa: ANN401  (what click parsed)
 ) -> None:
-    """Serve apps and models to clients of the OpenAI API, with state, branches and the store behind them.
+    """Serve apps and models over the APIs of OpenAI, Anthropic, Ollama, AG-UI and MCP, with state, branches and a store.
 
     Clients use the address as their base URL, with /v1, and the printed key as their API key. `model` names an app, a model,
     or APP@MODEL.
@@ -118,7 +118,7 @@ def serve(
         print_line(f"browser   {server.login_url}  (once)")
     else:
         print_notice("no key is needed: every program on this machine can use the server")
-    print_line("Ctrl-C stops it; answers that are being written may end, and can be resumed otherwise.")
+    print_line("Ctrl-C stops it; open answers may finish, and can be resumed otherwise.")
     sys.stdout.flush()  # flush for a program that reads the key from a pipe
     start_log(as_json=options.json_log)
     server.run()
@@ -151,7 +151,7 @@ def read_indexes(settings: "Settings", names: tuple[str, ...]) -> tuple[str, ...
 def keys() -> None:
     """Manage the keys of named callers, each with its own conversations, documents, bill and limits.
 
-    A key works at once on every running server of the store, and is refused at once when it is revoked.
+    Adding and revoking a key take effect at once on every running server of the store.
 
     \b
     taiwa serve keys add ann --max-cost 5/day --rate 60/min
@@ -163,12 +163,12 @@ def keys() -> None:
 
 @keys.command("add")
 @click.argument("name")
-@click.option("--max-cost", metavar="AMOUNT/day", help="Limit what the caller spends in a day (UTC).")
-@click.option("--rate", metavar="N/min", help="Limit how many answers the caller starts in a minute.")
+@click.option("--max-cost", metavar="AMOUNT/day", help="Limit the cost of the caller per day (UTC).")
+@click.option("--rate", metavar="N/min", help="Limit the number of answers per minute.")
 @principal_option
 @common_options("as_json", "store")
 def add_(common: CommonOptions, name: str, max_cost: str | None, rate: str | None, audience: tuple[str, ...]) -> None:
-    """Make a key for the caller NAME, and print it. It is stored as its hash only, so it is shown this once.
+    """Create a key for the caller NAME, and print it. Only its hash is stored, so it is printed only once.
 
     \b
     taiwa serve keys add ann --max-cost 5/day --as user:ann --as group:sales
@@ -182,7 +182,7 @@ def add_(common: CommonOptions, name: str, max_cost: str | None, rate: str | Non
     common.repository().store.callers.add(caller, key)
     print_item({"caller": name, "key": key}, key, as_json=common.as_json)
     if not common.as_json:
-        print_notice("the key is shown this once; clients send it as their API key")
+        print_notice("the key is printed only once; clients send it as their API key")
 
 
 def _amount(text: str | None) -> int | None:
@@ -239,7 +239,7 @@ def list_(common: CommonOptions) -> None:
         for each, cost in zip(callers, spent, strict=True)
     ]  # fmt: skip
     heads = ("caller", "limit", "today", "rate", "as", "since")
-    none = "there are no callers yet; make a key with taiwa serve keys add NAME"
+    none = "there are no callers yet; create a key with taiwa serve keys add NAME"
     print_rows(item, heads, rows, frozenset({1, 2, 3}), as_json=common.as_json, none=none)
 
 

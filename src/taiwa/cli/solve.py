@@ -73,7 +73,7 @@ LONGEST_MARK = 30
 """Characters within which the text of a failed result begins, after the marker of its tool-call format."""
 ENDINGS: "Mapping[EndReason, str]" = {
     "unsure": gettext_noop(
-        "the model is not sure of this, so it gives no answer (--min-confidence 0 takes it all the same); for another model: "
+        "no answer: the confidence of the model is too low (--min-confidence 0 accepts it); to use another model: "
         "taiwa config set model NAME, or -m NAME"
     ),
     "calls": gettext_noop(
@@ -154,10 +154,10 @@ answer_by_option = click.option(
 @click.option("--trace-file", type=NEW_FILE, metavar="FILE", help="Write the trace as JSONL.")
 @common_options(
     "model", "system", "temperature", "fragments", "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "wire",
-    "no_store", "store", system="Give the model these instructions in place of the built-in ones.",
+    "no_store", "store", system="Replace the built-in instructions (system prompt).",
 )  # fmt: skip
 def solve(common: CommonOptions, question: str, trace: bool, trace_file: Path | None, **values: Any) -> None:  # noqa: ANN401
-    """Solve QUESTION step by step; tools calculate what can be calculated.
+    """Solve QUESTION step by step; tools do the calculations.
 
     Piped text is appended to QUESTION after an empty line; `-` stands for the piped text alone. The rationale is printed while
     it is written, and the answer last, on a line of its own. The exit code is 4 if the model is not sure, and 1 if there is no

@@ -70,8 +70,8 @@ def redo(common: CommonOptions, session_and_turns: tuple[str, ...]) -> None:
 
 
 @click.command()
-@click.argument("revision", shell_complete=complete_session)
-@click.argument("name", required=False)
+@click.argument("revision", metavar="[REVISION]", shell_complete=complete_session)
+@click.argument("name", metavar="NAME", required=False)
 @common_options("session", "as_json", "store")
 def fork(common: CommonOptions, revision: str, name: str | None) -> None:
     """Create the branch NAME at REVISION and make it the current conversation.
@@ -147,8 +147,8 @@ def replay(common: CommonOptions, revision: str) -> None:
     if wrong:
         raise CorruptError(
             ngettext(
-                "{n} turn does not end where it did; the program or an app has changed since",
-                "{n} turns do not end where they did; the program or an app has changed since",
+                "{n} turn does not give the recorded state; the program or an app has changed since",
+                "{n} turns do not give the recorded state; the program or an app has changed since",
                 len(wrong),
             )
         )
@@ -282,11 +282,11 @@ def _confirm(what: str, *, yes: bool) -> None:
 
 
 @click.command()
-@click.option("--by", type=click.Choice(AXES), default="model", show_default=True, help="Add up by this.")
-@click.option("--caller", default="", metavar="NAME", help="Add up what this caller of `taiwa serve` spent.")
+@click.option("--by", type=click.Choice(AXES), default="model", show_default=True, help="Group by this.")
+@click.option("--caller", default="", metavar="NAME", help="Sum the cost of this caller of `taiwa serve`.")
 @common_options("as_json", "store")
 def cost(common: CommonOptions, by: "Axis", caller: str) -> None:
-    """Add up what was spent, failed turns included. Unknown costs are shown as unknown, never as zero.
+    """Sum the cost of all turns, including failed ones. Unknown costs are shown as unknown, never as zero.
 
     \b
     taiwa cost

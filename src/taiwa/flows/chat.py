@@ -370,5 +370,5 @@ def _repair_messages(invalid: str, faults: Sequence[str], output_type: OutputTyp
 
 def _warnings(response: Response, parsed: ParsedReply) -> tuple[str, ...]:
     finish = FINISH_WARNINGS.get(response.finish) or ("" if parsed.answer.strip() else "the model returned no text")
-    state = f"the state was left as it was: {'; '.join(parsed.problems[:3])}" if parsed.delta is None else ""
+    state = f"the state is unchanged: {'; '.join(parsed.problems[:3])}" if parsed.delta is None else ""
     return tuple(filter(None, (finish, state)))

@@ -696,7 +696,7 @@ def _read_again(model: "AnyModel", request: Request, text: str, most: int) -> "T
 
 def _missing(request: Request | None, model: "AnyModel | None", name: str) -> str:
     if request is None:
-        return "the turn cannot be done again from its records"
+        return "the turn cannot be replayed from its journal"
     if model is None:
         return f"the model {name!r} is not served here, and its answer has no log probabilities"
     return f"{name} does not run in this process, and its answer has no log probabilities"

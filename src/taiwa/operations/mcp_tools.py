@@ -386,14 +386,14 @@ def _ask(context: McpContext, question: str, conversation: str) -> ToolResult:
             raise InputError(f"conversation {conversation[:80]!r} not found")
         name, base = conversation, repository.at(conversation)
         if base.app.flow != "ask":
-            raise InputError(f"conversation {conversation[:80]!r} does not ask documents")
+            raise InputError(f"conversation {conversation[:80]!r} does not search documents")
     else:
         repository.trust(app.hash)  # also if another program serves it
         with repository.store.transaction():
             name = repository.new_name(app)
             base = repository.commit(name, repository.start(app), expected=None, reason="begin")
     session = AsyncSession(repository, name, base, context.open_model(base.app), options=context.turns)
-    run_on_server(report_progress, 0, "looking in the documents")
+    run_on_server(report_progress, 0, "searching the documents")
     turn = run_on_server(context.answer, Completion(session, TurnInput(session.conversation, question)))
     whole: Mapping[str, Json] = ask_to_json(question, turn)
     value: dict[str, Json] = {
