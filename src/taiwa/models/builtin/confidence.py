@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from taiwa.models.builtin.cjk_quantities import asked_names
+from taiwa.models.builtin.cjk_check import asked_names
 from taiwa.models.builtin.conversion_check import CALLED, DIALLED, NEGATIVE, is_shortened, read_conversion
 from taiwa.models.builtin.copy_constraint import CONVERTED
 from taiwa.models.builtin.dimension_check import is_physical, over, read_unit

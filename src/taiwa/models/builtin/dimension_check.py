@@ -8,11 +8,11 @@ the question gives the dividend, that metres are not added to seconds, and that 
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Final, TypeAlias
 
 from taiwa.models.builtin.copy_constraint import CONVERTED, UNIT_KINDS, numbers_in_place
@@ -20,7 +20,9 @@ from taiwa.models.builtin.copy_constraint import CONVERTED, UNIT_KINDS, numbers_
 __all__ = [
     "NONE",
     "Dimension",
+    "Dimensions",
     "Mention",
+    "NotAddedError",
     "Quantities",
     "asked_dimensions",
     "has_other_dimension",
@@ -30,6 +32,7 @@ __all__ = [
     "over",
     "read_quantities",
     "read_unit",
+    "result_dimensions",
     "stem",
     "times",
 ]
@@ -323,7 +326,7 @@ Dimensions: TypeAlias = frozenset[Dimension] | None
 """The possible dimensions of a value; None if unknown."""
 
 
-class _NotAddedError(Exception):
+class NotAddedError(Exception):
     """Two values of different dimensions are added."""
 
 
@@ -352,7 +355,7 @@ def has_other_dimension(question: str, before: str, calculation: str) -> bool:
     quantities = read_quantities(question)
     try:
         found = _result(calculation, quantities)
-    except _NotAddedError:
+    except NotAddedError:
         return not any(each.is_percent for each in quantities.mentions)  # by the year, mostly
     if not found:
         return False
@@ -392,7 +395,7 @@ def is_other_unit(question: str, before: str, unit: str) -> bool:
     moles = any(base == "Q" for each in quantities.mentions for dimension in each.dimensions for base, _ in dimension)
     if moles and not SAYING.match(before):
         return False
-    with suppress(_NotAddedError):
+    with suppress(NotAddedError):
         found = _result(call["calculation"], quantities) if call is not None else None
         return found is not None and any(map(is_physical, found)) and NONE not in found and read[0] not in found
     return False
@@ -402,11 +405,45 @@ def _result(calculation: str, quantities: Quantities) -> Dimensions:
     """Return the possible dimensions of the result of a calculation."""
     if SCALING.search(calculation) and any(each.value in (5, 18) for each in quantities.mentions):
         return None
+    return result_dimensions(SCALING.sub("", calculation), partial(_number, quantities), _sum)
+
+
+def result_dimensions(
+    calculation: str,
+    number: Callable[[Fraction], Dimensions],
+    add: Callable[[ast.operator, Dimensions, Dimensions], Dimensions],
+    *,
+    has_powers: bool = True,
+) -> Dimensions:
+    """Return the possible dimensions of the result of a calculation, from those of its numbers, and those of a sum or difference."""
+
+    def value(tree: ast.expr) -> Dimensions:
+        match tree:
+            case ast.Constant(value=int() | float()):
+                return number(Fraction(str(tree.value)))
+            case ast.UnaryOp(operand=inner) | ast.Call(func=ast.Name(id="round"), args=[inner, *_]):
+                return value(inner)
+            case ast.BinOp(op=ast.Pow(), left=base, right=ast.Constant(value=int(power))) if has_powers:
+                found = value(base)
+                return None if found is None or power > HIGHEST else frozenset(_power(each, power) for each in found)
+            case ast.BinOp(op=ast.Add() | ast.Sub()):
+                return add(tree.op, value(tree.left), value(tree.right))
+            case ast.BinOp(op=ast.Mult() | ast.Div()):
+                left, right = value(tree.left), value(tree.right)
+                if left is None or right is None or len(left) * len(right) > MOST:
+                    return None
+                join = times if isinstance(tree.op, ast.Mult) else over
+                return frozenset(join(one, other) for one in left for other in right)
+            case ast.Name(id="pi") if has_powers:
+                return frozenset({NONE})
+            case _:
+                return None
+
     try:
-        tree = ast.parse(SCALING.sub("", calculation).replace("^", "**"), mode="eval").body
+        tree = ast.parse(calculation.replace("^", "**"), mode="eval").body
     except (SyntaxError, ValueError, RecursionError):
         return None
-    return _value(tree, quantities)
+    return value(tree)
 
 
 def is_physical(dimension: Dimension) -> bool:
@@ -433,37 +470,11 @@ def _agrees(found: Dimension, wanted: Dimension) -> bool:
     )
 
 
-def _value(tree: ast.expr, quantities: Quantities) -> Dimensions:
-    """Return the possible dimensions of an expression."""
-    match tree:
-        case ast.Constant(value=int() | float()):
-            return _number(Fraction(str(tree.value)), quantities)
-        case ast.UnaryOp(operand=inner):
-            return _value(inner, quantities)
-        case ast.BinOp(op=ast.Pow(), left=base, right=ast.Constant(value=int(power))):
-            found = _value(base, quantities)
-            return None if found is None or power > HIGHEST else frozenset(_power(each, power) for each in found)
-        case ast.BinOp(op=ast.Add() | ast.Sub()):
-            return _sum(_value(tree.left, quantities), _value(tree.right, quantities))
-        case ast.BinOp(op=ast.Mult() | ast.Div()):
-            left, right = _value(tree.left, quantities), _value(tree.right, quantities)
-            if left is None or right is None or len(left) * len(right) > MOST:
-                return None
-            join = times if isinstance(tree.op, ast.Mult) else over
-            return frozenset(join(one, other) for one in left for other in right)
-        case ast.Call(func=ast.Name(id="round"), args=[inner, *_]):
-            return _value(inner, quantities)
-        case ast.Name(id="pi"):
-            return frozenset({NONE})
-        case _:
-            return None
-
-
 def _power(dimension: Dimension, power: int) -> Dimension:
     return frozenset((base, own * power) for base, own in dimension)
 
 
-def _number(number: Fraction, quantities: Quantities) -> Dimensions:
+def _number(quantities: Quantities, number: Fraction) -> Dimensions:
     found = [each for each in quantities.mentions if each.value == number]
     if not found:
         return CONSTANTS.get(number)
@@ -477,7 +488,7 @@ def _number(number: Fraction, quantities: Quantities) -> Dimensions:
     )
 
 
-def _sum(left: Dimensions, right: Dimensions) -> Dimensions:
+def _sum(_: ast.operator, left: Dimensions, right: Dimensions) -> Dimensions:
     if left is None or right is None:
         return None
     both = left & right
@@ -485,5 +496,5 @@ def _sum(left: Dimensions, right: Dimensions) -> Dimensions:
         return both
     one, other = {*map(_units_of, left)}, {*map(_units_of, right)}
     if NONE not in one | other and one.isdisjoint(other):
-        raise _NotAddedError
+        raise NotAddedError
     return None

@@ -10,8 +10,7 @@ from functools import cache
 from importlib.resources import files
 
 from taiwa.kernel.errors import ToolError
-from taiwa.models.builtin.cjk_check import has_other_kind, is_told_otherwise, misuses
-from taiwa.models.builtin.cjk_quantities import read_counted
+from taiwa.models.builtin.cjk_check import has_other_kind, is_told_otherwise, misuses, read_counted
 from taiwa.models.builtin.copy_constraint import CONVERTED, NUMBER_WORDS, find_digits, find_numbers
 from taiwa.models.builtin.dimension_check import (
     NEXT_TO,
@@ -397,7 +396,7 @@ def cannot_be(question: str, before: str, line: str) -> bool:
     )
 
 
-DISCOUNT_IN_JAPANESE = re.compile(r"(?:割引|割り引|割OFF|割オフ|[%パーセント](?:引|オフ|off|OFF))(?!額)|割引き")
+DISCOUNT_IN_JAPANESE = re.compile(r"(?:割引|割り引|割OFF|割オフ|(?:%|パーセント)(?:引|オフ|off|OFF))(?!額)|割引き")
 PAID_IN_JAPANESE = re.compile(r"払|レジ|会計|請求|引後|引き後")
 
 
