@@ -63,7 +63,7 @@ class Drip:
 def serve_taiwa(store: str, model: str) -> None:
     """Serve until standard input closes."""
     from taiwa import settings as configured
-    from taiwa.server.options import Limits, ServerOptions
+    from taiwa.server.access import Limits, ServerOptions
     from taiwa.server.serve import TaiwaServer
     from taiwa.sessions.repository import Repository
     from taiwa.store import Store

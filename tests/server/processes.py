@@ -20,7 +20,7 @@ from dataclasses import replace
 from taiwa import settings as configured
 from taiwa.kernel.messages import StreamEnd, TextDelta, Usage
 from taiwa.models.scripted import ScriptedModel, ALL_CAPABILITIES
-from taiwa.server.options import Limits, ServerOptions
+from taiwa.server.access import Limits, ServerOptions
 from taiwa.server.serve import TaiwaServer
 from taiwa.sessions.repository import Repository
 from taiwa.store import Store

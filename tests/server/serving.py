@@ -13,7 +13,7 @@ import httpx
 from taiwa import settings as configured
 from taiwa.kernel.messages import Chunk, Request
 from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel
-from taiwa.server.options import ServerOptions
+from taiwa.server.access import ServerOptions
 from taiwa.server.serve import TaiwaServer
 from taiwa.sessions.commit_turn import AnyModel
 from taiwa.sessions.repository import Repository

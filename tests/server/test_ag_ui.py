@@ -28,7 +28,7 @@ from taiwa.kernel.messages import (
 )
 from taiwa.models.builtin.model import BuiltinModel
 from taiwa.models.scripted import scripted_model
-from taiwa.server.options import Limits
+from taiwa.server.access import Limits
 from taiwa.server.wires.ag_ui import json_patch
 from tests.server.serving import Serving, requests_of, serving, sse
 

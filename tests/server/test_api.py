@@ -13,7 +13,7 @@ import pytest
 
 from taiwa.kernel.messages import Request, StreamEnd, TextDelta
 from taiwa.models.scripted import scripted_model
-from taiwa.server.options import Limits
+from taiwa.server.access import Limits
 from tests.server.serving import Serving, serving
 
 Json = dict[str, Any]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, strategies
 
 from taiwa.kernel.errors import InputError
+from taiwa.server.access import Limits
 from taiwa.server.indexing import upload_path, uploads_folder
-from taiwa.server.options import Limits
 from tests.server.serving import Serving, serving
 
 Json = dict[str, Any]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from taiwa.server.options import Limits
+from taiwa.server.access import Limits
 from tests.server.serving import KEY, Serving, serving
 
 HEAD = f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\n"

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from taiwa.kernel.errors import ConfigError
-from taiwa.server.options import Limits, ServerOptions
+from taiwa.server.access import Limits, ServerOptions
 from tests.server.serving import KEY, Serving, serving
 
 JSON_TYPE = {"content-type": "application/json"}

@@ -13,7 +13,7 @@ import httpx
 
 from taiwa.kernel.messages import Chunk, Request, TextDelta
 from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel
-from taiwa.server.options import Limits
+from taiwa.server.access import Limits
 from tests.server.serving import serving
 
 ROOT = Path(__file__).parents[2]

@@ -99,7 +99,7 @@ def serve(
     if context.invoked_subcommand is not None:
         return
     check_installed()
-    from taiwa.server.options import ServerOptions
+    from taiwa.server.access import ServerOptions
     from taiwa.server.serve import TaiwaServer, start_log
 
     if token is not None and no_token:
@@ -307,7 +307,7 @@ def page_server(
     Raises:
         ConfigError: the given port is in use.
     """
-    from taiwa.server.options import ServerOptions
+    from taiwa.server.access import ServerOptions
     from taiwa.server.serve import TaiwaServer, start_log
 
     key = token_urlsafe(24)

@@ -12,11 +12,10 @@ from starlette.requests import Request
 from taiwa.i18n import LANGUAGES
 from taiwa.kernel.serialization import Json, parse_json
 from taiwa.operations.resent_history import Completion
-from taiwa.server.access import Access, Repositories, body_too_large
+from taiwa.server.access import Access, Repositories, ServerOptions, body_too_large
 from taiwa.server.catalogue import Catalogue, EmbeddingModel
 from taiwa.server.conversation_turns import FollowedRuns
 from taiwa.server.indexing import Indexing
-from taiwa.server.options import ServerOptions
 from taiwa.server.page.transcript import CountBreaks, count_breaks
 from taiwa.server.responses import ApiError, invalid, page_of
 from taiwa.server.runs import LiveRun, OnEnd, Runs

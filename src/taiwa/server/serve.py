@@ -28,11 +28,10 @@ from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.operations.otel import LiveSpans
 from taiwa.retrieval.index import IndexScope
-from taiwa.server.access import COOKIE_SECONDS, Access, Guard, Repositories
+from taiwa.server.access import COOKIE_SECONDS, Access, Guard, Repositories, ServerOptions
 from taiwa.server.catalogue import Catalogue, EmbeddingModel, check_served
 from taiwa.server.conversation_turns import FollowedRuns
 from taiwa.server.indexing import Indexing, uploads_folder
-from taiwa.server.options import ServerOptions
 from taiwa.server.request import ServerState, state_of
 from taiwa.server.responses import INTERNAL, INVALID, ApiError, api_error, json_response
 from taiwa.server.runs import Runs

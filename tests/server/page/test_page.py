@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from taiwa.models.scripted import scripted_model
-from taiwa.server.options import Limits
+from taiwa.server.access import Limits
 from taiwa.server.page.page import STATIC
 from tests.operations.test_markdown_html import HOSTILE
 from tests.server.page.conftest import OpenTab, Serve

@@ -10,7 +10,7 @@ from typing import Any
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.history import add_turn
 from taiwa.models.scripted import scripted_model
-from taiwa.server.options import Limits
+from taiwa.server.access import Limits
 from tests.server.page.conftest import OpenTab, Serve
 from tests.server.page.tab import ANSWER, GatedModel, Tab
 from tests.server.serving import Serving, serving
