@@ -167,6 +167,23 @@ def test_everything_is_reached_by_keys_and_question_mark_lists_them(tab: Tab) ->
     assert tab.page.evaluate("() => document.activeElement.id") == "text"
 
 
+def test_a_key_counts_that_is_pressed_before_the_frame_without_a_closed_dialog_is_drawn(tab: Tab) -> None:
+    tab.begin("one")
+    tab.say("two", 2)
+    tab.page.locator("#text").blur()
+    for opens, dialog, key, number in (("?", "#keys", "k", 1), ("f", "#ask", "j", 2)):
+        tab.page.keyboard.press(opens)
+        tab.count(f"{dialog}[open]", 1)
+        tab.page.evaluate(
+            """([dialog, key]) => {
+                document.querySelector(dialog).close();
+                document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+            }""",
+            [dialog, key],
+        )
+        tab.count(f".turn.selected[data-number='{number}']", 1)
+
+
 @pytest.mark.parametrize(
     ("locale", "word"), [("ja-JP", "新しい会話"), ("zh-CN", "新对话"), ("fr-FR", "New conversation")]
 )

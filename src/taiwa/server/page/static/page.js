@@ -106,9 +106,10 @@ document.addEventListener("keydown", attempt(async (event) => {
     if (next) { item.tabIndex = -1; next.tabIndex = 0; next.focus(); }
     return;
   }
-  if (event.key === "Escape" && page.run && !event.target.closest?.("dialog")) return stop();
+  if (event.key === "Escape" && page.run && !event.target.closest?.("dialog[open]")) return stop();
   if (event.key === "Escape" && event.target.id === "text") return event.target.blur();
-  if (event.target.closest?.("input, textarea, select, dialog") || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  // A closed dialog keeps the focus until a frame is drawn.
+  if (event.target.closest?.("dialog[open], :is(input, textarea, select):not(dialog *)") || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   const action = keys[event.key] ?? (page.session ? placed[event.key] : undefined);
   if (action) { event.preventDefault(); await action(); }
 }));

@@ -78,10 +78,15 @@ function trim(side) {
   $(side === "top" ? "#earlier" : "#later").hidden = false;
 }
 
-export async function select(node) {
+// Select a turn and leave its panel as it is.
+export function point(node) {
   page.at = node;
   for (const turn of shown()) turn.classList.toggle("selected", turn.dataset.node === node);
   $(`#n-${node}`)?.scrollIntoView({ block: "nearest" });
+}
+
+export async function select(node) {
+  point(node);
   await openPanel(panelName());
 }
 
@@ -138,7 +143,7 @@ export async function refresh() {
 
 export const go = async (node) => {
   const end = (await call("GET", `${here}/end?node=${node}`)).node;
-  await show(end, end);
+  await show(end);
   if (node !== end) { await select(node); $(`#n-${node}`)?.scrollIntoView({ block: "center" }); }
 };
 

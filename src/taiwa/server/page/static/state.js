@@ -1,6 +1,6 @@
 // What is known of a place: why a value is there, since when it is wrong, another value by hand, and how two branches differ.
 import { $, $$, attempt, call, fill, here, html, name, page, put, texts } from "./server.js";
-import { show } from "./places.js";
+import { point, show } from "./places.js";
 import { begin, branch } from "./talk.js";
 
 let bounds = null; // between the last value that was right and the first that was wrong lies the turn that is looked for
@@ -23,21 +23,14 @@ export async function bisect(verdict) {
   if (found) {
     const first = values[bounds.wrong];
     say.textContent = first ? fill(texts.since, { n: first.dataset.turn }) : texts.never;
-    if (first) mark(first.dataset.node);
+    if (first) point(first.dataset.node);
     return;
   }
   bounds.middle = Math.floor((bounds.right + bounds.wrong) / 2);
   const { dataset, children } = values[bounds.middle];
   say.textContent = fill(texts.after, { n: dataset.turn, value: children[1].textContent });
-  mark(dataset.node);
+  point(dataset.node);
   $("#bisect button").focus();
-}
-
-// Select the turn of a value without closing the questions about it.
-function mark(node) {
-  page.at = node;
-  for (const turn of $$(".turn")) turn.classList.toggle("selected", turn.dataset.node === node);
-  $(`#n-${node}`)?.scrollIntoView({ block: "nearest" });
 }
 
 export async function compare(form) {

@@ -247,7 +247,7 @@ export async function edit(number) {
   if (!turn) return;
   const field = $("#edit-text");
   field.value = (await call("GET", `/api/nodes/${turn.dataset.node}`)).user ?? "";
-  for (const cost of [$("#cost-answer"), $("#cost-replay")]) cost.textContent = "";
+  $("#cost-answer").textContent = $("#cost-replay").textContent = "";
   dialog.returnValue = "cancel";
   dialog.onclose = attempt(async () => {
     const way = dialog.returnValue;
