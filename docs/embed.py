@@ -23,6 +23,7 @@ WIDTH = 100
 STANDING_FOR = {
     "host": "HOST", "url": "ADDRESS", "connect": "N", "first_byte": "N", "between": "N", "total": "N",
     "who": "SERVER", "model": "MODEL", "code": " (STATUS)", "text": ": …", "wait": ", try again in N s", "parameter": "PARAMETER",
+    "place": " in VARIABLE", "remedy": "set another in the environment",
 }  # fmt: skip
 """Placeholders that a table of errors shows for values known only at run time."""
 

@@ -73,7 +73,7 @@ def test_an_index_answers_from_its_folder_as_it_is_now_however_it_is_named(
     assert "Twelve weeks" in taiwa.ok("ask", "How long is the vacation?", *words).out
     (folder / "leave.md").write_text("Thirteen weeks of vacation.")
     assert "Thirteen weeks" in taiwa.ok("find", "vacation").out
-    taiwa.ok("index", "drop", "notes")
+    taiwa.ok("index", "remove", "notes")
 
 
 def test_an_index_whose_folder_is_gone_is_searched_with_a_warning(taiwa: Taiwa, folder: Path) -> None:
@@ -116,7 +116,7 @@ def test_restricted_documents_are_neither_found_nor_listed(taiwa: Taiwa, folder:
     assert {each["path"]: each["audience"] for each in shown["files"]}["pay.md"] == [["group:hr"]]
 
 
-def test_indexes_are_listed_refreshed_by_name_and_dropped(taiwa: Taiwa, folder: Path) -> None:
+def test_indexes_are_listed_refreshed_by_name_and_removed(taiwa: Taiwa, folder: Path) -> None:
     assert "there are no indexes yet" in taiwa.ok("index", "list").err
     taiwa.ok("index", str(folder), "--name", "rules")
     (folder / "leave.md").unlink()
@@ -125,7 +125,7 @@ def test_indexes_are_listed_refreshed_by_name_and_dropped(taiwa: Taiwa, folder: 
 
     assert (again["index"], again["removed"], again["same"]) == ("rules", 1, 4)
     assert taiwa.ok("index", "list").lines[1].split()[0] == "rules"
-    assert taiwa.ok("index", "drop", "rules").out == "dropped rules\n"
+    assert taiwa.ok("index", "remove", "rules").out == "removed rules\n"
     assert taiwa.ok("index", "list", "--json").json == []
     assert folder.is_dir()
 
@@ -169,7 +169,7 @@ def test_two_commands_at_once_make_one_index_and_both_end_well(taiwa: Taiwa, fol
     [
         (("index", "nowhere"), "folder nowhere not found"),
         (("index", "show", "nothing"), "index 'nothing' not found"),
-        (("index", "drop", "nothing"), "index 'nothing' not found"),
+        (("index", "remove", "nothing"), "index 'nothing' not found"),
         (("find", "x"), "no index found"),
         (("index", "docs", "--store", "pyproject.toml/taiwa.db"), "pyproject.toml"),
         (("find", " "), "at least one word"),

@@ -78,7 +78,7 @@ KEYS = {
     "tools list": "about tool",
     "tools show": "description parameters tool",
     "ask": "act answer assumption case citations claims cost documented evidence is_uncertain language missing node numbers options parent passages policy queries query question reasons scores seconds session source text usage warnings",
-    "index drop": "dropped",
+    "index remove": "index removed",
     "index folder": "added analyzer changed characters documents embeddings folder index not_read others passages problems removed same seconds vectors_made",
     "index show": "analyzer characters documents embeddings files folder index not_read passages",
     "find": "end heading id marks page path score start text title",

@@ -67,7 +67,7 @@ def test_documents_are_indexed_and_found_there(ok: Callable[..., str], tmp_path:
     assert "1 new" in ok("index", str(folder))
     assert "十日" in ok("find", "有給休暇")
     assert "documents" in ok("index", "list")
-    ok("index", "drop", "documents")
+    ok("index", "remove", "documents")
 
 
 def test_the_password_of_a_server_is_never_shown(taiwa: Taiwa, place: Place, url: str) -> None:

@@ -94,6 +94,13 @@ def test_deleting_requires_confirmation(talked: Taiwa) -> None:
     assert talked("delete", "chat-9", "--yes").code == 2
 
 
+def test_what_does_not_exist_is_not_asked_about(talked: Taiwa) -> None:
+    refused = talked("delete", "chat-9")
+
+    assert refused.code == 2
+    assert refused.err.startswith("taiwa: session 'chat-9' not found")
+
+
 def test_on_a_terminal_the_user_is_asked(talked: Taiwa, place: Place) -> None:
     with Terminal(place.environment(), "delete", "chat-1") as shown:
         shown.see("delete chat-1 (2 turns) permanently? [y/N]")

@@ -17,7 +17,7 @@ from taiwa.cli.options import (
     open_session,
     principal_option,
     read_params,
-    read_prompt,
+    require_prompt,
 )
 from taiwa.cli.output import (
     bill_line,
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from taiwa.operations.documents import AskOptions
     from taiwa.sessions.session import Session
 
+USAGE = "ask takes a QUESTION, piped text, or a file (-f)"
 ASKED_BACK, NOT_ANSWERED = 3, 4
 POLICIES = ("look_first", "article", "functions", "never", "always")
 ASSESS_BY = ("auto", "typed", "functions", "labels", "decisions", "no-model")
@@ -60,7 +61,7 @@ QUOTED = re.compile("(⟦[^⟧]*⟧)")
 
 
 @click.command()
-@click.argument("question")
+@click.argument("question", required=False)
 @index_option
 @principal_option
 @click.option(
@@ -83,7 +84,7 @@ QUOTED = re.compile("(⟦[^⟧]*⟧)")
 )  # fmt: skip
 def ask(
     common: CommonOptions,
-    question: str,
+    question: str | None,
     indexes: tuple[str, ...],
     audience: tuple[str, ...],
     user: str,
@@ -93,10 +94,10 @@ def ask(
 ) -> None:
     """Search documents for QUESTION, and answer with citations or ask for clarification.
 
-    Piped text is appended to QUESTION after an empty line; `-` stands for the piped text alone. Without a model the answer is
-    quoted from the passages. Without --in all indexes are searched; if there are none, the bundled example handbook. On a
-    terminal a clarifying question can be answered at once; -c replies to it later, with a number, in words, or "just answer".
-    The exit code is 3 after a clarifying question, 4 if the documents do not, or may not, contain the answer.
+    Piped text is appended to QUESTION after an empty line; without QUESTION, or with `-`, it is the question. Without a model
+    the answer is quoted from the passages. Without --in all indexes are searched; if there are none, the bundled example
+    handbook. On a terminal a clarifying question can be answered at once; -c replies to it later, with a number, in words, or
+    "just answer". The exit code is 3 after a clarifying question, 4 if the documents do not, or may not, contain the answer.
 
     \b
     taiwa ask "How many days of annual leave do I have in Galway?"
@@ -107,7 +108,7 @@ def ask(
     """
     from taiwa.operations.documents import AskOptions
 
-    text = read_prompt(question, common.fragments)
+    text = require_prompt(question, USAGE, common.fragments)
     profile = _read_profile(user)
     name = user if profile is None else profile.name
     options = AskOptions(indexes, audience, name, policy or "", assess_by or "", max_questions)

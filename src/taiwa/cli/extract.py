@@ -1,12 +1,11 @@
 """Typed answers: extract a value from text, parse an answer, render a type as a schema."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options, read_prompt, read_whole, row_options, turn_options
+from taiwa.cli.options import CommonOptions, common_options, read_whole, require_prompt, row_options, turn_options
 from taiwa.cli.output import (
     attempt_lines,
     bill_line,
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from taiwa.operations.generate import SchemaStyle
     from taiwa.sessions.batch import ExtractRun
 
-USAGE = "extract takes a TEXT, standard input, a file (-f, -a), or --file and the name of a file of texts"
+USAGE = "extract takes a TEXT, piped text, a file (-f, -a), or --file and the name of a file of texts"
 MODES = ("auto", "native", "tool", "tool_optional", "prompt")
 
 
@@ -111,11 +110,8 @@ def extract(
     extract_run = ExtractRun(load_output_type(target), repair, mode, style, common.system or "", sampling)
     if file is None:
         attachments = common.read_attachments()
-        if text or common.fragments or not sys.stdin.isatty():
-            text = read_prompt(text or "", common.fragments)
-        if not text and not attachments:
-            raise InputError(USAGE)
-        _extract_one(common, extract_run, text or "", attachments)
+        text = require_prompt(text, USAGE, common.fragments, attachments)
+        _extract_one(common, extract_run, text, attachments)
         return
     from taiwa.operations.batch import open_rows, preview_extractions, run_extractions
 

@@ -13,8 +13,8 @@ from taiwa.cli.options import (
     common_options,
     constraint_options,
     pop_constraint,
-    read_prompt,
     read_text,
+    require_prompt,
     whitespace_option,
 )
 from taiwa.cli.output import enforcement_lines, print_each, print_line, print_notice, print_result, table
@@ -39,11 +39,12 @@ if TYPE_CHECKING:
     from taiwa.operations.results import ExplainResult, GenerateResult
 
 
+USAGE = "generate takes a TEXT, piped text, or a file (-f, -a)"
 FAILED = 1
 
 
 @click.command()
-@click.argument("text", default="")
+@click.argument("text", required=False)
 @constraint_options
 @click.option("--system", metavar="TEXT", default="", help="Set the instructions (system prompt).")
 @click.option(
@@ -69,7 +70,7 @@ FAILED = 1
     "model", "fragments", "attachments", "attach_as_text", "no_stream", "as_json", "verbose", "max_cost", "retry_paid",
     "wire",
 )  # fmt: skip
-def generate(common: CommonOptions, text: str, **values: Any) -> None:  # noqa: ANN401  (what click parsed)
+def generate(common: CommonOptions, text: str | None, **values: Any) -> None:  # noqa: ANN401  (what click parsed)
     """Print the answer of a model to TEXT (`-` for standard input), under a type, schema, pattern, grammar or list of words.
 
     A model in this process (local:FOLDER) is constrained token by token; other models receive the constraint with the
@@ -86,7 +87,7 @@ def generate(common: CommonOptions, text: str, **values: Any) -> None:  # noqa: 
     kind, source = pop_constraint("generate", values, required=False)
     attachments = common.read_attachments()
     options = GenerateOptions(
-        read_prompt(text, common.fragments), kind, source, values["system"], values["prefix"], values["stop"],
+        require_prompt(text, USAGE, common.fragments, attachments), kind, source, values["system"], values["prefix"], values["stop"],
         Sampling(values["temperature"], values["top_p"], values["max_tokens"], values["seed"]),
         values["count"], not values["lenient"], values["whitespace"], values["task"] or "", attachments,
     )  # fmt: skip

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.options import CommonOptions, Group, common_options, index_option, principal_option
+from taiwa.cli.options import (
+    CommonOptions,
+    Group,
+    common_options,
+    index_option,
+    principal_option,
+    require_query,
+)
 from taiwa.cli.output import (
     bracketed,
     console,
@@ -213,20 +220,20 @@ def show_(common: CommonOptions, name: str, is_owner: bool, shows_access: bool, 
         table(("document", "passages", "for", "title, or why it was not read"), rows, frozenset({1}))
 
 
-@index.command("drop")
+@index.command("remove")
 @click.argument("name")
 @common_options("as_json", "store")
-def drop_(common: CommonOptions, name: str) -> None:
+def remove(common: CommonOptions, name: str) -> None:
     """Delete the index NAME; the documents themselves stay.
 
     \b
-    taiwa index drop handbook
+    taiwa index remove handbook
     """
     from taiwa.operations.documents import open_library
 
     with open_library(common.settings()) as library:
         library.drop(name)
-    print_item({"dropped": name}, f"dropped {name}", as_json=common.as_json)
+    print_item({"index": name, "removed": True}, f"removed {name}", as_json=common.as_json)
 
 
 def _seen_by(listed: "DocumentListing") -> str:
@@ -246,15 +253,17 @@ def _print_embeddings(found: "EmbeddingsResult | None") -> None:
 
 
 @click.command()
-@click.argument("query")
+@click.argument("query", required=False)
 @index_option
 @principal_option
 @click.option(
     "-k", "limit", type=click.IntRange(1, 1000), default=5, show_default=True, help="Show at most this many passages."
 )
 @common_options("as_json", "store")
-def find(common: CommonOptions, query: str, indexes: tuple[str, ...], audience: tuple[str, ...], limit: int) -> None:
-    """Find the passages that best match QUERY. No model is called.
+def find(
+    common: CommonOptions, query: str | None, indexes: tuple[str, ...], audience: tuple[str, ...], limit: int
+) -> None:
+    """Find the passages that best match QUERY; without QUERY, or with `-`, it is the piped text. No model is called.
 
     \b
     taiwa find "days of leave" --in ~/handbook
@@ -263,6 +272,7 @@ def find(common: CommonOptions, query: str, indexes: tuple[str, ...], audience: 
     """
     from taiwa.operations import documents
 
+    query = require_query(query, "find takes a QUERY, or piped text")
     settings = common.settings()
     reading = not any(Path(name).exists() for name in indexes) and not documents.has_library(settings)
     with documents.open_library(settings, reading=reading) as library:

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.options import NEW_FILE, CommonOptions, Group, common_options, complete_session, confirm, read_whole
+from taiwa.cli.options import (
+    NEW_FILE,
+    CommonOptions,
+    Group,
+    common_options,
+    complete_session,
+    confirm,
+    read_whole,
+    require_query,
+)
 from taiwa.cli.output import bracketed, one_line, print_item, print_line, print_notice, print_result, print_rows, table
 from taiwa.conversation.state import Change, format_path
 from taiwa.i18n import _, ngettext, user_language
@@ -165,17 +174,17 @@ def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
 
 
 @click.command()
-@click.argument("text")
+@click.argument("text", required=False)
 @click.option("-n", "limit", type=click.IntRange(min=1), default=20, show_default=True, help="Show at most this many.")
 @common_options("as_json", "store")
-def search(common: CommonOptions, text: str, limit: int) -> None:
-    """Find the newest turns that contain all words of TEXT, in any language.
+def search(common: CommonOptions, text: str | None, limit: int) -> None:
+    """Find the newest turns that contain all words of TEXT, in any language; without TEXT, or with `-`, of the piped text.
 
     \b
     taiwa search 会議
     taiwa search "apple pie" -n 5
     """
-
+    text = require_query(text, "search takes a TEXT, or piped text")
     try:
         repository = common.repository()  # a search adds new turns to the index if the store is writable
     except StoreError:

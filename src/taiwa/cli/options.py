@@ -595,6 +595,29 @@ def read_prompt(prompt: str, fragments: tuple[str, ...] = ()) -> str:
     return "\n\n".join(part for part in (prompt, *texts, piped) if part)
 
 
+def require_prompt(
+    prompt: str | None, usage: str, fragments: tuple[str, ...] = (), attachments: tuple[Attachment, ...] = ()
+) -> str:
+    """Return the text of a turn as `read_prompt` does; without a prompt, something else must be given.
+
+    Raises:
+        InputError: nothing is given, as `usage` says; or it is not text, or too large.
+    """
+    text = read_prompt(prompt or "", fragments)
+    if prompt is None and not text and not attachments:
+        raise InputError(usage)
+    return text
+
+
+def require_query(query: str | None, usage: str) -> str:
+    """Return a query; without one, or for `-`, piped text. Unlike a prompt, a query is not joined with piped text.
+
+    Raises:
+        InputError: nothing is given, as `usage` says; or it is not UTF-8, or too large.
+    """
+    return require_prompt(None, usage) if query is None else read_text(query)
+
+
 def read_fragment(file: str) -> str:
     """Read a text file, or standard input for `-`, in any common encoding.
 

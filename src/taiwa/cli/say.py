@@ -23,7 +23,7 @@ from taiwa.cli.options import (
     open_app,
     open_session,
     read_params,
-    read_prompt,
+    require_prompt,
     row_options,
     turn_options,
 )
@@ -77,11 +77,9 @@ def say(common: CommonOptions, words: tuple[str, ...]) -> None:
     has_text = bool(common.fragments or common.attachments) or not sys.stdin.isatty()
     app, prompt = _app_and_prompt(words, has_text=has_text)
     attachments = common.read_attachments()
-    text = read_prompt(prompt, common.fragments)
+    text = require_prompt(prompt if words else None, USAGE, common.fragments, attachments)
     if not app and not common.continue_latest and text != prompt and _is_app(prompt):
         app, text = prompt, text.removeprefix(f"{prompt}\n\n")
-    if not words and not text and not attachments:
-        raise InputError(USAGE)
     if common.dry_run:
         _preview(common, app, text, attachments)
         return
@@ -136,16 +134,17 @@ def retry(common: CommonOptions, name: str) -> None:
 
 @click.command()
 @click.argument("revision", shell_complete=complete_session)
-@click.argument("text")
+@click.argument("text", required=False)
 @click.option("--fork", "name", metavar="NAME", help="Answer on a new branch and leave the conversation unchanged.")
 @common_options(
     "session", "model", *ANSWERS, "fragments", "attachments", "attach_as_text", *SHOWN, "max_cost", "retry_paid",
     "strict", "store",
 )  # fmt: skip
-def edit(common: CommonOptions, revision: str, text: str, name: str | None) -> None:
+def edit(common: CommonOptions, revision: str, text: str | None, name: str | None) -> None:
     """Go back to the turn at REVISION and send TEXT instead; later turns stay in the log.
 
-    Its attachments stay, unless -a gives others.
+    Its attachments stay, unless -a gives others. Piped text is appended to TEXT after an empty line; without TEXT, or with
+    `-`, it stands alone.
 
     \b
     taiwa edit 2 "I meant the other one"           turn 2 of the latest conversation, as taiwa log counts
@@ -156,7 +155,9 @@ def edit(common: CommonOptions, revision: str, text: str, name: str | None) -> N
     session_name, turns = find_turn(common.repository(), common.place(revision))
     session = open_session(replace(common, session=session_name))
     attachments = common.read_attachments() or None
-    text = read_prompt(text, common.fragments)
+    text = require_prompt(
+        text, "edit takes a TEXT, piped text, or a file (-f, -a)", common.fragments, attachments or ()
+    )
     session = session.fork(name) if name else session
     print_stream(session.stream_edit(text, turn=-turns, attachments=attachments), **common.shown())
 

@@ -18,8 +18,8 @@ from taiwa.cli.options import (
     Group,
     common_options,
     print_default_model,
-    read_prompt,
     read_text,
+    require_prompt,
     server_option,
     turn_options,
 )
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from taiwa.settings import Settings
 
 
+USAGE = "solve takes a QUESTION, piped text, or a file (-f)"
 FAILED, UNSURE, INTERRUPTED = 1, 4, 130
 TOOL_FORMATS = ("tagged", "inline", "gsm", "react", "fence", "native")
 TOOL_MODES = ("auto", "prefill", "stop", "native")
@@ -105,7 +106,7 @@ answer_by_option = click.option(
 
 
 @click.command()
-@click.argument("question")
+@click.argument("question", required=False)
 @click.option(
     "--tools", "names", metavar="NAMES", help="Use these tools, separated by commas; none for none.  [default: all]"
 )
@@ -156,17 +157,17 @@ answer_by_option = click.option(
     "model", "system", "temperature", "fragments", "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "wire",
     "no_store", "store", system="Replace the built-in instructions (system prompt).",
 )  # fmt: skip
-def solve(common: CommonOptions, question: str, trace: bool, trace_file: Path | None, **values: Any) -> None:  # noqa: ANN401
+def solve(common: CommonOptions, question: str | None, trace: bool, trace_file: Path | None, **values: Any) -> None:  # noqa: ANN401
     """Solve QUESTION step by step; tools do the calculations.
 
-    Piped text is appended to QUESTION after an empty line; `-` stands for the piped text alone. The rationale is printed while
-    it is written, and the answer last, on a line of its own. The exit code is 4 if the model is not sure, and 1 if there is no
-    answer, or none of the --type, or if the rationale was cut off. Ctrl-C ends the answer and keeps what was paid for. -v shows
-    the calls and the bill.
+    Piped text is appended to QUESTION after an empty line; without QUESTION, or with `-`, it is the question. The rationale is
+    printed while it is written, and the answer last, on a line of its own. The exit code is 4 if the model is not sure, and 1
+    if there is no answer, or none of the --type, or if the rationale was cut off. Ctrl-C ends the answer and keeps what was
+    paid for. -v shows the calls and the bill.
 
     \b
     taiwa solve "What does a quarter of a mole of Epsom salt weigh?"
-    taiwa solve - --tools calculator,molar_mass --shots 8 < question.txt
+    taiwa solve --tools calculator,molar_mass --shots 8 < question.txt
     taiwa solve "How many moles of O2 burn 12 mol of NH3 to NO?" --tool-format inline --examples my_shots.txt
     taiwa solve "1,000 yen at 3 % for 5 years?" --tool-mode native --json
     taiwa solve "What is 108 km/h in m/s?" --trace --max-tool-calls 3
@@ -174,7 +175,7 @@ def solve(common: CommonOptions, question: str, trace: bool, trace_file: Path | 
     taiwa solve "Who is on duty tonight?" --tools none --mcp-server "my-mcp-server --stdio"
     taiwa solve "How many days of leave do three years give?" --in ~/handbook
     """
-    text = read_prompt(question, common.fragments)
+    text = require_prompt(question, USAGE, common.fragments)
     with ExitStack() as stack:
         settings = common.with_first_model(common.settings())
         reason_run = _reason_run(common, settings, values, stack)

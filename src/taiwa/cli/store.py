@@ -242,6 +242,7 @@ def delete(common: CommonOptions, name: str, batches: bool, yes: bool) -> None:
     if batches:
         _delete_rows(repository, common, yes=yes)
         return
+    repository.store.require_session(name)
     path = repository.store.nodes.path(repository.store.refs.tip(name)) if repository.store.refs.has(name) else ()
     texts = [node.user or "" for _, node in path if node.kind == "turn"]
     _confirm(ngettext("{name} ({n} turn)", "{name} ({n} turns)", len(texts), name=name), yes=yes)

@@ -242,7 +242,9 @@ def _index_of(library: Library, folder: str, name: str = "", language: str = "en
     known = library.find_by_folder(folder)
     if known is not None:
         if name and name != known.name:
-            raise InputError(f"{folder} is indexed as {known.name!r}; `taiwa index drop` it to rename it")
+            raise InputError(
+                f"{folder} is indexed as {known.name!r}; remove it (`taiwa index remove {known.name}`) to rename it"
+            )
         return known
     if name:
         return library.create(folder, name, language)

@@ -314,6 +314,19 @@ def gc(db: Database, keep: int = KEPT_MOVES, *, dry_run: bool = False) -> GcResu
     return GcResult(len(deleted), len(apps), moves, len(blobs))
 
 
+def require_session(db: Database, refs: Refs, name: str, owner: str = "") -> int:
+    """Return the number of runs of a session; one whose first turn was interrupted has no node yet.
+
+    Raises:
+        InputError: there never was a session of that name.
+    """
+    name = composed(name)
+    runs = db.one("SELECT count(*) FROM run WHERE ref = ? AND owner = ?", name, owner)
+    if not runs and not db.one("SELECT EXISTS(SELECT 1 FROM ref WHERE name = ? AND owner = ?)", name, owner):
+        raise InputError(f"session {name!r} not found{refs.hint(name)}")
+    return int(runs)
+
+
 def delete_session(db: Database, refs: Refs, name: str, owner: str = "") -> DeleteResult:
     """Delete a session of an owner permanently: its name, reflog, runs, calls, and the nodes that no other session uses.
 
@@ -324,9 +337,7 @@ def delete_session(db: Database, refs: Refs, name: str, owner: str = "") -> Dele
     """
     name = composed(name)
     with db.transaction(exclusive=True):
-        runs = db.one("SELECT count(*) FROM run WHERE ref = ? AND owner = ?", name, owner)
-        if not runs and not db.one("SELECT EXISTS(SELECT 1 FROM ref WHERE name = ? AND owner = ?)", name, owner):
-            raise InputError(f"session {name!r} not found{refs.hint(name)}")
+        runs = require_session(db, refs, name, owner)
         own = _reached(db, db.rows(OWN, name, owner))
         others = _reached(db, db.rows(OTHERS, name, owner))
         db.run("DELETE FROM run WHERE ref = ? AND owner = ?", name, owner)

@@ -20,7 +20,16 @@ from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.errors import ConfigError, ConflictError, CorruptError, InputError
 from taiwa.kernel.serialization import Json, canonical, record
 from taiwa.sql import Clock, Database, PostgresUrl, is_postgres_url, now_us
-from taiwa.store.maintenance import KEPT_MOVES, DeleteResult, FsckProblem, GcResult, delete_session, fsck, gc
+from taiwa.store.maintenance import (
+    KEPT_MOVES,
+    DeleteResult,
+    FsckProblem,
+    GcResult,
+    delete_session,
+    fsck,
+    gc,
+    require_session,
+)
 from taiwa.store.nodes import (
     KINDS,
     OPTIONAL,
@@ -327,6 +336,14 @@ class Store:
         """
         self._whole("gc")
         return gc(self._db, keep, dry_run=dry_run)
+
+    def require_session(self, name: str) -> None:
+        """Check that a session exists, if only by an interrupted first turn.
+
+        Raises:
+            InputError: there never was a session of that name.
+        """
+        require_session(self._db, self.refs, name, self.owner)
 
     def delete_session(self, name: str) -> DeleteResult:
         """Delete a session permanently, with its runs, and overwrite its content.

@@ -294,6 +294,29 @@ def test_a_wrong_key_is_told(faults: FaultServer, acts: tuple[Act, ...]) -> None
     assert KEY not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("variable", "stored", "told"),
+    [
+        ("OPENAI_API_KEY", True, "the key in OPENAI_API_KEY for 'gpt-4.1' (401); set another in the environment"),
+        ("", True, "the key that is stored for 'gpt-4.1' (401); set another with `taiwa keys set openai`"),
+        ("", False, "the key for 'gpt-4.1' (401); no key is set: run `taiwa keys set openai`"),
+    ],
+)
+def test_the_place_of_a_wrong_key_is_told(
+    faults: FaultServer, settings: Settings, variable: str, stored: bool, told: str
+) -> None:
+    target = replace(OPENAI, base_url=faults.base_url)
+    if stored:
+        set_key(settings, faults.url, Secret(KEY))
+    key = find_key(target, settings, {variable: f"{KEY}-outside"} if variable else {})
+    faults.plays(status(401))
+
+    with HttpModel(target, key) as opened, pytest.raises(AuthenticationError) as caught:
+        opened.fetch("models")
+
+    assert caught.value.message == f"OpenAI does not accept {told}"
+
+
 def test_a_key_that_cannot_be_checked_is_not_called_wrong(faults: FaultServer) -> None:
     faults.plays(status(400, b'{"error": {"message": "no"}}'))
 

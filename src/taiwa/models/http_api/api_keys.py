@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn, cast
 
 from taiwa.kernel.errors import ConfigError, TaiwaError
-from taiwa.models.http_api.provider_interface import Target, parse_base_url
+from taiwa.models.http_api.provider_interface import Server, Target, parse_base_url
 from taiwa.settings import Settings
 from taiwa.yamlfile import read_json_object, write_private
 
@@ -20,11 +20,14 @@ SYNONYMS: Mapping[str, str] = {"GEMINI_API_KEY": "GOOGLE_API_KEY"}
 
 
 class Secret:
-    """An API key, stripped of white space. Only `reveal` returns its text; it cannot be printed, pickled or copied."""
+    """An API key, stripped of white space. Only `reveal` returns its text; it cannot be printed, pickled or copied.
 
-    __slots__ = ("_text",)
+    `variable` names the environment variable that holds it; `is_stored` says that it is in the file with the keys.
+    """
 
-    def __init__(self, text: str, name: str = "the key") -> None:
+    __slots__ = ("_text", "is_stored", "variable")
+
+    def __init__(self, text: str, name: str = "the key", *, variable: str = "", is_stored: bool = False) -> None:
         text = text.strip()
         if not text:
             raise ConfigError(f"{name} is empty; set it with `taiwa keys set`")
@@ -33,6 +36,8 @@ class Secret:
                 f"{name} contains white space or a character that no key has; set it again with `taiwa keys set`"
             )
         self._text = text
+        self.variable = variable
+        self.is_stored = is_stored
 
     def reveal(self) -> str:
         """Return the text, for the header that carries it and for the file that stores it."""
@@ -103,14 +108,26 @@ def find_key(target: Target, settings: Settings, environ: Mapping[str, str] | No
     base = parse_base_url(target.base_url)
     variable, text = key_in_environment(target.key_variable, os.environ if environ is None else environ)
     if text:
-        return Secret(text, variable)
+        return Secret(text, variable, variable=variable)
     if stored := _read(settings.keys_path).get(base.origin):
-        return Secret(stored, f"the key for {base.origin}")
+        return Secret(stored, f"the key for {base.origin}", is_stored=True)
     if not target.provider or base.is_local:
         return None
     raise ConfigError(
         f"no key for {target.name}: run `taiwa keys set {target.provider}`, or set {target.key_variable} in the environment"
     )
+
+
+def with_place(server: Server, key: Secret | None, target: Target) -> Server:
+    """Return the server as errors name it, with the place of a key and what to do there if the key is not accepted."""
+    command = f"`taiwa keys set {target.provider or parse_base_url(target.base_url).origin}`"
+    if key is None:
+        return server._replace(key_remedy=f"no key is set: run {command}")
+    if key.variable:  # it takes the place of a stored key
+        return server._replace(key_place=f" in {key.variable}", key_remedy="set another in the environment")
+    if key.is_stored:
+        return server._replace(key_place=" that is stored", key_remedy=f"set another with {command}")
+    return server
 
 
 def list_keys(

@@ -24,13 +24,14 @@ from urllib.request import getproxies, proxy_bypass
 
 from taiwa.kernel.errors import ConfigError, ModelError, OverloadedError, ProtocolError, RateLimitError, TimeoutError
 from taiwa.kernel.messages import Capability, Chunk, FailedAttempt, Notice, Request, StreamEnd, user
-from taiwa.models.http_api.api_keys import MASK, Secret, mask_error
+from taiwa.models.http_api.api_keys import MASK, Secret, mask_error, with_place
 from taiwa.models.http_api.errors import Stage, connection_faults, error_from_status, map_fault, quoted, wait_asked
 from taiwa.models.http_api.provider_interface import (
     DEFAULT_PORTS,
     BaseUrl,
     Enforce,
     RequestLimits,
+    Server,
     Target,
     WireRequest,
     parse_base_url,
@@ -387,6 +388,11 @@ class HttpModel:
         """What its server can do."""
         return self.target.capabilities
 
+    @property
+    def server(self) -> Server:
+        """The server as errors name it."""
+        return with_place(self.codec.server, self._key, self.target)
+
     def holding(self, hold: Enforce) -> "HttpModel":
         """Return the same model with another treatment of unenforced constraints; it has its own connections."""
         from taiwa.models.http_api.openai_chat import held_so
@@ -697,7 +703,7 @@ class _Attempt:
             content = await body.read_rest(seconds) if coding == "identity" else b""
             for secret in self._model.secrets:
                 content = content.replace(secret.encode(), MASK.encode())
-            error = error_from_status(status, headers, content, self._model.codec.server)
+            error = error_from_status(status, headers, content, self._model.server)
             error.may_be_charged = not (status < 500 or status in UNCHARGED_STATUSES)
             raise error
         kind = headers.get("content-type", "").lower()

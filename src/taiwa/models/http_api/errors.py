@@ -58,10 +58,10 @@ STATUSES: Mapping[int, str] = {
 
 MESSAGES: Mapping[str, tuple[type[ModelError], str]] = {
     # Without the server's text, because some servers repeat the key.
-    "auth": (AuthenticationError, "{who} does not accept the key for {model}{code}; set it with `taiwa keys set`"),
+    "auth": (AuthenticationError, "{who} does not accept the key{place} for {model}{code}; {remedy}"),
     "forbidden": (
         AuthenticationError,
-        "{who} does not allow this key to use {model}{code}{text}; permit it, or set another with `taiwa keys set`",
+        "{who} does not allow the key{place} to use {model}{code}{text}; permit it, or {remedy}",
     ),
     "credit": (
         AuthenticationError,
@@ -269,6 +269,8 @@ def _error(reported: ErrorBody, status: int | None, server: Server, wait: float 
     message = message.format(
         who=server.label,
         model=repr(server.model),
+        place=server.key_place,
+        remedy=server.key_remedy,
         code="" if status is None else f" ({status})",
         text=f": {text}" if text else "",
         wait="" if wait is None else f", try again in {wait:g} s",

@@ -117,10 +117,13 @@ class RequestLimits:
 
 
 class Server(NamedTuple):
-    """The server and the model that errors name."""
+    """The server, the model and the place of the key that errors name."""
 
     label: str
     model: str
+    key_place: str = ""
+    """What follows the words "the key", such as " in OPENAI_API_KEY"; empty if it is not known."""
+    key_remedy: str = "set another with `taiwa keys set`"
 
 
 ConstraintWire: TypeAlias = Literal["response_format", "structured_outputs", "fields", "gbnf", "llguidance"]
