@@ -1,7 +1,9 @@
 """Chat Completions: what is sent to the model, and what comes back, whole and streamed."""
 
+import asyncio
 import json
-from collections.abc import Iterator
+import threading
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from taiwa.kernel.errors import OverloadedError, RateLimitError, UnsupportedError
 from taiwa.kernel.messages import (
     Choice,
+    Chunk,
     Grammar,
     JsonSchema,
     Message,
@@ -17,6 +20,7 @@ from taiwa.kernel.messages import (
     Request,
     Response,
     Text,
+    TextDelta,
     Thinking,
     TokenLogprob,
     ToolCall,
@@ -24,7 +28,7 @@ from taiwa.kernel.messages import (
     Usage,
     assistant,
 )
-from taiwa.models.scripted import ScriptedModel
+from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel
 from taiwa.sessions.replay import replay_history
 from tests.server.serving import Serving, serving, sse
 
@@ -420,3 +424,27 @@ def test_a_schema_that_the_model_cannot_enforce_is_checked_and_repaired_and_this
         assert "was repaired" in extension["warnings"][1]
         failed = served.chat("Cups?", response_format=form)
         assert (failed.status_code, failed.json()["error"]["code"]) == (502, "model_error")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_other_choices_are_cancelled_when_one_fails(stream: bool) -> None:
+    cancelled = threading.Semaphore(0)
+
+    class OneFails(ScriptedModel):
+        begun = 0
+
+        async def astream(self, request: Request) -> AsyncIterator[Chunk]:
+            self.begun += 1
+            if self.begun == 3:
+                raise OverloadedError("the model is busy")
+            try:
+                await asyncio.Event().wait()
+                yield TextDelta(request.messages[0].text)
+            finally:
+                cancelled.release()
+
+    with serving(model=OneFails((), "scripted", ALL_CAPABILITIES, 7, None)) as served:
+        failed = served.chat([{"role": "user", "content": "a"}], n=3, stream=stream)
+
+        assert "the model is busy" in failed.text
+        assert all(cancelled.acquire(timeout=300) for _ in range(2))

@@ -137,6 +137,10 @@ def test_a_resent_history_goes_on_and_an_edited_one_branches() -> None:
 def test_a_request_without_a_message_only_finds_the_model(idle: Serving) -> None:
     assert post(idle, []).json()["done_reason"] == "load"
     assert idle.client.post("/api/generate", json={"model": "scripted"}).json()["done_reason"] == "load"
+    for at, more in (("chat", {"messages": []}), ("generate", {"prompt": ""})):
+        for keep_alive, reason in ((0, "unload"), ("0s", "unload"), ("5m", "load"), (-1, "load")):
+            body = {"model": "scripted", "keep_alive": keep_alive, **more}
+            assert idle.client.post(f"/api/{at}", json=body).json()["done_reason"] == reason
     assert idle.client.get("/api/version").json()["version"]
     assert idle.model.requests == []
 

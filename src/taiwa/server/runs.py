@@ -179,6 +179,7 @@ class LiveRun:
             self._publish(index, result)
         except TaiwaError as error:
             self._publish(index, api_error(error))
+            self._cancel_others(index)
         except asyncio.CancelledError:
             if self.abandoned:
                 await finish_in_thread(partial(_abandon, completion))
@@ -186,6 +187,14 @@ class LiveRun:
         except Exception:
             logger.exception("a turn failed")
             self._publish(index, INTERNAL)
+            self._cancel_others(index)
+
+    def _cancel_others(self, failed: int) -> None:
+        """Cancel the other answers of a request, which fails with this one, so that they are not paid for."""
+        self.abandoned = self.abandoned or len(self._tasks) > 1
+        for index, task in enumerate(self._tasks):
+            if index != failed:
+                task.cancel()
 
     def _observe(self, index: int, event: Event) -> None:
         """Publish an event; the steps of a program may run in other threads."""

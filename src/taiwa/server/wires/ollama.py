@@ -64,6 +64,8 @@ OPTIONS = frozenset(
 )
 """Fields after `stop` control sampling or loading, and are not passed on; docs/server.md lists them."""
 EFFORTS = ("low", "medium", "high", "max")
+UNLOADING = (0, "0", "0s", "0m", "0h")
+"""Values of `keep_alive` that ask to unload a model; the response says so, but the model stays as it is."""
 NDJSON = b"application/x-ndjson"
 DONE_REASONS: Mapping[str, str] = {"length": "length", "interrupted": "length"}
 
@@ -74,6 +76,7 @@ class OllamaRequest(AnswerRequest):
 
     hides_thinking: bool
     top_logprobs: int | None
+    unloads: bool
 
 
 def read_chat(body: Fields, most_messages: int) -> OllamaRequest:
@@ -138,6 +141,7 @@ def _read_shared(body: Fields) -> OllamaRequest:
         streams=body.flag("stream", default=True),
         hides_thinking=hides,
         top_logprobs=top_logprobs,
+        unloads=body.data.get("keep_alive") in UNLOADING,
         extension=read_extension(body),
     )
 
@@ -224,7 +228,7 @@ class _Reply:
 
     def loaded(self) -> dict[str, Json]:
         """Return the response to a request without a message."""
-        return self._part("") | {"done": True, "done_reason": "load"}
+        return self._part("") | {"done": True, "done_reason": "unload" if self._asked.unloads else "load"}
 
     def whole(self, results: list[TurnResult]) -> dict[str, Json]:
         """Return the complete answer."""
