@@ -1,14 +1,10 @@
 """Record the console sessions of the documents: real commands and a real store, with answers by the built-in model or a scripted
 server.
 
-    python docs/record.py            write docs/sessions/*.out
-    python docs/record.py --check    change nothing; report stale sessions and exit with 1
-    python docs/record.py NAME …     only these
-    python docs/record.py --quick    run in this process what needs no shell, ten times as fast
-
 `docs/sessions/README.md` describes the format of a session and the normalisation of its output.
 """
 
+import argparse
 import difflib
 import io
 import os
@@ -313,20 +309,30 @@ def stale(path: Path, record: str) -> Iterable[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Record all sessions, or the named ones."""
-    check, quick = "--check" in arguments, "--quick" in arguments
-    names = [name for name in arguments if not name.startswith("--")]
-    paths = [path for path in sorted(SESSIONS.glob("*.sh")) if not names or path.stem in names]
-    with ThreadPoolExecutor(1 if quick else os.cpu_count()) as pool:
-        records = list(pool.map(partial(recorded, quick=quick), paths))
+    scripts = {path.stem: path for path in sorted(SESSIONS.glob("*.sh"))}
+    parser = argparse.ArgumentParser(prog="docs/record.py", description=main.__doc__)
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"one of {', '.join(scripts)}; without any, all of them"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="print the differences, write nothing, exit with 1 if there are any"
+    )
+    parser.add_argument("--quick", action="store_true", help="run in this process what needs no shell")
+    given = parser.parse_args(arguments)
+    if unknown := [name for name in given.names if name not in scripts]:
+        parser.error(f"unknown session {unknown[0]!r}; choose one of {', '.join(scripts)}")
+    paths = [scripts[name] for name in given.names or scripts]
+    with ThreadPoolExecutor(1 if given.quick else os.cpu_count()) as pool:
+        records = list(pool.map(partial(recorded, quick=given.quick), paths))
     differs = False
     for path, record in zip(paths, records, strict=True):
         out = path.with_suffix(".out")
         if lines := list(stale(out, record)):
             differs = True
-            sys.stdout.write("\n".join(lines) + "\n" if check else f"{out.name}\n")
-        if not check:
+            sys.stdout.write("\n".join(lines) + "\n" if given.check else f"{out.name}\n")
+        if not given.check:
             out.write_text(record, encoding="utf-8")
-    return int(check and differs)
+    return int(given.check and differs)
 
 
 if __name__ == "__main__":
