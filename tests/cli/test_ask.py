@@ -52,6 +52,23 @@ def test_a_file_is_asked_with_text_that_is_piped_in(taiwa: Taiwa, folder: Path) 
     assert {passage["path"] for passage in result["passages"]} == {"leave.md"}
 
 
+def test_a_folder_without_documents_is_refused(taiwa: Taiwa, tmp_path: Path, folder: Path) -> None:
+    empty, unread = tmp_path / "empty", tmp_path / "unread"
+    empty.mkdir()
+    unread.mkdir()
+    (unread / "scan.pdf").write_bytes(b"%PDF-1.4 cut off")
+    (unread / "film.mkv").write_bytes(b"0")
+
+    nothing, unreadable = (taiwa("ask", "leave", "--in", str(each)) for each in (empty, unread))
+
+    assert (nothing.code, unreadable.code) == (2, 2)
+    assert f"{empty} holds no documents (0 files read)" in nothing.err
+    assert f"{unread} holds no documents: cannot read 2 of 2 files (scan.pdf: " in unreadable.err
+    assert "1 file of an unsupported type, .mkv" in unreadable.err
+    assert taiwa.ok("index", "list", "--json").json == []
+    assert taiwa.ok("ask", "paid leave", "--in", str(empty), "--in", str(folder)).lines[0].endswith("[1]")
+
+
 def test_an_interrupted_question_can_be_resumed(taiwa: Taiwa, model_server: ModelServer, folder: Path) -> None:
     model_server(silence())
     process = taiwa.fork("ask", "paid leave", "--in", str(folder), "--assess-by", "typed")

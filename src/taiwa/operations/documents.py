@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, cast
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, StoreError, TaiwaError
 from taiwa.kernel.messages import Passage, passage_key
 from taiwa.kernel.serialization import Json
+from taiwa.kernel.text import plural
 from taiwa.models.http_api.embeddings import EmbeddingEndpoint, add_missing_vectors, open_embedder, with_embeddings
 from taiwa.operations.results import AskTurn, DocumentText, EmbeddingsResult, FindResult, MarkedPassage
 from taiwa.retrieval import Index, Library, ScopedRetriever
 from taiwa.retrieval.index import Fits
+from taiwa.retrieval.ingest import count_unsupported
 from taiwa.retrieval.types import ENOUGH, EmbedderChoice, IndexSummary
 from taiwa.settings import Settings
 
@@ -29,6 +31,8 @@ EMBEDDINGS_OFF = "off"
 WAIT = 600.0
 """Seconds to wait for another process that is indexing the same folder."""
 MAX_NAMES = 1_000
+MAX_CAUSES = 3
+"""The maximum of reasons why files could not be read in one message."""
 RECHECK_SHARE = 0.1
 """The share of new passages above which the check of the embeddings is repeated."""
 
@@ -406,7 +410,7 @@ def open_ask_app(settings: Settings, options: AskOptions, reporter: Reporter = S
     """Open the app `ask` with options as its parameters; folders are indexed first.
 
     Raises:
-        InputError: an index or a parameter is not found or not valid.
+        InputError: an index or a parameter is not found or not valid, or none of the indexes named holds a passage.
     """
     from taiwa.apps.catalog import load_app
     from taiwa.sessions.ask_resources import BUNDLED_HANDBOOK
@@ -415,7 +419,18 @@ def open_ask_app(settings: Settings, options: AskOptions, reporter: Reporter = S
     names = list(options.indexes)
     if own:
         with open_library(settings) as library:
-            found = [index.name for index in find_indexes(library, own, settings, reporter)]
+            before = library.names(None)
+            indexes = find_indexes(library, own, settings, reporter)
+            found = [index.name for index in indexes]
+            if BUNDLED_HANDBOOK not in names and not any(index.summary(None).passages for index in indexes):
+                reasons = "; ".join(
+                    _why_empty(name, index) for name, index in zip(dict.fromkeys(own), indexes, strict=True)
+                )
+                for name in {*found} - {
+                    *before
+                }:  # it would stay the only index, and be searched instead of the handbook
+                    library.drop(name)
+                raise InputError(reasons)
         names = found + [BUNDLED_HANDBOOK] * (BUNDLED_HANDBOOK in options.indexes)
     values: dict[str, Json] = {
         "in": list[Json](names),
@@ -426,6 +441,21 @@ def open_ask_app(settings: Settings, options: AskOptions, reporter: Reporter = S
         "max_questions": options.max_questions,
     }
     return load_app("ask").with_params({name: each for name, each in values.items() if each not in (None, "", [])})
+
+
+def _why_empty(name: str, index: Index) -> str:
+    """Return why an index, given by a name or folder, holds no passage: the number of its files, and what became of them."""
+    listed = index.documents(None)
+    unread = [each for each in listed if each.known.problem]
+    others = count_unsupported(index.root) if index.root else {}
+    if not unread and not others:
+        return f"{name} holds no documents ({plural(len(listed), 'file')} read); add documents, or name another folder"
+    kinds = [f"{plural(count, 'file')} of an unsupported type, {suffix}" for suffix, count in sorted(others.items())]
+    causes = [f"{each.path}: {each.known.problem}" for each in unread] + kinds
+    more = [f"and {len(causes) - MAX_CAUSES} more"] if len(causes) > MAX_CAUSES else []
+    number = len(unread) + sum(others.values())
+    whole = len(listed) + sum(others.values())
+    return f"{name} holds no documents: cannot read {number} of {plural(whole, 'file')} ({'; '.join(causes[:MAX_CAUSES] + more)})"
 
 
 def find_ask_turn(repository: "Repository", node: str) -> AskTurn | None:

@@ -302,6 +302,19 @@ def list_rules(root: str) -> tuple[RuleListing, ...]:
     return tuple(RuleListing(one.where, one.pattern, one.names, sum(map(one.matches, paths))) for one in folder.rules)
 
 
+def count_unsupported(root: str) -> Mapping[str, int]:
+    """Count the files of a folder that no reader supports, by suffix.
+
+    Raises:
+        ConfigError: the access rules are invalid.
+        InputError: the folder does not exist.
+    """
+    folder = Folder(root)
+    for _ in folder.files():
+        pass
+    return folder.others
+
+
 def refresh(backend: IndexBackend, wait: float = 0.0, progress: Progress | None = None) -> RefreshReport:
     """Read changes in the folder of an index; committed batches are not repeated after an interruption.
 
