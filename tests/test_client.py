@@ -111,6 +111,45 @@ def test_a_question_is_answered_with_its_bill(connect: Any) -> None:
     assert (request.stop, request.sampling.max_tokens, request.sampling.temperature) == ((".",), 9, 0.5)
 
 
+def test_a_call_may_name_another_model(connect: Any) -> None:
+    client, other = connect("own"), scripted_model("1", "[2]", "3", "4", "5", usage=Usage(10, 5))
+
+    assert client.generate("x", model=other).text == "1"
+    assert client.extract(list[int], "x", model=other) == [2]
+    assert client.events(client.stream("x", model=other))[1].text == "3"
+    assert client.solve("x", model=other, tools=[]).text == "4"
+    session = client.session(model=other)
+    assert session.priced_model.model is other
+    assert client.generate("x").text == "own"
+    assert (len(other.requests), client.spent.usage) == (4, Usage(50, 25))
+
+
+def test_prices_of_a_client_are_not_those_of_the_model_of_a_call(connect: Any) -> None:
+    client = connect("own", prices=Prices("1", "2"))
+
+    assert client.generate("x", model=scripted_model("other", usage=Usage(10, 5))).cost is None
+    assert client.generate("x").cost == Decimal("0.00002")
+
+
+def test_a_model_of_a_call_may_be_given_by_name(connect: Any) -> None:
+    with FaultServer() as server:
+        server.plays(speech("named"))
+        client = connect("own")
+
+        assert client.generate("x", model=f"{server.base_url}#m").text == "named"
+        assert client.generate("x").text == "own"
+
+
+def test_a_wrong_model_of_a_call_is_refused(connect: Any) -> None:
+    with pytest.raises(InputError, match=r"model must be a name, or a model with .*, got an int"):
+        connect("own").generate("x", model=3)
+
+
+def test_the_functions_of_the_package_take_a_model() -> None:
+    assert taiwa.generate("x", model=scripted_model("1")).text == "1"
+    assert taiwa.extract(list[int], "x", model=scripted_model("[2]")) == [2]
+
+
 def test_a_question_may_be_a_dialogue(connect: Any) -> None:
     client = connect("Nara.")
     dialogue = (user("Kyoto?"), assistant("Full."), user("Elsewhere?"))

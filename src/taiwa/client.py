@@ -73,6 +73,7 @@ from taiwa.operations.inspect import sessions as list_sessions
 from taiwa.operations.say import change_options, set_options
 from taiwa.plugins import make_retriever
 from taiwa.sessions.commit_turn import PricedModel, TurnOptions, TurnResult
+from taiwa.sessions.keyword_hints import hint_keywords, hint_method_keywords
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import AsyncSession, Session, open_priced_model, open_store
 from taiwa.settings import Settings
@@ -108,6 +109,7 @@ class AnswerArguments(TypedDict, total=False):
     temperature: float | None
     max_tokens: int | None
     limits: Limits | None
+    model: str | AnyModel | None
 
 
 class ExtractArguments(AnswerArguments, total=False):
@@ -201,6 +203,9 @@ class BaseClient:
     - `timeout`: seconds that one answer may take in total. `attempts`: how often a call is tried. `retry_paid`: whether a
       failed call is retried although the server may have charged it. None stands for the configured value.
 
+    Each method that asks a model takes `model`, a name or a model that answers this call instead; `api_key`, `base_url` and
+    `prices` do not apply to it.
+
     Raises:
         InputError: an argument has the wrong type.
         ConfigError: the model is unknown, or its key is missing.
@@ -218,11 +223,7 @@ class BaseClient:
         self.tools = _tools(tools)
         if isinstance(retriever, str):
             retriever = cast("Retriever", make_retriever(retriever))
-        if not (model is None or isinstance(model, str) or _offers(model, self._calls_model_by)):
-            hint = "; make an instance of it" if isinstance(model, type) else ""
-            raise InputError(
-                f"model must be a name, or a model with {self._calls_model_by}(request), got {describe(model)}{hint}"
-            )
+        self._check_model(model)
         check_argument("store", store, (str, Path, Store, NoneType), "a path, a URL or a Store")
         check_argument("prices", prices, (Prices, NoneType), "taiwa.Prices(…)")
         check_argument("handlers", handlers, Mapping, "a dict of functions by effects")
@@ -278,16 +279,33 @@ class BaseClient:
         """The model with its prices."""
         return self._open_model()
 
-    def _open_model(self, app: App | None = None, last: str = "") -> PricedModel:
-        """Return the model of a question, or of a conversation with an app that the model `last` answered."""
-        name = self.settings.model
-        if self._key is not None and name not in self._opened:
+    def _check_model(self, model: object) -> None:
+        if not (model is None or isinstance(model, str) or _offers(model, self._calls_model_by)):
+            hint = "; make an instance of it" if isinstance(model, type) else ""
+            raise InputError(
+                f"model must be a name, or a model with {self._calls_model_by}(request), got {describe(model)}{hint}"
+            )
+
+    def _open_model(
+        self, app: App | None = None, last: str = "", model: str | AnyModel | None = None
+    ) -> PricedModel:  # fmt: skip
+        """Return the model of a question, or of a conversation with an app that the model `last` answered.
+
+        `model` takes the place of the client's.
+        """
+        self._check_model(model)
+        own, prices, chosen = self._own_model, self._prices, self.settings
+        if isinstance(model, str):
+            origins = {**chosen.origins, "model": "argument"}
+            own, prices, chosen = None, None, replace(chosen, model=model, origins=origins)
+        elif model is not None:
+            own, prices = model, None
+        name = chosen.model
+        if self._key is not None and model is None and name not in self._opened:
             if name is None:
                 raise ConfigError("api_key is the key for a model: Client('openai:gpt-x', api_key=…)")
-            self._opened[name] = open_model(resolve_probed(name, self.settings), self.settings, key=self._key)
-        return open_priced_model(
-            self._own_model, self.settings, app, last=last, prices=self._prices, opened=self._opened
-        )
+            self._opened[name] = open_model(resolve_probed(name, chosen), chosen, key=self._key)
+        return open_priced_model(own, chosen, app, last=last, prices=prices, opened=self._opened)
 
     @property
     def store(self) -> Store:
@@ -301,15 +319,17 @@ class BaseClient:
             self._open_store.close()
         self._open_store = None
 
-    def _arguments(self, tools: Tools | None, limits: Limits | None) -> dict[str, Any]:
+    def _arguments(self, tools: Tools | None, limits: Limits | None, model: str | AnyModel | None) -> dict[str, Any]:
         """Return the arguments of a runtime."""
+        priced_model = self._open_model(model=model)
         return {
+            "model": priced_model.model,
             "tools": self.tools if tools is None else _tools(tools),
             "retriever": self.retriever,
             "handlers": self.handlers,
             "observers": self.observers,
             "limits": (_limits(limits) or self.limits).usage_limits,
-            "price": self.priced_model.price,
+            "price": priced_model.price,
         }
 
     @contextmanager
@@ -323,7 +343,8 @@ class BaseClient:
             raise
 
     def _start(
-        self, app: str | App | None, name: str, params: Mapping[str, Json] | None, changes: AnswerOptions, tools: Tools | None
+        self, app: str | App | None, name: str, params: Mapping[str, Json] | None, changes: AnswerOptions, tools: Tools | None,
+        model: str | AnyModel | None,
     ) -> SessionStart:  # fmt: skip
         """Return the parts of a session: the conversation of that name, or a new one, with changed answer options.
 
@@ -352,7 +373,7 @@ class BaseClient:
         last = "" if start.new_nodes else repository.last_model(start.tip, name)
         if start.stored_tip is not None:
             start = change_options(repository, start, changed(start.app))
-        return SessionStart(repository, name, start, self._open_model(start.app, last), given or ())
+        return SessionStart(repository, name, start, self._open_model(start.app, last, model), given or ())
 
     def _sessions(self) -> tuple[SessionInfo, ...]:
         return tuple(
@@ -410,6 +431,7 @@ class BaseClient:
         return Extraction(found.value, None, found.attempts, found.usage, cost)
 
 
+@hint_method_keywords
 class Client(BaseClient):
     """Generate, stream, extract, solve, find, ask, run programs and open sessions with one model; see `BaseClient`.
 
@@ -433,20 +455,32 @@ class Client(BaseClient):
                 close()
         self._close_store()
 
-    def run(self, program: Program[R], *, tools: Tools | None = None, limits: Limits | None = None) -> R:
+    def run(
+        self,
+        program: Program[R],
+        *,
+        tools: Tools | None = None,
+        limits: Limits | None = None,
+        model: str | AnyModel | None = None,
+    ) -> R:
         """Run a program and return its value.
 
         Raises:
             InputError: it is not a program, for example the function that creates it.
             TaiwaError: what the program raised; `spent` holds the usage of the run.
         """
-        return self._run(program, tools, limits).value
+        return self._run(program, tools, limits, model).value
 
     def stream_run(
-        self, program: Program[R], *, tools: Tools | None = None, limits: Limits | None = None
+        self,
+        program: Program[R],
+        *,
+        tools: Tools | None = None,
+        limits: Limits | None = None,
+        model: str | AnyModel | None = None,
     ) -> "Stream[TextDelta | Notice, R]":
         """Run a program; yield text and notices as they arrive."""
-        return self._stream(program, _as_it_is, tools, limits)
+        return self._stream(program, _as_it_is, tools, limits, model)
 
     @overload
     def generate(
@@ -463,7 +497,7 @@ class Client(BaseClient):
     def generate(
         self, text: Prompt, constraint: object = None, *, attachments: Attachments = (), system: str = "", prefix: str = "",
         tools: Tools = (), stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
-        limits: Limits | None = None,
+        limits: Limits | None = None, model: str | AnyModel | None = None,
     ) -> Generation[Any]:  # fmt: skip
         """Answer one question, without a conversation.
 
@@ -480,17 +514,17 @@ class Client(BaseClient):
         """
         request = question(text, attachments, system, prefix, stop, temperature, max_tokens, seed)
         used = _tools(tools)
-        return self._billed(self._run(generate_program(request, constraint, used), used, limits))
+        return self._billed(self._run(generate_program(request, constraint, used), used, limits, model))
 
     def stream(
         self, text: Prompt, constraint: object = None, *, attachments: Attachments = (), system: str = "", prefix: str = "",
         tools: Tools = (), stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
-        limits: Limits | None = None,
+        limits: Limits | None = None, model: str | AnyModel | None = None,
     ) -> Stream[str, Generation[Any]]:  # fmt: skip
         """As `generate`; yield the text as it arrives."""
         request = question(text, attachments, system, prefix, stop, temperature, max_tokens, seed)
         used = _tools(tools)
-        return self._stream(generate_program(request, constraint, used), self._text, used, limits)
+        return self._stream(generate_program(request, constraint, used), self._text, used, limits, model)
 
     @overload
     def extract(self, output: type[T] | OutputSpec[T], text: Prompt, **more: Unpack[ExtractArguments]) -> T: ...
@@ -498,7 +532,7 @@ class Client(BaseClient):
     def extract(self, output: Schema, text: Prompt, **more: Unpack[ExtractArguments]) -> Json: ...
     def extract(
         self, output: object, text: Prompt, *, attachments: Attachments = (), system: str = "", temperature: float | None = 0.0,
-        max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None,
+        max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None, model: str | AnyModel | None = None,
     ) -> Any:  # fmt: skip
         """Extract a value of a type from a text; an invalid answer is sent back with diagnostics.
 
@@ -509,7 +543,7 @@ class Client(BaseClient):
             RefusalError: the model refused to answer.
         """
         program = extract_program(output, text, attachments, system, temperature, max_tokens, repair)
-        return self._run(program, limits=limits).value.value
+        return self._run(program, limits=limits, model=model).value.value
 
     @overload
     def try_extract(
@@ -519,11 +553,11 @@ class Client(BaseClient):
     def try_extract(self, output: Schema, text: Prompt, **more: Unpack[ExtractArguments]) -> Extraction[Json]: ...
     def try_extract(
         self, output: object, text: Prompt, *, attachments: Attachments = (), system: str = "", temperature: float | None = 0.0,
-        max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None,
+        max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None, model: str | AnyModel | None = None,
     ) -> Extraction[Any]:  # fmt: skip
         """As `extract`, with attempts, repairs and bill; return an `Extraction` without a value instead of raising."""
         program = extract_program(output, text, attachments, system, temperature, max_tokens, repair)
-        return self._extraction(self._run(_with_error_as_value(program), limits=limits))
+        return self._extraction(self._run(_with_error_as_value(program), limits=limits, model=model))
 
     @overload
     def stream_extract(
@@ -533,24 +567,31 @@ class Client(BaseClient):
     def stream_extract(self, output: Schema, text: Prompt, **more: Unpack[ExtractArguments]) -> Stream[Json, Json]: ...
     def stream_extract(
         self, output: object, text: Prompt, *, attachments: Attachments = (), system: str = "", temperature: float | None = 0.0,
-        max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None,
+        max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None, model: str | AnyModel | None = None,
     ) -> Stream[Json, Any]:  # fmt: skip
         """As `extract`; yield the certain part of the value as it grows, as JSON, and finally the complete value."""
         partials = _Partials(OutputType.of(output))
         program = extract_program(
             partials.output_type, text, attachments, system, temperature, max_tokens, repair, partials.watch
         )
-        return self._stream(program, partials.view, limits=limits)
+        return self._stream(program, partials.view, limits=limits, model=model)
 
     def route(
-        self, text: Prompt, *targets: object, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None
+        self,
+        text: Prompt,
+        *targets: object,
+        repair: RepairPolicy = DEFAULT_REPAIR,
+        limits: Limits | None = None,
+        model: str | AnyModel | None = None,
     ) -> RouteResult:
         """Choose one of several types or APIs and read a value of it, or ask a clarifying question; targets are named by their classes."""
-        return self._run(route_program(_targets(targets), checked(text), repair=repair), limits=limits).value
+        return self._run(
+            route_program(_targets(targets), checked(text), repair=repair), limits=limits, model=model
+        ).value
 
     def solve(
         self, question: str, *, tools: Tools | None = None, system: str | None = None, temperature: float | None = None,
-        max_tokens: int | None = None, options: SolveOptions | None = None, limits: Limits | None = None,
+        max_tokens: int | None = None, options: SolveOptions | None = None, limits: Limits | None = None, model: str | AnyModel | None = None,
     ) -> Rationale:  # fmt: skip
         """Solve a question step by step with tools, by default those of this client, and else the built-in ones.
 
@@ -561,7 +602,7 @@ class Client(BaseClient):
         """
         used = solve_tools(self.tools if tools is None else _tools(tools))
         program = solve_program(question, used, solve_options(options, system, temperature, max_tokens))
-        return self._run(program, used, limits).value
+        return self._run(program, used, limits, model).value
 
     def find(
         self, query: str, *, documents: Sequence[str | Path] = (), audience: Sequence[str] = (), limit: int = 5
@@ -579,7 +620,7 @@ class Client(BaseClient):
     def ask(
         self, question: str, *, documents: Sequence[str | Path] = (), audience: Sequence[str] = (), user: str = "",
         policy: str = "", temperature: float | None = None, max_tokens: int | None = None, session: str = "",
-        limits: Limits | None = None,
+        limits: Limits | None = None, model: str | AnyModel | None = None,
     ) -> AskResult:  # fmt: skip
         """Answer a question from documents with citations, or ask a clarifying question; see `find` for `documents` and `audience`.
 
@@ -591,7 +632,7 @@ class Client(BaseClient):
         options = ask_options(documents, audience, user, policy)
         opened = self.session(
             self._ask_app(session, options), session, temperature=temperature, max_tokens=max_tokens,
-            options=TurnOptions(limits=(_limits(limits) or self.limits).usage_limits),
+            options=TurnOptions(limits=(_limits(limits) or self.limits).usage_limits), model=model,
         )  # fmt: skip
         return _asked(opened.say(question))
 
@@ -599,7 +640,7 @@ class Client(BaseClient):
         self, app: str | App | None = None, name: str = "", *, params: Mapping[str, Json] | None = None,
         system: str | None = None, tools: Tools | None = None, temperature: float | None = None,
         max_tokens: int | None = None, schema: object = None, limits: Limits | None = None,
-        options: TurnOptions | None = None,
+        options: TurnOptions | None = None, model: str | AnyModel | None = None,
     ) -> Session:  # fmt: skip
         """Open the conversation of that name, or create one with an app (default: `plain`).
 
@@ -613,7 +654,7 @@ class Client(BaseClient):
             InputError: a parameter is not valid, or the session exists with another app.
         """
         changes = answer_options(system, temperature, max_tokens, schema, limits)
-        start = self._start(app, name, params, changes, tools)
+        start = self._start(app, name, params, changes, tools, model)
         return Session(
             start.repository, start.name, start.conversation, start.priced_model,
             options=self._turn_options(options, limits, start),
@@ -632,22 +673,33 @@ class Client(BaseClient):
         """
         self.store.delete_session(name)
 
-    def _run(self, program: Program[R], tools: Tools | None = None, limits: Limits | None = None) -> RunResult[R]:
-        runtime = Runtime(self.model, **self._arguments(tools, limits))
+    def _run(
+        self,
+        program: Program[R],
+        tools: Tools | None = None,
+        limits: Limits | None = None,
+        model: str | AnyModel | None = None,
+    ) -> RunResult[R]:
+        runtime = Runtime(**self._arguments(tools, limits, model))
         with self._counting():
             done = runtime.run_result(program)
         self.spent = self.spent + done.spent
         return done
 
     def _stream(
-        self, program: Program[R], view: "View[R, E, T]", tools: Tools | None = None, limits: Limits | None = None
+        self,
+        program: Program[R],
+        view: "View[R, E, T]",
+        tools: Tools | None = None,
+        limits: Limits | None = None,
+        model: str | AnyModel | None = None,
     ) -> "Stream[E, T]":
         check_program(program)
-        return Stream(self._events(program, view, self._arguments(tools, limits)))
+        return Stream(self._events(program, view, self._arguments(tools, limits, model)))
 
     def _events(self, program: Program[R], view: "View[R, E, T]", arguments: dict[str, Any]) -> "Generator[E, None, T]":
         with self._counting():
-            for event in Runtime(self.model, **arguments).stream(program):
+            for event in Runtime(**arguments).stream(program):
                 if isinstance(event, RunResult):
                     self.spent = self.spent + event.spent
                 for shown in view(event):
@@ -657,6 +709,7 @@ class Client(BaseClient):
         raise AssertionError("a run ends with its result")
 
 
+@hint_method_keywords
 class AsyncClient(BaseClient):
     """As `Client`, with coroutines; see `BaseClient`. Blocking tools and retrievers run in threads.
 
@@ -687,15 +740,27 @@ class AsyncClient(BaseClient):
                 await asyncio.to_thread(getattr(model, "close", int))
         await asyncio.to_thread(self._close_store)
 
-    async def run(self, program: Program[R], *, tools: Tools | None = None, limits: Limits | None = None) -> R:
+    async def run(
+        self,
+        program: Program[R],
+        *,
+        tools: Tools | None = None,
+        limits: Limits | None = None,
+        model: str | AnyModel | None = None,
+    ) -> R:
         """As `Client.run`."""
-        return (await self._run(program, tools, limits)).value
+        return (await self._run(program, tools, limits, model)).value
 
     def stream_run(
-        self, program: Program[R], *, tools: Tools | None = None, limits: Limits | None = None
+        self,
+        program: Program[R],
+        *,
+        tools: Tools | None = None,
+        limits: Limits | None = None,
+        model: str | AnyModel | None = None,
     ) -> "AsyncStream[TextDelta | Notice, R]":
         """As `Client.stream_run`."""
-        return self._stream(program, _as_it_is, tools, limits)
+        return self._stream(program, _as_it_is, tools, limits, model)
 
     @overload
     async def generate(
@@ -712,24 +777,24 @@ class AsyncClient(BaseClient):
     async def generate(
         self, text: Prompt, constraint: object = None, *, attachments: Attachments = (), system: str = "", prefix: str = "",
         tools: Tools = (), stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
-        limits: Limits | None = None,
+        limits: Limits | None = None, model: str | AnyModel | None = None,
     ) -> Generation[Any]:  # fmt: skip
         """As `Client.generate`."""
         request = await asyncio.to_thread(
             question, text, attachments, system, prefix, stop, temperature, max_tokens, seed
         )
         used = _tools(tools)
-        return self._billed(await self._run(generate_program(request, constraint, used), used, limits))
+        return self._billed(await self._run(generate_program(request, constraint, used), used, limits, model))
 
     def stream(
         self, text: Prompt, constraint: object = None, *, attachments: Attachments = (), system: str = "", prefix: str = "",
         tools: Tools = (), stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
-        limits: Limits | None = None,
+        limits: Limits | None = None, model: str | AnyModel | None = None,
     ) -> AsyncStream[str, Generation[Any]]:  # fmt: skip
         """As `Client.stream`."""
         request = question(text, attachments, system, prefix, stop, temperature, max_tokens, seed)
         used = _tools(tools)
-        return self._stream(generate_program(request, constraint, used), self._text, used, limits)
+        return self._stream(generate_program(request, constraint, used), self._text, used, limits, model)
 
     @overload
     async def extract(self, output: type[T] | OutputSpec[T], text: Prompt, **more: Unpack[ExtractArguments]) -> T: ...
@@ -737,13 +802,13 @@ class AsyncClient(BaseClient):
     async def extract(self, output: Schema, text: Prompt, **more: Unpack[ExtractArguments]) -> Json: ...
     async def extract(
         self, output: object, text: Prompt, *, attachments: Attachments = (), system: str = "", temperature: float | None = 0.0,
-        max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None,
+        max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None, model: str | AnyModel | None = None,
     ) -> Any:  # fmt: skip
         """As `Client.extract`."""
         program = await asyncio.to_thread(
             extract_program, output, text, attachments, system, temperature, max_tokens, repair
         )
-        return (await self._run(program, limits=limits)).value.value
+        return (await self._run(program, limits=limits, model=model)).value.value
 
     @overload
     async def try_extract(
@@ -753,13 +818,13 @@ class AsyncClient(BaseClient):
     async def try_extract(self, output: Schema, text: Prompt, **more: Unpack[ExtractArguments]) -> Extraction[Json]: ...
     async def try_extract(
         self, output: object, text: Prompt, *, attachments: Attachments = (), system: str = "", temperature: float | None = 0.0,
-        max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None,
+        max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None, model: str | AnyModel | None = None,
     ) -> Extraction[Any]:  # fmt: skip
         """As `Client.try_extract`."""
         program = await asyncio.to_thread(
             extract_program, output, text, attachments, system, temperature, max_tokens, repair
         )
-        return self._extraction(await self._run(_with_error_as_value(program), limits=limits))
+        return self._extraction(await self._run(_with_error_as_value(program), limits=limits, model=model))
 
     @overload
     def stream_extract(
@@ -771,29 +836,36 @@ class AsyncClient(BaseClient):
     ) -> AsyncStream[Json, Json]: ...
     def stream_extract(
         self, output: object, text: Prompt, *, attachments: Attachments = (), system: str = "", temperature: float | None = 0.0,
-        max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None,
+        max_tokens: int | None = None, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None, model: str | AnyModel | None = None,
     ) -> AsyncStream[Json, Any]:  # fmt: skip
         """As `Client.stream_extract`."""
         partials = _Partials(OutputType.of(output))
         program = extract_program(
             partials.output_type, text, attachments, system, temperature, max_tokens, repair, partials.watch
         )
-        return self._stream(program, partials.view, limits=limits)
+        return self._stream(program, partials.view, limits=limits, model=model)
 
     async def route(
-        self, text: Prompt, *targets: object, repair: RepairPolicy = DEFAULT_REPAIR, limits: Limits | None = None
+        self,
+        text: Prompt,
+        *targets: object,
+        repair: RepairPolicy = DEFAULT_REPAIR,
+        limits: Limits | None = None,
+        model: str | AnyModel | None = None,
     ) -> RouteResult:
         """As `Client.route`."""
-        return (await self._run(route_program(_targets(targets), checked(text), repair=repair), limits=limits)).value
+        return (
+            await self._run(route_program(_targets(targets), checked(text), repair=repair), limits=limits, model=model)
+        ).value
 
     async def solve(
         self, question: str, *, tools: Tools | None = None, system: str | None = None, temperature: float | None = None,
-        max_tokens: int | None = None, options: SolveOptions | None = None, limits: Limits | None = None,
+        max_tokens: int | None = None, options: SolveOptions | None = None, limits: Limits | None = None, model: str | AnyModel | None = None,
     ) -> Rationale:  # fmt: skip
         """As `Client.solve`."""
         used = solve_tools(self.tools if tools is None else _tools(tools))
         program = solve_program(question, used, solve_options(options, system, temperature, max_tokens))
-        return (await self._run(program, used, limits)).value
+        return (await self._run(program, used, limits, model)).value
 
     async def find(
         self, query: str, *, documents: Sequence[str | Path] = (), audience: Sequence[str] = (), limit: int = 5
@@ -804,14 +876,14 @@ class AsyncClient(BaseClient):
     async def ask(
         self, question: str, *, documents: Sequence[str | Path] = (), audience: Sequence[str] = (), user: str = "",
         policy: str = "", temperature: float | None = None, max_tokens: int | None = None, session: str = "",
-        limits: Limits | None = None,
+        limits: Limits | None = None, model: str | AnyModel | None = None,
     ) -> AskResult:  # fmt: skip
         """As `Client.ask`."""
         options = ask_options(documents, audience, user, policy)
         app = await asyncio.to_thread(self._ask_app, session, options)
         opened = await self.session(
             app, session, temperature=temperature, max_tokens=max_tokens,
-            options=TurnOptions(limits=(_limits(limits) or self.limits).usage_limits),
+            options=TurnOptions(limits=(_limits(limits) or self.limits).usage_limits), model=model,
         )  # fmt: skip
         return _asked(await opened.say(question))
 
@@ -819,11 +891,11 @@ class AsyncClient(BaseClient):
         self, app: str | App | None = None, name: str = "", *, params: Mapping[str, Json] | None = None,
         system: str | None = None, tools: Tools | None = None, temperature: float | None = None,
         max_tokens: int | None = None, schema: object = None, limits: Limits | None = None,
-        options: TurnOptions | None = None,
+        options: TurnOptions | None = None, model: str | AnyModel | None = None,
     ) -> AsyncSession:  # fmt: skip
         """As `Client.session`."""
         changes = answer_options(system, temperature, max_tokens, schema, limits)
-        start = await asyncio.to_thread(self._start, app, name, params, changes, tools)
+        start = await asyncio.to_thread(self._start, app, name, params, changes, tools, model)
         return AsyncSession(
             start.repository, start.name, start.conversation, start.priced_model,
             options=self._turn_options(options, limits, start),
@@ -838,24 +910,35 @@ class AsyncClient(BaseClient):
         """As `Client.delete`."""
         await asyncio.to_thread(lambda: self.store.delete_session(name))
 
-    async def _run(self, program: Program[R], tools: Tools | None = None, limits: Limits | None = None) -> RunResult[R]:
-        runtime = AsyncRuntime(self.model, **self._arguments(tools, limits))
+    async def _run(
+        self,
+        program: Program[R],
+        tools: Tools | None = None,
+        limits: Limits | None = None,
+        model: str | AnyModel | None = None,
+    ) -> RunResult[R]:
+        runtime = AsyncRuntime(**self._arguments(tools, limits, model))
         with self._counting():
             done = await runtime.run_result(program)
         self.spent = self.spent + done.spent
         return done
 
     def _stream(
-        self, program: Program[R], view: "View[R, E, T]", tools: Tools | None = None, limits: Limits | None = None
+        self,
+        program: Program[R],
+        view: "View[R, E, T]",
+        tools: Tools | None = None,
+        limits: Limits | None = None,
+        model: str | AnyModel | None = None,
     ) -> "AsyncStream[E, T]":
         check_program(program)
-        return AsyncStream(self._events(program, view, self._arguments(tools, limits)))
+        return AsyncStream(self._events(program, view, self._arguments(tools, limits, model)))
 
     async def _events(
         self, program: Program[R], view: "View[R, E, T]", arguments: dict[str, Any]
     ) -> "AsyncGenerator[E | Done[T]]":
         with self._counting():
-            async with aclosing(AsyncRuntime(self.model, **arguments).stream(program)) as events:
+            async with aclosing(AsyncRuntime(**arguments).stream(program)) as events:
                 async for event in events:
                     if isinstance(event, RunResult):
                         self.spent = self.spent + event.spent
@@ -1205,6 +1288,7 @@ ask = default_client.ask
 run = default_client.run
 
 
+@hint_keywords
 def open(
     app: str | App | None = None, *, model: str | AnyModel | None = None, session: str = "",
     store: str | Path | Store | None = None, params: Mapping[str, Json] | None = None, system: str | None = None,

@@ -34,6 +34,7 @@ from taiwa.sessions.commit_turn import (
     resume_turn,
     run_observers,
 )
+from taiwa.sessions.keyword_hints import hint_method_keywords
 from taiwa.sessions.repository import Repository, ValueOrigin
 from taiwa.settings import BUILTIN, Settings
 from taiwa.store import Store
@@ -290,6 +291,7 @@ class BaseSession:
             raise
 
 
+@hint_method_keywords
 class Session(BaseSession):
     """A conversation of a store with a model. A failed turn leaves the conversation unchanged.
 
@@ -435,6 +437,7 @@ T = TypeVar("T")
 AsyncTurnStream: TypeAlias = AsyncStream[TurnEvent, TurnResult]
 
 
+@hint_method_keywords
 class AsyncSession(BaseSession):
     """As `Session`, on an event loop: methods that wait for a model or the store are coroutines.
 
