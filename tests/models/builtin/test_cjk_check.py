@@ -163,3 +163,30 @@ def test_a_share_of_the_price_is_doubtful_where_a_price_after_a_discount_is_aske
     question: str, *, doubtful: bool
 ) -> None:
     assert is_doubtful(question, "", "The share of the price.") is doubtful
+
+
+@pytest.mark.parametrize(
+    ("question", "line"),
+    [
+        ("花子は本を4冊持っています。2冊もらいました。全部で何冊ですか", "<<calculator: 4*2>>"),
+        ("小红有9支笔,送了4支,还剩几支", "<<calculator: 9*4>>"),
+        ("部員のうち女子は12人です。男子は何人ですか", "<<calculator: 12-12>>"),
+        ("3Lの水は何杯ですか", "<<unit_conversion: 3 L to cups>>"),
+    ],
+)
+def test_a_product_of_what_comes_and_goes_and_a_number_less_itself_are_doubted(question: str, line: str) -> None:
+    assert is_doubtful(question, "", line)
+
+
+@pytest.mark.parametrize(
+    ("question", "line"),
+    [
+        ("1箱に4個入った桃を2箱もらいました。全部で何個ですか", "<<calculator: 4*2>>"),
+        ("毎日4個ずつ2日間食べました。全部で何個ですか", "<<calculator: 4*2>>"),
+        ("花子は本を4冊持っています。2冊もらいました。全部で何冊ですか", "<<calculator: 4+2>>"),
+        ("3Lの水は何カップですか", "<<unit_conversion: 3 L to cups>>"),
+        ("3升水是多少杯", "<<unit_conversion: 3 L to cups>>"),
+    ],
+)
+def test_a_product_of_groups_and_a_conversion_that_is_asked_for_are_not_doubted(question: str, line: str) -> None:
+    assert not is_doubtful(question, "", line)

@@ -129,6 +129,11 @@ OPPOSITES = [
         ),
         (r"^Take the years away", NEVER, r"\byears? older(?! than)"),
         (
+            r"^Multiply by the price",
+            NEVER,
+            r"\b(?:packs?|box|bag|set|carton|dozen) of \d[^.?]*\bcosts?\b[^?]*\b(?:what|how much)\b[^?]*\b(?:one|each|a single)\b",
+        ),
+        (
             r"^The rest of the hundred",
             LESS + r"|\brest|remain|left|keep|not\b|without",
             r"\b(?:tip|tax|vat|interest|surcharge)\b",
@@ -400,10 +405,28 @@ DISCOUNT_IN_JAPANESE = re.compile(r"(?:割引|割り引|割OFF|割オフ|(?:%|�
 PAID_IN_JAPANESE = re.compile(r"払|レジ|会計|請求|引後|引き後")
 
 
+KANA = re.compile(r"[ぁ-んァ-ヴ]")
+CHANGED_CJK = re.compile(
+    r"もら[いっ]|あげ[またる]|食べ|なくし|無くし|拾|増え|減[りっ]|残[りっ]|又|得到|给了|吃了|用掉|送[给了]|还剩"
+)
+GROUPED_CJK = re.compile(
+    r"ずつ|倍|毎|あたり|当たり|につき|それぞれ|各|每|乘|×|[*]|[1一]\s*[個本枚人箱袋冊匹つ个只支张]|[箱袋皿列段束班組盒排]|ケース|パック|セット|円|元"
+)
+"""Words of a story in which things come and go, and of one in which groups of the same size are multiplied."""
+ITSELF = re.compile(r"([\d.]+)-\1\Z")
+CUPS = re.compile(r"<<unit_conversion: .* to cups>>\Z")
+
+
 def _cannot_be_cjk(question: str, before: str, line: str) -> bool:
     """Whether a line about quantities contradicts its question in Japanese or Chinese."""
+    if CUPS.fullmatch(line):  # `何杯` asks for vessels of any size
+        return bool(KANA.search(question)) and not re.search(r"カップ|cup", question, re.IGNORECASE)
     solution = _solutions().get(before.partition("\n")[0])
     if (found := CALCULATION.fullmatch(line)) is not None:
+        if ITSELF.fullmatch(found[1]) or (
+            "*" in found[1] and CHANGED_CJK.search(question) and not GROUPED_CJK.search(question)
+        ):
+            return True
         if "<<" in before or solution is None:
             return False
         return (
