@@ -167,7 +167,7 @@ def test_a_message_may_be_a_dict_as_others_write_it(connect: Any) -> None:
         (system("Be brief."), user("Kyoto?")),
         (user("Kyoto?"),),
     ]
-    with pytest.raises(InputError, match=r"write taiwa\.user\(…\), or {'role': …, 'content': …}"):
+    with pytest.raises(InputError, match=r"message 1: content must be a str, got a list; files belong to taiwa\.user"):
         client.generate([{"role": "user", "content": [{"type": "text", "text": "Kyoto?"}]}])
 
 

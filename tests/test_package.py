@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import taiwa
-from taiwa import Client, InputError
+from taiwa import Client, InputError, user
 
 
 @pytest.mark.parametrize("name", taiwa.__all__)
@@ -73,6 +73,31 @@ WRONG: list[tuple[Call, str]] = [
     (lambda c: c.generate("x", system=3), "system must be a text, got an int"),
     (lambda c: c.generate("x", temperature="hot"), "temperature must be a number"),
     (lambda c: c.generate("x", max_tokens=True), "max_tokens must be a whole number, got a bool"),
+    (
+        lambda c: c.generate([{"role": "usr", "content": "x"}]),
+        "message 1: unknown role 'usr'; choose one of system, devel",
+    ),
+    (
+        lambda c: c.generate([user("x"), {"role": "tool", "content": "x"}]),
+        "message 2: unknown role 'tool'; choose one of",
+    ),
+    (lambda c: c.generate([{"content": "x"}]), "message 1: unknown role None; choose one of"),
+    (lambda c: c.generate([{"role": ["user"], "content": "x"}]), "message 1: unknown role .'user'.; choose one of"),
+    (
+        lambda c: c.generate([{"role": "user", "content": [{"type": "text"}]}]),
+        r"content must be a str, got a list; files belong to taiwa.user\(text, attachments\)",
+    ),
+    (lambda c: c.extract(int, [{"role": "user"}]), "message 1: content must be a str, got None$"),
+    (
+        lambda c: c.generate([{"role": "user", "content": "x", "name": "ann"}]),
+        "message 1: unknown key 'name'; choose one of role, content",
+    ),
+    (
+        lambda c: c.generate(["x"]),
+        r"got a list whose message 1 is a str; write taiwa.user\(…\), or {'role': …, 'content': …}",
+    ),
+    (lambda c: c.generate({"role": "user", "content": "x"}), "got a dict; put it into a list"),
+    (lambda c: c.generate([]), "the text must be a str, or a list of messages, got a list$"),
     (lambda c: c.solve(3), "question must be a text"),
     (lambda c: c.solve("x", options={"votes": 3}), "options must be taiwa.SolveOptions"),
     (lambda c: c.find(3), "query must be a text"),

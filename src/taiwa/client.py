@@ -1190,26 +1190,41 @@ def checked(text: Prompt, attachments: Attachments = ()) -> Messages:
     parts: tuple[object, ...] = (content,) if isinstance(content, Message) else ()
     if isinstance(content, Sequence) and not isinstance(content, bytes):
         parts = tuple(cast("Sequence[object]", content))
-    messages = tuple(_message_of(part) for part in parts)
-    if not messages or None in messages:
+    if not parts:
         hint = "; the type comes first: extract(Order, text)" if isinstance(content, type) else ""
-        hint = hint or ("; write taiwa.user(…), or {'role': …, 'content': …}" if parts else "")
+        hint = "; put it into a list" if isinstance(content, Mapping) else hint
         raise InputError(f"the text must be a str, or a list of messages, got {describe(cast('object', text))}{hint}")
+    found = tuple(_message_of(part, f"message {number}") for number, part in enumerate(parts, 1))
     if files:
         raise InputError("attachments belong to a text; give messages theirs: taiwa.user(text, attachments)")
-    found = tuple(filter(None, messages))
     if not any(message.text.strip() or message.attachments for message in found):
         raise InputError("the text is empty")
     return found
 
 
-def _message_of(part: object) -> Message | None:
-    """Return a message, converted from a dict with role and content if necessary; None for anything else."""
-    if isinstance(part, Message) or not isinstance(part, dict):
-        return part if isinstance(part, Message) else None
-    given = cast("dict[str, object]", part)
-    make, text = MAKERS.get(str(given.get("role"))), given.get("content")
-    return make(text) if make is not None and isinstance(text, str) and given.keys() == {"role", "content"} else None
+def _message_of(part: object, where: str) -> Message:
+    """Return a message, converted from a dict with role and content if necessary.
+
+    Raises:
+        InputError: it is neither; the role is unknown, or the content is not a text.
+    """
+    if isinstance(part, Message):
+        return part
+    if not isinstance(part, Mapping):
+        what = f"the text must be a str, or a list of messages, got a list whose {where} is {describe(part)}"
+        raise InputError(f"{what}; write taiwa.user(…), or {{'role': …, 'content': …}}")
+    given = cast("Mapping[str, object]", part)
+    role, content = given.get("role"), given.get("content")
+    make = MAKERS.get(role) if isinstance(role, str) else None
+    if make is None:
+        raise InputError(f"{where}: unknown role {role!r}; choose one of {', '.join(MAKERS)}")
+    if not isinstance(content, str):
+        hint = "; files belong to taiwa.user(text, attachments)" if isinstance(content, list) else ""
+        raise InputError(f"{where}: content must be a str, got {describe(content)}{hint}")
+    unknown = next((key for key in given if key not in ("role", "content")), None)
+    if unknown is not None:
+        raise InputError(f"{where}: unknown key {unknown!r}; choose one of role, content")
+    return make(content)
 
 
 def _targets(targets: Sequence[object]) -> dict[str, object]:
