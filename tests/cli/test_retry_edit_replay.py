@@ -175,14 +175,122 @@ def test_a_cut_off_turn_without_answers_is_not_appended_to_a_conversation_that_c
 ) -> None:
     model_server(silence())
     killed(talked, model_server, "say", "-c", "three", requests=1)
-    model_server(delta("D"))
+    model_server(delta("D"), delta("C"))
     talked.ok("say", "-c", "four")
 
-    done = talked("resume")
+    done = talked.ok("resume")
 
-    assert done.code == 2
-    assert "chat-1 has moved since its turn was interrupted; repeat the turn: 'three'" in done.err
-    assert len(model_server.requests) == 1
+    assert done.out == "C\n"
+    assert done.err == "chat-1 has moved since this turn was cut off; the turn is kept as chat-1-1\n"
+    assert [text for text, _ in turn_texts(talked, "chat-1")] == ["one", "two", "four"]
+    assert turn_texts(talked, "chat-1-1")[-1] == ("three", "C")
+    assert "no turn was cut off" in talked("resume").err
+
+
+def test_a_cut_off_turn_can_still_be_resumed_after_a_resume_that_failed(
+    talked: Taiwa, model_server: ModelServer
+) -> None:
+    model_server(silence())
+    killed(talked, model_server, "say", "-c", "three", requests=1)
+    model_server(delta("D"), silence())
+    talked.ok("say", "-c", "four")
+    killed(talked, model_server, "resume")
+    model_server(delta("C"))
+
+    assert talked.ok("resume").out == "C\n"
+
+
+def test_two_cut_off_turns_of_a_conversation_are_both_finished(talked: Taiwa, model_server: ModelServer) -> None:
+    model_server(silence(), silence())
+    killed(talked, model_server, "say", "-c", "three", requests=1)
+    killed(talked, model_server, "say", "-c", "four")
+    model_server(delta("D"), delta("C"))
+
+    first = talked.ok("resume")
+    second = talked.ok("resume")
+
+    assert (first.out, first.err) == (
+        "D\n", "turns of chat-1 were cut off too; finish them with taiwa resume NAME\n"
+    )  # fmt: skip
+    assert second.out == "C\n"
+    assert turn_texts(talked, "chat-1-1")[-1] == ("three", "C")
+
+
+PASSED_OVER = "a turn of chat-1 was cut off: three; the conversation goes on without it, taiwa resume chat-1 keeps it as a branch\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("say", "-c", "four"), ("say", "-s", "chat-1", "four"), ("retry",), ("edit", "chat-1:2", "four")],
+    ids=["continued", "named", "retry", "edit"],
+)
+def test_the_next_turn_says_that_it_passes_over_one_that_was_cut_off(
+    talked: Taiwa, model_server: ModelServer, command: tuple[str, ...]
+) -> None:
+    model_server(silence())
+    killed(talked, model_server, "say", "-c", "three", requests=1)
+    model_server(delta("D"), delta("E"))
+
+    done, after = talked.ok(*command), talked.ok("say", "-c", "five")
+
+    assert (done.out, done.err) == ("D\n", PASSED_OVER)
+    assert after.err == ""
+
+
+def test_a_turn_of_another_conversation_does_not_mention_one_that_was_cut_off(
+    talked: Taiwa, model_server: ModelServer
+) -> None:
+    model_server(silence())
+    killed(talked, model_server, "say", "-c", "three", requests=1)
+    model_server(delta("D"), delta("E"))
+
+    assert talked.ok("say", "chat", "-s", "other", "Hi").err == ""
+    assert talked.ok("say", "chat", "Hi").err == ""
+
+
+def test_a_first_turn_that_was_cut_off_is_mentioned_and_listed(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(silence())
+    killed(taiwa, model_server, "say", "chat", "-s", "k", "first", requests=1)
+
+    listed, named = taiwa.ok("log"), taiwa.ok("log", "k")
+    (of_all,), (of_one,) = taiwa.ok("log", "--json").json, taiwa.ok("log", "k", "--json").json
+
+    assert listed.out.splitlines()[1].split()[:4] == ["k", "chat", "cut", "off"]
+    assert listed.out.splitlines()[1].endswith("first")
+    assert named.out.splitlines()[1].split() == ["cut", "off", "first"]
+    assert listed.err == "taiwa resume NAME finishes a turn that was cut off, and with --discard drops it\n"
+    assert of_all == of_one
+    assert {name: of_one[name] for name in ("session", "kind", "app", "text", "node", "answer", "calls")} == {
+        "session": "k", "kind": "interrupted", "app": "chat", "text": "first", "node": None, "answer": None, "calls": 0,
+    }  # fmt: skip
+    model_server(delta("N"))
+    assert taiwa.ok("say", "-s", "k", "next").err.startswith("a turn of k was cut off: first; ")
+
+
+def test_the_log_of_a_conversation_ends_with_the_turn_that_was_cut_off(
+    talked: Taiwa, model_server: ModelServer
+) -> None:
+    model_server(silence())
+    killed(talked, model_server, "say", "-c", "three", requests=1)
+
+    *_, last = talked.ok("log", "chat-1", "--json").json
+
+    assert (last["kind"], last["text"]) == ("interrupted", "three")
+    assert [each["session"] for each in talked.ok("log", "--json").json] == ["chat-1", "chat-1"]
+    assert "cut off" not in talked.ok("log", "chat-1:2").out
+
+
+def test_a_cut_off_turn_can_be_discarded(talked: Taiwa, model_server: ModelServer) -> None:
+    model_server(silence())
+    killed(talked, model_server, "say", "-c", "three", requests=1)
+    model_server(delta("D"))
+
+    done = talked.ok("resume", "--discard")
+
+    assert done.out == "discarded a turn of chat-1: three\n"
+    assert "no turn was cut off" in talked("resume", "--discard").err
+    assert talked.ok("say", "-c", "four").err == ""
+    assert "cut off" not in talked.ok("log", "chat-1").out
 
 
 def test_a_cut_off_turn_with_answers_becomes_a_branch_of_a_conversation_that_continued(

@@ -1,6 +1,6 @@
 """Inspect, export and import conversations: log, show, search, state, diff, why, export, import."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,12 +30,15 @@ from taiwa.operations.results import StateResult
 
 if TYPE_CHECKING:
     from taiwa.conversation.history import Conversation, Node
+    from taiwa.operations.results import InterruptedTurn
     from taiwa.sessions.repository import Repository
     from taiwa.store import CallRecord
 
 FORMATS = {".jsonl": "jsonl", ".md": "md", ".html": "html"}
 FIRST_WORDS = 60
 """Characters of the first text of a conversation in a list."""
+CUT_OFF = "cut off"
+"""What a turn without an answer shows, which can be resumed."""
 STYLES = {"added": "green", "removed": "red", "changed": "yellow"}
 
 
@@ -45,7 +48,7 @@ STYLES = {"added": "green", "removed": "red", "changed": "yellow"}
 @click.option("-n", "limit", type=click.IntRange(min=1), default=20, show_default=True, help="Show at most this many.")
 @common_options("session", "as_json", "store")
 def log(common: CommonOptions, revision: str, tree: bool, limit: int) -> None:
-    """List all conversations, or the turns of one.
+    """List all conversations, or the turns of one, those that were cut off included.
 
     \b
     taiwa log                list all conversations, the latest first
@@ -63,8 +66,12 @@ def log(common: CommonOptions, revision: str, tree: bool, limit: int) -> None:
 
 
 def _print_sessions(repository: "Repository", limit: int, *, as_json: bool) -> None:
-    entries = inspect.sessions(repository, limit)
+    entries, cut_off = inspect.sessions(repository, limit), inspect.interrupted(repository)
     rows = [
+        (each.run.ref, each.app, CUT_OFF, "", "", format_time(each.run.at_us), one_line(each.run.text, FIRST_WORDS))
+        for each in cut_off
+    ]
+    rows += [
         (
             each.ref.name, each.ref.app, str(each.ref.turns), each.model, format_cost(each.cost),
             format_time(each.ref.at_us), one_line(each.text, FIRST_WORDS),
@@ -73,24 +80,34 @@ def _print_sessions(repository: "Repository", limit: int, *, as_json: bool) -> N
     ]  # fmt: skip
     heads = ("session", "app", "turns", "model", "cost", "last", "first words")
     none = "there are no conversations yet; begin one with `taiwa chat` or `taiwa say`"
-    print_rows(entries, heads, rows, frozenset({2, 4}), as_json=as_json, none=none)
+    print_rows((*cut_off, *entries), heads, rows, frozenset({2, 4}), as_json=as_json, none=none)
+    _mention_resume(cut_off, as_json=as_json)
+
+
+def _mention_resume(cut_off: "Sequence[InterruptedTurn]", *, as_json: bool) -> None:
+    if cut_off and not as_json:
+        print_notice(_("taiwa resume NAME finishes a turn that was cut off, and with --discard drops it"))
 
 
 def print_log(repository: "Repository", revision: str, limit: int, *, as_json: bool = False) -> None:
-    """List the turns up to a revision."""
-    entries = inspect.log(repository, revision, limit)
+    """List the turns up to a revision; after those of a session, its turns that were cut off."""
+    cut_off = inspect.interrupted(repository, revision)[::-1]
+    has_turns = not cut_off or repository.store.refs.has(revision)
+    entries = inspect.log(repository, revision, limit) if has_turns else ()
     if as_json:
-        print_result(entries)
+        print_result((*entries, *cut_off))
         return
     models = [each.model for each in entries if each.model]
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (str(each.turn), each.hash[:12], each.node.kind, each.model, _excerpt(repository, each.node))
         for each in entries
     ]
+    rows += [("", "", CUT_OFF, "", one_line(each.run.text, FIRST_WORDS)) for each in cut_off]
     if len(set(models)) < 2:  # show the model only if it changed
         table(("turn", "node", "kind", "text"), [(*row[:3], row[4]) for row in rows], frozenset({0}))
     else:
         table(("turn", "node", "kind", "model", "text"), rows, frozenset({0}))
+    _mention_resume(cut_off, as_json=as_json)
 
 
 def _print_tree(repository: "Repository", *, as_json: bool) -> None:

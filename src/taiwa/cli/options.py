@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from taiwa.cli.output import AnswerFormat, print_notice, table
+from taiwa.cli.output import AnswerFormat, one_line, print_notice, table
 from taiwa.i18n import _
 from taiwa.kernel.attachments import Attachment, open_file
 from taiwa.kernel.errors import ConfigError, InputError, StoreError, TaiwaError
@@ -60,6 +60,8 @@ SHOWN = ("raw", "no_stream", "as_json", "verbose")
 """How an answer is printed."""
 PATIENCE = 1.0
 """Seconds after which a command prints that it is waiting for standard input."""
+MOST_OF_TEXT = 60
+"""Characters of a user's text in a notice."""
 MOST_MODELS = 9
 """Models from which the first one is chosen."""
 WHOLE = 1_000
@@ -469,6 +471,22 @@ def open_session(
     elif session.conversation.stored_tip is not None:
         _mention_edited_app(session, app if isinstance(app, str) and (os.sep in app or app.endswith(".md")) else "")
     return session
+
+
+def mention_passed_over(session: "Session") -> None:
+    """Report that the next turn of a conversation leaves behind one that was cut off."""
+    from taiwa.operations.say import find_passed_over
+
+    passed = find_passed_over(session)
+    if passed is not None:
+        print_notice(
+            _(
+                "a turn of {session} was cut off: {text}; the conversation goes on without it, taiwa resume {session} keeps it as a branch",
+                session=session.name,
+                text=one_line(passed.text, MOST_OF_TEXT),
+            ),
+            "yellow",
+        )
 
 
 def _mention_edited_app(session: "Session", path: str) -> None:

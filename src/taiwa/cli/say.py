@@ -15,11 +15,13 @@ import click
 
 from taiwa.cli.options import (
     ANSWERS,
+    MOST_OF_TEXT,
     SHOWN,
     CommonOptions,
     ask_param,
     common_options,
     complete_session,
+    mention_passed_over,
     open_app,
     open_session,
     read_params,
@@ -29,6 +31,8 @@ from taiwa.cli.options import (
 )
 from taiwa.cli.output import (
     bill_line,
+    one_line,
+    print_item,
     print_json,
     print_kept_apart,
     print_line,
@@ -83,7 +87,10 @@ def say(common: CommonOptions, words: tuple[str, ...]) -> None:
     if common.dry_run:
         _preview(common, app, text, attachments)
         return
-    print_stream(open_session(common, app).stream(text, attachments), **common.shown())
+    session = open_session(common, app)
+    if common.session or common.continue_latest:
+        mention_passed_over(session)
+    print_stream(session.stream(text, attachments), **common.shown())
 
 
 def _app_and_prompt(words: tuple[str, ...], *, has_text: bool) -> tuple[str, str]:
@@ -129,6 +136,7 @@ def retry(common: CommonOptions, name: str) -> None:
     """
     common = replace(common, session=name or common.session)
     session = open_session(common, latest=True)
+    mention_passed_over(session)
     print_stream(session.stream_retry(), **common.shown())
 
 
@@ -158,26 +166,37 @@ def edit(common: CommonOptions, revision: str, text: str | None, name: str | Non
     text = require_prompt(
         text, "edit takes a TEXT, piped text, or a file (-f, -a)", common.fragments, attachments or ()
     )
-    session = session.fork(name) if name else session
+    if name:
+        session = session.fork(name)
+    else:
+        mention_passed_over(session)
     print_stream(session.stream_edit(text, turn=-turns, attachments=attachments), **common.shown())
 
 
 @click.command()
 @click.argument("name", default="", shell_complete=complete_session)
+@click.option("--discard", is_flag=True, help="Drop the turn instead; its calls stay on the bill.")
 @common_options("session", "model", "tool_names", *SHOWN, "max_cost", "retry_paid", "store")
-def resume(common: CommonOptions, name: str) -> None:
-    """Finish the interrupted turn of the conversation NAME; answered calls are not paid for again.
+def resume(common: CommonOptions, name: str, discard: bool) -> None:
+    """Finish the turn of the conversation NAME that was cut off last; answered calls are not paid for again.
+
+    If the conversation has moved since, the turn becomes a branch of it.
 
     \b
     taiwa resume
     taiwa resume chat-1
+    taiwa resume chat-1 --discard
     """
-    from taiwa.operations.say import open_interrupted
+    from taiwa.operations.say import discard_interrupted, open_interrupted
 
     settings = common.settings()
-    session, others = open_interrupted(
-        common.repository(settings), settings, turn_options(common, settings), name or common.session
-    )
+    repository, name = common.repository(settings), name or common.session
+    if discard:
+        run = discard_interrupted(repository, name)
+        text = _("discarded a turn of {session}: {text}", session=run.ref, text=one_line(run.text, MOST_OF_TEXT))
+        print_item({"session": run.ref, "text": run.text}, text, as_json=common.as_json)
+        return
+    session, others = open_interrupted(repository, settings, turn_options(common, settings), name)
     interrupted = session.name
     print_stream(session.stream_resume() or (), **common.shown())
     print_kept_apart(session, interrupted)

@@ -27,6 +27,7 @@ from taiwa.kernel.text import inert, plain
 from taiwa.operations.result_json import format_time, members, options_to_json, passage_to_json
 from taiwa.operations.results import (
     DiffResult,
+    InterruptedTurn,
     SessionEntry,
     SessionTree,
     ShowResult,
@@ -90,6 +91,12 @@ def log(repository: Repository, revision: str, limit: int) -> tuple[TurnEntry, .
         entries.append(TurnEntry(name, node, number, repository.store.runs.model_of(name, session)))
         number -= node.kind == "turn"
     return tuple(reversed(entries))
+
+
+def interrupted(repository: Repository, session: str | None = None) -> tuple[InterruptedTurn, ...]:
+    """Return the turns of all sessions, or of one, that were cut off and can be resumed; the latest first."""
+    runs = [run for run in repository.store.runs.open_runs(session) if run.ref]
+    return tuple(InterruptedTurn(run, repository.app(run.app).name if run.app else "") for run in reversed(runs))
 
 
 def tree(repository: Repository) -> SessionTree:

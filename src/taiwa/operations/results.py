@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from taiwa.retrieval.types import EmbedderChoice, Gain
     from taiwa.sessions.repository import ValueOrigin
     from taiwa.store import CallRecord, CostLine, Ref
+    from taiwa.store.runs import Run
 
 
 @value
@@ -188,6 +189,17 @@ class SessionEntry:
     model: str = ""
     cost: int | None = 0
     answer: str = ""
+
+
+@value
+class InterruptedTurn:
+    """A turn that was cut off and can be resumed; `app` is the name of its app, and it has neither a node nor an answer yet."""
+
+    run: "Run"
+    app: str
+    kind: str = "interrupted"
+    node: None = None
+    answer: None = None
 
 
 @value

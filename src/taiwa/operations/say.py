@@ -24,10 +24,11 @@ from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.http_api.capabilities import file_text
 from taiwa.models.providers import resolve_probed
 from taiwa.operations.results import RequestPreview, UntrustedApp
-from taiwa.sessions.commit_turn import PricedModel, TurnOptions
+from taiwa.sessions.commit_turn import PricedModel, TurnOptions, has_moved_since
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session, chosen_model, open_priced_model
 from taiwa.settings import BUILTIN, Settings
+from taiwa.store.runs import Run
 
 if TYPE_CHECKING:
     from taiwa.models.http_api.provider_interface import Target
@@ -238,20 +239,47 @@ def find_turn(repository: Repository, revision: str) -> tuple[str, int]:
     return session, turns.index(tip) + 1
 
 
-def open_interrupted(
-    repository: Repository, settings: Settings, turns: TurnOptions, session: str = ""
-) -> tuple[Session, tuple[str, ...]]:
-    """Open the latest interrupted turn, to resume it under its limits; also return other sessions that have one.
+def interrupted_runs(repository: Repository, session: str = "") -> tuple[Run, ...]:
+    """Return the interrupted turns of all sessions, or of one, oldest first.
 
     Raises:
         InputError: no turn was interrupted, or the session does not exist.
     """
-    runs = [run for run in repository.store.runs.open_runs(session or None) if run.ref]
+    runs = tuple(run for run in repository.store.runs.open_runs(session or None) if run.ref)
     if not runs:
         if session:
             repository.session(session)
         raise InputError("nothing to resume: no turn was cut off")
-    run, others = runs[-1], {run.ref for run in runs} - {runs[-1].ref}
+    return runs
+
+
+def discard_interrupted(repository: Repository, session: str = "") -> Run:
+    """Abandon the latest interrupted turn, of a session if one is named, and return it; its calls stay on the bill.
+
+    Raises:
+        InputError: no turn was interrupted, or the session does not exist. ConflictError: another process resumed it.
+    """
+    run = repository.store.runs.claim(interrupted_runs(repository, session)[-1].id)
+    repository.store.runs.end(run.id, "abandoned")
+    return run
+
+
+def find_passed_over(session: Session) -> Run | None:
+    """Return the interrupted turn at the end of a session, which its next turn leaves behind; None without one."""
+    runs = session.repository.store.runs.open_runs(session.name)
+    return next((run for run in reversed(runs) if not has_moved_since(session.repository, run)), None)
+
+
+def open_interrupted(
+    repository: Repository, settings: Settings, turns: TurnOptions, session: str = ""
+) -> tuple[Session, tuple[str, ...]]:
+    """Open the latest interrupted turn, to resume it under its limits; also return the sessions of the others.
+
+    Raises:
+        InputError: no turn was interrupted, or the session does not exist.
+    """
+    runs = interrupted_runs(repository, session)
+    run, others = runs[-1], {run.ref for run in runs[:-1]}
     begun = repository.start(repository.app(run.app or ""))
     conversation = repository.at(run.ref) if repository.store.refs.has(run.ref) else begun
     last = repository.store.runs.model(run.id) or _last_model(repository, conversation, run.ref)

@@ -22,7 +22,7 @@ from taiwa.server.catalogue import Catalogue
 from taiwa.server.responses import ApiError
 from taiwa.server.runs import LiveRun, RunEvent, Runs, Take
 from taiwa.server.shared_store import RemoteRun, Sharing
-from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions
+from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions, has_moved_since
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import AsyncSession
 from taiwa.store.runs import Run
@@ -266,11 +266,7 @@ def texts_after(repository: Repository, tip: str, turn: int) -> tuple[str, ...]:
 def interrupted_turn(repository: Repository, session: str) -> Run | None:
     """Return the interrupted turn of a session that can be resumed: the last one, unless the session has moved since."""
     runs = repository.store.runs.open_runs(session)
-    if not runs:
-        return None
-    options = runs[-1].options
-    replaced = options.get("replaces") if isinstance(options, dict) else None
-    return runs[-1] if (replaced or runs[-1].base) == repository.store.refs.tip(session) else None
+    return runs[-1] if runs and not has_moved_since(repository, runs[-1]) else None
 
 
 def open_conversation(

@@ -33,7 +33,14 @@ from taiwa.kernel.messages import Capability, Request, Sampling, Usage, system, 
 from taiwa.kernel.runtime import Tool
 from taiwa.kernel.serialization import Json, digest, items_at, record, restore, value
 from taiwa.kernel.usage_limits import RunUsage
-from taiwa.sessions.commit_turn import PricedModel, TurnOptions, TurnResult, run_outside_sessions, sink
+from taiwa.sessions.commit_turn import (
+    PricedModel,
+    TurnOptions,
+    TurnResult,
+    has_moved_since,
+    run_outside_sessions,
+    sink,
+)
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session
 from taiwa.store import item_key
@@ -433,6 +440,8 @@ def _resume_turn(session: Session, row_input: BatchInput) -> TurnResult | None:
     references: list[Json] = [each.reference() for each in row_input.attachments]
     if not runs or runs[-1].text != row_input.text or items_at(runs[-1].options, "attachments") != references:
         return None
+    if not runs[-1].calls and has_moved_since(session.repository, runs[-1]):
+        return None  # nothing was answered yet, so the row is not worth a branch
     return session.resume()
 
 

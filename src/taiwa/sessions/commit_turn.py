@@ -345,18 +345,12 @@ def resume_turn(repository: Repository, interrupted: Run, priced_model: PricedMo
     """Resume an interrupted turn; recorded calls are not repeated. If its session has moved, the turn is kept as a branch.
 
     Raises:
-        ConflictError: another process resumed it; or the session has moved, and no call of the turn was answered.
+        ConflictError: another process resumed it.
     """
     store = repository.store
     run = store.runs.claim(interrupted.id)
-    recorded = run.options if isinstance(run.options, dict) else {}
-    replaces = recorded.get("replaces")
-    replaces = replaces if isinstance(replaces, str) else None
-    branches = recorded.get("branches") is True
-    has_moved = _tip(repository, run.ref) != (None if branches else replaces or run.base)
-    if has_moved and not run.calls:
-        store.runs.end(run.id, "abandoned")
-        raise ConflictError(f"{run.ref} has moved since its turn was interrupted; repeat the turn: {run.text[:60]!r}")
+    recorded, replaces, branches = _recorded(run)
+    has_moved = has_moved_since(repository, run)
     if run.app is None:
         raise InputError(f"run {run.id} has no app to resume with")
     app = repository.app(run.app)
@@ -378,6 +372,19 @@ def resume_turn(repository: Repository, interrupted: Run, priced_model: PricedMo
     if has_moved:
         session, turn_input = store.refs.free_name(run.ref), replace(turn_input, branches=True, may_branch=True)
     return ActiveTurn(repository, session, turn_input, run.id, priced_model, options, tools, resources, paid)
+
+
+def has_moved_since(repository: Repository, interrupted: Run) -> bool:
+    """Report whether the session of an interrupted turn has moved since, so that the turn can only become a branch."""
+    _, replaces, branches = _recorded(interrupted)
+    return _tip(repository, interrupted.ref) != (None if branches else replaces or interrupted.base)
+
+
+def _recorded(run: Run) -> tuple[dict[str, Json], str | None, bool]:
+    """Return the recorded options of a run, the tip that it replaces, and whether it begins a branch."""
+    recorded = run.options if isinstance(run.options, dict) else {}
+    replaces = recorded.get("replaces")
+    return recorded, replaces if isinstance(replaces, str) else None, recorded.get("branches") is True
 
 
 def _with_bytes(repository: Repository, turn_input: TurnInput) -> TurnInput:

@@ -166,9 +166,6 @@ class BaseSession:
         runs = self.repository.store.runs.open_runs(self.name)
         if not runs:
             return None
-        for stale in runs[:-1]:
-            if not stale.calls:  # a turn with paid answers is resumed next, as a branch
-                self.repository.store.runs.end(stale.id, "abandoned")
         turn = resume_turn(self.repository, runs[-1], self.priced_model)
         self.name = turn.session
         return turn
