@@ -919,3 +919,20 @@ def test_a_limit_of_seconds_holds_while_a_retriever_blocks() -> None:
             asyncio.run(play())
     finally:
         go.set()
+
+
+def test_results_are_shown_in_a_line_at_a_prompt() -> None:
+    client = Client(scripted_model(*"a" * 2, "x" * 500, "Sum. " * 99 + "#### 42"), store=":memory:")
+    session = client.session(name="b")
+
+    said = session.say("one")
+    session.say("two")
+    undone, long = session.undo(), session.say("three")
+    solved = client.solve("?", tools=[])
+
+    assert repr(undone) == f"Conversation(app 'plain', turn 1, tip {undone.tip[:8]})"
+    assert repr(undone.app) == "App('plain')"
+    assert repr(said) == f"TurnResult('a', session 'b', node {said.node[:8]})"
+    assert repr(long) == f"TurnResult({'x' * 59 + '…'!r}, session 'b', node {long.node[:8]})"
+    assert repr(solved) == f"Rationale(answer {solved.answer!r}, calls 0, ending 'end')"
+    assert undone == session.repository.checkout(undone.tip)

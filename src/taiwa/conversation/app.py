@@ -224,6 +224,9 @@ class App:
     def __hash__(self) -> int:
         return hash(self.hash)
 
+    def __repr__(self) -> str:
+        return f"App({self.name!r})"
+
     @property
     def name(self) -> str:
         """The name of the app."""

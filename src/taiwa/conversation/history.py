@@ -161,6 +161,9 @@ class Conversation:
     last_answer: str = ""
     new_nodes: tuple[Node, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"Conversation(app {self.app.name!r}, turn {self.count}, tip {self.tip[:8]})"
+
     @property
     def stored_tip(self) -> str | None:
         """The newest node that a store has, or None if the conversation is new."""

@@ -23,6 +23,7 @@ from taiwa.kernel.execution import EffectStarted, Entry, Event, Journal, Observe
 from taiwa.kernel.messages import Message, Notice, Response, TextDelta, ToolResult, Usage
 from taiwa.kernel.runtime import AnyModel, Handler, Interrupts, Retriever, Runtime, Tool
 from taiwa.kernel.serialization import Json, items_at, record, restore, value
+from taiwa.kernel.text import truncate
 from taiwa.kernel.usage_limits import Price, Prices, RunUsage, UsageLimits, currency_units
 from taiwa.sessions.repository import Repository
 from taiwa.store import Run, check_name, conflict_message
@@ -160,6 +161,9 @@ class TurnResult:
     state: State = field(default_factory=dict[str, Json])
     calls: tuple[ToolResult, ...] = ()
     response: Response | None = None
+
+    def __repr__(self) -> str:
+        return f"TurnResult({truncate(self.text, 60)!r}, session {self.session!r}, node {self.node[:8]})"
 
     def __str__(self) -> str:
         return self.text

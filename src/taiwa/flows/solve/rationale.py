@@ -10,6 +10,7 @@ from taiwa.kernel.effects import CallTool, Program, gather, notify, perform
 from taiwa.kernel.errors import InputError, LimitError, ToolError, UnknownToolError
 from taiwa.kernel.messages import ToolResult, ToolSpec
 from taiwa.kernel.serialization import Json, canonical, value
+from taiwa.kernel.text import truncate
 
 OnToolError: TypeAlias = Literal["report", "let_model_answer", "stop"]
 """What happens after a failed call: the error is sent to the model · the model writes the result · the rationale ends."""
@@ -96,6 +97,9 @@ class Rationale:
     answered_by: AnswerSource = "none"
     value: Json = None
     confidence: float | None = None
+
+    def __repr__(self) -> str:
+        return f"Rationale(answer {truncate(self.answer, 60)!r}, calls {len(self.calls)}, ending {self.ending!r})"
 
     def __str__(self) -> str:
         return self.text
