@@ -59,7 +59,8 @@ def test_every_earlier_value_is_listed(talked: Taiwa) -> None:
         (("state", "set", "turns", "7"), "is computed (turn_count) and cannot be set"),
         (("state", "set", "dictionary", "7"), "the value does not fit"),
         (("state", "set", "dictionary.文.x", "7"), "'x' not found in"),
-        (("why", "dictionary.犬"), "no value at dictionary.犬"),
+        (("why", "dictionary.犬"), "no value at dictionary.犬 in 'translate-1' (app translate); `taiwa log` lists"),
+        (("why", "dictionary.犬", "translate-1:1"), "no value at dictionary.犬 in 'translate-1:1' (app translate)"),
         (("why", ""), "the path is empty"),
     ],
 )

@@ -54,6 +54,7 @@ def test_json_has_the_new_position(talked: Taiwa) -> None:
         (("undo", "x"), "session 'x' not found; sessions: chat-1"),
         (("undo", "-s", "chat-2"), "session 'chat-2' not found; did you mean chat-1?"),
         (("switch", "chat-9"), "session 'chat-9' not found"),
+        (("fork",), "give the branch a name: taiwa fork plan-b"),
         (("fork", "chat-1"), "session 'chat-1' already exists"),
         (("fork", "chat-1~9", "b"), "cannot go back 9 steps"),
         (("fork", "chat-1", "a b"), "a session name must not contain spaces"),

@@ -70,10 +70,10 @@ def redo(common: CommonOptions, session_and_turns: tuple[str, ...]) -> None:
 
 
 @click.command()
-@click.argument("revision", metavar="[REVISION]", shell_complete=complete_session)
+@click.argument("revision", metavar="[REVISION]", required=False, shell_complete=complete_session)
 @click.argument("name", metavar="NAME", required=False)
 @common_options("session", "as_json", "store")
-def fork(common: CommonOptions, revision: str, name: str | None) -> None:
+def fork(common: CommonOptions, revision: str | None, name: str | None) -> None:
     """Create the branch NAME at REVISION and make it the current conversation.
 
     With one argument the latest conversation is forked under that name. Neither branch can change the other.
@@ -82,6 +82,8 @@ def fork(common: CommonOptions, revision: str, name: str | None) -> None:
     taiwa fork plan-b               fork the latest conversation at its last turn
     taiwa fork chat-1:2 plan-b      fork chat-1 after its second turn
     """
+    if revision is None:
+        raise InputError("give the branch a name: taiwa fork plan-b")
     where, called = ("", revision) if name is None else (revision, name)
     where = common.place(where)
     repository = common.repository()

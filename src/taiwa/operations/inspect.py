@@ -150,7 +150,14 @@ def why(repository: Repository, path: str, revision: str) -> WhyResult:
     """
     where = parse_path(path)
     store = repository.store
-    origin = repository.origin(store.resolve(revision), where)
+    tip = store.resolve(revision)
+    origin = repository.find_origin(tip, where)
+    if origin is None:
+        app = repository.app(store.nodes.get(tip).app).name
+        name = revision or repository.session()
+        raise InputError(
+            f"no value at {format_path(where)} in {name!r} (app {app}); `taiwa log` lists the conversations"
+        )
     return WhyResult(where, origin, _model_calls(store.runs.calls(origin.hash, store.refs.session_of(revision))))
 
 

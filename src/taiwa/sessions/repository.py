@@ -452,9 +452,16 @@ class Repository:
         Raises:
             InputError: there never was a value at the path.
         """
+        found = self.find_origin(tip, path)
+        if found is None:
+            raise InputError(f"no value at {format_path(path)}; `taiwa state` shows the state")
+        return found
+
+    def find_origin(self, tip: str, path: StatePath) -> ValueOrigin | None:
+        """Find the node that set or removed a value last; None if there never was a value at the path."""
         last = deque(value_changes(self.walk(tip), path), maxlen=1)
         if not last:
-            raise InputError(f"no value at {format_path(path)}; `taiwa state` shows the state")
+            return None
         ((entry, *values),) = last
         before, after = (None if isinstance(each, Missing) else each for each in values)
         return ValueOrigin(entry.hash, entry.node, entry.after.count, before, after, values[1] is MISSING)
