@@ -32,6 +32,26 @@ def test_what_is_the_same_to_a_reader_gives_the_same_terms(one: str, other: str)
     assert PLAIN.terms(one) == PLAIN.terms(other)
 
 
+@pytest.mark.parametrize(
+    ("question", "content"),
+    [
+        ("May tenants smoke here?", ["tenant", "smoke"]),
+        ("Is it possible to get a key?", ["key"]),
+        ("What is due in May?", ["due", "may"]),
+        ("May 12: what is due?", ["may", "12", "due"]),
+        ("What is allowed?", []),
+        ("蛇を飼ってもいいですか", ["蛇"]),
+        ("たばこは許可されていますか", ["たば", "ばこ"]),
+        ("有給休暇は何日ですか", ["有給", "給休", "休暇"]),
+        ("飼えますか", ["飼"]),
+        ("可以养蛇吗", ["养蛇"]),
+        ("有效期", ["有效", "效期"]),
+    ],
+)
+def test_the_content_of_a_question_has_no_words_that_fit_any_subject(question: str, content: list[str]) -> None:
+    assert list(PLAIN.content(question)) == content
+
+
 def test_text_without_spaces_becomes_characters_and_pairs() -> None:
     assert PLAIN.terms("休暇A暇") == ["休", "暇", "休暇", "a", "暇"]
     assert PLAIN.terms("ไทย") == ["ไ", "ท", "ย", "ไท", "ทย"]

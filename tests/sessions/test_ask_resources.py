@@ -74,7 +74,7 @@ def test_little_evidence_is_stated_in_the_answer_and_recorded(tmp_path: Path) ->
     store = Store.open(tmp_path / "store.db")
     talk = taiwa.open("ask", model=NoModel(), store=store)
 
-    little = talk.say("How do I breed penguins with many hats?")
+    little = talk.say("How do I breed penguins with many hats in a laboratory?")
     much = talk.say("How many days of annual leave do I have in Galway?")
 
     assert little.text.startswith("The documents may not cover this. The closest passages are:")
@@ -82,6 +82,89 @@ def test_little_evidence_is_stated_in_the_answer_and_recorded(tmp_path: Path) ->
     assert little.delta["is_uncertain"] is True
     assert isinstance(much.delta, dict)
     assert "is_uncertain" not in much.delta
+
+
+FOLDERS = {
+    "en": {
+        "pets": "# Pets\nCats are allowed without asking. Dogs need the written consent of the landlord.\n",
+        "lease": "# Notice\nThe tenant may give notice with three months' notice to the end of a month.\n",
+        "yard": "# Parking\nEach flat has one parking place in the yard.\n",
+    },
+    "ja": {
+        "pets": "# ペット\n猫は許可なく飼えます。犬を飼うには大家の書面による同意が必要です。\n",
+        "lease": "# 解約\n借主は三か月前に通知して解約することができます。\n",
+        "yard": "# 駐車場\n各戸に一台分の場所があります。\n",
+    },
+    "zh": {
+        "pets": "# 宠物\n可以养猫，不用询问。养狗需要房东的书面同意。\n",
+        "lease": "# 解约\n租户可以提前三个月通知解约。\n",
+        "yard": "# 停车\n每户有一个车位。\n",
+    },
+}
+
+
+def said_of(language: str, question: str, tmp_path: Path) -> "tuple[str, bool]":
+    """The text without a model, and whether it is an answer."""
+    folder = tmp_path / language
+    folder.mkdir()
+    for name, text in FOLDERS[language].items():
+        (folder / f"{name}.md").write_text(text, "utf-8")
+    store = Store.open(tmp_path / "store.db")
+    turn = taiwa.open("ask", model=NoModel(), store=store, params={"in": [str(folder)]}).say(question)
+    assert turn.ask is not None
+    return turn.text, turn.ask.is_answered
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "answer"),
+    [
+        ("en", "Tell me about pets", "Cats are allowed without asking. Dogs need"),
+        ("en", "pets", "Cats are allowed without asking. Dogs need"),
+        ("en", "May I have a dog?", "Dogs need the written consent"),
+        ("en", "What is the notice period?", "The tenant may give notice"),
+        ("ja", "ペットについて", "猫は許可なく飼えます。"),
+        ("ja", "犬を飼えますか", "猫は許可なく飼えます。犬を飼うには"),
+        ("zh", "关于宠物", "可以养猫，不用询问。"),
+        ("zh", "可以养狗吗", "可以养猫，不用询问。养狗需要"),
+    ],
+)
+def test_a_small_folder_answers_what_a_heading_or_a_sentence_says(
+    language: str, question: str, answer: str, tmp_path: Path
+) -> None:
+    text, is_answered = said_of(language, question, tmp_path)
+
+    assert is_answered
+    assert text.startswith(answer)
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "refusal"),
+    [
+        ("en", "May I keep a snake?", "The documents do not say."),
+        ("en", "May I paint the walls?", "The documents do not say."),
+        ("en", "Is smoking allowed?", "The documents do not say."),
+        ("ja", "蛇を飼ってもいいですか", "文書には書かれていません。"),
+        ("ja", "喫煙は許可されていますか", "文書には書かれていません。"),
+        ("zh", "可以养蛇吗", "文档中没有说明。"),
+        ("zh", "可以粉刷墙壁吗", "文档中没有说明。"),
+    ],
+)
+def test_words_that_fit_any_subject_do_not_make_an_answer(
+    language: str, question: str, refusal: str, tmp_path: Path
+) -> None:
+    text, is_answered = said_of(language, question, tmp_path)
+
+    assert not is_answered
+    assert text == refusal
+
+
+def test_a_small_folder_that_holds_little_of_the_question_is_uncertain(tmp_path: Path) -> None:
+    text, is_answered = said_of("en", "Which parking fee do electric scooters pay?", tmp_path)
+
+    assert not is_answered
+    assert text.startswith(
+        "The documents may not cover this. The closest passages are:\n\nEach flat has one parking place"
+    )
 
 
 def test_a_turn_that_was_cut_off_goes_on_without_judging_or_looking_again(tmp_path: Path, folder: Path) -> None:

@@ -73,6 +73,39 @@ class Analyzer:
         plain = without_askwords(text, english=self.language == "english")
         return self._telling(_folded(plain)) or self._telling(_folded(text)) or self.terms(text)
 
+    def content(self, text: str) -> tuple[str, ...]:
+        """Return the terms of a question that say what it is about, each once; () if it has only words that fit any subject.
+
+        Those are function words, modals, words of permission, necessity and possibility, verbs of saying and knowing, and
+        light verbs. In Japanese and Chinese the content is pairs of Chinese characters or katakana, a single one in the place of a
+        noun, and a word in hiragana that begins a run.
+
+        >>> Analyzer().content("May I keep a snake?"), Analyzer().content("蛇を飼ってもいいですか")
+        (('snake',), ('蛇',))
+        """
+        plain = without_askwords(text, english=self.language == "english")
+        folded = GENERIC_JAPANESE.sub(PARTED, _folded(plain))
+        if len(folded) > LONGEST_COMPOUND and not KANA.search(text):
+            folded = GENERIC_CHINESE.sub(PARTED, folded)
+        if self.language == "english":
+            folded = SENTENCE_MAY.sub(PARTED, folded) if "may" in folded else folded
+            folded = GENERIC_ENGLISH.sub(PARTED, folded)
+        found: list[str] = []
+        stems: list[str] = []
+        for match in RUN.finditer(folded):
+            if match[2]:
+                found += () if self._is_stop(match[2]) else self._split(match[0])
+                continue
+            is_whole = folded[match.start() - 1 : match.start()] != PARTED
+            if is_whole and (word := KANA_WORD.match(match[1])):
+                found += map(PAIR, word[0], word[0][1:])
+            for part in NOUN_PART.finditer(match[1]):
+                if len(part[0]) > 1:
+                    found += map(PAIR, part[0], part[0][1:])
+                else:
+                    (stems if INFLECTED.match(match[1], part.end()) else found).append(part[0])
+        return tuple(dict.fromkeys(found or stems))
+
     def marks(self, text: str, terms: "frozenset[str] | set[str]") -> tuple[tuple[int, int], ...]:
         """Return the ranges (start, end) of a text that contain any of the terms; adjacent ranges are merged.
 
@@ -193,6 +226,62 @@ ASKING_CJK = re.compile(
     r"(?:です|ます|ました)か(?=[?？。\s]|$)|ください|下さい|"
     r"请问|请?(?:告诉我|介绍一下)|是什么|什么是|怎么(?:样|办)?|[吗呢](?=[?？。\s]|$))(?![\u3099\u309a\uff9e\uff9f])"
 )
+GENERIC_ENGLISH = re.compile(
+    r"\b(?:"
+    # auxiliaries, modals and semi-modals
+    r"be|being|am|been|do|does|did|done|doing|have|has|had|having|will|would|shall|should|can|cannot|could|might|must|ought|"
+    r"needs?|needed|wants?|wanted|wish|able|supposed|going|"
+    # permission, necessity, possibility
+    r"allow(?:s|ed|ing)?|permit(?:s|ted|ting)?|permissible|forbidden|prohibited|possible|impossible|necessary|requir(?:e|es|ed)|"
+    r"ok|okay|fine|"
+    # saying and knowing
+    r"tells?|told|says?|said|knows?|known|explain(?:s|ed)?|describe[sd]?|shows?|shown|means?|meant|answers?|questions?|information|"
+    # light verbs
+    r"gets?|got|getting|gives?|given?|giving|goes?|went|gone|comes?|came|coming|makes?|made|making|takes?|took|taken|taking|"
+    r"puts?|putting|keeps?|kept|keeping|lets?|letting|uses?|used|using|"
+    # pronouns, quantifiers, adverbs and nouns of any subject
+    r"he|him|his|she|her|hers|it|its|us|mine|ours|yours|one|ones|someone|anyone|everyone|nobody|somebody|anybody|everybody|"
+    r"something|anything|nothing|everything|all|each|every|both|few|more|most|less|least|other|others|another|same|own|also|too|"
+    r"very|just|only|really|still|even|ever|never|always|here|now|again|if|while|when|whether|because|things?|ways?|kinds?|sorts?|"
+    r"much|many|long|far|between|after|before|during|under|over|out|up|down|off|through"
+    r")(?![\w\u0300-\u036f])(?:'(?:s|t|re|ve|ll|d|m)(?!\w))?"
+)
+"""Words that fit any subject, by class, in lower case."""
+SENTENCE_MAY = re.compile(r"(?:^|(?<=[.?!|]))\s*may\b(?!\s+\d)")
+"""`may` at the beginning of a sentence is rather the modal than the month."""
+GENERIC_JAPANESE = re.compile(
+    r"(?:"
+    # permission, necessity, possibility
+    r"許可|可能|不可|必要|禁止|大丈夫|義務|"
+    # question words and pronouns
+    r"何(?:人|日|時|分|年|月|回|個|円|歳|か|を|が|で|に)?|誰|私|僕|俺|自分|どこ|いつ|だれ|どれ|どの(?:くらい|よう)?|どう|どんな|なぜ|いくら|いくつ|"
+    r"なに|なん|これ|それ|あれ|この|その|あの|ここ|そこ|もし|また|ほか|"
+    # saying and knowing, light verbs, formal nouns
+    r"教え|知り|聞き|情報|質問|場合|方法|使用|利用|します|する|した|して|できます|できる|できません|でき|あります|ある|いる|います"
+    r")"
+)
+"""Japanese expressions that fit any subject."""
+GENERIC_CHINESE = re.compile(
+    # permission, necessity, possibility
+    r"可以|允许|允許|能够|能否|可否|可能|需要|必须|必要|应该|禁止|不可|"
+    # question words and pronouns
+    r"什么|哪里|哪儿|哪些|哪个|哪|谁|怎么|怎样|如何|为什么|为何|多少|多久|几个?|我们?|你们?|您|他们?|她们?|它们?|这个?|那个?|"
+    # saying and knowing, light verbs, formal nouns
+    r"告诉|知道|介绍|请|问题|情况|时候|使用|利用|"
+    # particles, auxiliaries and conjunctions
+    r"会不会|能不能|要不要|有没有|是不是|[的了吗呢吧么着过和与或也就还很是在有把被让]"
+)
+"""Chinese expressions that fit any subject."""
+LONGEST_COMPOUND = 3
+"""A text of at most this number of Chinese characters is a compound (有效期), which is not divided."""
+KANA = re.compile(r"[\u3041-\u3096\u30a1-\u30fa]")
+KANA_WORD = re.compile(r"[\u3041-\u3096\u30fc]{2,}?(?=[はがをのにへともでや]|[^\u3041-\u3096\u30fc]|$)")
+"""A word in hiragana at the beginning of a run."""
+NOUN_PART = re.compile(
+    r"[\u3005\u30a1-\u30fa\u30fc\u3400-\u9fff\uf900-\ufaff\uac00-\ud7a3\U00020000-\U0003ffff]+|[\u0e00-\u109f\u1780-\u17ff]{2,}"
+)
+INFLECTED = re.compile(r"[\u3041-\u3096](?<![はがをのにへともでやか])")
+"""The ending of a verb or adjective."""
 PARTED = "|"
 """Replaces removed words, so that the words around them do not become neighbours, not even across a line."""
 

@@ -250,7 +250,7 @@ def term_weights_of(terms: str) -> TermWeights:
     def weighed(query: str, history: Sequence[Message]) -> Mapping[str, float]:
         return weight_terms(analyzer, query, history)
 
-    return TermWeights(weighed, analyzer.terms)
+    return TermWeights(weighed, analyzer.terms, analyzer.content)
 
 
 def _indexes(app: App, repository: "Repository", stack: ExitStack) -> "list[Index]":

@@ -50,6 +50,14 @@ def test_what_the_heading_says_already_counts_less() -> None:
     assert best("weeks of leave", text, "Leave") == "Ask two weeks ahead."
 
 
+def test_a_passage_whose_heading_alone_answers_is_quoted_from_its_beginning() -> None:
+    text = "# Pets\nCats are allowed. Dogs need consent. Birds too."
+
+    assert best("pets", text, "Pets") == "Cats are allowed. Dogs need consent."
+    assert best("pets", "# Pets\n", "Pets") == ""
+    assert best("snakes", text, "Pets") == ""
+
+
 def test_neighbours_that_share_the_question_are_read_together() -> None:
     assert best("lost badge front desk", "A badge was lost. Go to the front desk. Bye.") == (
         "A badge was lost. Go to the front desk."

@@ -9,6 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -256,10 +257,56 @@ EMPHASIS = re.compile(r"\*+|`+")
 
 @dataclass(frozen=True, slots=True)
 class TermWeights:
-    """How text becomes terms: `weigh` the terms of a question and of the turns before it; list the `terms` of a text."""
+    """How text becomes terms: `weigh` the terms of a question and of the turns before it; list the `terms` of a text.
+
+    `content` lists the terms that say what a question is about, without words that fit any subject; by default all of it.
+    """
 
     weigh: Callable[[str, Sequence[Message]], Mapping[str, float]]
     terms: Callable[[str], Iterable[str]]
+    content: Callable[[str], Sequence[str]] = lambda _: ()
+
+    def content_of(self, query: str) -> tuple[str, ...]:
+        """Return the content of a question; all its terms if it has none."""
+        return tuple(self.content(query)) or tuple(self.weigh(query, ()))
+
+    def terms_of(self, passage: Passage) -> frozenset[str]:
+        """Return the terms of a passage with its title and headings."""
+        return frozenset(self.terms("\n".join((passage.title, *passage.heading, passage.text))))
+
+
+def has_term(term: str, terms: AbstractSet[str]) -> bool:
+    """Whether a term is among others; of a pair of characters without spaces both may stand apart.
+
+    >>> has_term("养猫", {"猫", "饲", "养", "饲养"}), has_term("养蛇", {"猫", "饲", "养", "饲养"})
+    (True, False)
+    """
+    return term in terms or (len(term) == 2 and not term.isascii() and all(character in terms for character in term))
+
+
+def held_share(content: Sequence[str], terms: AbstractSet[str]) -> float:
+    """Return the share of the content of a question that is among the terms, 0 to 1; 0 if there is no content.
+
+    A pair of characters that overlaps one that is there, and is not there itself, is probably not a word, and is not counted.
+
+    >>> held_share(("养猫", "猫费", "费用", "押金"), {"养猫", "费用"})
+    0.6666666666666666
+    """
+    held = [has_term(term, terms) for term in content]
+    is_part = [
+        not held[at]
+        and any(
+            0 <= near < len(content) and held[near] and _overlaps(content, min(at, near)) for near in (at - 1, at + 1)
+        )
+        for at in range(len(content))
+    ]
+    counted = len(content) - sum(is_part)
+    return sum(held) / counted if counted else 0.0
+
+
+def _overlaps(content: Sequence[str], at: int) -> bool:
+    one, other = content[at], content[at + 1]
+    return len(one) == len(other) == 2 and not one.isascii() and one[1] == other[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +354,10 @@ def extractive(
 def spans(
     query: str, passages: Sequence[Passage], history: Sequence[Message], term_weights: TermWeights
 ) -> tuple[Span | None, ...]:
-    """Return the best part of each passage: one or two sentences, an item or a row; None if it has no term of the question."""
+    """Return the best part of each passage: one or two sentences, an item or a row; None if it has no content of the question.
+
+    If only the headings have, the first sentences are its best part.
+    """
     question = term_weights.weigh(query, ())
     weights = question
     if history:
@@ -321,16 +371,29 @@ def spans(
     counts = Counter(term for each in unit_terms for terms in each for term in terms if term in weights)
     number = sum(map(len, units))
     rare = {term: weights[term] * math.log1p((number - count + 0.5) / (count + 0.5)) for term, count in counts.items()}
-    # If terms of the question occur anywhere, a passage with only terms of the history does not answer it.
-    own = frozenset(term for term in question if term in rare)
+    above = [frozenset(term_weights.terms("\n".join((each.title, *each.heading)))) for each in passages]
+    content = (
+        tuple(question) if history else term_weights.content_of(query)
+    )  # "and is that allowed?" is about the history
+    held = [
+        frozenset(term for term in content if any(has_term(term, terms) for terms in (over, *inside)))
+        for over, inside in zip(above, unit_terms, strict=True)
+    ]
+    own = frozenset[str]().union(*held)
+    if not own and not history:  # words that fit any subject do not answer it
+        return tuple(None for _ in passages)
+    # If content of the question occurs anywhere, a passage with only terms of the history does not answer it.
     own = frozenset(term for term in own if len(term) > 1) or own  # 給 of 給与 is in 有給休暇 too
     found: list[Span | None] = []
-    for passage, each, inside in zip(passages, units, unit_terms, strict=True):
-        above = frozenset(term_weights.terms("\n".join((passage.title, *passage.heading))))
-        inner = {term: weight * (HEADING_TERM if term in above else 1.0) for term, weight in rare.items()}
-        if own and above.isdisjoint(own) and not any(own & unit for unit in inside):
-            inner = {}
-        found.append(_best(passage.text, each, inside, inner))
+    for at, passage in enumerate(passages):
+        if own.isdisjoint(held[at]) and own:
+            found.append(None)
+            continue
+        inner = {term: weight * (HEADING_TERM if term in above[at] else 1.0) for term, weight in rare.items()}
+        best = _best(passage.text, units[at], unit_terms[at], inner)
+        if best is None and any(has_term(term, above[at]) for term in own):
+            best = _first(passage.text, units[at])
+        found.append(best)
     return tuple(found)
 
 
@@ -349,6 +412,14 @@ def _best(text: str, units: Sequence[_Unit], unit_terms: Sequence[frozenset[str]
             if score > 0 and (best is None or score > best.score * 1.0001):
                 best = Span(unit.start, units[last].end, score, _plain(text, unit, units[last].end))
     return best
+
+
+def _first(text: str, units: Sequence[_Unit]) -> Span | None:
+    """Return the first unit, with the next one if both are short neighbours."""
+    if not units:
+        return None
+    last = units[1] if len(units) > 1 and _neighbours(text, units[0], units[1]) else units[0]
+    return Span(units[0].start, last.end, 0.0, _plain(text, units[0], last.end))
 
 
 def _neighbours(text: str, one: _Unit, other: _Unit) -> bool:
