@@ -54,6 +54,48 @@ def test_a_file_that_is_torn_is_one_line(talked: Taiwa, place: Place) -> None:
     assert checked.err.count("\n") == 1
 
 
+def test_a_damaged_store_names_what_can_be_exported(talked: Taiwa, place: Place) -> None:
+    node = talked.ok("show", "--json").json["node"]
+    talked.ok("fork", "chat-1~1", "sound")
+    with sqlite3.connect(place.store) as db:
+        db.execute("UPDATE node SET body = x'00' WHERE hash = ?", (bytes.fromhex(node),))
+    db.close()
+
+    checked = talked("fsck")
+
+    assert checked.err.splitlines()[:2] == [
+        "readable conversations: sound", "save each of them: taiwa export sound -o sound.jsonl",
+    ]  # fmt: skip
+    assert "run `taiwa fsck`" not in checked.out + checked.err
+    assert talked("fsck", "--json").json["readable"] == ["sound"]
+    talked.ok("export", "sound", "-o", str(place.folder / "sound.jsonl"))
+
+
+@pytest.mark.parametrize("page", ["schema", "tables"])
+def test_pages_that_were_overwritten_are_reported_once_each(talked: Taiwa, place: Place, page: str) -> None:
+    with sqlite3.connect(place.store) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (size,) = db.execute("PRAGMA page_size").fetchone()
+        (root,) = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'node'").fetchone()
+    db.close()
+    start = 100 if page == "schema" else (root - 1) * size  # behind the header of the file
+    with place.store.open("r+b") as file:
+        file.seek(start)
+        file.write(b"\xff" * 3000)
+
+    checked = talked("fsck")
+
+    lines = (checked.out + checked.err).splitlines()
+    assert checked.code == 2
+    assert len(lines) == len(set(lines))
+    assert "run `taiwa fsck`" not in checked.out + checked.err
+    if page == "schema":
+        assert checked.err.endswith("so no conversation can be read; restore a backup\n")
+    else:
+        assert any(line.startswith("nodes") for line in lines)
+        assert "no conversation can be read whole" in checked.err
+
+
 def test_gc_deletes_only_unreachable_nodes(talked: Taiwa) -> None:
     assert talked.ok("gc").out == "deleted 0 nodes, 0 apps, 0 moves, 0 snapshots\n"
 

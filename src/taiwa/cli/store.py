@@ -167,17 +167,35 @@ def replay(common: CommonOptions, revision: str) -> None:
 def fsck(common: CommonOptions) -> None:
     """Check every hash, parent, name and text of the store; the exit code is 2 if there are problems. Nothing is changed.
 
+    Conversations that can be read whole are named if there are problems.
+
     \b
     taiwa fsck
     """
-    repository = common.repository(reading=True)
+    from taiwa.store.maintenance import without_advice
+
+    try:
+        repository = common.repository(reading=True)
+    except CorruptError as error:
+        damage = without_advice(error.message)
+        if damage == error.message:
+            raise
+        raise CorruptError(
+            f"{damage}: its tables cannot be opened, so no conversation can be read; restore a backup"
+        ) from error
     problems = repository.fsck()
+    readable = repository.readable_sessions() if problems else ()
     if common.as_json:
-        print_json(
-            {"nodes": repository.store.nodes.count(), "problems": [members(each, "where what") for each in problems]}
-        )
+        found: Json = [members(each, "where what") for each in problems]
+        rest: dict[str, Json] = {"readable": list(readable)} if problems else {}
+        print_json({"nodes": _count_nodes(repository), "problems": found, **rest})
     elif problems:
         table(("where", "what"), [(problem.where, problem.what) for problem in problems])
+        if readable:
+            print_notice(_("readable conversations: {names}", names=", ".join(readable)))
+            print_notice(_("save each of them: taiwa export {name} -o {name}.jsonl", name=readable[0]))
+        else:
+            print_notice(_("no conversation can be read whole"))
     else:
         print_line(
             ngettext("{n} node: every hash is right", "{n} nodes: every hash is right", repository.store.nodes.count())
@@ -190,6 +208,14 @@ def fsck(common: CommonOptions) -> None:
                 len(problems),
             )
         )
+
+
+def _count_nodes(repository: "Repository") -> int | None:
+    """Return the number of nodes; None if the damage does not let them be counted."""
+    try:
+        return repository.store.nodes.count()
+    except CorruptError:
+        return None
 
 
 @click.command()

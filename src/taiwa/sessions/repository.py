@@ -43,6 +43,7 @@ from taiwa.kernel.usage_limits import Price, max_attempt_usage, max_usage
 from taiwa.settings import Settings
 from taiwa.sql import PostgresUrl
 from taiwa.store import Checkout, FsckProblem, Store
+from taiwa.store.maintenance import without_advice
 
 if TYPE_CHECKING:
     from taiwa.kernel.runtime import Retriever, Tool
@@ -361,11 +362,31 @@ class Repository:
         return (*self.store.fsck(), *self._check_states())
 
     def _check_states(self) -> Iterator[FsckProblem]:
-        for tip in dict.fromkeys(ref.tip for ref in self.store.refs.list()):
+        try:
+            tips = tuple(dict.fromkeys(ref.tip for ref in self.store.refs.list()))
+        except CorruptError as error:
+            yield FsckProblem("conversations", without_advice(error.message))
+            return
+        for tip in tips:
             try:
                 deque(self.walk(tip), maxlen=0)
             except TaiwaError as error:
-                yield FsckProblem(f"node {tip}", error.message)
+                yield FsckProblem(f"node {tip}", without_advice(error.message))
+
+    def readable_sessions(self) -> tuple[str, ...]:
+        """Return the sessions of a damaged store that can be exported, the latest first."""
+        try:
+            names = tuple(ref.name for ref in self.store.refs.list())
+        except CorruptError:
+            return ()
+        return tuple(filter(self._can_be_exported, names))
+
+    def _can_be_exported(self, session: str) -> bool:
+        try:
+            deque(self.store.export(session), maxlen=0)
+        except TaiwaError:
+            return False
+        return True
 
     def import_lines(self, lines: Iterable[str], name: str | None = None, *, trusted: bool = False) -> Conversation:
         """Import an exported conversation, all or nothing; every hash and every state is checked.

@@ -86,17 +86,25 @@ class FsckProblem:
 
 def fsck(db: Database) -> tuple[FsckProblem, ...]:
     """Check the file, every hash, parent, name, body and word of the index, in one snapshot; nothing is changed."""
-    parts = (_file, _nodes, _blobs, _names, _bodies, _numbers, _index_words)
+    parts: dict[str, Callable[[Database], Iterable[FsckProblem]]] = {
+        "file": _file, "nodes": _nodes, "attachments": _blobs, "names": _names, "bodies": _bodies, "numbers": _numbers,
+        "search index": _index_words,
+    }  # fmt: skip
     problems: list[FsckProblem] = []
     with suppress(StoreError), db.transaction(write=False):  # a damaged file may raise again at the end
-        for part in parts:
+        for where, check in parts.items():
             try:
                 with decoding("table"):
-                    for problem in part(db):
+                    for problem in check(db):
                         problems.append(problem)  # noqa: PERF402  (what was yielded before an error counts)
             except StoreError as error:
-                problems.append(FsckProblem("file", error.message))
+                problems.append(FsckProblem(where, without_advice(error.message)))
     return tuple(problems)
+
+
+def without_advice(message: str) -> str:
+    """Return the message of an error without the advice to run `taiwa fsck`."""
+    return message.partition("; run `taiwa fsck`")[0]
 
 
 def _file(db: Database) -> Iterator[FsckProblem]:
