@@ -363,7 +363,7 @@ def test_replay_reports_a_turn_with_another_result(talked: Taiwa, place: Place) 
 
     assert done.code == 2
     assert "it ends in" in done.out
-    assert done.err.startswith("taiwa: 1 turn does not end where it did")
+    assert done.err.startswith("taiwa: 1 turn does not give the recorded state")
 
 
 def test_rerun_sends_all_texts_again_on_a_new_branch(talked: Taiwa, model_server: ModelServer) -> None:
