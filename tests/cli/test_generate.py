@@ -141,6 +141,21 @@ def test_a_server_that_takes_no_pattern_says_so(taiwa: Taiwa, model_server: Mode
     assert "--lenient sends the request without the constraint, and validates the answer" in done.err
 
 
+def test_a_server_that_takes_no_list_of_words_says_so_and_the_command_that_allows_it(
+    taiwa: Taiwa, model_server: ModelServer
+) -> None:
+    model_server("yes", "yes")
+
+    done = taiwa("generate", "--choice", "yes,no", "hello")
+    command = "taiwa config set 'capabilities.NAME.regex' true"
+
+    assert done.code == 2
+    assert "cannot be constrained by a list of words; if its server can, set `regex: true` for it" in done.err
+    assert f"in the config: {command} (NAME as after -m)" in done.err
+    assert taiwa("config", "set", f"capabilities.{model_server.model}.regex", "true").code == 0
+    assert "cannot be constrained" not in taiwa("generate", "--choice", "yes,no", "hello").err
+
+
 def test_two_forms_are_one_too_many(taiwa: Taiwa, local: str) -> None:
     done = taiwa("generate", "-m", local, "--regex", "a", "--choice", "a", "hello")
 

@@ -50,15 +50,18 @@ class Capabilities:
     verdicts: tuple[tuple[str, str], ...] = ()
     inputs: frozenset[InputKind] = frozenset()
 
-    def require(self, capability: Capability, model: str) -> None:
+    def require(self, capability: Capability, model: str, what: str = "") -> None:
         """Check a capability that a request needs, as a server that lacks it may ignore the request silently.
+
+        `what` says what the model cannot do, if it is not the description of the capability.
 
         Raises:
             UnsupportedError: the capability is missing.
         """
         if capability not in self.capabilities:
             raise UnsupportedError(
-                f"{model!r} cannot {DESCRIPTIONS[capability]}; if its server can, set `{capability}: true` for it in the config (capabilities)",
+                f"{model!r} cannot {what or DESCRIPTIONS[capability]}; if its server can, set `{capability}: true` for it "
+                f"in the config: taiwa config set 'capabilities.NAME.{capability}' true (NAME as after -m)",
                 capability=capability,
             )
 

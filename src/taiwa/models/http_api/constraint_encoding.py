@@ -61,7 +61,7 @@ Part: TypeAlias = tuple[str, "Json | Schema"]
 KINDS: Mapping[type, tuple[str, Capability, str]] = {
     JsonSchema: ("schema", "json_schema", "a JSON Schema"),
     Regex: ("regex", "regex", "a regular expression"),
-    Choice: ("choice", "regex", "a choice"),
+    Choice: ("choice", "regex", "a list of words"),
     Grammar: ("grammar", "grammar", "a grammar"),
     ToolCallsInText: ("tools", "grammar", "tools in free text"),
 }
@@ -127,7 +127,7 @@ class ConstraintEncoder:
         """
         _, capability, description = KINDS[type(constraint)]
         try:
-            self.capabilities.require(capability, self.model)
+            self.capabilities.require(capability, self.model, f"be constrained by {description}")
             encoded = self._encode(constraint, prefix)
         except (InputError, UnsupportedError) as error:
             if self.enforce == "lenient":
