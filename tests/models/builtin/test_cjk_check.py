@@ -190,3 +190,10 @@ def test_a_product_of_what_comes_and_goes_and_a_number_less_itself_are_doubted(q
 )
 def test_a_product_of_groups_and_a_conversion_that_is_asked_for_are_not_doubted(question: str, line: str) -> None:
     assert not is_doubtful(question, "", line)
+
+
+def test_a_percentage_that_is_asked_for_has_its_sign() -> None:
+    question, before = "8分の2は何パーセントですか", "<<calculator: 8*2/2>> 8\n"
+
+    assert is_doubtful(question, before, "Therefore, the answer is 8.")
+    assert not is_doubtful("8の2分の1はいくつですか", before, "Therefore, the answer is 8.")

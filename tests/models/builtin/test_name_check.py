@@ -98,3 +98,14 @@ def test_a_stop_string_ends_the_answer_before_the_checked_line_does(stop: tuple[
 )  # fmt: skip
 def test_every_substance_of_the_question_is_named_once(question: str, written: str, checked: str) -> None:
     assert check_names(question, written) == checked
+
+
+def test_the_metal_of_an_unknown_salt_does_not_stand_for_the_salt() -> None:
+    assert (
+        check_names("How heavy is a mole of sodium blorbide?", "Sodium is Na.")
+        == "I do not know the formula of sodium blorbide."
+    )
+    assert (
+        check_names("How heavy is a mole of sodium chloride?", "Sodium chloride is NaCl.") == "Sodium chloride is NaCl."
+    )
+    assert check_names("How many moles are 23 g of sodium?", "Sodium is Na.") == "Sodium is Na."

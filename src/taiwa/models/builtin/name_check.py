@@ -91,6 +91,10 @@ class _Question:
             if name is None:
                 return self.refusal(each)
             names += [name] if _formula(name) not in map(_formula, names) else []
+            if (
+                salt := re.search(rf"\b{re.escape(name)} \w+(?:ide|ate|ite)\b", self.text, re.IGNORECASE)
+            ) and self.name_of(salt[0]) is None:
+                return self.refusal(salt[0])
         if not SHARE.search(self.text):
             names = self._completed(names)
         text = ", ".join(f"{name} is {_formula(name)}" for name in names)

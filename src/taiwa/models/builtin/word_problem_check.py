@@ -66,7 +66,7 @@ SAME_WAY, OTHER_WAY = (
     r"\b(?:opposite|(?:towards?|against) each other|meet)",
 )
 LESS, MORE = (
-    r"\b(?:falls?|fell|drop|lower|reduc|cut|discount|rebate|off|decreas|loses?|lost|shrinks?|sinks?|less|down)",
+    r"\b(?:falls?|fell|drop|lower|reduc|cut|discount|rebate|off|decreas|loses?|lost|shrinks?|sinks?|less|down|cheap)",
     r"\b(?:ris|rose|grow|grew|increas|rais|add|plus|tip|tax|surcharge|gain|more|up|on top|higher|extra|fee|interest|climb|dearer|vat)",
 )
 NEVER = r"(?!)"
@@ -127,6 +127,10 @@ OPPOSITES = [
             NEVER,
             r"\bhow (?:many years|much) (?:older|younger)\b|\bage difference\b|\byears? younger(?! than)",
         ),
+        (r"\byears\b", NEVER, r"\bhow (?:tall|heavy|far|high|wide|fast|big)\b"),
+        (r"^Add\.", NEVER, r"\bsum of \w+ numbers is\b.*\b(?:first|second|third|largest|smallest)\b"),
+        (r"^Multiply\.", NEVER, r"\bdensity of\b"),
+        (r"^A half dozen", NEVER, r"\band a half dozen\b"),
         (r"^Take the years away", NEVER, r"\byears? older(?! than)"),
         (
             r"^Multiply by the price",
@@ -362,13 +366,24 @@ def is_western(question: str) -> bool:
     return max(question, default="") < EAST
 
 
+SHARE_OF_ONE = re.compile(r"round\(([\d.]+)\*([\d.]+)/([\d.]+)\*100, 2\)")
+
+
+def _is_whole_share(calculation: str) -> bool:
+    """Whether an element is compared with itself, because the compound is not known."""
+    found = SHARE_OF_ONE.fullmatch(calculation)
+    return found is not None and Fraction(found[1]) * Fraction(found[2]) == Fraction(found[3])
+
+
 def cannot_be(question: str, before: str, line: str) -> bool:
     """Return true if a line about quantities contradicts its question."""
     if not is_western(question):
         return _cannot_be_cjk(question, before, line)
     if (found := CALCULATION.fullmatch(line)) is not None:
         return (
-            _miscounts(question, before, found[1])
+            (before == "Divide by the number.\n" and found[1].endswith("/1"))
+            or _is_whole_share(found[1])
+            or _miscounts(question, before, found[1])
             or _leaves_out(question, before, found[1])
             or ("<<" not in before and _is_idle(question, found[1]))
             or _is_other_time(question, found[1])
@@ -413,7 +428,7 @@ GROUPED_CJK = re.compile(
     r"ずつ|倍|毎|あたり|当たり|につき|それぞれ|各|每|乘|×|[*]|[1一]\s*[個本枚人箱袋冊匹つ个只支张]|[箱袋皿列段束班組盒排]|ケース|パック|セット|円|元"
 )
 """Words of a story in which things come and go, and of one in which groups of the same size are multiplied."""
-ITSELF = re.compile(r"([\d.]+)-\1\Z")
+ITSELF, PRODUCT = re.compile(r"([\d.]+)-\1"), re.compile(r"[\d.]+\*[\d.]+")
 CUPS = re.compile(r"<<unit_conversion: .* to cups>>\Z")
 
 
@@ -423,9 +438,8 @@ def _cannot_be_cjk(question: str, before: str, line: str) -> bool:
         return bool(KANA.search(question)) and not re.search(r"カップ|cup", question, re.IGNORECASE)
     solution = _solutions().get(before.partition("\n")[0])
     if (found := CALCULATION.fullmatch(line)) is not None:
-        if ITSELF.fullmatch(found[1]) or (
-            "*" in found[1] and CHANGED_CJK.search(question) and not GROUPED_CJK.search(question)
-        ):
+        is_story = CHANGED_CJK.search(question) and not GROUPED_CJK.search(question)
+        if ITSELF.fullmatch(found[1]) or (is_story and PRODUCT.fullmatch(found[1])):
             return True
         if "<<" in before or solution is None:
             return False
@@ -436,6 +450,8 @@ def _cannot_be_cjk(question: str, before: str, line: str) -> bool:
             or _is_idle(question, found[1])
             or has_other_kind(question, found[1])
         )
+    if line.startswith("Therefore") and "%" not in line and re.search("何(?:パーセント|%)|百分之(?:几|多少)", question):
+        return True
     if (told := TOLD.search(line)) is not None:
         worked = ONE_CALL.fullmatch(before) if solution is not None else None
         return worked is not None and is_told_otherwise(question, worked["calculation"], told[1])
