@@ -353,3 +353,11 @@ def test_a_dry_run_of_a_file_counts(
 
     assert (done.json["rows"], done.json["bad"]) == (2, 0)
     assert model_server.seen == []
+
+
+@pytest.mark.parametrize("text", [(), ("Bob is 5",)])
+def test_a_type_as_an_option_is_answered_with_the_place_of_the_type(taiwa: Taiwa, text: tuple[str, ...]) -> None:
+    done = taiwa("extract", "--type", "name, age int", *text)
+
+    assert (done.code, done.out) == (2, "")
+    assert "TYPE is the first argument: taiwa extract 'name, age int' TEXT" in done.err

@@ -1,5 +1,6 @@
 """Typed answers: extract a value from text, parse an answer, render a type as a schema."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,9 +37,18 @@ USAGE = "extract takes a TEXT, piped text, a file (-f, -a), or --file and the na
 MODES = ("auto", "native", "tool", "tool_optional", "prompt")
 
 
+def _type_is_an_argument(_context: click.Context, _option: click.Parameter, given: str | None) -> None:
+    if given is not None:
+        raise InputError(f"TYPE is the first argument: taiwa extract {shlex.quote(given)} TEXT")
+
+
 @click.command()
 @click.argument("target", metavar="TYPE")
 @click.argument("text", required=False)
+@click.option(
+    "--type", metavar="TYPE", hidden=True, expose_value=False, is_eager=True, callback=_type_is_an_argument,
+    help="Say that TYPE is the first argument.",
+)  # fmt: skip
 @click.option("--file", metavar="FILE", help="Extract from every line of FILE; - is standard input.")
 @click.option(
     "--max-repairs", type=click.IntRange(0, 3), default=1, show_default=True,
