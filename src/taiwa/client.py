@@ -73,9 +73,15 @@ from taiwa.operations.inspect import sessions as list_sessions
 from taiwa.operations.say import change_options, set_options
 from taiwa.plugins import make_retriever
 from taiwa.sessions.commit_turn import PricedModel, TurnOptions, TurnResult
-from taiwa.sessions.keyword_hints import hint_keywords, hint_method_keywords
 from taiwa.sessions.repository import Repository
-from taiwa.sessions.session import AsyncSession, Session, open_priced_model, open_store
+from taiwa.sessions.session import (
+    AsyncSession,
+    Session,
+    hint_keywords,
+    hint_method_keywords,
+    open_priced_model,
+    open_store,
+)
 from taiwa.settings import Settings
 from taiwa.store import Store
 from taiwa.structured import Fix, OutputType, PartialParser
@@ -1219,8 +1225,9 @@ def _message_of(part: object, where: str) -> Message:
     if make is None:
         raise InputError(f"{where}: unknown role {role!r}; choose one of {', '.join(MAKERS)}")
     if not isinstance(content, str):
+        got = describe(content)
         hint = "; files belong to taiwa.user(text, attachments)" if isinstance(content, list) else ""
-        raise InputError(f"{where}: content must be a str, got {describe(content)}{hint}")
+        raise InputError(f"{where}: content must be a str, got {got}{hint}")
     unknown = next((key for key in given if key not in ("role", "content")), None)
     if unknown is not None:
         raise InputError(f"{where}: unknown key {unknown!r}; choose one of role, content")

@@ -447,7 +447,7 @@ def _why_empty(name: str, index: Index) -> str:
     """Return why an index, given by a name or folder, holds no passage: the number of its files, and what became of them."""
     listed = index.documents(None)
     unread = [each for each in listed if each.known.problem]
-    others = count_unsupported(index.root) if index.root else {}
+    others = count_unsupported(index.root) if index.root else dict[str, int]()
     if not unread and not others:
         return f"{name} holds no documents ({plural(len(listed), 'file')} read); add documents, or name another folder"
     kinds = [f"{plural(count, 'file')} of an unsupported type, {suffix}" for suffix, count in sorted(others.items())]

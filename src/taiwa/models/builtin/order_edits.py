@@ -179,11 +179,10 @@ def _to_dish(order: Order, heard: Mapping[str, str]) -> Corrected:
 
 
 def _to_milk(order: Order, heard: Mapping[str, str]) -> Corrected:
-    milk, with_milk = _milk(heard.get("what", heard.get("use", ""))), []
-    for at, line in enumerate(order.lines):
-        with_milk += [(at, option) for option in line.options if option in EXCLUSIVE[0]]
+    milk = _milk(heard.get("what", heard.get("use", "")))
     old = _milk(heard["old"]) if "old" in heard else ""
-    with_milk = [(at, option) for at, option in with_milk if not old or option == old]
+    milks = frozenset((old,)) if old else EXCLUSIVE[0]
+    with_milk = [(at, option) for at, line in enumerate(order.lines) for option in line.options if option in milks]
     if not milk or len(with_milk) != 1:
         return NONE
     at, gone = with_milk[0]
