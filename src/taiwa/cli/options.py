@@ -580,14 +580,14 @@ def read_text(text: str) -> str:
     Raises:
         InputError: it is not UTF-8, or too large.
     """
-    from taiwa.flows.chat import MAX_TEXT_CHARS
-
     if text != "-":
         try:
             text.encode()  # the shell passes bytes, and Python escapes those that are not UTF-8 as surrogates
         except UnicodeEncodeError as error:
             raise InputError(f"the text is not UTF-8 at character {error.start + 1:,}") from None
         return text
+    from taiwa.flows.chat import MAX_TEXT_CHARS
+
     max_bytes = 4 * MAX_TEXT_CHARS
     raw = sys.stdin.buffer.read(max_bytes + 1)
     if len(raw) > max_bytes:
