@@ -135,7 +135,7 @@ def compared(subject: Subject, name: str, source: Network, bound: float, cases: 
         f"{name}: forward passes per token",
         forwards / written,
         "",
-        f"{sum(e.sparse for e in results) / forwards:.0%} with a part of the output head",
+        f"{sum(e.sparse_passes for e in results) / forwards:.0%} with a part of the output head",
     )
     subject.target(f"{name}: constrained, against generate() without a constraint", own, bound, "x")
     subject.target(f"{name}: texts that deviate from the script", sum(not right for *_, right in found[OURS]), 0, "")

@@ -164,8 +164,8 @@ def talk(layout: Layout, turns: int = TURNS) -> Bill:
 
 def folds(conversation: Conversation) -> bool:
     """Return true if the next turn first requests a summary."""
-    keep = conversation.app.keep
-    return keep.summarize and keep.max_size is not None and len(conversation.turns) >= keep.max_size
+    window = conversation.app.window
+    return window.summarize and window.max_size is not None and len(conversation.turns) >= window.max_size
 
 
 def layouts(*fields: str, extra: dict[str, Json]) -> dict[str, Layout]:
