@@ -426,9 +426,7 @@ def open_ask_app(settings: Settings, options: AskOptions, reporter: Reporter = S
                 reasons = "; ".join(
                     _why_empty(name, index) for name, index in zip(dict.fromkeys(own), indexes, strict=True)
                 )
-                for name in {*found} - {
-                    *before
-                }:  # it would stay the only index, and be searched instead of the handbook
+                for name in set(found).difference(before):  # an empty index would be searched instead of the handbook
                     library.drop(name)
                 raise InputError(reasons)
         names = found + [BUNDLED_HANDBOOK] * (BUNDLED_HANDBOOK in options.indexes)

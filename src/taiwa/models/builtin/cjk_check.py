@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from typing import Final
 
-from taiwa.models.builtin.conversion_check import unit_names
+from taiwa.models.builtin.conversion_check import KANA, unit_names
 from taiwa.models.builtin.copy_constraint import UNIT_KINDS, read_numeral
 from taiwa.models.builtin.dimension_check import (
     KINDS,
@@ -29,7 +29,6 @@ from taiwa.models.builtin.dimension_check import (
 
 __all__ = ["Asked", "Counted", "asked_names", "has_other_kind", "is_told_otherwise", "misuses", "read_counted"]
 
-KANA = re.compile(r"[ぁ-ヿ]")
 DIGIT = "〇零一二三四五六七八九两"
 SCALE = "十百千万億亿"
 NUMBER = re.compile(

@@ -9,10 +9,9 @@ from taiwa.models.builtin.network import Network
 from taiwa.models.builtin.order_app import MAX_LINES, MAX_NEW_LINES, MAX_OPTIONS, MENU, Order, OrderLine
 from taiwa.models.builtin.order_grammar import EXCLUSIVE, Draft, read_meanings
 from taiwa.models.builtin.order_reply import MEASURES_JA, SO_FAR, Changes, ask_back, divide_option, read_reply
-from taiwa.models.builtin.order_words import asks_to_undo, drinks, find_counts, find_meanings, shown
+from taiwa.models.builtin.order_words import KANA, asks_to_undo, drinks, find_counts, find_meanings, shown
 from taiwa.models.builtin.tokenizer import Tokens
 
-KANA = re.compile(r"[ぁ-んァ-ヴ]")
 SENTENCES: Final = {
     "en": {
         "off": "Taken off: {x}.", "now": "Now: {x}.", "new": "{x}.", "lacking": "Sorry, we have no {x}.", "total": "The total is ",
@@ -76,7 +75,7 @@ SHORT_OF = {
     rf"|{HESITANT}(?P<n_less>[a-z]+|[0-9]+) (?P<what_less>[a-z' -]+?) (?:less|fewer){END}|{HESITANT}(?P<n_fewer>[a-z]+|[0-9]+) (?:less|fewer) (?P<what_fewer>[a-z' -]+?){END}",
     "meant": rf"{HESITANT}(?:i (?:meant|mean|wanted)(?: to (?:say|order))?|make (?:that|it)|i should have said) (?P<what>[^,;.]+?)(?:,? not .+)?{END}",
     "milk": rf"{HESITANT}(?:(?:can|could) you )?(?:change|switch|swap|exchange|replace|trade) (?:the |that |its |my |their )?(?P<old>[a-z0-9%' -]*?milk|milk) (?:to|for|with|into) (?P<what>[a-z0-9%' -]+?){END}\??"
-    rf"|{HESITANT}(?:(?:can|could) you )?(?:with|use|using|make (?:that|it)(?: with)?|i'd like|i want) (?P<use>[a-z0-9%' -]+?)(?: milk)? instead{END}\??"
+    rf"|{HESITANT}(?:(?:can|could) you )?(?:with|use|using|make (?:that|it)(?: with)?|i'd like|i want) (?P<what_use>[a-z0-9%' -]+?)(?: milk)? instead{END}\??"
     rf"|{HESITANT}(?:(?P<old_ja>[^をに、。]+)(?:を|じゃなくて?|ではなくて?|の代わりに))?(?P<what_ja>[^をに、。]+?)に(?:変えて|かえて|変更して|変更|代えて|替えて|して){END_JA}",
 }
 SHORT: Final = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in SHORT_OF.items()}
@@ -179,7 +178,7 @@ def _to_dish(order: Order, heard: Mapping[str, str]) -> Corrected:
 
 
 def _to_milk(order: Order, heard: Mapping[str, str]) -> Corrected:
-    milk = _milk(heard.get("what", heard.get("use", "")))
+    milk = _milk(heard["what"])
     old = _milk(heard["old"]) if "old" in heard else ""
     milks = frozenset((old,)) if old else EXCLUSIVE[0]
     with_milk = [(at, option) for at, line in enumerate(order.lines) for option in line.options if option in milks]

@@ -27,7 +27,7 @@ from taiwa.models.builtin.order_app import (
     Order,
     OrderLine,
 )
-from taiwa.models.builtin.order_words import Meaning, drinks, find_counts, find_meanings, sentences, shown
+from taiwa.models.builtin.order_words import KANA, Meaning, drinks, find_counts, find_meanings, sentences, shown
 
 Changes: TypeAlias = Mapping[int, OrderLine | None]
 
@@ -35,7 +35,6 @@ QUANTITY = "[1-9][0-9]?"
 MOST_PLACINGS = 32
 """Equally likely assignments of changed lines that are compared."""
 MEASURES_JA: Final = {"なし": "no", "少なめ": "light", "多め": "extra", "半分": "half"}
-KANA = re.compile(r"[ぁ-んァ-ヴ]")
 WIDE = re.compile(r"[ぁ-んァ-ヴ\u4e00-\u9fff]")
 PRICE = re.compile(r"(?:Yes, )?[A-Za-z ]+: [0-9.]+ dollars\. ?|(?:はい、)?[^。、]+は[0-9.]+ドルです。")
 SO_FAR = re.compile(r"So far: (.*?)\. (?=[A-Z])|ここまでのご注文は(.*?)です。")

@@ -11,6 +11,7 @@ from importlib.resources import files
 
 from taiwa.kernel.errors import ToolError
 from taiwa.models.builtin.cjk_check import has_other_kind, is_told_otherwise, misuses, read_counted
+from taiwa.models.builtin.conversion_check import KANA
 from taiwa.models.builtin.copy_constraint import CONVERTED, NUMBER_WORDS, find_digits, find_numbers
 from taiwa.models.builtin.dimension_check import (
     NEXT_TO,
@@ -420,7 +421,6 @@ DISCOUNT_IN_JAPANESE = re.compile(r"(?:割引|割り引|割OFF|割オフ|(?:%|�
 PAID_IN_JAPANESE = re.compile(r"払|レジ|会計|請求|引後|引き後")
 
 
-KANA = re.compile(r"[ぁ-んァ-ヴ]")
 CHANGED_CJK = re.compile(
     r"もら[いっ]|あげ[またる]|食べ|なくし|無くし|拾|増え|減[りっ]|残[りっ]|又|得到|给了|吃了|用掉|送[给了]|还剩"
 )
