@@ -34,7 +34,7 @@ def bytes_as_letters() -> list[str]:
     return [letters[byte] for byte in range(256)]
 
 
-def write_model(path: Path) -> None:
+def write_model(path: Path, template: str | None = TEMPLATE, *, add_start: bool = False) -> None:
     """Write a Llama of random weights whose likely tokens are printable ASCII."""
     import gguf  # takes half a second, and every test process imports this module
 
@@ -58,8 +58,9 @@ def write_model(path: Path) -> None:
     writer.add_token_merges(list(MERGES))
     writer.add_bos_token_id(len(tokens) - 3)
     writer.add_eos_token_id(len(tokens) - 1)
-    writer.add_add_bos_token(False)
-    writer.add_chat_template(TEMPLATE)
+    writer.add_add_bos_token(add_start)
+    if template is not None:
+        writer.add_chat_template(template)
     for name, tensor in weights(len(tokens)).items():
         writer.add_tensor(name, tensor)
     writer.write_header_to_file()

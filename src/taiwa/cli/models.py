@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 PLACES = {
     "builtin": "built in, in this process",
     "local": "in this process",
-    "gguf": "a llama.cpp server that taiwa starts",
+    "gguf": "through llama.cpp, in a process beside this one",
 }
 LIST_SECONDS = 30.0
 """Seconds to wait for a list of models."""
-OURS = ("local", "builtin")
+OURS = ("local", "gguf", "builtin")
 """Base URLs of models that the decode loop of taiwa runs."""
 
 

@@ -109,7 +109,7 @@ AZURE_HOSTS = (".openai.azure.com", ".services.ai.azure.com", ".cognitiveservice
 
 IN_PROCESS: Mapping[str, str] = {
     "local": "FOLDER or VENDOR/NAME: a model of transformers, in this process",
-    "gguf": "FILE.gguf: a llama.cpp server of our own, in a process beside this one",
+    "gguf": "FILE.gguf: a file that llama.cpp runs in a process beside this one; its path alone will do",
 }
 """The prefixes of models without a server that the user runs, and what follows each."""
 
@@ -149,11 +149,8 @@ def resolve(
     bare, text = split_options(name)
     override = (overrides or {}).get(name) or (overrides or {}).get(bare)
     prefix, colon, model = name.partition(":")
-    # A file after `local:` is taken as one after `gguf:`.
-    if colon and (prefix == "gguf" or (prefix == "local" and model.partition("?")[0].lower().endswith(".gguf"))):
-        known = capabilities("gguf", model, override)
-        codec = ChatCompletions("model", DIALECTS["gguf"], known)
-        return Target(name, "gguf", model, codec, known.capabilities, inputs=known.inputs, inside=True)
+    if prefix == "gguf" or (is_gguf_file(bare) and (prefix == "local" or "/" in prefix or not colon)):
+        return Target(name, "gguf", model, None, capabilities("gguf", model, override).capabilities, inside=True)
     if colon and prefix == "local":
         return Target(name, "local", model, None, capabilities("local", model, override).capabilities, inside=True)
     if bare == BUILTIN:
@@ -183,6 +180,11 @@ def resolve(
         )
     base_url = _base_url(parse_base_url(address, f"the base URL of {prefix!r}"), provider)
     return _target(name, prefix, provider, base_url, model, options, override)
+
+
+def is_gguf_file(name: str) -> bool:
+    """Whether a name is that of a GGUF file, which needs no prefix."""
+    return name.lower().endswith(".gguf")
 
 
 def expand_alias(name: str, aliases: Mapping[str, str]) -> str:
@@ -400,8 +402,7 @@ OpenedModel: TypeAlias = "HttpModel | LocalModel | BuiltinModel | GgufModel | Pl
 
 _lock = Lock()
 _plugins: dict[str, PluginModel] = {}
-_loaded: "dict[str, LocalModel | BuiltinModel]" = {}
-_served: "dict[str, GgufModel]" = {}
+_loaded: "dict[str, LocalModel | BuiltinModel | GgufModel]" = {}
 """The models of this process by name: one that is opened again is not loaded again."""
 
 
@@ -414,14 +415,6 @@ def open_model(target: Target, settings: Settings, *, key: Secret | None = None)
         ConfigError: its key is missing, its name is invalid, or its folder does not contain a model.
     """
     limits = RequestLimits(total=settings.timeout)
-    if target.base_url == "gguf":
-        from taiwa.models.inprocess.gguf import GgufModel
-
-        with _lock:
-            served = _served.get(target.name)
-            if served is None or served.target != target:
-                served = _served[target.name] = GgufModel(target, limits)
-            return served.share()
     if not target.inside:
         retry = RetryPolicy(settings.attempts, settings.retry_paid)
         return HttpModel(target, key or find_key(target, settings), limits=limits, retry=retry)
@@ -440,11 +433,7 @@ def open_server(target: Target, settings: Settings) -> HttpModel:
     Raises:
         ConfigError: the model runs in this process, or as `open_model`.
     """
-    from taiwa.models.inprocess.gguf import GgufModel
-
     model = open_model(target, settings)
-    if isinstance(model, GgufModel):
-        return model.served()
     if isinstance(model, HttpModel):
         return model
     raise ConfigError(f"{target.name} runs in this process and has no server; name a model on a server")
@@ -455,9 +444,7 @@ def with_enforcement(model: OpenedModel, enforce: Enforce) -> OpenedModel:
 
     A model in this process takes the treatment with each request and is returned unchanged.
     """
-    from taiwa.models.inprocess.gguf import GgufModel
-
-    return model.holding(enforce) if isinstance(model, (GgufModel, HttpModel)) else model
+    return model.holding(enforce) if isinstance(model, HttpModel) else model
 
 
 def _open_plugin(name: str, plugin: Plugin) -> PluginModel:
@@ -477,12 +464,16 @@ def _open_plugin(name: str, plugin: Plugin) -> PluginModel:
         return _plugins[name]
 
 
-def _load(target: Target) -> "LocalModel | BuiltinModel":
+def _load(target: Target) -> "LocalModel | BuiltinModel | GgufModel":
     known = Capabilities(target.capabilities)
     if target.base_url == BUILTIN:
         from taiwa.models.builtin.model import BuiltinModel
 
         return BuiltinModel(target.name, known)
+    if target.base_url == "gguf":
+        from taiwa.models.inprocess.gguf import GgufModel
+
+        return GgufModel(target.name, known=known)
     from taiwa.models.inprocess.transformers_model import LocalModel, find_local_folder
 
     model = LocalModel(target.name, known=known)

@@ -255,7 +255,7 @@ def _choices(source: str) -> tuple[str, ...]:
 def _decode(
     model: "InProcessModel[LoadedModel]", request: Request, options: GenerateOptions, on_text: Callable[[str], None]
 ) -> Iterator[GenerateResult]:
-    from taiwa.models.inprocess.generator import CompileOptions
+    from taiwa.models.inprocess.generator import CompileOptions, GeneratedText
 
     generator = model.generator()
     compiled = CompileOptions(options.strict, options.whitespace)
@@ -266,7 +266,7 @@ def _decode(
     for piece in generator.stream(request, compiled):
         if isinstance(piece, str):
             on_text(piece)
-        else:
+        elif isinstance(piece, GeneratedText):
             yield _decoded(piece, vocabulary)
 
 

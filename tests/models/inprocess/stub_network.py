@@ -16,6 +16,7 @@ class StubNetwork:
     ) -> None:
         self.vocabulary = vocabulary
         self.context = context
+        self.piece = 128
         self.preferred = list(preferred)
         self.begin = start
         self.reads: list[tuple[int, int | None]] = []

@@ -1,6 +1,5 @@
-"""A GGUF file behind a genuine llama.cpp server of our own: what it can do, how it ends, and how it breaks."""
+"""A GGUF file in our decode loop: what it can do, how its process ends, and how it breaks."""
 
-import asyncio
 import json
 import os
 import re
@@ -15,12 +14,13 @@ from pathlib import Path
 import pytest
 
 from taiwa.flows.extract import extract
-from taiwa.kernel.errors import ConfigError, ModelError
+from taiwa.kernel.errors import ConfigError, InputError, ModelError
 from taiwa.kernel.messages import (
     Choice,
     Constraint,
     Grammar,
     JsonSchema,
+    Message,
     Regex,
     Request,
     Response,
@@ -28,12 +28,23 @@ from taiwa.kernel.messages import (
     TextDelta,
     ToolCallsInText,
     ToolSpec,
+    assistant,
     collect_response,
+    system,
     user,
 )
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.serialization import Json
-from taiwa.models.inprocess.gguf import GgufModel, LlamaServer, parse_gguf_spec
+from taiwa.models.inprocess import chat_template, gguf
+from taiwa.models.inprocess.gguf import GgufModel
+from taiwa.models.inprocess.gguf_process import (
+    CONTEXT_DEFAULTS,
+    LAST_RETRY_SECONDS,
+    ContextParameters,
+    RefusedError,
+    Threads,
+    check_defaults,
+)
 from taiwa.models.providers import open_model, resolve
 from taiwa.settings import load
 from taiwa.structured import OutputType
@@ -56,23 +67,16 @@ TREE: dict[str, Json] = {
 }
 
 
-@pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("gguf") / "tiny.gguf"
-    write_model(path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def model(file: Path) -> Iterator[GgufModel]:
-    with GgufModel(resolve(f"gguf:{file}?threads=1&context=2048")) as made:
-        yield made
+@pytest.fixture
+def model(gguf_loaded: GgufModel) -> GgufModel:
+    gguf_loaded.generator().prefix_cache.clear()
+    return gguf_loaded
 
 
 @pytest.fixture
-def own(file: Path) -> Iterator[GgufModel]:
+def own(gguf_file: Path) -> Iterator[GgufModel]:
     """A model that a test may break."""
-    with GgufModel(resolve(f"gguf:{file}?threads=1&slots=1&context=8192")) as made:
+    with GgufModel(f"gguf:{gguf_file}?threads=1&context=8192") as made:
         yield made
 
 
@@ -80,12 +84,15 @@ def ask(model: GgufModel, constraint: Constraint | None = None, prefix: str = ""
     return collect_response(model.stream(replace(ASK, constraint=constraint, prefix=prefix)))
 
 
-def server_of(model: GgufModel) -> LlamaServer:
-    return model._starter.running()
-
-
 def process_of(model: GgufModel) -> int:
-    return server_of(model)._process.pid
+    return model.generator().loaded.network.process.process_id
+
+
+def text_of(model: GgufModel, *messages: Message) -> str:
+    """The prompt of a conversation, special tokens included."""
+    loaded = model.generator().loaded
+    tokens = loaded.prepare(Request(messages)).tokens
+    return b"".join(loaded.network.vocabulary.tokens[token] for token in tokens).decode()
 
 
 def until(condition: Callable[[], bool]) -> bool:
@@ -190,39 +197,17 @@ def test_a_flow_reads_a_type_through_it(model: GgufModel) -> None:
     assert "/properties/size: multipleOf" in found.attempts[-1].enforcement.enforced
 
 
-def test_it_answers_asynchronously_and_several_at_a_time(model: GgufModel) -> None:
-    async def say() -> str:
-        return collect_response(
-            [chunk async for chunk in model.astream(replace(ASK, sampling=Sampling(max_tokens=12)))]
-        ).text
-
-    async def together() -> list[str]:
-        return await asyncio.gather(*(say() for _ in range(4)))
-
-    first, *others = asyncio.run(together())
-
-    assert first
-    assert others == [first] * 3
-
-
-def test_the_key_stands_in_no_command_line_and_the_server_listens_here_only(model: GgufModel) -> None:
-    server = server_of(model)
-
-    assert server.key.encode() not in Path(f"/proc/{process_of(model)}/cmdline").read_bytes()
-    assert server.base_url.startswith("http://127.0.0.1:")
-
-
 def test_closing_ends_the_process_and_the_next_request_starts_another(own: GgufModel) -> None:
     first = process_of(own)
 
     own.close()
 
     assert is_gone(first)
-    assert ask(own, Regex("a{3}")).text == "aaa"
+    assert ask(own, Regex("x(yz){3}")).text == "xyzyzyz"  # compiled now, with the tokenizer of the new process
     assert process_of(own) != first
 
 
-def test_a_server_that_breaks_off_is_told_of_in_one_line_and_started_again(own: GgufModel) -> None:
+def test_a_process_that_crashes_is_told_of_in_one_line_and_started_again(own: GgufModel) -> None:
     chunks = own.stream(replace(ASK, sampling=Sampling(max_tokens=7000)))
     assert isinstance(next(chunks), TextDelta)
 
@@ -243,53 +228,274 @@ def test_memory_that_runs_out_is_named_as_the_likely_reason(own: GgufModel) -> N
         list(chunks)
 
 
-def test_it_ends_with_a_program_that_is_killed(file: Path) -> None:
+def test_it_ends_with_a_program_that_is_killed(gguf_file: Path) -> None:
     script = (
         "import sys, time\n"
-        "from taiwa.models.inprocess.gguf import parse_gguf_spec\n"
-        "from taiwa.models.inprocess.gguf import LlamaServer\n"
-        "server = LlamaServer(parse_gguf_spec(sys.argv[1]))\n"
-        "print(server._process.pid, flush=True)\n"
+        "from taiwa.models.inprocess.gguf import GgufModel\n"
+        "model = GgufModel(sys.argv[1])\n"
+        "print(model.generator().loaded.network.process.process_id, flush=True)\n"
         "time.sleep(60)\n"
     )
-    program = subprocess.Popen([sys.executable, "-c", script, str(file)], stdout=subprocess.PIPE)
+    program = subprocess.Popen([sys.executable, "-c", script, str(gguf_file)], stdout=subprocess.PIPE)
     assert program.stdout is not None
-    server = int(program.stdout.readline())
+    process = int(program.stdout.readline())
 
     program.kill()
     program.communicate()
 
-    assert until(lambda: is_gone(server))
+    assert until(lambda: is_gone(process))
 
 
-def test_a_file_that_llama_cpp_cannot_load_is_refused_in_its_own_words(tmp_path: Path) -> None:
-    broken = tmp_path / "broken.gguf"
-    broken.write_bytes(b"GGUF" + b"x" * 64)
+FORK = """
+import os, sys
+from taiwa.kernel.messages import Regex, Request, collect_response, user
+from taiwa.models.inprocess.gguf import GgufModel
 
-    with pytest.raises(ConfigError, match=r"llama\.cpp cannot (load|serve) .*broken\.gguf: ") as caught:
-        ask(GgufModel(resolve(f"gguf:{broken}")))
+model = GgufModel(sys.argv[1] + "?threads=1&context=512")
+
+def tell(letter):
+    asked = Request((user("hi"),), constraint=Regex(letter + "{3}"))
+    text = collect_response(model.stream(asked)).text
+    print(text, model.generator().loaded.network.process.process_id, flush=True)
+
+tell("a")
+if os.fork() == 0:
+    tell("b")
+    model.close()
+    os._exit(0)
+os.wait()
+tell("c")
+"""
+
+
+def test_a_fork_of_this_process_starts_its_own(gguf_file: Path) -> None:
+    found = subprocess.run([sys.executable, "-c", FORK, str(gguf_file)], capture_output=True, text=True, check=True)
+
+    first, forked, last = (line.split() for line in found.stdout.splitlines())
+    assert [first[0], forked[0], last[0]] == ["aaa", "bbb", "ccc"]
+    assert first[1] == last[1] != forked[1]
+
+
+def test_a_request_that_was_interrupted_while_waiting_does_not_disturb_the_next(own: GgufModel) -> None:
+    network = own.generator().loaded.network
+    sequence = network.start()
+    wanted = network.start().read([70, 71, 72, 73])
+    connection = network.process._connections[0]
+    receive = connection._receive_more
+
+    def interrupt(*, with_file: bool = False) -> None:
+        connection._receive_more = receive  # type: ignore[method-assign]
+        raise KeyboardInterrupt
+
+    connection._receive_more = interrupt  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        sequence.read([90, 91])
+    found = sequence.read([70, 71, 72, 73])
+
+    assert sequence.tokens == [70, 71, 72, 73]
+    assert found == pytest.approx(wanted, abs=1e-5)
+
+
+# --- sequences --------------------------------------------------------------------------------------------------------
+
+
+def test_more_sequences_than_have_a_place_are_read_again(model: GgufModel) -> None:
+    network = model.generator().loaded.network
+    first = network.start()
+    first.read([70, 71, 72])
+
+    others = [first.fork() for _ in range(network.most_sequences + 3)]
+    read = [other.read([80 + number]) for number, other in enumerate(others)]
+    again = first.read([80])
+
+    assert again == pytest.approx(read[0], abs=0.05)
+    assert first.batch(network.most_sequences) is None
+
+
+def test_texts_that_fill_the_context_push_out_the_one_not_used_for_longest(gguf_file: Path) -> None:
+    with GgufModel(f"{gguf_file}?context=256&threads=1") as model:
+        network = model.generator().loaded.network
+        old, new = network.start(), network.start()
+        wanted = old.read([70] * 150)
+        new.read([71] * 150)
+
+        old.rollback(1)
+        assert old.read([70]) == pytest.approx(wanted, abs=0.05)
+
+        side = new.batch(4)
+        assert side is not None
+        with pytest.raises(ModelError, match=r"256 tokens for all answers .* is full"):
+            side.read([[72] * 60] * 4, [None] * 4)
+        assert new.read([72]).shape == (len(network.vocabulary),)
+
+
+def test_sequences_that_are_dropped_are_freed(model: GgufModel) -> None:
+    network = model.generator().loaded.network
+    sequence = network.start()
+    sequence.read([70])
+    number = sequence.number
+
+    del sequence
+
+    assert list(network.dropped)[-1] == number
+
+
+# --- chat templates ---------------------------------------------------------------------------------------------------
+
+
+def with_template(folder: Path, template: str | None, **given: bool) -> GgufModel:
+    path = folder / "templated.gguf"
+    write_model(path, template=template, **given)
+    return GgufModel(f"{path}?threads=1&context=512")
+
+
+def test_a_conversation_is_written_by_the_template_of_the_file(model: GgufModel) -> None:
+    assert text_of(model, system("Be brief."), user("hi")) == (
+        "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"
+    )
+
+
+def test_a_template_has_the_functions_that_transformers_gives_to_templates(tmp_path: Path) -> None:
+    template = (
+        "{{ bos_token }}{%- for message in messages -%}{% if loop.index > 2 %}{% break %}{% endif %}\n"
+        "{% generation %}{{ message | tojson }}{% endgeneration %}{{ strftime_now('%%') }}{{ eos_token }}{% endfor %}"
+    )
+    with with_template(tmp_path, template) as model:
+        assert text_of(model, user("é"), assistant("b"), user("c")) == (
+            '<|end|>{"role": "user", "content": "é"}%<|im_end|>{"role": "assistant", "content": "b"}%<|im_end|>'
+        )
+
+
+def test_a_start_token_is_written_once_whether_or_not_the_template_writes_it(tmp_path: Path) -> None:
+    for number, start in enumerate(("", "{{ bos_token }}")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with with_template(folder, start + "{{ messages[0].content }}", add_start=True) as model:
+            assert text_of(model, user("hi")) == "<|end|>hi"
+
+
+def test_turns_that_a_template_refuses_are_merged_or_the_refusal_is_told(tmp_path: Path) -> None:
+    template = (
+        "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}{{ messages[0].content }}"
+    )
+    with with_template(tmp_path, template) as model:
+        assert text_of(model, system("Be brief."), user("hi")) == "Be brief.\n\nhi"
+    with (
+        with_template(tmp_path, "{{ raise_exception('not today') }}") as model,
+        pytest.raises(InputError, match="does not support this conversation: not today"),
+    ):
+        ask(model)
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "does not end within"),
+        ("{{ 'a' * 10**12 }}", "MemoryError"),
+        ("{% for a in range(99999) %}{{ 'a' * 999 }}{% endfor %}", "it writes 99,8"),
+        ("{{ ''.__class__.__mro__ }}", "unsafe"),
+        ("{% if %}", "Expected an expression"),
+    ],
+)
+def test_a_hostile_template_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, template: str, words: str
+) -> None:
+    monkeypatch.setattr(chat_template, "RENDER_LIMITS", replace(chat_template.RENDER_LIMITS, seconds=3.0))
+
+    with with_template(tmp_path, template) as model, pytest.raises(InputError, match=words) as caught:
+        ask(model)
 
     assert "\n" not in caught.value.message
 
 
-def test_without_the_extra_the_message_names_it(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "xllamacpp.py").write_text("raise ImportError(name='xllamacpp')", encoding="utf-8")
+def test_a_file_without_a_template_goes_on_with_plain_text(tmp_path: Path) -> None:
+    with with_template(tmp_path, None) as model:
+        assert text_of(model, user("Once upon")) == "Once upon"
+        assert (
+            text_of(model, user("a"), assistant("b"), user("c")) == "User: a\n\nAssistant: b\n\nUser: c\n\nAssistant:"
+        )
+        assert ask(model, Regex("a{3}")).text == "aaa"
+
+
+# --- files that cannot be loaded --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kept", [12, 24, 200, 5_000, 100_000])
+def test_a_truncated_file_is_refused_in_one_line(gguf_file: Path, tmp_path: Path, kept: int) -> None:
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(gguf_file.read_bytes()[:kept])
+
+    with pytest.raises(ConfigError, match=r"llama\.cpp cannot load .*broken\.gguf: ") as caught:
+        ask(GgufModel(str(broken)))
+
+    assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize(("place", "value"), [(4, 99), (8, 2**62), (16, 2**62), (24, 2**61)])
+def test_a_header_with_impossible_numbers_is_refused_in_one_line(
+    gguf_file: Path, tmp_path: Path, place: int, value: int
+) -> None:
+    data = bytearray(gguf_file.read_bytes())
+    data[place : place + 8] = value.to_bytes(8, "little")
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(data)
+
+    with pytest.raises(ConfigError, match=r"llama\.cpp cannot load .*broken\.gguf: ") as caught:
+        ask(GgufModel(str(broken)))
+
+    assert "\n" not in caught.value.message
+
+
+def test_a_model_that_does_not_fit_is_refused_with_the_context_that_would(
+    gguf_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = gguf_file.stat().st_size
+    monkeypatch.setattr(gguf, "available_memory", lambda: size - 1)
+    with pytest.raises(ConfigError, match="choose a smaller file"):
+        ask(GgufModel(str(gguf_file)))
+
+    monkeypatch.setattr(gguf, "available_memory", lambda: size + (64 << 20) + 512 * 64 * 64 + 1024 * 4000)
+    with pytest.raises(ConfigError, match=r"a context of 8,192 tokens needs .*context=(\d+) fits") as caught:
+        ask(GgufModel(f"{gguf_file}?context=8192"))
+    fits = re.search(r"context=(\d+)", caught.value.message)
+    assert fits is not None
+    with GgufModel(f"{gguf_file}?context={fits[1]}") as model:
+        assert ask(model, Regex("a{3}")).text == "aaa"
+    with GgufModel(str(gguf_file)) as model:
+        assert model.generator().loaded.network.context == int(fits[1])
+
+
+def test_a_context_longer_than_the_model_reads_is_refused(gguf_file: Path) -> None:
+    with pytest.raises(ConfigError, match=r"it reads at most 8,192 tokens; use context=8192 or less"):
+        ask(GgufModel(f"{gguf_file}?context=9000"))
+
+
+def test_without_the_extra_the_message_names_it(
+    gguf_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "xllamacpp.py").write_text("", encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
     with pytest.raises(ConfigError, match=r"pip install 'taiwa\[gguf\]'"):
-        LlamaServer(parse_gguf_spec(str(file)))
+        GgufModel(str(gguf_file)).generator()
 
 
-def test_a_name_is_opened_once_and_either_prefix_leads_to_it(file: Path) -> None:
+def test_another_build_of_the_library_is_refused() -> None:
+    with pytest.raises(RefusedError, match=r"has other parameters \(n_ctx is 0\)"):
+        check_defaults(ContextParameters(), CONTEXT_DEFAULTS)
+
+
+def test_a_name_is_opened_once_and_every_spelling_leads_to_it(gguf_file: Path) -> None:
     chosen = load({}, {"HOME": "/"}, Path("/none/config.yaml"))
-    target = resolve(f"gguf:{file}")
+    target = resolve(f"gguf:{gguf_file}")
 
     opened = open_model(target, chosen)
 
     assert isinstance(opened, GgufModel)
     assert open_model(target, chosen) is opened
-    assert isinstance(open_model(resolve(f"local:{file}?threads=1"), chosen), GgufModel)
     assert "grammar" in opened.capabilities
+    for name in (f"local:{gguf_file}?threads=1", str(gguf_file), f"{gguf_file}?threads=1"):
+        assert isinstance(open_model(resolve(name), chosen), GgufModel)
 
 
 @pytest.mark.parametrize(
@@ -297,13 +503,55 @@ def test_a_name_is_opened_once_and_either_prefix_leads_to_it(file: Path) -> None
     [
         ("gguf:", "does not name"),
         ("gguf:/none/x.gguf", "not found"),
+        ("x.gguf", "not found"),
+        ("./a:b/x.gguf", "not found"),
         ("gguf:/none/x.gguf?treads=4", "did you mean 'threads'"),
         ("gguf:/none/x.gguf?threads=-1", "a whole number"),
-        ("gguf:/none/x.gguf?slots=0", "at least 1"),
+        ("gguf:/none/x.gguf?context=0", "at least 1"),
         ("gguf:/", "is a folder"),
         (f"gguf:{__file__}", "is not a GGUF file"),
     ],
 )
 def test_a_name_that_cannot_be_used_is_refused_before_anything_starts(name: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        GgufModel(resolve(name))
+        open_model(resolve(name), load({}, {"HOME": "/"}, Path("/none/config.yaml")))
+
+
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+
+def threads(monkeypatch: pytest.MonkeyPatch, processors: int, load: float) -> Threads:
+    monkeypatch.setattr("taiwa.models.inprocess.gguf_process.processors", lambda: processors)
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    return Threads(0)
+
+
+@pytest.mark.parametrize(
+    ("processors", "load", "count"), [(8, 0.2, 8), (8, 2.6, 5), (8, 30.0, 1), (1, 0.0, 1), (2, 1.0, 1)]
+)
+def test_threads_are_as_many_as_there_are_free_processors(
+    monkeypatch: pytest.MonkeyPatch, processors: int, load: float, count: int
+) -> None:
+    assert threads(monkeypatch, processors, load).count == count
+
+
+def test_threads_step_down_while_they_do_not_get_their_processors_and_try_again_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = threads(monkeypatch, 4, 0.0)
+
+    assert [found.note(0.3, 0.6), found.count] == [True, 3]  # half of the time of four
+    assert [found.note(0.3, 0.9), found.count] == [False, 3]
+    passes = 0
+    while not found.note(0.3, 0.9):
+        passes += 1
+    assert found.count == 4
+    assert 5 < passes < LAST_RETRY_SECONDS / 0.3
+
+
+def test_a_number_of_threads_that_the_user_gives_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (30.0, 0.0, 0.0))
+    found = Threads(3)
+
+    assert not found.note(1.0, 0.1)
+    assert found.count == 3

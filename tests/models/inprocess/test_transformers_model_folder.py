@@ -9,10 +9,10 @@ import pytest
 
 from taiwa.kernel.errors import ConfigError
 from taiwa.models.inprocess import transformers_model
+from taiwa.models.inprocess.memory import available_memory
 from taiwa.models.inprocess.transformers_model import (
     LocalModel,
     ModelSpec,
-    available_memory,
     check_memory,
     count_weights,
     find_local_folder,

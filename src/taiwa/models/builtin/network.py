@@ -162,7 +162,7 @@ class Network:
             raise ConfigError(f"the model has {config.vocab:,} tokens, and its vocabulary {len(vocabulary):,}")
         self.config = config
         self.vocabulary = vocabulary
-        self.context = config.context
+        self.context = self.piece = config.context
         self.embed = tensors["embed"]
         self.head: Array = np.ascontiguousarray(tensors["embed"] * tensors["norm"])
         self.pieces = np.array_split(self.head, -(-self.head.size // PIECE))

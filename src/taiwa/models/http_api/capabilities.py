@@ -99,7 +99,7 @@ TABLE: tuple[tuple[str, str, Capabilities], ...] = (
     ("hosted", r"", _can("stop tools")),
     ("plain", r"", _can("stop")),
     # In this process: our own decode loop.
-    ("gguf", r"", _can("stop prefix tools json_schema regex grammar logprobs seed", inputs="")),
+    ("gguf", r"", _can("stop prefix json_schema regex grammar logprobs seed", inputs="")),
     ("local", r"", _can("stop prefix json_schema regex grammar logprobs seed", inputs="")),
     ("builtin", r"", _can("stop prefix json_schema regex grammar logprobs seed", inputs="")),
 )

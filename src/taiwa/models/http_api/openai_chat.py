@@ -123,7 +123,6 @@ DIALECTS: Mapping[str, ServerDialect] = {
     "llamacpp": ServerDialect(
         "the llama.cpp server", prefix="last", echo="whole", constraints="gbnf", stops=MANY, takes_reasoning=True
     ),
-    "gguf": ServerDialect("llama.cpp", prefix="last", echo="whole", constraints="gbnf", stops=MANY, takes_reasoning=True),
     "vllm": ServerDialect(
         "the vLLM server", prefix="continue", constraints="structured_outputs", stops=MANY, takes_reasoning=True
     ),

@@ -145,6 +145,11 @@ class Backend(Protocol):
         """The maximum number of tokens of a text, prompt and answer together."""
         ...
 
+    @property
+    def piece(self) -> int:
+        """The number of tokens of a long prompt that are read at a time."""
+        ...
+
     def start(self) -> TokenSequence:
         """Return an empty sequence."""
         ...

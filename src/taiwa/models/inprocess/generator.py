@@ -3,17 +3,21 @@ for requests with the same prefix (`PrefixCache`), and a model that is opened se
 """
 
 import asyncio
+import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from concurrent.futures import wait
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from threading import Lock
 from typing import Generic, Protocol, Self, TypeAlias, TypeVar
 
+import numpy as np
+
 from taiwa import constraints
 from taiwa.constraints.guide import Guide, GuideState, Whitespace, intersection
-from taiwa.constraints.vocabulary import common_prefix
+from taiwa.constraints.vocabulary import VocabularyReport, common_prefix
 from taiwa.kernel.errors import ConfigError, InputError, ModelError, UnsupportedError
 from taiwa.kernel.messages import (
     Capability,
@@ -21,12 +25,15 @@ from taiwa.kernel.messages import (
     Constraint,
     Enforcement,
     JsonSchema,
+    Notice,
     Questions,
     Request,
     StreamEnd,
     TextDelta,
     Usage,
 )
+from taiwa.kernel.runtime import start_in_thread
+from taiwa.kernel.serialization import record, to_json
 from taiwa.models.http_api.capabilities import Capabilities, fit_attachments
 from taiwa.models.http_api.constraint_encoding import enforcement_of
 from taiwa.models.inprocess.decode_loop import (
@@ -43,6 +50,9 @@ from taiwa.models.inprocess.decode_loop import (
 DEFAULT_MAX_TOKENS = 4_096
 MOST_TRACED = 2_000
 """Tokens of an answer that are read again."""
+SILENT_SECONDS = 1.5
+"""Loading and reading are reported when they take longer, and reading again after each `REPORT_SECONDS`."""
+REPORT_SECONDS = 5.0
 
 
 class SharedModel(ABC):
@@ -91,6 +101,8 @@ ToBytes: TypeAlias = Callable[[int], bytes]
 WINDOWS = (1, 2, 4, 8, 16, 32)
 """Numbers of last tokens to tokenize again, until the first of them ends at the same place."""
 MAX_SEQUENCES = 4
+ONE_ROW = np.zeros(1, dtype=np.intp)
+"""The rows of the output head to compute for tokens whose logits are not used."""
 MIN_COMMON_TOKENS = 8
 """A sequence with a shorter common prefix is not worth reusing."""
 
@@ -315,6 +327,14 @@ class GeneratedText:
 
 
 @dataclass(frozen=True, slots=True)
+class PromptProgress:
+    """How many of the tokens of a prompt were read; reported after each piece."""
+
+    read: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Started:
     """A request that is ready for decoding."""
 
@@ -334,12 +354,14 @@ class TextGenerator(Generic[AnyLoaded]):
         self.loaded = loaded
         self.name = name
         self.prefix_cache = PrefixCache(loaded.network, loaded.encode)
-        self._vocabulary_faults: tuple[str, ...] | None = None
+        self._vocabulary_report: VocabularyReport | None = None
 
-    def stream(self, request: Request, options: CompileOptions = CompileOptions()) -> Generator[str | GeneratedText]:
+    def stream(
+        self, request: Request, options: CompileOptions = CompileOptions()
+    ) -> Generator[str | PromptProgress | GeneratedText]:
         """Generate an answer: yield it in pieces, and the complete result with its figures last.
 
-        Closing the generator stops before the next token.
+        Closing the generator stops before the next token, or the next piece of a long prompt.
 
         Raises:
             NoValidTokenError: the constraint allows no token.
@@ -349,7 +371,8 @@ class TextGenerator(Generic[AnyLoaded]):
         started = self._start(request, options)
         text: list[str] = []
         try:
-            for piece in decode(started.prefix.sequence, started.job):
+            unread = yield from self._read_pieces(started)
+            for piece in decode(started.prefix.sequence, replace(started.job, unread=unread)):
                 if isinstance(piece, str):
                     text.append(piece)
                     yield piece
@@ -357,6 +380,15 @@ class TextGenerator(Generic[AnyLoaded]):
                     yield started.answer("".join(text), piece)
         finally:
             self.prefix_cache.put_back(started.prefix.sequence, started.prefix.prompt)
+
+    def _read_pieces(self, started: _Started) -> Generator[PromptProgress, None, Sequence[int]]:
+        """Read a long prompt in pieces, whose size is fixed, because it changes the last digits of the logits; return the last."""
+        unread, size = started.job.unread, self.loaded.network.piece
+        while len(unread) > size:
+            started.prefix.sequence.read(unread[:size], ONE_ROW)
+            unread = unread[size:]
+            yield PromptProgress(started.prefix.length - len(unread), started.prefix.length)
+        return unread
 
     def batch(
         self, request: Request, count: int, options: CompileOptions = CompileOptions()
@@ -372,7 +404,7 @@ class TextGenerator(Generic[AnyLoaded]):
         sequence, unread, seed = started.prefix.sequence, started.prefix.unread, request.sampling.seed
         try:
             if len(unread) > 1:  # all but the last token is read once for all answers
-                sequence.read(unread[:-1])
+                sequence.read(unread[:-1], ONE_ROW)
             jobs = [
                 replace(
                     started.job,
@@ -413,7 +445,7 @@ class TextGenerator(Generic[AnyLoaded]):
             return None
         *pieces, last = self.stream(request)
         assert isinstance(last, GeneratedText), "a stream ends with the whole answer"
-        if not "".join(map(str, pieces)).startswith(text):
+        if not "".join(piece for piece in pieces if isinstance(piece, str)).startswith(text):
             return None
         vocabulary, left = self.loaded.network.vocabulary, len(text.encode("utf-8", "replace"))
         found: list[int] = []
@@ -456,10 +488,7 @@ class TextGenerator(Generic[AnyLoaded]):
         if isinstance(constraint, Questions):
             raise UnsupportedError(f"{self.name} does not support typed questions", capability="decisions")
         vocabulary = self.loaded.network.vocabulary
-        if self._vocabulary_faults is None:
-            self._vocabulary_faults = vocabulary.check().faults
-        if self._vocabulary_faults:
-            raise ConfigError(f"{self.name} does not support constraints: {self._vocabulary_faults[0]}")
+        self._check_vocabulary(constraint)
         try:
             return constraints.compile(constraint, vocabulary, strict=options.strict, whitespace=options.whitespace)
         except InputError as error:
@@ -469,6 +498,17 @@ class TextGenerator(Generic[AnyLoaded]):
             raise UnsupportedError(
                 f"{self.name} cannot enforce the schema: {error.message}", capability="json_schema"
             ) from error
+
+    def _check_vocabulary(self, constraint: Constraint) -> None:
+        """Check that the tokens can write what a constraint demands.
+
+        A vocabulary without some bytes is the rule, not the exception: those of the planes of Unicode that are hardly used.
+        """
+        if self._vocabulary_report is None:
+            self._vocabulary_report = self.loaded.network.vocabulary.check()
+        report = self._vocabulary_report
+        if report.faults and (report.broken or not set(report.missing).isdisjoint(to_json(record(constraint)))):
+            raise ConfigError(f"{self.name} does not support this constraint: {report.faults[0]}")
 
 
 def _state_after(prefix: CachedPrefix, guide: Guide, text: str) -> GuideState:
@@ -534,9 +574,23 @@ class InProcessModel(SharedModel, Generic[AnyLoaded]):
             ConfigError: it cannot be loaded; the message says what to do.
         """
         with self._lock:
-            if self._generator is None:
+            if self._generator is None or not self.is_usable(self._generator.loaded):
                 self._generator = TextGenerator(self.load(), self.name)
             return self._generator
+
+    @property
+    def loaded(self) -> AnyLoaded | None:
+        """What was loaded; None before the first request, and after the model was closed."""
+        generator = self._generator
+        return None if generator is None else generator.loaded
+
+    def is_usable(self, loaded: AnyLoaded) -> bool:  # noqa: ARG002  (of use to other models)
+        """Whether what was loaded can still be used; if not, it is loaded again."""
+        return True
+
+    def loading_text(self) -> str:
+        """Return what is shown while the model is loaded."""
+        return f"loading {self.name}"
 
     def stream(self, request: Request) -> Generator[Chunk]:
         """Answer in chunks, the last one `StreamEnd`; closing the iterator stops before the next token.
@@ -550,16 +604,32 @@ class InProcessModel(SharedModel, Generic[AnyLoaded]):
             ModelError: the request exceeds the context of the model; `UnsupportedError` for an unsupported feature.
         """
         self._check_capabilities(request)
-        with closing(self.generator().stream(self.completed(request))) as pieces:
+        generator = yield from self._loaded_with_notice()
+        last = time.monotonic() + SILENT_SECONDS - REPORT_SECONDS
+        with closing(generator.stream(self.completed(request))) as pieces:
             for piece in pieces:
                 if isinstance(piece, str):
                     yield TextDelta(piece)
+                elif isinstance(piece, PromptProgress):
+                    if time.monotonic() - last > REPORT_SECONDS:
+                        last = time.monotonic()
+                        yield Notice(f"reading the prompt: {piece.read / piece.total:.0%}", code="waiting")
                 else:
                     result = piece.result
                     yield StreamEnd(
                         result.finish, result.stop, piece.usage, self.name,
                         logprobs=tuple(result.logprobs), enforcement=piece.enforcement,
                     )  # fmt: skip
+
+    def _loaded_with_notice(self) -> "Generator[Notice, None, TextGenerator[AnyLoaded]]":
+        """Return the generator; if loading takes long, say so."""
+        if (loaded := self.loaded) is not None and self.is_usable(loaded):
+            return self.generator()
+        loading = start_in_thread(self.generator, "loading")
+        wait((loading,), SILENT_SECONDS)
+        if not loading.done():
+            yield Notice(self.loading_text(), code="waiting")
+        return loading.result()
 
     def trace(self, request: Request, text: str, most: int = 5) -> TokenTrace:
         """Read an answer again token by token, under the constraints that it was written under.

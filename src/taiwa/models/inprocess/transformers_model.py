@@ -6,7 +6,7 @@ import inspect
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from importlib import import_module
@@ -20,10 +20,12 @@ import numpy as np
 from taiwa.constraints.guide import Guide, GuideState, empty_mask, unpack_mask
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.errors import ConfigError, InputError, ModelError, NoValidTokenError
-from taiwa.kernel.messages import Message, Request, Role, ToolCall, ToolResult
+from taiwa.kernel.messages import Request
 from taiwa.models.http_api.capabilities import Capabilities, capabilities
 from taiwa.models.http_api.provider_interface import parse_options
+from taiwa.models.inprocess.chat_template import ChatTemplate, RefusedTurnsError, Render, Turn
 from taiwa.models.inprocess.generator import InProcessModel, PreparedRequest
+from taiwa.models.inprocess.memory import GB, available_memory
 from taiwa.safetensors_file import read_header
 
 if TYPE_CHECKING:
@@ -117,10 +119,8 @@ def _check_folder(folder: Path) -> None:
         raise ConfigError(f"cannot load {folder}: {why}")
 
 
-GB = 1e9
 MARGIN = 1.05
 """Memory in relation to the weights alone."""
-CGROUP = Path("/sys/fs/cgroup")
 
 
 def count_weights(folder: Path) -> dict[str, int]:
@@ -138,22 +138,6 @@ def count_weights(folder: Path) -> dict[str, int]:
         for info in tensors:
             counts[info.dtype] += prod(info.shape)
     return counts
-
-
-def available_memory() -> int | None:
-    """Return the bytes of memory that this process may still allocate; None if the system does not report them."""
-    limits: list[int] = []
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        limits += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
-        limit, used = (CGROUP / "memory.max").read_text().strip(), (CGROUP / "memory.current").read_text().strip()
-        if limit.isdecimal():
-            limits.append(int(limit) - int(used))
-    except OSError:
-        pass
-    if not limits and hasattr(os, "sysconf") and "SC_AVPHYS_PAGES" in os.sysconf_names:
-        limits.append(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    return min(limits, default=None)
 
 
 def check_memory(folder: Path, parameters: int, width: int, free: int | None) -> None:
@@ -218,100 +202,20 @@ class TextEncoder:
         return tuple(token for token in self._backend.encode("").ids if token in self.ids.values())
 
 
-PRIVATE_USE = range(0xE000, 0xF8FF)
-ROLE_NAMES = {"system": "System", "user": "User", "assistant": "Assistant", "tool": "Tool"}
+def _render(tokenizer: Any) -> Render | None:  # noqa: ANN401  (transformers')
+    """Return what writes turns by the chat template of a tokenizer; None without one."""
+    if not tokenizer.chat_template:
+        return None
 
-
-class ChatTemplate:
-    """Writes conversations for one model.
-
-    Texts of users, documents and tools never become special tokens: names of special tokens in them are marked before the
-    template is rendered, so that only those of the template itself count.
-    """
-
-    def __init__(self, tokenizer: Any, encode: TextEncoder) -> None:  # noqa: ANN401  (transformers')
-        self._tokenizer = tokenizer
-        self._encode = encode
-
-    def tokens(self, request: Request) -> tuple[int, ...]:
-        """Return the tokens up to the start of the answer, without its prefix.
-
-        Raises:
-            InputError: the template does not support the conversation.
-        """
-        if not self._tokenizer.chat_template:  # the model continues plain text
-            return (*self._encode.start_tokens(), *self._encode(format_transcript(request.messages)))
-        turns = _turns(request.messages)
-        names = self._encode.names
-        if names is None or not any(names.search(text) for _, text in turns):
-            return self._encode.encode_trusted(self._render_or_merge(turns))
-        mark = next(chr(code) for code in PRIVATE_USE if not any(chr(code) in text for _, text in turns))
-
-        def insert_mark(text: str) -> str:
-            return names.sub(lambda found: f"{found[0][0]}{mark}{found[0][1:]}", text)
-
-        marked: list[tuple[Role, str]] = [(role, insert_mark(text)) for role, text in turns]
-        return tuple(self._tokens_of_template(self._render_or_merge(marked), mark))
-
-    def _tokens_of_template(self, rendered: str, mark: str) -> Iterator[int]:
-        """Divide the text between the special tokens of the template."""
-        assert self._encode.names is not None
-        end = 0
-        for found in self._encode.names.finditer(rendered):
-            yield from self._encode(rendered[end : found.start()].replace(mark, ""))
-            yield self._encode.ids[found[0]]
-            end = found.end()
-        yield from self._encode(rendered[end:].replace(mark, ""))
-
-    def _render_or_merge(self, turns: list[tuple[Role, str]]) -> str:
-        template_error = import_module("jinja2").TemplateError  # installed if a template was rendered
-        try:
-            return self._render(turns)
-        except template_error as error:
-            merged, reason = _merge_turns(turns), error
-        try:
-            if merged != turns:
-                return self._render(merged)
-        except template_error as error:
-            reason = error
-        raise InputError(f"the chat template of the model does not support this conversation: {reason}")
-
-    def _render(self, turns: list[tuple[Role, str]]) -> str:
+    def render(turns: Sequence[Turn]) -> str:
         messages = [{"role": role, "content": text} for role, text in turns]
-        text: str = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        try:
+            text: str = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        except import_module("jinja2").TemplateError as error:  # installed if a template was rendered
+            raise RefusedTurnsError(str(error)) from None
         return text
 
-
-def format_transcript(messages: tuple[Message, ...]) -> str:
-    """Write a conversation for a model without a template: the text of a single message, or a transcript to continue."""
-    turns = _turns(messages)
-    if len(turns) == 1:
-        return turns[0][1]
-    lines = [text if role == "system" else f"{ROLE_NAMES[role]}: {text}" for role, text in turns]
-    return "\n\n".join([*lines, "Assistant:"])
-
-
-def _turns(messages: tuple[Message, ...]) -> list[tuple[Role, str]]:
-    return [("user" if message.role == "tool" else message.role, _message_text(message)) for message in messages]
-
-
-def _message_text(message: Message) -> str:
-    """Return a message as text, transient parts last; calls and results as text too, because templates differ in them."""
-    calls = [f"{part.name}({part.arguments})" for part in message.parts if isinstance(part, ToolCall)]
-    results = [part.text for part in message.parts if isinstance(part, ToolResult)]
-    return "\n\n".join(filter(None, [*results, message.ordered_text, *calls]))
-
-
-def _merge_turns(turns: list[tuple[Role, str]]) -> list[tuple[Role, str]]:
-    """Merge turns for templates without system messages, and for those that require alternating roles."""
-    merged: list[tuple[Role, str]] = []
-    for role, text in turns:
-        new_role: Role = "user" if role == "system" else role
-        if merged and merged[-1][0] == new_role:
-            merged[-1] = (new_role, f"{merged[-1][1]}\n\n{text}")
-        else:
-            merged.append((new_role, text))
-    return merged
+    return render
 
 
 # --- the network ------------------------------------------------------------------------------------------------------
@@ -423,6 +327,7 @@ class Network:
         config = model.config.get_text_config(decoder=True)
         longest = getattr(config, "max_position_embeddings", None) or UNLIMITED
         self.context = min(context or longest, longest)
+        self.piece = CHUNK
         self.device = model.device
         self.lock = RLock()
         """Serialises passes: torch uses all threads for one pass anyway, and the rows are set on the shared head."""
@@ -615,7 +520,7 @@ def load(spec: ModelSpec) -> Loaded:
         raise ConfigError(f"cannot load {folder}: {reason[:200]}") from None
     encode = TextEncoder(tokenizer)
     vocabulary = _vocabulary(model, tokenizer, encode, spec.where)
-    return Loaded(Network(model, vocabulary, spec.context), encode, ChatTemplate(tokenizer, encode), folder)
+    return Loaded(Network(model, vocabulary, spec.context), encode, ChatTemplate(_render(tokenizer), encode), folder)
 
 
 def _device(spec: ModelSpec, library: Any) -> Any:  # noqa: ANN401  (torch's)

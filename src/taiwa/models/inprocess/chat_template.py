@@ -1,0 +1,199 @@
+"""Chat templates: how conversations are written for one model, as tokens."""
+
+import os
+import re
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from threading import Lock
+from typing import Protocol, TypeAlias
+
+from taiwa.isolation import IsolatedProcess, ProcessLimits
+from taiwa.kernel.errors import InputError, ToolError
+from taiwa.kernel.messages import Message, Request, Role, ToolCall, ToolResult
+from taiwa.kernel.serialization import Json
+
+PRIVATE_USE = range(0xE000, 0xF8FF)
+ROLE_NAMES = {"system": "System", "user": "User", "assistant": "Assistant", "tool": "Tool"}
+MAX_TEMPLATE_CHARS = 200_000
+RENDER_LIMITS = ProcessLimits(seconds=10.0, memory_mb=256, characters=8_000_000)
+RENDERER = "taiwa.models.inprocess.template_process:start"
+
+Turn: TypeAlias = tuple[Role, str]
+Render: TypeAlias = Callable[[Sequence[Turn]], str]
+"""Write turns, up to the start of the answer; raises `RefusedTurnsError`."""
+
+
+class RefusedTurnsError(Exception):
+    """The template does not support the turns; the text says why."""
+
+
+class Tokenizer(Protocol):
+    """What a template needs of a tokenizer."""
+
+    @property
+    def names(self) -> re.Pattern[str] | None:
+        """The names of its special tokens; None without any."""
+        ...
+
+    @property
+    def ids(self) -> Mapping[str, int]:
+        """The special tokens by name."""
+        ...
+
+    def __call__(self, text: str) -> tuple[int, ...]:
+        """Return the tokens of any part of a text; names of special tokens are ordinary text."""
+        ...
+
+    def encode_trusted(self, text: str) -> tuple[int, ...]:
+        """Return the tokens of a text from its beginning; names of special tokens become these tokens."""
+        ...
+
+    def start_tokens(self) -> tuple[int, ...]:
+        """Return the special tokens with which a text begins."""
+        ...
+
+
+class ChatTemplate:
+    """Writes conversations for one model.
+
+    Texts of users, documents and tools never become special tokens: names of special tokens in them are marked before the
+    template is rendered, so that only those of the template itself count.
+    """
+
+    def __init__(self, render: Render | None, encode: Tokenizer) -> None:
+        self._render = render
+        self._encode = encode
+
+    def tokens(self, request: Request) -> tuple[int, ...]:
+        """Return the tokens up to the start of the answer, without its prefix.
+
+        Raises:
+            InputError: the template does not support the conversation.
+        """
+        if self._render is None:  # the model continues plain text
+            return (*self._encode.start_tokens(), *self._encode(format_transcript(request.messages)))
+        turns = _turns(request.messages)
+        names = self._encode.names
+        if names is None or not any(names.search(text) for _, text in turns):
+            return self._encode.encode_trusted(self._render_or_merge(self._render, turns))
+        mark = next(chr(code) for code in PRIVATE_USE if not any(chr(code) in text for _, text in turns))
+
+        def insert_mark(text: str) -> str:
+            return names.sub(lambda found: f"{found[0][0]}{mark}{found[0][1:]}", text)
+
+        marked: list[Turn] = [(role, insert_mark(text)) for role, text in turns]
+        return tuple(self._tokens_of_template(self._render_or_merge(self._render, marked), mark))
+
+    def _tokens_of_template(self, rendered: str, mark: str) -> Iterator[int]:
+        """Divide the text between the special tokens of the template."""
+        assert self._encode.names is not None
+        end = 0
+        for found in self._encode.names.finditer(rendered):
+            yield from self._encode(rendered[end : found.start()].replace(mark, ""))
+            yield self._encode.ids[found[0]]
+            end = found.end()
+        yield from self._encode(rendered[end:].replace(mark, ""))
+
+    @staticmethod
+    def _render_or_merge(render: Render, turns: list[Turn]) -> str:
+        try:
+            return render(turns)
+        except RefusedTurnsError as error:
+            merged, reason = _merge_turns(turns), error
+        try:
+            if merged != turns:
+                return render(merged)
+        except RefusedTurnsError as error:
+            reason = error
+        raise InputError(f"the chat template of the model does not support this conversation: {reason}")
+
+
+def format_transcript(messages: tuple[Message, ...]) -> str:
+    """Write a conversation for a model without a template: the text of a single message, or a transcript to continue."""
+    turns = _turns(messages)
+    if len(turns) == 1:
+        return turns[0][1]
+    lines = [text if role == "system" else f"{ROLE_NAMES[role]}: {text}" for role, text in turns]
+    return "\n\n".join([*lines, "Assistant:"])
+
+
+def _turns(messages: tuple[Message, ...]) -> list[Turn]:
+    return [("user" if message.role == "tool" else message.role, _message_text(message)) for message in messages]
+
+
+def _message_text(message: Message) -> str:
+    """Return a message as text, transient parts last; calls and results as text too, because templates differ in them."""
+    calls = [f"{part.name}({part.arguments})" for part in message.parts if isinstance(part, ToolCall)]
+    results = [part.text for part in message.parts if isinstance(part, ToolResult)]
+    return "\n\n".join(filter(None, [*results, message.ordered_text, *calls]))
+
+
+def _merge_turns(turns: list[Turn]) -> list[Turn]:
+    """Merge turns for templates without system messages, and for those that require alternating roles."""
+    merged: list[Turn] = []
+    for role, text in turns:
+        new_role: Role = "user" if role == "system" else role
+        if merged and merged[-1][0] == new_role:
+            merged[-1] = (new_role, f"{merged[-1][1]}\n\n{text}")
+        else:
+            merged.append((new_role, text))
+    return merged
+
+
+class IsolatedTemplate:
+    """Renders a foreign template in a child process with limits on time and memory; `names` are variables of the template.
+
+    Raises:
+        InputError: the template is too large.
+    """
+
+    def __init__(self, template: str, names: Mapping[str, str]) -> None:
+        if len(template) > MAX_TEMPLATE_CHARS:
+            raise InputError(f"the chat template of the model has {len(template):,} characters")
+        self._given: dict[str, Json] = {"template": template, "names": dict(names)}
+        self._lock = Lock()
+        self._process: IsolatedProcess | None = None
+        self._owner = 0
+
+    def __call__(self, turns: Sequence[Turn]) -> str:
+        """Write turns.
+
+        Raises:
+            RefusedTurnsError: the template does not support them, or it does not end.
+        """
+        messages: list[Json] = [{"role": role, "content": text} for role, text in turns]
+        with self._lock:
+            process = self._running()
+            try:
+                answer = process.ask({"messages": messages}, RENDER_LIMITS)
+            except BaseException as error:
+                self._process = None
+                process.end()
+                if not isinstance(error, ToolError):
+                    raise
+                reason = {"timeout": f"it does not end within {RENDER_LIMITS.seconds:g} s"}.get(
+                    error.code, "it crashes"
+                )
+                raise RefusedTurnsError(reason) from None
+        if "refused" in answer:
+            raise RefusedTurnsError(answer["refused"])
+        return str(answer["text"])
+
+    def prepare(self) -> None:
+        """Start the process, which takes it a moment."""
+        with self._lock:
+            self._running()
+
+    def _running(self) -> IsolatedProcess:
+        if self._process is None or self._owner != os.getpid():  # a fork does not share it
+            self._process, self._owner = (
+                IsolatedProcess(RENDERER, self._given, "the template", RENDER_LIMITS),
+                os.getpid(),
+            )
+            weakref.finalize(self, _end, self._process, self._owner)
+        return self._process
+
+
+def _end(process: IsolatedProcess, owner: int) -> None:
+    if owner == os.getpid():
+        process.end()

@@ -1,0 +1,435 @@
+"""llama.cpp as a backend of the decode loop: the process beside this one that runs it, its sequences and its tokenizer."""
+
+import json
+import mmap
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import weakref
+from array import array
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from hashlib import blake2b
+from itertools import count
+from pathlib import Path
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from taiwa.constraints.vocabulary import Vocabulary
+from taiwa.isolation import environment_without_secrets
+from taiwa.kernel.errors import ConfigError, InputError, ModelError
+
+if TYPE_CHECKING:
+    from taiwa.models.inprocess.decode_loop import Logits, Rows
+
+PROCESS_SCRIPT = Path(__file__).with_name("gguf_process.py")
+PIECE = 128
+"""Tokens of a prompt that are read at a time: reading can be ended and reported after each piece."""
+END_SECONDS = 3.0
+MAX_LOG_LINES = 400
+LOG_STAMP = re.compile(r"^[\d.:]+ (?:[A-Z] )?")
+ERROR_WORDS = re.compile(r"error|fail|abort|invalid|unable|cannot|out of memory", re.IGNORECASE)
+ANCHOR = "\x02"
+"""Prepended to a text if the tokenizer adds a space before every text; its tokens are removed with the space."""
+
+T = TypeVar("T")
+
+
+class LlamaProcess:
+    """A process that runs llama.cpp on one file, from the construction of the object until `close` or the end of this process.
+
+    Raises:
+        ConfigError: the extra is not installed, or llama.cpp cannot load the file.
+    """
+
+    def __init__(self, file: Path, name: str, options: Mapping[str, int | None]) -> None:
+        self.name = name
+        self._log: deque[str] = deque(maxlen=MAX_LOG_LINES)
+        self._owner = os.getpid()
+        ends = [socket.socketpair(), socket.socketpair()]
+        reading, tokenizing = (_Connection(ours) for ours, _ in ends)
+        self._connections = reading, tokenizing
+        handles = [theirs.fileno() for _, theirs in ends]
+        self._process = subprocess.Popen(
+            # -P: do not import from the folder of the script.
+            [sys.executable, "-P", str(PROCESS_SCRIPT), *map(str, handles)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, pass_fds=handles,
+            start_new_session=True, env=environment_without_secrets(),
+        )  # fmt: skip
+        for _, theirs in ends:
+            theirs.close()
+        weakref.finalize(self, _kill, self._process, self._owner)
+        self._logger = Thread(target=_keep_log, args=(self._process, self._log), daemon=True)
+        self._logger.start()
+        try:
+            self.described = self._load(file, options)
+        except BaseException:
+            self.close()
+            raise
+
+    def _load(self, file: Path, options: Mapping[str, int | None]) -> Mapping[str, Any]:
+        reading = self._connections[0]
+        try:
+            answer = reading.request({"file": str(file), **options}, with_file=True)
+        except EOFError:
+            raise ConfigError(f"llama.cpp cannot load {file}: {self.exit_reason()}") from None
+        if "missing" in answer:
+            raise ConfigError("models in GGUF files need an extra: pip install 'taiwa[gguf]'")
+        if "refused" in answer:
+            self._logger.join(END_SECONDS)
+            raise ConfigError(f"llama.cpp cannot load {file}: {self._first_error() or answer['refused']}")
+        size, rows = int(answer["size"]), int(answer["rows"])
+        with os.fdopen(reading.received_file(), "rb") as shared:
+            memory = mmap.mmap(shared.fileno(), rows * size * 4, access=mmap.ACCESS_READ)
+        self._logits = np.frombuffer(memory, dtype=np.float32).reshape(rows, size)
+        self.pieces = reading.receive(int(answer["vocabulary"]))
+        self.threads = int(answer["threads"])
+        """The number of threads that read tokens now."""
+        return answer
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the process runs and belongs to this one, which a fork of its starter does not."""
+        return self._owner == os.getpid() and self._process.poll() is None
+
+    @property
+    def process_id(self) -> int:
+        """The id of the process."""
+        return self._process.pid
+
+    def read(self, request: Mapping[str, Any], rows: int) -> "tuple[Mapping[str, Any], list[Logits]]":
+        """Perform a request on sequences, and return its answer with the logits of the first `rows` sequences, each (V,).
+
+        Raises:
+            ModelError: the process has ended.
+        """
+        answer, logits = self._request(0, request, lambda: list(self._logits[:rows].copy()))
+        self.threads = answer.get("threads", self.threads)
+        return answer, logits
+
+    def tokenize(self, text: str, *, special: bool) -> tuple[int, ...]:
+        """Return the tokens of a text; names of special tokens become these tokens if they are `special`.
+
+        Raises:
+            ModelError: the process has ended.
+        """
+        return tuple(self._request(1, {"text": text, "special": special}, lambda: None)[0]["tokens"])
+
+    def _request(self, which: int, request: Mapping[str, Any], then: Callable[[], T]) -> tuple[dict[str, Any], T]:
+        connection = self._connections[which]
+        try:
+            if self._owner != os.getpid():
+                raise EOFError
+            with connection.lock:
+                return connection.request(request), then()
+        except (EOFError, OSError):
+            how = self.exit_reason() if self._owner == os.getpid() else "it belongs to the process that forked this one"
+            raise ModelError(f"the llama.cpp process of {self.name} has ended: {how}") from None
+
+    def exit_reason(self) -> str:
+        """Describe how the process ended and the first error in its log."""
+        try:
+            code = self._process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            return "it does not answer"
+        how = f"it crashed with {signal.Signals(-code).name}" if code < 0 else f"it ended with code {code}"
+        if code == -signal.SIGKILL:
+            how = "it was killed, probably for lack of memory; choose a smaller file or context"
+        self._logger.join(END_SECONDS)
+        error = self._first_error()
+        return f"{how}; its log: {error}" if error else how
+
+    def _first_error(self) -> str:
+        """Return the first line of the log that reports an error; later ones are mostly consequences."""
+        lines = (LOG_STAMP.sub("", line).strip() for line in self._log)
+        return next((line[:200] for line in lines if ERROR_WORDS.search(line)), "")
+
+    def close(self) -> None:
+        """End the process at once; nothing in it needs saving."""
+        for connection in self._connections:
+            connection.close()
+        _kill(self._process, self._owner)
+
+
+def _kill(process: subprocess.Popen[bytes], owner: int) -> None:
+    if owner == os.getpid():
+        process.kill()
+        process.wait()
+
+
+def _keep_log(process: subprocess.Popen[bytes], log: deque[str]) -> None:
+    assert process.stderr is not None
+    with process.stderr as lines:
+        for line in lines:
+            log.append(line.decode("utf-8", "replace").rstrip())
+
+
+class _Connection:
+    """One end of a socket: requests and answers are lines of JSON.
+
+    A request whose caller was interrupted is still answered; its answer is skipped by the number that it repeats.
+    """
+
+    def __init__(self, connected: socket.socket) -> None:
+        self.lock = Lock()
+        self._socket = connected
+        self._numbers = count(1)
+        self._received = bytearray()
+        self._files: list[int] = []
+
+    def request(self, message: Mapping[str, Any], *, with_file: bool = False) -> dict[str, Any]:
+        """Send a request and return its answer.
+
+        Raises:
+            EOFError, OSError: the other end is gone.
+        """
+        number = next(self._numbers)
+        try:
+            self._socket.sendall(json.dumps({"id": number, **message}).encode() + b"\n")
+        except BaseException:  # a part of the line may have been sent
+            self.close()
+            raise
+        while True:
+            while (end := self._received.find(b"\n")) < 0:
+                self._receive_more(with_file=with_file)
+            answer: dict[str, Any] = json.loads(self._received[:end])
+            del self._received[: end + 1]
+            if answer["id"] == number:
+                return answer
+
+    def receive(self, size: int) -> bytes:
+        """Return the next bytes."""
+        while len(self._received) < size:
+            self._receive_more()
+        data = bytes(self._received[:size])
+        del self._received[:size]
+        return data
+
+    def received_file(self) -> int:
+        """Return the file descriptor that came with the last answer."""
+        return self._files.pop()
+
+    def _receive_more(self, *, with_file: bool = False) -> None:
+        if with_file:
+            data, files, _, _ = socket.recv_fds(self._socket, 1 << 16, 1)
+            self._files += files
+        else:
+            data = self._socket.recv(1 << 20)
+        if not data:
+            raise EOFError
+        self._received += data
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._socket.close()
+
+
+# --- the backend ------------------------------------------------------------------------------------------------------
+
+
+class GgufNetwork:
+    """A model of llama.cpp; see `taiwa.models.inprocess.decode_loop.Backend`."""
+
+    piece = PIECE
+
+    def __init__(self, process: LlamaProcess, vocabulary: Vocabulary) -> None:
+        self.process = process
+        self.vocabulary = vocabulary
+        self.context = int(process.described["context"])
+        self.most_sequences = int(process.described["rows"])
+        self.numbers = count(1)
+        self.dropped: deque[int] = deque()
+        """Sequences that are not needed any more; a finalizer appends them, which may run anywhere and must not wait."""
+
+    def start(self) -> "GgufSequence":
+        """Return an empty sequence."""
+        return GgufSequence(self)
+
+    def fork(self, old: "GgufSequence", new: "GgufSequence") -> None:
+        """Make one sequence begin as another."""
+        self._perform({"fork": (old.number, new.number, len(old.tokens))}, 0)
+
+    def read(self, sequences: "Sequence[GgufSequence]", tokens: Sequence[Sequence[int]]) -> "list[Logits]":
+        """Read tokens of several sequences in common passes, and return the logits after the last one of each, (V,).
+
+        Raises:
+            ModelError: they do not fit into the context, or the process has ended.
+        """
+        for _ in range(2):
+            parts = [(each.number, len(each.tokens), list(more)) for each, more in zip(sequences, tokens, strict=True)]
+            answer, logits = self._perform({"read": parts, "logits": True}, len(parts))
+            if "have" not in answer:
+                for each, more in zip(sequences, tokens, strict=True):
+                    each.tokens.extend(more)
+                return logits
+            for each, there in zip(sequences, answer["have"], strict=True):
+                for start in range(there, len(each.tokens), PIECE):
+                    again = each.tokens[start : start + PIECE]
+                    self._perform({"read": [(each.number, start, again)], "logits": False}, 0)
+        raise self._full()
+
+    def _perform(self, request: dict[str, Any], rows: int) -> "tuple[Mapping[str, Any], list[Logits]]":
+        drop: list[int] = []
+        with suppress(IndexError):
+            while True:
+                drop.append(self.dropped.popleft())
+        answer, logits = self.process.read({**request, "drop": drop}, rows)
+        if answer.get("full"):
+            raise self._full()
+        return answer, logits
+
+    def _full(self) -> ModelError:
+        return ModelError(
+            f"the context of {self.process.name}, {self.context:,} tokens for all answers that are written together, is full; "
+            "ask for fewer at a time, or for a larger one, as in ?context=16384"
+        )
+
+
+class GgufSequence:
+    """A text that llama.cpp has read; see `taiwa.models.inprocess.decode_loop.TokenSequence`.
+
+    What the process does not hold any more, or never could go back to, is read again.
+    """
+
+    def __init__(self, network: GgufNetwork) -> None:
+        self._network = network
+        self.number = next(network.numbers)
+        self.tokens: list[int] = []
+        weakref.finalize(self, network.dropped.append, self.number).atexit = False
+
+    def read(self, tokens: Sequence[int], rows: "Rows | None" = None) -> "Logits":
+        """Read more tokens and return the logits after the last."""
+        (logits,) = self._network.read([self], [tokens])
+        return logits if rows is None else logits[rows]
+
+    def rollback(self, count: int) -> None:
+        """Remove the last tokens; the next `read` says where it continues."""
+        if count:
+            del self.tokens[-count:]
+
+    def fork(self) -> "GgufSequence":
+        """Return a copy that can be continued independently."""
+        other = GgufSequence(self._network)
+        self._network.fork(self, other)
+        other.tokens = list(self.tokens)
+        return other
+
+    def batch(self, count: int) -> "GgufBatch | None":
+        """Return `count` copies; None if there is no room for so many sequences."""
+        if count >= self._network.most_sequences:
+            return None
+        return GgufBatch(self._network, [self.fork() for _ in range(count)])
+
+
+class GgufBatch:
+    """Copies of one text that are continued in common passes; see `taiwa.models.inprocess.decode_loop.SequenceBatch`."""
+
+    def __init__(self, network: GgufNetwork, sequences: list[GgufSequence]) -> None:
+        self._network = network
+        self._sequences = sequences
+
+    def read(self, tokens: Sequence[Sequence[int]], rows: "Sequence[Rows | None]") -> "Sequence[Logits]":
+        """Read one or more tokens of each text."""
+        logits = self._network.read(self._sequences, tokens)
+        return [line if few is None else line[few] for line, few in zip(logits, rows, strict=True)]
+
+    def select(self, indices: Sequence[int]) -> None:
+        """Continue with the texts of these indices only."""
+        self._sequences = [self._sequences[index] for index in indices]
+
+
+class GgufTokenizer:
+    """The tokenizer of a file; see `taiwa.models.inprocess.chat_template.Tokenizer`."""
+
+    def __init__(self, process: LlamaProcess) -> None:
+        self._process = process
+        size = int(process.described["size"])
+        lengths = array("I")
+        lengths.frombytes(process.pieces[: 4 * size])
+        flags, data = process.pieces[4 * size : 6 * size], process.pieces[6 * size :]
+        ends = np.cumsum(np.frombuffer(lengths, dtype=np.uint32)).tolist()
+        self.tokens = tuple(data[end - length : end] for end, length in zip(ends, lengths, strict=True))
+        self.special = tuple(token for token in range(size) if flags[token])
+        self.end = tuple(token for token in range(size) if flags[size + token])
+        self.ids = {
+            self.tokens[token].decode("utf-8", "replace"): token for token in self.special if self.tokens[token]
+        }
+        names = sorted(self.ids, key=len, reverse=True)
+        self.names = re.compile("|".join(map(re.escape, names))) if names else None
+        self._key = blake2b(process.pieces, digest_size=16).digest()
+        self._adds_space = self.tokens[process.tokenize("a", special=False)[0]].startswith(b" ")
+
+    def vocabulary(self, name: str) -> Vocabulary:
+        """Return the vocabulary.
+
+        Raises:
+            InputError: no token ends a text.
+        """
+        _same_tokenizers.setdefault(self._key, weakref.WeakSet()).add(self)
+        return Vocabulary(self.tokens, self.end, self.special, encode=partial(_encode, self._key), name=name)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether its process runs."""
+        return self._process.is_usable
+
+    def __call__(self, text: str) -> tuple[int, ...]:
+        """Return the tokens of any part of a text; names of special tokens are ordinary text."""
+        if not text:
+            return ()
+        if self._adds_space:
+            anchor = self._process.tokenize(ANCHOR, special=False)
+            tokens = self._process.tokenize(ANCHOR + text, special=False)
+            if tokens[: len(anchor)] == anchor:
+                return tokens[len(anchor) :]
+        return self._process.tokenize(text, special=False)
+
+    def encode_trusted(self, text: str) -> tuple[int, ...]:
+        """Return the tokens of a text from its beginning; names of special tokens become these tokens."""
+        return self._process.tokenize(text, special=True)
+
+    def start_tokens(self) -> tuple[int, ...]:
+        """Return the special token with which a text begins, if the model wants one."""
+        start = int(self._process.described["bos"])
+        return (start,) if self._process.described["add_bos"] and start >= 0 else ()
+
+    def name(self, which: str) -> str:
+        """Return the name of a special token: `bos` or `eos`; empty if there is none."""
+        token = int(self._process.described[which])
+        return self.tokens[token].decode("utf-8", "replace") if token >= 0 else ""
+
+
+_same_tokenizers: dict[bytes, weakref.WeakSet[GgufTokenizer]] = {}
+
+
+def _encode(key: bytes, text: str) -> tuple[int, ...]:
+    """Tokenize by any process with the same tokens: compiled constraints are kept longer than a process may live."""
+    for tokenizer in _same_tokenizers[key]:
+        if tokenizer.is_usable:
+            return tokenizer(text)
+    raise ModelError("the llama.cpp process of the vocabulary has ended")
+
+
+def open_network(file: Path, name: str, options: Mapping[str, int | None]) -> tuple[GgufNetwork, GgufTokenizer]:
+    """Load a file.
+
+    Raises:
+        ConfigError: it cannot be loaded; the message says what to do.
+    """
+    process = LlamaProcess(file, name, options)
+    try:
+        tokenizer = GgufTokenizer(process)
+        return GgufNetwork(process, tokenizer.vocabulary(name)), tokenizer
+    except (InputError, IndexError) as error:
+        process.close()
+        raise ConfigError(f"the tokenizer of {file} is not supported: {error}") from None
+    except BaseException:
+        process.close()
+        raise
