@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from evals.real.commands import COMMANDS
 from taiwa.cli.eval import (
     FILE,
     PATH,
@@ -299,6 +300,10 @@ def recorded(common: CommonOptions, data: tuple[Path, ...], seed: int) -> None:
     for name, one in counts.items():
         for each in one.mismatches:
             print_line(f"{name}: {each}", "red")
+
+
+for command in COMMANDS:
+    evals.add_command(command)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,72 @@
+"""The commands of the evaluations on real models."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from evals.real.task import RealModel, RealTask, open_real_model, way_names
+from taiwa.cli.eval import FILE, FOLDER, evaluate
+from taiwa.cli.options import CommonOptions, common_options
+from taiwa.evals.data import DataSet
+from taiwa.evals.report import SetReport, set_chart, set_report
+from taiwa.evals.run import RunOptions
+
+OPTIONS = (
+    click.option("--data", type=FILE, required=True, multiple=True, metavar="FILE", help="Rows of the data."),
+    click.option("--limit", type=click.IntRange(1), metavar="N", help="Use N items only, drawn by the seed."),
+    click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draw and of the model."),
+    click.option("--way", multiple=True, metavar="NAMES", help="Measure these ways only, comma-separated."),
+    click.option("--threads", type=click.IntRange(1), default=2, show_default=True, help="Threads of llama.cpp."),
+    click.option("--max-tokens", type=click.IntRange(1), default=400, show_default=True, help="Output tokens per call."),
+    click.option("--out", type=FOLDER, metavar="DIR", help="Write rows, table and chart to DIR; continue its rows."),
+)  # fmt: skip
+
+
+def real_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of an evaluation on a real model."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return common_options("model", "as_json", "verbose", "max_cost")(command)
+
+
+def measure(
+    common: CommonOptions,
+    given: dict[str, Any],
+    data: DataSet,
+    task: Callable[[RealModel, tuple[str, ...]], RealTask],
+    ways: tuple[Sequence[str], Sequence[str]],
+    form: SetReport,
+) -> None:
+    """Run and report an evaluation; `ways` are those that can be measured, and the default ones."""
+    names, settings = way_names(given["way"], *ways), common.settings()
+    with open_real_model(
+        settings, threads=given["threads"], max_tokens=given["max_tokens"], seed=given["seed"]
+    ) as real:
+        # One row at a time: a second one would share the server, and neither time would mean anything.
+        options = RunOptions(1, settings.max_cost_nano, given["out"])
+        evaluate(
+            common, options, task(real, names), data, lambda run: set_report(run, form),
+            lambda report: set_chart(report, form),
+        )  # fmt: skip
+
+
+@click.command("extract", short_help="Measure typed answers beside the openai client, instructor and pydantic-ai.")
+@real_options
+def extract_(common: CommonOptions, data: tuple[Path, ...], **given: Any) -> None:  # noqa: ANN401  (click's)
+    """Measure typed answers on TypeChat's requests: valid, right, calls, tokens, seconds.
+
+    Give the requests and the schemas. Ways: taiwa (all defaults; taiwa:NAME with a style of the prompt or a mode), openai (the
+    server's json_schema), instructor (JSON mode), pydantic-ai (native output), pydantic-ai:tool (its default).
+
+    \b
+    python -m evals extract -m model.gguf --data typechat_inputs.jsonl --data typechat_schemas.jsonl --limit 30
+    """
+    from evals.real.extract import DEFAULT_WAYS, REPORT, WAYS, ExtractTask, read_requests
+
+    found = read_requests(data, given["limit"], given["seed"])
+    measure(common, given, found, lambda real, ways: ExtractTask(real=real, settings=ways), (WAYS, DEFAULT_WAYS), REPORT)
+
+
+COMMANDS = (extract_,)

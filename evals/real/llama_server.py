@@ -1,0 +1,91 @@
+"""One llama.cpp server for a GGUF file, in a process of its own: every way of an evaluation uses the same one.
+
+Run as a script, this file is that process. It reads one line of JSON with its options, answers with one line, and serves until
+standard input ends.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+MODEL = "model"
+"""The name of the model on the server."""
+CONTEXT = 8192
+
+
+@contextmanager
+def llama_server(file: Path, threads: int = 2, context: int = CONTEXT) -> Generator[str]:
+    """Start a server for a GGUF file, yield its base URL, and stop it at the end.
+
+    Raises:
+        ConfigError: xllamacpp is not installed.
+        InputError: llama.cpp cannot load the file.
+    """
+    from taiwa.kernel.errors import ConfigError, InputError
+
+    if not file.is_file():
+        raise InputError(f"{file}: no such file")
+    options = {"file": str(file), "threads": threads, "context": context}
+    process = subprocess.Popen(
+        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(json.dumps(options).encode() + b"\n")
+        process.stdin.flush()
+        answer: dict[str, str] = json.loads(process.stdout.readline() or b'{"refused": "it ended while loading"}')
+        if "missing" in answer:
+            raise ConfigError("a GGUF file requires xllamacpp; install it with: pip install 'taiwa[gguf]'")
+        if "url" not in answer:
+            raise InputError(f"{file}: llama.cpp cannot load it: {answer.get('refused', '')}")
+        yield f"{answer['url']}/v1"
+    finally:
+        process.stdin.close()
+        process.wait()
+        process.stdout.close()
+
+
+def _serve() -> None:
+    answers = os.dup(1)
+    os.dup2(2, 1)  # llama.cpp writes to standard output as well
+    options = json.loads(sys.stdin.buffer.readline())
+    try:
+        server = _start(options)
+    except ImportError as error:
+        _answer(answers, {"missing": error.name})
+        return
+    except (RuntimeError, ValueError, OSError, MemoryError) as error:
+        _answer(answers, {"refused": str(error)})
+        return
+    _answer(answers, {"url": server.listening_address})
+    while sys.stdin.buffer.read(65536):
+        pass
+    os._exit(0)  # a normal exit would wait for answers in progress
+
+
+def _start(options: dict[str, Any]) -> Any:  # noqa: ANN401  (an extension module without types)
+    module: Any = import_module("xllamacpp")
+    made = module.CommonParams()
+    made.model.path = options["file"]
+    made.model_alias = {MODEL}
+    made.n_ctx = options["context"]
+    made.n_parallel = 1
+    made.hostnames, made.port = ["127.0.0.1"], 0
+    made.ui = False
+    made.cpuparams.n_threads = made.cpuparams_batch.n_threads = options["threads"]
+    return module.Server(made)
+
+
+def _answer(answers: int, answer: dict[str, Any]) -> None:
+    os.write(answers, json.dumps(answer).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    _serve()
