@@ -69,4 +69,22 @@ def extract_(common: CommonOptions, data: tuple[Path, ...], **given: Any) -> Non
     measure(common, given, found, lambda real, ways: ExtractTask(real=real, settings=ways), (WAYS, DEFAULT_WAYS), REPORT)
 
 
-COMMANDS = (extract_,)
+@click.command("state", short_help="Measure dialogue state beside the openai client and instructor.")
+@real_options
+def state_(common: CommonOptions, data: tuple[Path, ...], **given: Any) -> None:  # noqa: ANN401  (click's)
+    """Measure the state after each turn of dialogues: joint goal accuracy, slot F1, silent losses, tokens, seconds.
+
+    --limit counts turns of each file. Ways: taiwa (an app with the default reply mode), taiwa:MODE, openai (the whole state by
+    the server's json_schema), instructor (the whole state in its JSON mode).
+
+    \b
+    python -m evals state -m model.gguf --data sgd.jsonl --data crosswoz.jsonl --limit 30
+    python -m evals state -m model.gguf --data sgd.jsonl --way taiwa,taiwa:json --out runs/state
+    """
+    from evals.real.state import DEFAULT_WAYS, REPORT, WAYS, StateTask, read_dialogues
+
+    found = read_dialogues(data, given["limit"], given["seed"])
+    measure(common, given, found, lambda real, ways: StateTask(real=real, settings=ways), (WAYS, DEFAULT_WAYS), REPORT)
+
+
+COMMANDS = (extract_, state_)

@@ -16,7 +16,7 @@ from functools import cached_property
 from hashlib import file_digest, sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
 
 from evals.real.llama_server import CONTEXT, MODEL, llama_server
 from evals.real.peers import Endpoint, Peers, load
@@ -197,10 +197,22 @@ class RealTask(ModelTask, ABC):
         except TaiwaError:
             raise
         except Exception as error:  # a failure of a peer is a result
-            if _is_unreachable(error):
-                raise OverloadedError(f"the server does not answer: {error}") from None
+            self.check_reachable(error)
             found = invalid(error)
         return found, peers.take_spent()
+
+    @staticmethod
+    def check_reachable(error: BaseException) -> None:
+        """Check that an exception of a peer is not a connection that failed.
+
+        Raises:
+            OverloadedError: it is, so nothing can be said about the peer.
+        """
+        failure, cause = load("openai").APIConnectionError, cast("BaseException | None", error)
+        while cause is not None:
+            if isinstance(cause, failure):
+                raise OverloadedError(f"the server does not answer: {error}") from None
+            cause = cause.__cause__ or cause.__context__
 
     @abstractmethod
     async def by_taiwa(self, job: Job, limits: UsageLimits) -> tuple[Found, RunUsage]:
@@ -213,16 +225,6 @@ class RealTask(ModelTask, ABC):
     @abstractmethod
     def score(self, item: Item, found: Found) -> Found:
         """Compare what was found with the expected answer."""
-
-
-def _is_unreachable(error: BaseException | None) -> bool:
-    """Return whether an exception is, or was caused by, a connection that failed."""
-    failure = load("openai").APIConnectionError
-    while error is not None:
-        if isinstance(error, failure):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 def invalid(error: BaseException) -> Found:
