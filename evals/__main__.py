@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evals.real.commands import COMMANDS
+from evals.real.commands import COMMANDS, measure_answers
 from taiwa.cli.eval import (
     FILE,
     PATH,
@@ -167,21 +167,37 @@ def retrieve(common: CommonOptions, options: EvalOptions, **given: Any) -> None:
 
 
 @evals.command(short_help="Measure citations, right passages and refusals.")
+@click.option("--way", multiple=True, metavar="NAMES", help="Measure whole turns by these ways, comma-separated.")
+@click.option("--seed", type=int, default=0, show_default=True, help="With --way: seed of the draw and of the model.")
+@click.option(
+    "--threads", type=click.IntRange(1), default=2, show_default=True, help="With --way: threads of llama.cpp."
+)
+@click.option(
+    "--max-tokens", type=click.IntRange(1), default=400, show_default=True, help="With --way: tokens per call."
+)
 @set_options
 @run_options
 @common_options("model", "as_json", "verbose", "dry_run", "max_cost")
-def answer(common: CommonOptions, options: EvalOptions, **given: Any) -> None:  # noqa: ANN401  (click's)
+def answer(common: CommonOptions, options: EvalOptions, way: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401  (click's)
     """Measure answers from passages: quotations, right passages, refusals.
 
     Each question is asked with the passages that answer it and without them. Without -m answers are extractive; with -m the
     model's cited answers are measured as well. Formats: SQuAD, rows with q and rel, Abg-CoQA, MTRAG, and the questions to the
     bundled handbook.
 
+    With --way whole turns are measured on a real model: taiwa (all defaults), taiwa:POLICY, taiwa:no-model, and rag (the best
+    three passages, one call of the openai client).
+
     \b
     python -m evals answer --data taiwa:handbook
     python -m evals answer --data jsquad_questions.jsonl -m ollama:qwen3 --limit 100 --out runs/answer
+    python -m evals answer --data mtrag_tasks.jsonl -m model.gguf --way taiwa,taiwa:no-model,rag --limit 30
     """
     from evals.dialogue.answering import AnsweringTask, answer_items
+
+    if way:
+        measure_answers(common, options, way, given)
+        return
 
     def task(corpora: "Corpora", settings: "Settings | None", _: "Sequence[Item]") -> "CorpusTask":
         return AnsweringTask(corpora, model_settings=settings)

@@ -4,6 +4,7 @@ An answer is valid if it is JSON of its schema. It is right where something is k
 of the key and no others, and the fields of an expected value agree.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,10 +15,29 @@ from evals.ordering.key import Readings, read_key
 from evals.ordering.order_lines import OrderLine
 from evals.ordering.orders import best_reading
 from evals.real.peers import Peers, SchemaModels
-from evals.real.task import COST_COLUMNS, WAY_COLUMNS, Found, RealTask, data_set, reasons, sample, share_column, share_fields, time_fields
+from evals.real.task import (
+    COST_COLUMNS,
+    WAY_COLUMNS,
+    Found,
+    RealTask,
+    data_set,
+    reasons,
+    sample,
+    share_column,
+    share_fields,
+    time_fields,
+)
 from taiwa.evals.data import DataSet, Fields, Item, read_fields
 from taiwa.evals.extraction import compare_values
-from taiwa.evals.report import Column, SetReport, bootstrap_mean, decimal_with_interval, interval_json, number_field, rounded
+from taiwa.evals.report import (
+    Column,
+    SetReport,
+    bootstrap_mean,
+    decimal_with_interval,
+    interval_json,
+    number_field,
+    rounded,
+)
 from taiwa.evals.run import EvalRow, Job
 from taiwa.flows.extract import ExtractError, OutputMode, PromptStyle, extract
 from taiwa.kernel.errors import InputError, OutputValidationError
@@ -69,8 +89,6 @@ def _item(row: Fields, of: Mapping[str, Json]) -> Item:
 
 @cache
 def _output_type(schema: bytes, name: str) -> OutputType[Json]:
-    import json
-
     return OutputType.from_json_schema(json.loads(schema), name=name)
 
 
@@ -121,8 +139,6 @@ class ExtractTask(RealTask):
         return self._models[domain]
 
     def _parsed(self, item: Item, text: str) -> Found:
-        import json
-
         kind = output_type(item)
         try:
             return {"valid": True, "value": kind.dump(kind.validate(json.loads(text)))}
@@ -139,8 +155,6 @@ class ExtractTask(RealTask):
         if readings is not None:
             scores["right"] = value is not None and has_order(readings, value)
         if item.gold:
-            import json
-
             compared = compare_values(value, json.loads(item.gold))
             scores |= {"right": compared["exact"], "f1": compared["f1"]}
         return scores

@@ -77,6 +77,7 @@ def _start(options: dict[str, Any]) -> Any:  # noqa: ANN401  (an extension modul
     made.model_alias = {MODEL}
     made.n_ctx = options["context"]
     made.n_parallel = 1
+    made.cache_ram_mib = 0  # else a way would find the prompts of the way before it
     made.hostnames, made.port = ["127.0.0.1"], 0
     made.ui = False
     made.cpuparams.n_threads = made.cpuparams_batch.n_threads = options["threads"]

@@ -98,13 +98,17 @@ class Peers:
         """Return the value of instructor in its JSON mode, with its own retries."""
         instructor = load("instructor")
         made = instructor.from_openai(self.client, mode=instructor.Mode.JSON)
-        value = await made.create(
-            model=self.endpoint.model, messages=messages, response_model=model, **self.sampling
-        )
+        value = await made.create(model=self.endpoint.model, messages=messages, response_model=model, **self.sampling)
         return plain(value)
 
     async def agent(
-        self, text: str, system: str, model: type[BaseModel] | None = None, *, native: bool = False, tools: tuple[Any, ...] = ()
+        self,
+        text: str,
+        system: str,
+        model: type[BaseModel] | None = None,
+        *,
+        native: bool = False,
+        tools: tuple[Any, ...] = (),
     ) -> Any:  # noqa: ANN401
         """Return the output of a pydantic-ai agent: by a tool call, its default, or `native`, by the server's schema."""
         ai = load("pydantic_ai")
@@ -132,7 +136,7 @@ class SchemaModels:
         self._count = 0
         self.root: type[BaseModel] = self._type(schema, name)
 
-    def _type(self, schema: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401, PLR0911  (one return per keyword)
+    def _type(self, schema: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401  (a type made from data)
         if "$ref" in schema:
             reference = str(schema["$ref"])
             if reference == "#":
@@ -154,9 +158,14 @@ class SchemaModels:
             return self._object(schema, name)
         if kind == "array":
             return list[self._type(schema.get("items") or {}, f"{name}Item")]  # type: ignore[misc]
-        return {"string": str, "integer": int, "number": float, "boolean": bool, "null": None, "object": dict[str, Any]}.get(
-            str(kind), Any
-        )
+        return {
+            "string": str,
+            "integer": int,
+            "number": float,
+            "boolean": bool,
+            "null": None,
+            "object": dict[str, Any],
+        }.get(str(kind), Any)
 
     def _object(self, schema: Mapping[str, Any], name: str) -> type[BaseModel]:
         required = set(schema.get("required") or ())
@@ -164,7 +173,11 @@ class SchemaModels:
         for place, (key, part) in enumerate(schema["properties"].items()):
             kind = self._type(part, f"{name}_{key}")
             # Any name may be a key, and not any is an attribute of a pydantic model.
-            own = key if key.isidentifier() and not key.startswith(("_", "model_")) and not hasattr(BaseModel, key) else f"field_{place}"
+            own = (
+                key
+                if key.isidentifier() and not key.startswith(("_", "model_")) and not hasattr(BaseModel, key)
+                else f"field_{place}"
+            )
             about = {"description": part.get("description"), "alias": None if own == key else key}
             if key in required:
                 fields[own] = (Annotated[kind, Field(**about)], ...)

@@ -9,6 +9,7 @@ which 0.8 or more is right; any of several spellings counts. A turn has its join
 """
 
 import json
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
@@ -99,8 +100,6 @@ def read_dialogues(paths: Sequence[Path], limit: int | None, seed: int) -> DataS
     Raises:
         InputError: a file or a row cannot be used.
     """
-    import random
-
     digests: list[str] = []
     items: list[Item] = []
     for path in paths:
@@ -109,11 +108,11 @@ def read_dialogues(paths: Sequence[Path], limit: int | None, seed: int) -> DataS
         drawn = list(rows)
         random.Random(seed).shuffle(drawn)  # noqa: S311  (a repeatable draw, not a secret)
         left = limit
-        for row in drawn:
-            turns = row.array("turns")[:left]
+        for whole in drawn:
+            turns = whole.array("turns")[:left]
             if not turns:
                 break
-            row = replace(row, row={**row.row, "turns": list(turns)})
+            row = replace(whole, row={**whole.row, "turns": list(turns)})
             read_dialogue(row)  # a row that cannot be used is an error before anything is measured
             more = {"services": row.row["services"], "turns": row.row["turns"]}
             items.append(Item(row.text("id"), "", "", path.stem, more=more))
@@ -139,7 +138,9 @@ def read_dialogue(row: Fields) -> Dialogue:
             Slot(f"{name}_{each.text('name')}", each.text("description", each.text("name")), each.texts("values") if "values" in each else ())
             for each in part.parts("fields")
         ]  # fmt: skip
-    turns = tuple(Turn(each.text("user"), each.text("system"), gold_state(each.row["state"])) for each in row.parts("turns"))
+    turns = tuple(
+        Turn(each.text("user"), each.text("system"), gold_state(each.row["state"])) for each in row.parts("turns")
+    )
     return Dialogue("\n".join(lines), tuple(slots), turns)
 
 
@@ -234,7 +235,11 @@ def app_of(dialogue: Dialogue, task: "StateTask", reply: str) -> App:
     body = ABOUT.format(services=dialogue.about)
     source = canonical({"body": body, "fields": [[each.name, each.type] for each in fields], "reply": reply}).decode()
     return App(
-        AppSource("dialogue", source), body, fields, reply=cast("ReplyMode", reply or App.reply), sampling=task.real.sampling
+        AppSource("dialogue", source),
+        body,
+        fields,
+        reply=cast("ReplyMode", reply or App.reply),
+        sampling=task.real.sampling,
     )
 
 
@@ -255,7 +260,7 @@ class StateTask(RealTask):
             told, delta = "", cast("Json", {})
             try:
                 done = await ours.runtime(limits).run_result(say(turn.user)(conversation))
-                reply, after = done.value
+                reply = done.value[0]
                 spent, delta, told = spent + done.spent, reply.delta, "; ".join(reply.warnings)
             except (ModelError, OutputValidationError) as error:
                 if is_fatal(error) or isinstance(error, OverloadedError):
@@ -277,7 +282,7 @@ class StateTask(RealTask):
                 else:
                     value = await peers.instruct(messages, self._model(dialogue))
                 outcomes.append(Outcome(set_values(value)))
-            except Exception as error:  # a failure of a peer is a result
+            except Exception as error:  # noqa: BLE001  (a failure of a peer is a result)
                 self.check_reachable(error)
                 before = outcomes[-1].state if outcomes else State()
                 outcomes.append(Outcome(before, str(invalid(error)["reason"])))
@@ -286,7 +291,7 @@ class StateTask(RealTask):
     def _model(self, dialogue: Dialogue) -> type[BaseModel]:
         if dialogue.slots not in self._models:
             fields: dict[str, Any] = {
-                slot.name: (Optional[Literal[slot.values] if slot.values else str], Field(description=slot.about))  # type: ignore[valid-type]
+                slot.name: (Optional[Literal[slot.values] if slot.values else str], Field(description=slot.about))  # noqa: UP045
                 for slot in dialogue.slots
             }
             self._models[dialogue.slots] = create_model("State", **fields)

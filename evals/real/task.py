@@ -128,7 +128,17 @@ class RealTask(ModelTask, ABC):
     _peers: Peers | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        """Check that the model can be used in all ways.
+
+        Raises:
+            InputError: a way requires a server or a GGUF file, and the model has none.
+        """
         self.model_settings = self.model_settings or self.real.settings
+        for way in self.settings:
+            if not way.startswith(TAIWA) and self.real.endpoint is None:
+                raise InputError(f"--way {way} requires an OpenAI-compatible server; {self.real.name} has none")
+            if way.partition(":")[0] == IN_PROCESS and self.real.file is None:
+                raise InputError(f"--way {IN_PROCESS} requires a GGUF file; {self.real.name} is not one")
 
     @property
     def model(self) -> str:
@@ -143,27 +153,16 @@ class RealTask(ModelTask, ABC):
 
     @property
     def peers(self) -> Peers:
-        """The clients of the other ways.
-
-        Raises:
-            InputError: the model has no server that they could use.
-        """
+        """The clients of the other ways."""
         if self._peers is None:
-            if self.real.endpoint is None:
-                raise InputError(f"{self.real.name} has no OpenAI-compatible server; use --way {TAIWA} only")
+            assert self.real.endpoint is not None, "checked before anything is measured"
             self._peers = Peers(self.real.endpoint, self.real.max_tokens, self.real.seed)
         return self._peers
 
     def ours(self, way: str) -> ModelTask:
-        """Return the runtimes of a way of taiwa: by the server, or in this process.
-
-        Raises:
-            InputError: the way is in this process, and the model is not a GGUF file.
-        """
+        """Return the runtimes of a way of taiwa: by the server, or in this process."""
         if way.partition(":")[0] != IN_PROCESS:
             return self
-        if self.real.file is None:
-            raise InputError(f"--way {IN_PROCESS} requires a GGUF file; {self.real.name} is not one")
         if self._inside is None:
             threads = f"?threads={self.real.threads}" if self.real.threads else ""
             chosen = replace(self.real.settings, model=f"gguf:{self.real.file}{threads}")
@@ -196,7 +195,7 @@ class RealTask(ModelTask, ABC):
             found = await self.by_peer(job, peers)
         except TaiwaError:
             raise
-        except Exception as error:  # a failure of a peer is a result
+        except Exception as error:  # noqa: BLE001  (a failure of a peer is a result)
             self.check_reachable(error)
             found = invalid(error)
         return found, peers.take_spent()
@@ -263,6 +262,14 @@ def way_names(text: Sequence[str], known: Sequence[str], default: Sequence[str])
     return given or tuple(default)
 
 
+def seconds_with_interval(line: Mapping[str, Json]) -> str:
+    """Format the seconds per item with their interval."""
+    bounds = line.get("seconds_interval")
+    shown = f" [{bounds[0]:.1f}, {bounds[1]:.1f}]" if isinstance(bounds, list) and bounds else ""
+    seconds = line.get("seconds")
+    return f"{seconds:.1f}{shown}" if isinstance(seconds, (int, float)) else "–"
+
+
 WAY_COLUMNS = (
     HEAD_COLUMNS[0],
     Column("way", plain("setting")),
@@ -272,17 +279,9 @@ COST_COLUMNS = (
     Column("calls", plain("requests")),
     Column("tokens in", plain("input_tokens")),
     Column("tokens out", plain("output_tokens")),
-    Column("s/item", lambda line: seconds_with_interval(line)),
+    Column("s/item", seconds_with_interval),
     FAILED_COLUMN,
 )
-
-
-def seconds_with_interval(line: Mapping[str, Json]) -> str:
-    """Format the seconds per item with their interval."""
-    bounds = line.get("seconds_interval")
-    shown = f" [{bounds[0]:.1f}, {bounds[1]:.1f}]" if isinstance(bounds, list) and bounds else ""
-    seconds = line.get("seconds")
-    return f"{seconds:.1f}{shown}" if isinstance(seconds, (int, float)) else "–"
 
 
 def share_column(head: str, name: str) -> Column:
