@@ -7,8 +7,9 @@ from embed import RESULTS
 
 from evals.dialogue.report import REPORTS
 from evals.ordering.order_lines import IGNORED_WORDS, SPELLINGS, SYNONYMS
+from evals.real.table import markdown, read_results
 
-__all__ = ["alike", "evaluated"]
+__all__ = ["alike", "evaluated", "real_models"]
 
 LEFT_OUT = ("failed",)
 
@@ -32,3 +33,8 @@ def alike() -> str:
     one = (*SPELLINGS, *SYNONYMS.items())
     table = ", ".join(f"{written} = {compared}" for written, compared in one)
     return f"Left out: {', '.join(sorted(IGNORED_WORDS))}.\nCounted as one: {table}.\n"
+
+
+def real_models() -> str:
+    """Return the tables of all real models that were measured."""
+    return "\n".join(markdown(found) for found in read_results()) or "No model has been measured yet.\n"

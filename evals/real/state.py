@@ -295,7 +295,7 @@ class StateTask(RealTask):
                 for slot in dialogue.slots
             }
             self._models[dialogue.slots] = create_model("State", **fields)
-        return self._models[dialogue.slots]
+        return cast("type[BaseModel]", self._models[dialogue.slots])
 
     def score(self, item: Item, found: Found) -> Found:
         """Compare the states of a dialogue with the right ones."""
