@@ -1,6 +1,7 @@
 """The commands of the evaluations on real models."""
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +47,15 @@ def measure(
     ) as real:
         # One row at a time: a second one would share the server, and neither time would mean anything.
         options = RunOptions(1, settings.max_cost_nano, given["out"])
-        evaluate(
-            common, options, task(real, names), data, lambda run: set_report(run, form),
-            lambda report: set_chart(report, form),
-        )  # fmt: skip
+        with closing(task(real, names)) as measured:
+            evaluate(
+                common,
+                options,
+                measured,
+                data,
+                lambda run: set_report(run, form),
+                lambda report: set_chart(report, form),
+            )
 
 
 @click.command("extract", short_help="Measure typed answers beside the openai client, instructor and pydantic-ai.")

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from evals.dialogue.corpora import read_corpora
 from evals.real import answer, constrain, extract, solve, state
-from evals.real.task import TAIWA, RealModel, RealTask, conditions, open_real_model
+from evals.real.task import IN_PROCESS, TAIWA, RealModel, RealTask, conditions, open_real_model
 from taiwa.cli.options import CommonOptions
 from taiwa.cli.output import print_json, print_line, print_notice, progress_bar
 from taiwa.evals.data import DataSet
@@ -40,7 +40,7 @@ def _extract(folder: Path, limit: int, seed: int) -> Planned:
     paths = [folder / "typechat_inputs.jsonl", folder / "typechat_schemas.jsonl"]
     return Planned(
         extract.read_requests(paths, limit, seed), lambda real, ways: extract.ExtractTask(real=real, settings=ways),
-        extract.DEFAULT_WAYS, extract.REPORT,
+        (*extract.DEFAULT_WAYS, IN_PROCESS), extract.REPORT,
     )  # fmt: skip
 
 
@@ -76,7 +76,7 @@ def _constrain(folder: Path, limit: int, seed: int) -> Planned:
     paths = [folder / "maskbench.jsonl", constrain.BUNDLED]
     return Planned(
         constrain.read_constraints(paths, -(-limit // 2), seed),
-        lambda real, ways: constrain.ConstrainTask(real=real, settings=ways), constrain.DEFAULT_WAYS, constrain.REPORT,
+        lambda real, ways: constrain.ConstrainTask(real=real, settings=ways), (*constrain.DEFAULT_WAYS, IN_PROCESS), constrain.REPORT,
     )  # fmt: skip
 
 
@@ -108,8 +108,8 @@ def measure_all(common: CommonOptions, given: dict[str, Any]) -> None:
             planned = PLAN[name](given["data"], given["limit"], given["seed"])
             try:
                 options = RunOptions(1, settings.max_cost_nano, folder / stem / name)
-                ways = planned.ways if real.endpoint else tuple(way for way in planned.ways if way.startswith(TAIWA))
-                report = _run(planned, planned.task(real, ways), options, quiet=common.as_json)
+                with closing(planned.task(real, _usable(planned.ways, real))) as task:
+                    report = _run(planned, task, options, quiet=common.as_json)
             finally:
                 planned.close()
             cast("dict[str, Json]", found["evaluations"])[name] = report
@@ -121,6 +121,14 @@ def measure_all(common: CommonOptions, given: dict[str, Any]) -> None:
         return
     print_line(markdown(found))
     print_notice(f"written: {path}")
+
+
+def _usable(ways: tuple[str, ...], real: RealModel) -> tuple[str, ...]:
+    """Return the ways that a model has: others need its server, and the loop in this process its file."""
+    return tuple(
+        way for way in ways
+        if (way.startswith(TAIWA) or real.endpoint is not None) and (way != IN_PROCESS or real.file is not None)
+    )  # fmt: skip
 
 
 def _run(planned: Planned, task: RealTask, options: RunOptions, *, quiet: bool) -> dict[str, Json]:

@@ -169,6 +169,12 @@ class RealTask(ModelTask, ABC):
             self._inside = ModelTask(model_settings=chosen)
         return self._inside
 
+    def close(self) -> None:
+        """End the process of the model that was opened beside the server."""
+        opened = None if self._inside is None else self._inside.priced_model
+        if opened is not None and (close := getattr(opened.model, "close", None)) is not None:
+            close()
+
     async def measure(self, job: Job, limits: UsageLimits) -> Measurement:
         """Measure one item by one way; time is that of the whole way.
 
