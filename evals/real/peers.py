@@ -4,7 +4,8 @@ All of them send their requests through one HTTP client, which counts requests a
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -12,13 +13,14 @@ from typing import Annotated, Any, Literal, Optional, Union, cast
 
 from pydantic import BaseModel, Field, create_model
 
-from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.errors import ConfigError, OverloadedError, TaiwaError
 from taiwa.kernel.messages import Usage
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import RunUsage
 
 PACKAGES = {"openai": "openai", "instructor": "instructor", "pydantic_ai": "pydantic-ai-slim[openai]"}
 TIMEOUT_S = 600
+MAX_REASON = 300
 Messages = list[dict[str, str]]
 
 
@@ -33,6 +35,46 @@ def load(module: str) -> Any:  # noqa: ANN401  (a package without a dependency o
     except ImportError:
         name = PACKAGES[module.partition(".")[0]]
         raise ConfigError(f"this way requires {name}; install it with: pip install '{name}'") from None
+
+
+class PeerError(TaiwaError):
+    """A peer raised an exception, whose name and text this is."""
+
+    tag = "peer"
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(f"{type(cause).__name__}: {' '.join(str(cause).split())[:MAX_REASON]}")
+
+    @property
+    def is_unreachable(self) -> bool:
+        """Whether the cause is, or was caused by, a connection that failed."""
+        failure, cause = load("openai").APIConnectionError, cast("BaseException | None", self)
+        while cause is not None:
+            if isinstance(cause, failure):
+                return True
+            cause = cause.__cause__ or cause.__context__
+        return False
+
+
+@contextmanager
+def peer_errors() -> Generator[None]:
+    """Map the exceptions of a peer, which are of many kinds.
+
+    Raises:
+        PeerError: the peer raised one; that its answer is invalid is a result.
+        OverloadedError: the server does not answer, so nothing can be said about the peer.
+    """
+    try:
+        try:
+            yield
+        except TaiwaError:
+            raise
+        except Exception as error:
+            raise PeerError(error) from error
+    except PeerError as error:
+        if error.is_unreachable:
+            raise OverloadedError(f"the server does not answer: {error.message}") from error
+        raise
 
 
 @dataclass(frozen=True, slots=True)

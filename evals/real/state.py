@@ -19,7 +19,7 @@ from unicodedata import normalize
 
 from pydantic import BaseModel, Field, create_model
 
-from evals.real.peers import Messages, Peers
+from evals.real.peers import Messages, PeerError, Peers, peer_errors
 from evals.real.task import COST_COLUMNS, WAY_COLUMNS, Found, RealTask, data_set, invalid, reasons, time_fields
 from taiwa.conversation.app import App, AppSource, ReplyMode
 from taiwa.conversation.history import Conversation, add_turn, begin
@@ -277,15 +277,14 @@ class StateTask(RealTask):
         for number in range(len(dialogue.turns)):
             messages = state_messages(dialogue, number)
             try:
-                if job.setting == "openai":
-                    value = json.loads(await peers.complete(messages, state_schema(dialogue)))
-                else:
-                    value = await peers.instruct(messages, self._model(dialogue))
+                with peer_errors():
+                    if job.setting == "openai":
+                        value = json.loads(await peers.complete(messages, state_schema(dialogue)))
+                    else:
+                        value = await peers.instruct(messages, self._model(dialogue))
                 outcomes.append(Outcome(set_values(value)))
-            except Exception as error:  # noqa: BLE001  (a failure of a peer is a result)
-                self.check_reachable(error)
-                before = outcomes[-1].state if outcomes else State()
-                outcomes.append(Outcome(before, str(invalid(error)["reason"])))
+            except PeerError as error:
+                outcomes.append(Outcome(outcomes[-1].state if outcomes else State(), error.message))
         return _found(outcomes)
 
     def _model(self, dialogue: Dialogue) -> type[BaseModel]:

@@ -16,10 +16,10 @@ from functools import cached_property
 from hashlib import file_digest, sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar
 
 from evals.real.llama_server import CONTEXT, MODEL, llama_server
-from evals.real.peers import Endpoint, Peers, load
+from evals.real.peers import MAX_REASON, Endpoint, PeerError, Peers, peer_errors
 from taiwa.evals.data import DataSet, Item
 from taiwa.evals.report import (
     FAILED_COLUMN,
@@ -44,7 +44,6 @@ from taiwa.settings import Settings
 T = TypeVar("T")
 Found: TypeAlias = dict[str, Json]
 TAIWA, IN_PROCESS = "taiwa", "taiwa-gguf"
-MAX_REASON = 300
 VERSIONS = ("taiwa", "openai", "instructor", "pydantic-ai-slim", "xllamacpp")
 
 
@@ -198,26 +197,11 @@ class RealTask(ModelTask, ABC):
         peers = self.peers
         peers.take_spent()
         try:
-            found = await self.by_peer(job, peers)
-        except TaiwaError:
-            raise
-        except Exception as error:  # noqa: BLE001  (a failure of a peer is a result)
-            self.check_reachable(error)
-            found = invalid(error)
+            with peer_errors():
+                found = await self.by_peer(job, peers)
+        except PeerError as error:
+            found = {"valid": False, "reason": error.message}
         return found, peers.take_spent()
-
-    @staticmethod
-    def check_reachable(error: BaseException) -> None:
-        """Check that an exception of a peer is not a connection that failed.
-
-        Raises:
-            OverloadedError: it is, so nothing can be said about the peer.
-        """
-        failure, cause = load("openai").APIConnectionError, cast("BaseException | None", error)
-        while cause is not None:
-            if isinstance(cause, failure):
-                raise OverloadedError(f"the server does not answer: {error}") from None
-            cause = cause.__cause__ or cause.__context__
 
     @abstractmethod
     async def by_taiwa(self, job: Job, limits: UsageLimits) -> tuple[Found, RunUsage]:
