@@ -54,7 +54,7 @@ $(NODE_READY): $(NODE)/package-lock.json
 	@if command -v npm >/dev/null; then \
 	  npm ci --prefix $(NODE) --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null && touch $@; fi
 
-demo: $(CORE_READY) $(MESSAGES) ## watch the built-in model: solving, an order desk, a handbook, a constraint
+demo: $(CORE_READY) $(MESSAGES) ## watch what needs no model: tools, typed answers, a handbook, a history
 	@$(BIN)/python -m taiwa demo
 
 # The examples of Hypothesis are the same in every run (conftest.py).
@@ -94,11 +94,6 @@ messages: setup ## update the catalogues in src/taiwa/locale from the texts in t
 	$(BIN)/pybabel --quiet extract $(BABEL) --mapping-file babel.cfg --keyword=_count:1,2 --output build/page.pot src/taiwa/server/page
 	for domain in cli dialogue page; do $(BIN)/pybabel --quiet update --domain $$domain --input-file build/$$domain.pot \
 	  --output-dir src/taiwa/locale --no-wrap --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date; done
-
-# Continues from build/builtin if it exists; run `make clean` first to start from scratch.
-builtin: setup ## train the built-in model from scratch, measure it, write its card (2 cores: under 3 hours)
-	$(BIN)/python -m training.builtin all
-	$(COG) -r docs/built-in-model.md README.md
 
 # Not after setup: pins that contradict pyproject.toml are what this mends.
 lock: ## resolve every dependency anew and write constraints.txt

@@ -125,7 +125,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 TOGETHER = {
     "tests/models/inprocess/test_transformers": "torch",
     "tests/retrieval/test_hybrid.py": "torch",
-    "tests/training/test_torch.py": "torch",
     "tests/cli/test_generate.py": "torch",
     "docs/local.md": "torch",
     "tests/house/test_figures.py": "sources",

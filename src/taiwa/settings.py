@@ -29,8 +29,14 @@ ONE, NAMED, TABLE = 1, 2, 3
 PREFIX = "TAIWA_"
 AZURE_ENDPOINT = "AZURE_OPENAI_ENDPOINT"
 PRICES = ("input", "output", "cache_read", "cache_write", "currency")
-BUILTIN = "builtin"
-"""The built-in model, used if no model is set."""
+NO_MODEL = "no model is set; use -m NAME, or `taiwa config set model NAME` (`taiwa models list` shows the names)"
+
+
+class NoModelError(ConfigError):
+    """No model is set, and one is needed."""
+
+    def __init__(self, message: str = NO_MODEL) -> None:
+        super().__init__(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +70,14 @@ class Settings:
         return self.path.parent / "probes.json"
 
     def chosen_model(self) -> str:
-        """Return the name of the configured model, else of the built-in one."""
-        return BUILTIN if self.model is None else self.model
+        """Return the name of the configured model.
+
+        Raises:
+            NoModelError: none is set.
+        """
+        if self.model is None:
+            raise NoModelError
+        return self.model
 
     def is_argument(self, key: str) -> bool:
         """Return whether an argument or a flag of the command line set a value."""

@@ -21,7 +21,6 @@ from taiwa.cli.options import (
     complete_app,
     open_app,
     open_session,
-    print_default_model,
 )
 from taiwa.cli.output import (
     AnswerFormat,
@@ -98,8 +97,6 @@ def chat(common: CommonOptions, app: str) -> None:
                 session=session.name,
             )
         )
-        if not common.verbose:
-            print_default_model(common.settings(), session.priced_model)
     repl.run()
     if live and repl.session.conversation.stored_tip is not None and not common.no_store:
         print_notice(_("saved as {session}; continue with: taiwa chat -s {session}", session=repl.session.name))

@@ -11,7 +11,7 @@ from taiwa.cli.options import CommonOptions, Group, common_options
 from taiwa.cli.output import print_json, print_line, print_notice, print_rows, table
 from taiwa.kernel.errors import AuthenticationError, ConfigError, InputError, ModelError, TaiwaError
 from taiwa.plugins import Plugin, clash, installed, plugin_app
-from taiwa.settings import BUILTIN, load, missing_prices, remove_value, set_value, show
+from taiwa.settings import load, missing_prices, remove_value, set_value, show
 
 if TYPE_CHECKING:
     from taiwa.models.http_api.api_keys import KeyRow, Secret
@@ -273,7 +273,7 @@ def _built_in(plugin: Plugin) -> set[str]:
         case "apps":
             return {each.name for each in catalog.apps() if each.origin != "plug-in"}
         case "models":
-            return {*PROVIDERS, *IN_PROCESS, BUILTIN}
+            return {*PROVIDERS, *IN_PROCESS}
         case "readers":
             return {suffix.removeprefix(".") for suffix in FORMATS}
         case "reducers":

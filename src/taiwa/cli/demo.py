@@ -1,4 +1,4 @@
-"""Demonstrate the built-in model by ordinary commands in an empty home, on the terminal or on the page: demo."""
+"""Demonstrate what needs no model by ordinary commands in an empty home, on the terminal or on the page: demo."""
 
 import os
 import shlex
@@ -8,7 +8,7 @@ import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO, cast
 from unicodedata import category
@@ -17,29 +17,22 @@ import click
 
 from taiwa.cli.main import BAD_INPUT, FAILED, INTERRUPTED, cli, code_of
 from taiwa.cli.output import print_line, print_notice
-from taiwa.i18n import _, gettext_noop, ngettext, user_language
+from taiwa.i18n import _, gettext_noop, ngettext
 
 CONVERSATIONS: tuple[tuple[str, ...], ...] = (
     ("ask", "-s", "handbook", "How many days of annual leave do I have in Galway?"),
+    ("say", "-s", "handbook", "And in Leith?"),
+    ("fork", "handbook", "hotel"),
+    ("say", "-s", "hotel", "What may a hotel in Dublin cost a night?"),
     ("ask", "-s", "question-back", "I have a question about leave."),
-    ("say", "order", "-s", "注文", "抹茶ラテを二つと、チーズケーキを一つください。"),
-    ("say", "-s", "注文", "あと、コーヒーを一つお願いします。"),
-    ("edit", "2", "-s", "注文", "あと、クロワッサンを一つください。"),
-    ("say", "order", "-s", "desk", "Two grande lattes with oat milk, please."),
-    ("say", "-s", "desk", "Make that three, please."),
-    ("fork", "desk", "finished"),
-    ("say", "-s", "finished", "That's everything, thank you."),
-    ("say", "-s", "desk", "And a blueberry muffin, please."),
-    ("edit", "3", "-s", "desk", "And two croissants, please."),
 )
-"""Commands that prepare conversations with a state, branches, a fork, citations and a clarifying question."""
+"""Commands that prepare conversations with citations, a fork and a clarifying question."""
 ASKED_BACK = 3
-FORMULA = r"((Ammonia|Ethanol|Glucose|Methane|Water) is ([A-Z][a-z]?[0-9]{0,2}){1,9}|I do not know the formula of [a-z]{3,20})\."
 
 
 @dataclass(frozen=True, slots=True)
 class DemoStep:
-    """A command; `{text}` in it stands for a text that the user may replace.
+    """A command; `{text}` in it stands for a text that the user may replace, and `piped` is its standard input.
 
     `shows` must occur in its output, and `code` is its exit code. A `reply` follows only if the previous step asked a
     clarifying question.
@@ -51,6 +44,7 @@ class DemoStep:
     shows: str = ""
     code: int = 0
     reply: bool = False
+    piped: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,65 +56,49 @@ class DemoPart:
     then: str
 
 
-SOLVE = "taiwa solve {text}"
-PROBLEMS = DemoPart(
-    gettext_noop("Problems: the network writes, is interrupted where it calls a tool, and continues after the exact result."),
+BROKEN = 'Here you are: {"name": "tea", cups: 2, "note": None,}'
+EXACT = DemoPart(
+    gettext_noop("Exact tools, which a model calls for what it cannot work out."),
     (
-        DemoStep(gettext_noop("Chemistry: the name gives the formula, the formula the molar mass."), SOLVE,
-                 "How many grams do 3 moles of sulfuric acid weigh?", "294.2"),
-        DemoStep(gettext_noop("A reaction: which of the two is used up first?"), SOLVE,
-                 "2 mol of hydrogen and 3 mol of oxygen react. How many moles of water are formed?", "answer is 2 mol"),
-        DemoStep(gettext_noop("Everyday life."), SOLVE,
-                 "A train travels 210 km in 2.5 hours. What is its average speed in km/h?", "answer is 84 km/h"),
-        DemoStep(gettext_noop("Units."), SOLVE, "How many litres are 3 gallons?", "11.356"),
-        DemoStep(gettext_noop("In Japanese."), SOLVE, "1000円の20%引きはいくら?", "800"),
-        DemoStep(gettext_noop("Beyond its training: it shows what it tried, and gives no answer."), SOLVE,
-                 "Who wrote Hamlet?", code=4),
+        DemoStep(gettext_noop("Arithmetic."), "taiwa tools call calculator {text}", "3*(17.5+2)^2", "1140.75"),
+        DemoStep(gettext_noop("Chemistry."), "taiwa tools call molar_mass {text}", "H2SO4", "98.072 g/mol"),
+        DemoStep(gettext_noop("Units."), "taiwa tools call unit_conversion {text}", "3 gallons to l", "11.356"),
     ),
-    'taiwa solve "What is the mass percent of oxygen in water?" --trace',
+    "taiwa tools list",
 )  # fmt: skip
-ORDER_DESK = DemoPart(
-    gettext_noop("An order desk: a conversation with typed state. The network writes the reply and the state delta, constrained by a grammar."),
+TYPED = DemoPart(
+    gettext_noop("Typed answers: text becomes a value of a type, or an error that says what is wrong."),
     (
-        DemoStep(gettext_noop("A first order."), "taiwa say order -s desk {text}", "Two grande lattes with oat milk, please."),
-        DemoStep(gettext_noop("A correction."), "taiwa say -s desk {text}", "Make that three, please."),
-        DemoStep(gettext_noop("In Japanese."), "taiwa say -s desk {text}", "抹茶ラテも一つください。"),
-        DemoStep(gettext_noop("The state is data, checked by its type."), "taiwa state -s desk", shows="matcha latte"),
-        DemoStep(gettext_noop("Every value can be traced to the turn that set it."), "taiwa why items.1 -s desk", shows="set by turn 2"),
-        DemoStep(gettext_noop("Undo moves message and state together …"), "taiwa undo -s desk", shows="2"),
-        DemoStep(gettext_noop("… a fork continues on another branch from there,"), "taiwa fork desk other", shows="other"),
-        DemoStep(gettext_noop("where the guest finishes the order; a tool computes the total."), "taiwa say -s other {text}",
-                 "That's everything, thank you.", "12.6"),
-        DemoStep(gettext_noop("The first branch is still there."), "taiwa redo -s desk", shows="3"),
-        DemoStep(gettext_noop("Two branches, compared."), "taiwa diff desk other", shows='status: "open" → "confirmed"'),
-        DemoStep(gettext_noop("Both histories."), "taiwa log --tree", shows="← other"),
-        DemoStep(gettext_noop("A replay from the records: no model call, every hash checked."), "taiwa replay desk", shows="0 model calls"),
-        DemoStep(gettext_noop("The bill."), "taiwa cost --by session", shows="desk"),
+        DemoStep(gettext_noop("An answer that is not quite JSON is repaired; -v says how."),
+                 "taiwa parse - -v --type 'name, cups int, note?'", shows='"cups": 2', piped=BROKEN),
+        DemoStep(gettext_noop("A constraint: at each position only the tokens are possible that can still lead to an allowed text."),
+                 'taiwa explain --regex "[0-9]{1,3}%" {text}', "42%", "accepted"),
     ),
-    "taiwa chat order",
+    'taiwa explain --regex "[0-9]{1,3}%" 42% --html masks.html',
 )  # fmt: skip
 QUESTIONS = DemoPart(
-    gettext_noop("Questions about documents: the network assesses the question; the program searches, asks for clarification, and quotes."),
+    gettext_noop("Questions about documents: without a model, the program searches, asks back, and quotes."),
     (
-        DemoStep(gettext_noop("An incomplete question: the program asks for clarification,"), "taiwa ask {text}",
+        DemoStep(gettext_noop("An incomplete question: the program asks for clarification,"), "taiwa ask -s desk {text}",
                  "I have a question about leave.", code=ASKED_BACK),
         DemoStep(gettext_noop("and with the reply it finds an answer with its source."), "taiwa ask -c {text}", "1", "[1]", reply=True),
-        DemoStep(gettext_noop("A clear question is answered at once."), "taiwa ask {text}",
+        DemoStep(gettext_noop("A clear question is answered at once."), "taiwa ask -s galway {text}",
                  "How many days of annual leave do I have in Galway?", "26"),
     ),
     'taiwa ask "What may a hotel in Dublin cost a night?" -v     (your documents: --in FOLDER)',
 )  # fmt: skip
-CONSTRAINT = DemoPart(
-    gettext_noop("A constraint: at each position only tokens that can still lead to an allowed text are possible."),
+HISTORY = DemoPart(
+    gettext_noop("A conversation is stored as hashed nodes: every change can be undone, and every state checked."),
     (
-        DemoStep(gettext_noop("«Forced» tokens cost no pass of the network; it writes the formula itself. (--task solve marks the request as one of taiwa solve, which it was trained on.)"),
-                 f'taiwa generate --task solve --regex "{FORMULA}" -v {{text}}', "What is the formula of ammonia?", "Ammonia is NH3."),
-        DemoStep(gettext_noop("The masks of such a text, position by position, over the vocabulary of this network."),
-                 f'taiwa explain --vocab builtin --regex "{FORMULA}" {{text}}', "Ammonia is NH3.", "accepted"),
+        DemoStep(gettext_noop("Undo moves to the turn before …"), "taiwa undo -s galway", shows="0"),
+        DemoStep(gettext_noop("… and redo back."), "taiwa redo -s galway", shows="1"),
+        DemoStep(gettext_noop("All histories."), "taiwa log --tree", shows="← galway"),
+        DemoStep(gettext_noop("A replay from the records: no model call, every hash checked."), "taiwa replay galway", shows="0 model calls"),
+        DemoStep(gettext_noop("A check of the whole store."), "taiwa fsck", shows="every hash is right"),
     ),
-    'taiwa explain --regex "[0-9]{1,3}%" 42% --html masks.html',
+    "taiwa show galway",
 )  # fmt: skip
-PARTS = (PROBLEMS, ORDER_DESK, QUESTIONS, CONSTRAINT)
+PARTS = (EXACT, TYPED, QUESTIONS, HISTORY)
 PAUSE, PER_LINE, LONGEST_PAUSE = 1.2, 0.12, 3.0
 """Seconds to wait on a terminal after a command and after each line that it printed, and the maximum; a pipe has no pauses."""
 LONGEST_LINE = 100_000
@@ -171,8 +149,8 @@ class Demo:
     def _step(self, step: DemoStep, text: str, *, free: bool) -> int:
         """Run a command; with a text of the user its output is not checked."""
         command = step.command.replace("{text}", _quoted(text))
-        print_line(f"$ {command}", "cyan")
-        code, printed = _run(command)
+        print_line(f"$ {f'echo {shlex.quote(step.piped)} | ' if step.piped else ''}{command}", "cyan")
+        code, printed = _run(command, step.piped)
         if code == INTERRUPTED:
             raise click.Abort
         if not free:
@@ -212,8 +190,8 @@ class Demo:
 
 
 @click.command()
-@click.option("-i", "--interactive", is_flag=True, help="Type your own questions and orders.")
-@click.option("--page", is_flag=True, help="Show conversations of the model in the browser instead.")
+@click.option("-i", "--interactive", is_flag=True, help="Type your own texts.")
+@click.option("--page", is_flag=True, help="Show conversations in the browser instead.")
 @click.option("--no-browser", is_flag=True, help="With --page, print the address without opening a browser.")
 @click.option(
     "--minutes",
@@ -223,10 +201,10 @@ class Demo:
     help="With --page, end after this many minutes.",
 )
 def demo(*, interactive: bool, page: bool, no_browser: bool, minutes: int) -> None:
-    """Watch the built-in model solve problems with tools, take orders, answer from a handbook, and obey a constraint.
+    """Watch what needs no model: exact tools, typed answers, a constraint, questions to a handbook, and a stored history.
 
-    No key, no network and no input is needed; it takes about a minute, and does not pause in a pipe. Nothing is stored, and your
-    conversations are not touched. The exit code is 1 if a step has an unexpected outcome.
+    No key, no network and no input is needed, and there are no pauses in a pipe. Nothing is stored, and your conversations are
+    not touched. The exit code is 1 if a step has an unexpected outcome.
 
     \b
     taiwa demo
@@ -236,15 +214,7 @@ def demo(*, interactive: bool, page: bool, no_browser: bool, minutes: int) -> No
     if page:
         show_page(minutes, no_browser=no_browser)
         return
-    print_line(
-        _(
-            "A small neural network of {size} parameters, built into taiwa, writes the text below on this machine:\n"
-            "no key, no download, no network. It can solve problems about quantities and chemistry, take orders at a café (English,\n"
-            "Japanese), and judge what a question to documents lacks; nothing else, and it can be wrong. `taiwa models show builtin` says\n"
-            "how often. Each command is what you would type. Calculations, passages and checks come from the program, not the network.",
-            size=_size(),
-        )
-    )
+    print_line(_("This is what taiwa does without a language model; each command is what you would type."))
     if interactive:
         print_line(_("Type your own text at >; an empty line takes the example, Ctrl-D ends."))
     show = Demo(interactive=interactive)
@@ -260,29 +230,13 @@ def demo(*, interactive: bool, page: bool, no_browser: bool, minutes: int) -> No
     print_line("")
     print_line(
         _(
-            "Now try it yourself. With this small model:\n"
-            "  taiwa demo --interactive\n"
-            "  taiwa chat order\n"
-            "and with a larger one (`taiwa models list` shows the names):\n"
+            "Now set a model (`taiwa models list` shows the names), and talk:\n"
             "  taiwa config set model http://127.0.0.1:8080/v1#name\n"
-            "  taiwa chat"
+            "  taiwa chat order"
         )
     )
     if show.failed:
         raise click.exceptions.Exit(FAILED)
-
-
-def _size() -> str:
-    """Write the number of parameters of the model in the user's language.
-
-    Raises:
-        ConfigError: the weights are missing or damaged.
-    """
-    from taiwa.models.builtin.model import DATA
-    from taiwa.models.builtin.network import load_weights
-
-    count = load_weights(DATA / "weights.safetensors").count
-    return f"{count / 1e6:.1f} million" if user_language() == "en" else f"{count / 1e4:,.0f} 万"
 
 
 def _quoted(text: str) -> str:
@@ -293,12 +247,17 @@ def _quoted(text: str) -> str:
     return f"-- {word}" if text.startswith("-") else word
 
 
-def _run(command: str) -> tuple[int, str]:
+def _run(command: str, piped: str = "") -> tuple[int, str]:
     """Run a command line in this process; return its exit code and its output."""
     sys.stdout.flush()
-    copy = _Copy(sys.stdout)
-    with redirect_stdout(cast("TextIO", copy)):
-        code = run_command(shlex.split(command)[1:])
+    copy, stdin = _Copy(sys.stdout), sys.stdin
+    if piped:
+        sys.stdin = TextIOWrapper(BytesIO(piped.encode()), "utf-8")
+    try:
+        with redirect_stdout(cast("TextIO", copy)):
+            code = run_command(shlex.split(command)[1:])
+    finally:
+        sys.stdin = stdin
     copy.flush()
     return code, copy.text
 
@@ -310,7 +269,7 @@ def at_home(folder: Path) -> Generator[None]:
     for name in [name for name in os.environ if name.startswith("TAIWA_") and name != "TAIWA_LANG"]:
         del os.environ[name]
     store = str(folder / "demo.db")
-    os.environ |= {"XDG_CONFIG_HOME": str(folder), "TAIWA_STORE": store, "TAIWA_MODEL": "builtin"}
+    os.environ |= {"XDG_CONFIG_HOME": str(folder), "TAIWA_STORE": store}
     try:
         with Path(os.devnull).open(encoding="utf-8") as nothing:
             sys.stdin = nothing
@@ -343,7 +302,6 @@ def show_page(minutes: int, *, no_browser: bool = False) -> None:
 
     check_installed()
     with tempfile.TemporaryDirectory(prefix="taiwa-") as folder, at_home(Path(folder)):
-        print_line(_("The built-in model prepares some conversations …"))
         prepare()
         common = CommonOptions()
         settings = common.settings()

@@ -258,20 +258,11 @@ def _reasoning(common: CommonOptions, values: dict[str, Any], items: "DataSet") 
 
 def _reasoning_warnings(task: "ReasoningTask", items: "DataSet") -> "Sequence[str]":
     from taiwa.evals.report import parse_number
-    from taiwa.settings import BUILTIN
 
     def some(names: "Sequence[str]") -> str:
         return ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
 
     found: list[str] = []
-    untaught = [setting.name for setting in task.plan if not setting.shots and not setting.shown]
-    if untaught and task.model == BUILTIN:
-        found.append(
-            _(
-                "{settings}: the built-in model has no zero-shot chain of thought; it was trained to solve with its tools only, so these rows cannot serve as a baseline.",
-                settings=some(untaught),
-            )
-        )
     if same := task.overlap(items.items):
         found.append(
             ngettext(

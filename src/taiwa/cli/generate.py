@@ -47,9 +47,6 @@ FAILED = 1
 @click.argument("text", required=False)
 @constraint_options
 @click.option("--system", metavar="TEXT", default="", help="Set the instructions (system prompt).")
-@click.option(
-    "--task", type=click.Choice(["solve"]), help="Mark the request as this task of taiwa; builtin answers no other request."
-)  # fmt: skip
 @click.option("--prefix", metavar="TEXT", default="", help="Begin the answer with this text.")
 @click.option("--stop", metavar="TEXT", multiple=True, help="End before this text; may be given several times.")
 @click.option(
@@ -89,7 +86,7 @@ def generate(common: CommonOptions, text: str | None, **values: Any) -> None:  #
     options = GenerateOptions(
         require_prompt(text, USAGE, common.fragments, attachments), kind, source, values["system"], values["prefix"], values["stop"],
         Sampling(values["temperature"], values["top_p"], values["max_tokens"], values["seed"]),
-        values["count"], not values["lenient"], values["whitespace"], values["task"] or "", attachments,
+        values["count"], not values["lenient"], values["whitespace"], attachments,
     )  # fmt: skip
     live = options.count == 1 and not common.as_json and not common.no_stream
     settings = common.with_first_model(common.settings())
@@ -170,7 +167,7 @@ KEY = '<p><small><span class="token">token</span> chosen among several · <span 
 @constraint_options
 @click.option(
     "--vocab", metavar="VOCAB", default="small", show_default=True,
-    help="Use these tokens: small, builtin (the built-in model's), bytes, or a tokenizer's FILE.",
+    help="Use these tokens: small, bytes, or a tokenizer's FILE.",
 )  # fmt: skip
 @click.option(
     "--engine", type=click.Choice(["reference", "llguidance"]), default="reference", show_default=True,

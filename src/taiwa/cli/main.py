@@ -105,9 +105,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "config": CommandEntry("config", "show and change settings"),
         "plugins": CommandEntry("config", "list the plug-ins of installed packages"),
         "completion": CommandEntry("main", "print a completion script for bash, zsh or fish"),
-        "demo": CommandEntry(
-            "demo", "watch the built-in model solve, take orders, answer from documents, and obey a constraint"
-        ),
+        "demo": CommandEntry("demo", "watch tools, typed answers, questions to documents, and a stored history"),
     },
 }
 COMMANDS: dict[str, CommandEntry] = {name: entry for entries in SECTIONS.values() for name, entry in entries.items()}

@@ -13,20 +13,19 @@ from taiwa.kernel.attachments import InputKind
 from taiwa.kernel.errors import InputError, ProtocolError
 from taiwa.kernel.messages import Capability
 from taiwa.kernel.serialization import Json, item_at, parse_json, text_at
-from taiwa.settings import BUILTIN, remove_value, set_value
+from taiwa.settings import remove_value, set_value
 
 if TYPE_CHECKING:
     from taiwa.models.http_api.provider_interface import Target
     from taiwa.models.providers import Provider
 
 PLACES = {
-    "builtin": "built in, in this process",
     "local": "in this process",
     "gguf": "through llama.cpp, in a process beside this one",
 }
 LIST_SECONDS = 30.0
 """Seconds to wait for a list of models."""
-OURS = ("local", "gguf", "builtin")
+OURS = ("local", "gguf")
 """Base URLs of models that the decode loop of taiwa runs."""
 
 
@@ -65,13 +64,12 @@ def list_(common: CommonOptions) -> None:
         for name, provider in PROVIDERS.items()
     ]
     rows += [(f"{name}:MODEL", what, "none") for name, what in IN_PROCESS.items()]
-    rows.append((BUILTIN, "the built-in small model: `taiwa models show builtin`", "none"))
     if common.as_json:
         print_json([{"name": name, "base_url": address, "key": key} for name, address, key in rows])
         return
     table(("name", "address", "key"), rows)
     print_notice(
-        f"any other server: http://HOST:PORT/v1#MODEL; none is set, so {BUILTIN} answers"
+        "any other server: http://HOST:PORT/v1#MODEL; no model is set: `taiwa config set model NAME`"
         if settings.model is None
         else f"the model is set to {settings.model}"
     )
@@ -107,15 +105,11 @@ def show(common: CommonOptions, name: str | None) -> None:
     read = {kind: kind in target.inputs for kind in get_args(InputKind)}
     rows = [(name, "yes" if can else "no") for name, can in (*supported.items(), *read.items())]
     table(("capability", "supported"), rows)
-    if target.base_url == "builtin":
-        _card()
-    known = "the decode loop of taiwa" if target.base_url in OURS else "from the table; `taiwa probe` measures them"
+    known = "the decode loop of taiwa" if target.base_url == "local" else "from the table; `taiwa probe` measures them"
     print_notice(known if found is None else f"probed on {found.day}")
 
 
 def _record(target: "Target", supported: dict[str, bool], day: str | None) -> dict[str, Json]:
-    from taiwa.models.builtin.model import read_card
-
     capabilities: dict[str, Json] = {**supported}
     record: dict[str, Json] = {
         "name": target.name, "base_url": target.base_url, "model": target.model,
@@ -123,24 +117,7 @@ def _record(target: "Target", supported: dict[str, bool], day: str | None) -> di
     }  # fmt: skip
     if target.wire not in ("", "chat"):  # format 1 has none for Chat Completions
         record["wire"] = target.wire
-    if target.base_url == "builtin":
-        record["card"] = dict(read_card())
     return record
-
-
-def _card() -> None:
-    """Print the tasks of the built-in model, its figures, and its limits."""
-    from taiwa.models.builtin.model import SKILLS, card_rows, read_card
-
-    record = read_card()
-    print_line("")
-    table(("task", "description"), SKILLS)
-    print_line("")
-    if rows := list(card_rows(record)):
-        table(("figure", "value"), rows)
-        print_line("")
-    for limit in record.get("limits", ()):
-        print_line(f"- {limit}")
 
 
 @models.command()
@@ -189,7 +166,7 @@ def remote(common: CommonOptions, name: str | None) -> None:
 
     settings = common.settings()
     name = None if name is None else expand_alias(name, settings.aliases)
-    names_server = name is not None and (":" not in name or "://" in name) and "#" not in name and name != BUILTIN
+    names_server = name is not None and (":" not in name or "://" in name) and "#" not in name
     target = (
         resolve_server(name or "", settings)
         if names_server

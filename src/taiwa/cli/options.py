@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from taiwa.kernel.execution import Observer
     from taiwa.kernel.runtime import Interrupts, Tool
     from taiwa.models.providers import FoundModel
-    from taiwa.sessions.commit_turn import PricedModel, TurnOptions
+    from taiwa.sessions.commit_turn import TurnOptions
     from taiwa.sessions.repository import Repository
     from taiwa.sessions.session import Session
     from taiwa.settings import Settings
@@ -293,34 +293,39 @@ class CommonOptions:
 def choose_first_model(settings: "Settings", *, asking: bool) -> "Settings":
     """Return the settings with the model that the user chooses from those within reach, which the config file remembers.
 
-    Without a terminal, do not ask or look for servers; print a line if the environment has a key.
+    Without a terminal, do not ask or look for servers.
+
+    Raises:
+        NoModelError: there is no terminal, or no model within reach; a key in the environment is mentioned.
     """
     from taiwa.models.providers import find_by_keys, find_servers
+    from taiwa.settings import NoModelError
 
     by_keys = find_by_keys(settings)
     if not (asking and sys.stdin.isatty() and sys.stdout.isatty()):
         if by_keys:
             first = by_keys[0]
-            print_notice(
+            raise NoModelError(
                 _(
-                    "no model is set, so the built-in small model answers; {variable} is set: use -m {model}, or taiwa config set model {model}",
+                    "no model is set; {variable} is set: use -m {model}, or taiwa config set model {model}",
                     variable=first.source,
                     model=first.name,
                 )
             )
-        return settings
+        raise NoModelError
     found = (*by_keys, *find_servers(settings))[:MOST_MODELS]
-    return _ask_model(settings, found) if found else settings
+    if not found:
+        raise NoModelError
+    return _ask_model(settings, found)
 
 
 def _ask_model(settings: "Settings", found: "Sequence[FoundModel]") -> "Settings":
     from taiwa.models.providers import resolve_probed
-    from taiwa.settings import BUILTIN, set_value
+    from taiwa.settings import set_value
 
-    names = [*(each.name for each in found), BUILTIN]
-    sources = [*(each.source for each in found), _("the small model that comes with taiwa")]
+    names = [each.name for each in found]
     print_notice(_("no model is set; these are available:"))
-    table(("", "model", "from"), [(str(n), *row) for n, row in enumerate(zip(names, sources, strict=True), 1)])
+    table(("", "model", "from"), [(str(n), each.name, each.source) for n, each in enumerate(found, 1)])
     while True:
         reply: str = click.prompt(_("model to use from now on (a number, or any name)"), default="1", err=True).strip()
         name = names[int(reply) - 1] if reply.isdecimal() and 1 <= int(reply) <= len(names) else reply
@@ -449,8 +454,6 @@ def open_session(
         TaiwaError: the app, the model or the store cannot be opened.
     """
     from taiwa.operations import say
-    from taiwa.sessions.session import open_priced_model
-    from taiwa.settings import BUILTIN
 
     settings = common.settings()
     repository = common.repository(settings)
@@ -459,13 +462,10 @@ def open_session(
     limits = None if common.max_cost is None else turns.limits
     answers = replace(common.answers(), limits=limits, tool_files=common.tool_files())
     options = say.SayOptions(app, name, common.continue_latest, read_params(common.params), answers)
-    session = say.open_session(repository, settings, options, turns, observers=observers, ask=ask_param())
-    if session.priced_model.model.name == BUILTIN and not session.app.model:
-        chosen = common.with_first_model(settings)
-        if chosen.model != settings.model:
-            session.priced_model = open_priced_model(None, chosen, session.app)
-    if common.verbose:
-        print_default_model(settings, session.priced_model)
+    session = say.open_session(
+        repository, settings, options, turns,
+        observers=observers, ask=ask_param(), choose_model=common.with_first_model,
+    )  # fmt: skip
     if not repository.store.nodes.is_trusted(session.app.hash):
         _warn_of_untrusted(repository, settings, session.app)
     elif session.conversation.stored_tip is not None:
@@ -545,18 +545,6 @@ def confirm(question: str, refusal: str, *, yes: bool) -> None:
     if not sys.stdin.isatty():
         raise InputError(refusal)
     click.confirm(question, abort=True, err=True)
-
-
-def print_default_model(settings: "Settings", priced_model: "PricedModel") -> None:
-    """If no model is set, print that the built-in model answers, and how to set another."""
-    from taiwa.settings import BUILTIN
-
-    if settings.model is None and priced_model.model.name == BUILTIN:
-        print_notice(
-            _(
-                "no model is set, so the built-in small model answers; to set a larger one: taiwa config set model NAME (see `taiwa models`)"
-            )
-        )
 
 
 def read_params(words: tuple[str, ...], what: str = "-p") -> dict[str, str]:

@@ -17,7 +17,6 @@ from taiwa.cli.options import (
     CommonOptions,
     Group,
     common_options,
-    print_default_model,
     read_text,
     require_prompt,
     server_option,
@@ -290,8 +289,6 @@ def _solve(
     from taiwa.sessions.stored_solve import solve_and_store as run
 
     priced_model, interrupts = open_priced_model(None, settings), InterruptHandler()
-    if common.verbose:
-        print_default_model(settings, priced_model)
     notes: list[Notice] = []
     turns = turn_options(common, settings, "keep")
     events = run(common.repository(settings), priced_model, turns, reason_run, text, (interrupts.watch, trace.watch))

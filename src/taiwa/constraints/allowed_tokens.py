@@ -1,7 +1,7 @@
 """The mask engine: llguidance behind `Guide`, its Lark notation and its error messages.
 
 `MatcherState.mask` computes the allowed tokens of each step for `taiwa.models.inprocess.decode_loop`. The guides of `readable_guides`
-do the same in Python, and the built-in model has its own in `taiwa.models.builtin.copy_constraint`.
+do the same in Python.
 
 A state is a position on a track: one matcher, and the tokens that it has consumed. The state at the end of the track moves
 the matcher itself; a state further back copies the matcher and rolls the copy back when it is used. So states are values,

@@ -102,7 +102,7 @@ def turn_request(
     return Request(
         tuple(messages), stop=given.stop, constraint=constraint or given.constraint, tools=given.client_tools,
         tool_choice=given.tool_choice, sampling=merge_sampling(app.sampling, given.sampling),
-        top_logprobs=given.top_logprobs, task="chat",
+        top_logprobs=given.top_logprobs,
     )  # fmt: skip
 
 
@@ -115,7 +115,7 @@ def summary_request(conversation: Conversation, cut: Iterable[PastTurn]) -> Requ
         turns.append({"user": past.user, "answer": past.answer, **files})
     block = _block(EARLIER, {"summary": conversation.summary, "turns": turns})
     messages = system(app.summary_instructions or SUMMARY_INSTRUCTIONS), user(block)
-    return Request(messages, sampling=app.sampling, task="summarize")
+    return Request(messages, sampling=app.sampling)
 
 
 FIELD_SUMMARY = """\
@@ -128,9 +128,7 @@ def field_summary_request(app: App, field: StateField, text: str) -> Request:
     tokens = field.reducer.max_tokens or 0
     instructions = FIELD_SUMMARY.format(words=max(3 * tokens // 8, 5), characters=max(tokens // 2, 10))
     sampling = replace(app.sampling, max_tokens=tokens)
-    return Request(
-        (system(instructions), user(_block(EARLIER, {field.name: text}))), sampling=sampling, task="summarize"
-    )
+    return Request((system(instructions), user(_block(EARLIER, {field.name: text}))), sampling=sampling)
 
 
 def reply_schema(app: App) -> JsonSchema | None:

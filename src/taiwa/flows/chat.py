@@ -211,7 +211,7 @@ def compact(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
 
 def _summarize(request: Request) -> Program[tuple[str, Response]]:
     """Complete a request for a summary; the text is "" if the model wrote none."""
-    response = yield from perform(Complete(request, HideOutput))
+    response = yield from perform(Complete(request, HideOutput, "summarize"))
     usable = response.finish not in {"refusal", "interrupted"}
     return whole_characters(response.text).strip() if usable else "", response
 

@@ -36,7 +36,6 @@ from taiwa.kernel.messages import (
     Request,
     Response,
     Sampling,
-    Task,
     Text,
     ToolCall,
     ToolResult,
@@ -114,7 +113,7 @@ class OutputSpec(Protocol[T]):
         ...
 
 
-def modes_for(choice: ModeChoice, task: Task = "") -> Program[tuple[OutputMode, ...]]:
+def modes_for(choice: ModeChoice) -> Program[tuple[OutputMode, ...]]:
     """List the modes to try: the chosen one, or all that the server supports, best first.
 
     Raises (when run):
@@ -124,7 +123,7 @@ def modes_for(choice: ModeChoice, task: Task = "") -> Program[tuple[OutputMode, 
         if choice not in get_args(OutputMode):
             raise InputError(f"unknown mode {choice!r}; choose one of auto, {', '.join(get_args(OutputMode))}")
         return (choice,)
-    capabilities = yield from perform(GetCapabilities(task))
+    capabilities = yield from perform(GetCapabilities())
     able: list[OutputMode] = [mode for mode, capability in NEEDS.items() if capability in capabilities]
     return (*able, "prompt")
 
@@ -139,13 +138,12 @@ class TypedRequest(Generic[T]):
     watch: Callable[[], Watcher] = HideOutput
     brief: str = ""
     """The last sentence of the instructions."""
-    task: Task = "extract"
     style: PromptStyle = "plain"
 
     def request(self, mode: OutputMode, more: tuple[Message, ...] = ()) -> Request:
         """Make the request of a mode; `more` follows the messages."""
         messages = (*self._messages(mode), *more)
-        request = Request(messages, sampling=self.sampling, task=self.task)
+        request = Request(messages, sampling=self.sampling)
         if mode == "native":
             return replace(request, constraint=JsonSchema(self.wanted.schema(), self.wanted.name))
         if mode == "prompt":
@@ -511,12 +509,12 @@ class ExtractError(OutputValidationError):
 @overload
 def extract(
     wanted: type[T] | OutputSpec[T], prompt: str | Sequence[Message], *, repair: RepairPolicy = ..., mode: ModeChoice = ...,
-    style: PromptStyle = ..., sampling: Sampling = ..., watch: Callable[[], Watcher] = ..., task: Task = ...,
+    style: PromptStyle = ..., sampling: Sampling = ..., watch: Callable[[], Watcher] = ...,
 ) -> Program[TypedAnswer[T]]: ...  # fmt: skip
 @overload
 def extract(
     wanted: Schema, prompt: str | Sequence[Message], *, repair: RepairPolicy = ..., mode: ModeChoice = ...,
-    style: PromptStyle = ..., sampling: Sampling = ..., watch: Callable[[], Watcher] = ..., task: Task = ...,
+    style: PromptStyle = ..., sampling: Sampling = ..., watch: Callable[[], Watcher] = ...,
 ) -> Program[TypedAnswer[Json]]: ...  # fmt: skip
 def extract(
     wanted: type[T] | OutputSpec[T] | Schema,
@@ -527,11 +525,10 @@ def extract(
     style: PromptStyle = "plain",
     sampling: Sampling = Sampling(),
     watch: Callable[[], Watcher] = HideOutput,
-    task: Task = "extract",
 ) -> Program[TypedAnswer[Any]]:
     """Ask for a value of a type: `yield from extract(Order, "Two teas, please.")`.
 
-    `task` is the task of its requests; see `Request`. `style` is how they are worded; see `PromptStyle`.
+    `style` is how they are worded; see `PromptStyle`.
 
     Raises (when run):
         InputError: `repair`, `mode` or `style` has an invalid value. ConfigError: `budget_cost` is set and no price is known.
@@ -542,11 +539,11 @@ def extract(
     repair.check()
     if repair.budget_cost is not None and (yield from perform(GetPrice(Usage()))) is None:
         raise ConfigError("no price is known for the model, so budget_cost cannot hold; set one in `prices`")
-    modes = yield from modes_for(mode, task)
+    modes = yield from modes_for(mode)
     if style not in get_args(PromptStyle):
         raise InputError(f"unknown style {style!r}; choose one of {', '.join(get_args(PromptStyle))}")
     messages = (user(prompt),) if isinstance(prompt, str) else tuple(prompt)
-    typed: TypedRequest[Any] = TypedRequest(output_spec(wanted), messages, sampling, watch, task=task, style=style)
+    typed: TypedRequest[Any] = TypedRequest(output_spec(wanted), messages, sampling, watch, style=style)
     loop = _ExtractionLoop(typed, repair, modes)
     while True:
         found = yield from loop.attempt()

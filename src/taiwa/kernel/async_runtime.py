@@ -13,10 +13,10 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from taiwa.kernel.effects import CallTool, Effect, GetEvidence, Program, Retrieve
+from taiwa.kernel.effects import CallTool, Complete, Effect, GetEvidence, Program, Retrieve
 from taiwa.kernel.errors import ToolErrorBoundary
 from taiwa.kernel.execution import Execution, Journal, PendingEffect, RunResult
-from taiwa.kernel.messages import Notice, Request, TextDelta
+from taiwa.kernel.messages import Notice, TextDelta
 from taiwa.kernel.runtime import AsyncModel, AsyncTool, BaseRuntime, check_result, start_in_thread
 
 T = TypeVar("T")
@@ -155,7 +155,7 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
         try:
             try:
                 if self.streams(effect):
-                    await self._complete(run, pending, effect.request, ticks)
+                    await self._complete(run, pending, effect, ticks)
                 else:
                     settle = partial(run.execution.answer, pending, await self._answer(effect))
             except Exception as error:
@@ -177,9 +177,9 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
         answer: Any = handler(effect)
         return await answer if inspect.isawaitable(answer) else answer
 
-    async def _complete(self, run: "_Run[T]", pending: PendingEffect, request: Request, ticks: asyncio.Event) -> None:
+    async def _complete(self, run: "_Run[T]", pending: PendingEffect, effect: Complete, ticks: asyncio.Event) -> None:
         pending.begin()
-        chunks = self.require_model().astream(request)
+        chunks = self.require_model(effect.role).astream(effect.request)
         here, stop = asyncio.current_task(), self.stop
         assert here is not None
         if stop is not None:

@@ -6,8 +6,9 @@ The set of effects is open: subclass `Effect`, make it a `@value`, and give a ru
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import field
-from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
+from dataclasses import field, replace
+from functools import partial
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from taiwa.kernel.messages import (
     Capability,
@@ -17,7 +18,6 @@ from taiwa.kernel.messages import (
     Passage,
     Request,
     Response,
-    Task,
     ToolResult,
     Usage,
 )
@@ -73,12 +73,17 @@ class HideOutput:
         return WatchResult()
 
 
+Role: TypeAlias = Literal["", "judge", "rewrite", "summarize"]
+"""The model that is meant: that which answers, or that which judges what the user wants, words queries or summarises, if set."""
+
+
 @value(tag="complete")
 class Complete(Effect[Response]):
-    """Call the model. Without a watcher all text is shown as it arrives; the watcher is not part of the request."""
+    """Call the model of a role. Without a watcher all text is shown as it arrives; the watcher is not part of the request."""
 
     request: Request
     watch: Callable[[], Watcher] | None = field(default=None, compare=False, repr=False)
+    role: Role = field(default="", compare=False)
 
 
 @value(tag="call-tool")
@@ -116,9 +121,9 @@ class Notify(Effect[None]):
 
 @value(tag="get-capabilities")
 class GetCapabilities(Effect[frozenset[Capability]]):
-    """Get the capabilities of the model's server, or of another model set for the task."""
+    """Get the capabilities of the server of the model of a role."""
 
-    task: Task = field(default="", compare=False)
+    role: Role = field(default="", compare=False)
 
 
 @value(tag="get-price")
@@ -153,6 +158,27 @@ def gather(programs: Iterable[Program[R]]) -> Program[tuple[R, ...]]:
     When one fails, the others are stopped and its error is raised here.
     """
     return cast("tuple[R, ...]", (yield from perform(Gather(tuple(programs)))))
+
+
+def by_role(role: Role, program: Program[R]) -> Program[R]:
+    """Run a program whose requests go to the model of a role."""
+    step: Callable[[], Effect[Any]] = partial(next, program)
+    while True:
+        try:
+            effect = step()
+        except StopIteration as end:
+            return cast(R, end.value)
+        if isinstance(effect, Complete | GetCapabilities):
+            effect = replace(effect, role=role)
+        elif isinstance(effect, Gather):
+            effect = Gather(tuple(by_role(role, each) for each in effect.programs))
+        try:
+            step = partial(program.send, (yield effect))
+        except GeneratorExit:
+            program.close()
+            raise
+        except BaseException as error:  # noqa: BLE001  (the program handles it, or raises it again)
+            step = partial(program.throw, error)
 
 
 Step: TypeAlias = Callable[[S], Program[tuple[A, S]]]

@@ -293,34 +293,12 @@ class ToolSpec:
     trust: Literal["trusted", "untrusted"] = "trusted"
 
 
-Task: TypeAlias = Literal[
-    "",
-    "chat",
-    "summarize",
-    "solve",
-    "extract_number",
-    "extract",
-    "assess",
-    "assess_clarity",
-    "assess_is_question",
-    "assess_is_consultation",
-    "assess_in_internal_docs",
-    "assess_ask_person",
-    "clarify_question",
-    "rewrite_query",
-    "answer_with_citations",
-    "advise",
-]
-"""The program of this library that sends the request; empty for any other."""
-
-
 @value(tag="request")
 class Request:
     """Everything that a model needs for one answer.
 
     `prefix` is the start of the answer that the model must continue; `tool_choice` is `auto`, `none`, `required` or the
     name of one of `tools`; `top_logprobs` is the number of likeliest tokens to return for each position of the answer.
-    `task` selects the task of the built-in model, which was trained on some of them; it is never sent to a server.
     """
 
     messages: tuple[Message, ...]
@@ -331,12 +309,11 @@ class Request:
     tool_choice: str = "auto"
     sampling: Sampling = Sampling()
     top_logprobs: int = 0
-    task: Task = ""
 
     @property
     def digest(self) -> str:
         """The cache key: requests that a server cannot tell apart have equal digests on every machine."""
-        return digest(replace(self, task="") if self.task else self)
+        return digest(self)
 
 
 @value(tag="token-logprob")

@@ -10,7 +10,17 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypeGuard, TypeVar, cast, runtime_checkable
 
-from taiwa.kernel.effects import CallTool, Complete, Effect, GetCapabilities, GetEvidence, GetPrice, Program, Retrieve
+from taiwa.kernel.effects import (
+    CallTool,
+    Complete,
+    Effect,
+    GetCapabilities,
+    GetEvidence,
+    GetPrice,
+    Program,
+    Retrieve,
+    Role,
+)
 from taiwa.kernel.errors import ConfigError, InputError, ToolError, ToolErrorBoundary, UnknownToolError
 from taiwa.kernel.execution import Execution, Journal, Observer, PendingEffect, RunResult
 from taiwa.kernel.messages import (
@@ -21,7 +31,6 @@ from taiwa.kernel.messages import (
     Notice,
     Passage,
     Request,
-    Task,
     TextDelta,
     ToolResult,
     ToolSpec,
@@ -128,16 +137,16 @@ class EvidenceSource(Protocol):
 
 
 @runtime_checkable
-class ModelsByTask(Protocol):
-    """A model that passes the requests of some tasks to other models; `names` lists all of them."""
+class ModelsByRole(Protocol):
+    """A model for each role; `names` lists all of them."""
 
     @property
     def names(self) -> frozenset[str]:
         """The names of all models, as in their responses."""
         ...
 
-    def model_of(self, task: Task) -> object:
-        """Return the model of a task."""
+    def model_of(self, role: Role) -> object:
+        """Return the model of a role."""
         ...
 
 
@@ -185,7 +194,7 @@ class BaseRuntime(Generic[M]):
     def execution(self, program: Program[T], journal: Journal | None) -> Execution[T]:
         """Start a run."""
         names = frozenset[str]()
-        if hasattr(self.model, "model_of") and isinstance(self.model, ModelsByTask):  # the check of a protocol is slow
+        if hasattr(self.model, "model_of") and isinstance(self.model, ModelsByRole):  # the check of a protocol is slow
             names = self.model.names
         limits = self.limits.usage_limits if isinstance(self.limits, Limits) else self.limits
         ledger = UsageLedger(limits or UsageLimits(), self._model_name, self.price, names=names)
@@ -210,20 +219,20 @@ class BaseRuntime(Generic[M]):
             raise ConfigError(f"no handler for effect {type(effect).__name__}; pass the runtime `handlers={{...}}`")
         return found
 
-    def require_model(self) -> M:
-        """Return the model.
+    def require_model(self, role: Role = "") -> M:
+        """Return the model of a role.
 
         Raises:
             ConfigError: the runtime has no model.
         """
         if self.model is None:
             raise ConfigError("the program requires a model; pass the runtime `model=`")
+        if role and isinstance(self.model, ModelsByRole):
+            return cast(M, self.model.model_of(role))
         return self.model
 
     def _capabilities(self, effect: GetCapabilities) -> frozenset[Capability]:
-        model: object = self.require_model()
-        if isinstance(model, ModelsByTask):
-            model = model.model_of(effect.task)
+        model = self.require_model(effect.role)
         return cast("frozenset[Capability]", getattr(model, "capabilities", frozenset[Capability]()))
 
     def _call_tool(self, effect: CallTool) -> ToolResult:
@@ -301,7 +310,7 @@ class Runtime(BaseRuntime[Model]):
     def _perform(self, execution: Execution[T], pending: PendingEffect) -> Iterator[None]:
         effect = pending.effect
         if self.streams(effect):
-            yield from self._complete(execution, pending, effect.request)
+            yield from self._complete(execution, pending, effect)
             return
         try:
             answer = self.handle(effect)
@@ -310,9 +319,9 @@ class Runtime(BaseRuntime[Model]):
         else:
             execution.answer(pending, answer)
 
-    def _complete(self, execution: Execution[T], pending: PendingEffect, request: Request) -> Iterator[None]:
+    def _complete(self, execution: Execution[T], pending: PendingEffect, effect: Complete) -> Iterator[None]:
         pending.begin()
-        chunks = answer_chunks(self, request)
+        chunks = answer_chunks(self, effect)
         try:
             for chunk in chunks:
                 wants_more = execution.feed(pending, chunk)
@@ -348,13 +357,13 @@ class Runtime(BaseRuntime[Model]):
         return answer
 
 
-def answer_chunks(runtime: Runtime, request: Request) -> Generator[Chunk]:
+def answer_chunks(runtime: Runtime, effect: Complete) -> Generator[Chunk]:
     """Yield the chunks of an answer.
 
     A KeyboardInterrupt raised inside, while waiting for the answer, ends only the answer: a SIGINT handler recognises this
     by the frames of this function, for any model.
     """
-    chunks = runtime.require_model().stream(request)
+    chunks = runtime.require_model(effect.role).stream(effect.request)
     try:
         yield from chunks
     finally:
@@ -421,7 +430,7 @@ class _EffectThreads:
         if not self._runtime.streams(effect):
             return partial(self._execution.answer, pending, self._runtime.handle(effect))
         pending.begin()
-        chunks = self._runtime.require_model().stream(effect.request)
+        chunks = self._runtime.require_model(effect.role).stream(effect.request)
         try:
             for chunk in chunks:
                 self._posts.put(partial(self._feed, pending, chunk))

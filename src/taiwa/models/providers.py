@@ -46,10 +46,9 @@ from taiwa.models.http_api.provider_interface import (
     split_options,
 )
 from taiwa.plugins import Plugin, find_plugin, plugin_names
-from taiwa.settings import BUILTIN, Settings
+from taiwa.settings import Settings
 
 if TYPE_CHECKING:
-    from taiwa.models.builtin.model import BuiltinModel
     from taiwa.models.inprocess.gguf import GgufModel
     from taiwa.models.inprocess.transformers_model import LocalModel
 
@@ -113,7 +112,7 @@ IN_PROCESS: Mapping[str, str] = {
 }
 """The prefixes of models without a server that the user runs, and what follows each."""
 
-FORMS = "use PROVIDER:MODEL (openai:gpt-…, ollama:…), http://HOST:PORT/v1#MODEL, local:FOLDER, gguf:FILE, or builtin"
+FORMS = "use PROVIDER:MODEL (openai:gpt-…, ollama:…), http://HOST:PORT/v1#MODEL, local:FOLDER, or gguf:FILE"
 
 ADDRESS = re.compile(r"(?:localhost|\[[0-9a-fA-F:]+\]|[\w-]+(?:\.[\w-]+)+)(?::\d+)(?:/[^#]*)?(?:#.*)?")
 """A host and port without `http://`."""
@@ -153,8 +152,6 @@ def resolve(
         return Target(name, "gguf", model, None, capabilities("gguf", model, override).capabilities, inside=True)
     if colon and prefix == "local":
         return Target(name, "local", model, None, capabilities("local", model, override).capabilities, inside=True)
-    if bare == BUILTIN:
-        return Target(name, BUILTIN, text, None, capabilities(BUILTIN, "", override).capabilities, inside=True)
     if " " in name:
         raise ConfigError(f"the name of a model must be one word: {FORMS}")
     options = parse_model_options(text)
@@ -214,7 +211,7 @@ def check_alias(alias: str) -> None:
     """
     if not ALIAS.fullmatch(alias):
         raise ConfigError(f"an alias must be one word of letters, digits, '-', '_' and '.', got {alias[:40]!r}")
-    if alias in (BUILTIN, *PROVIDERS, *IN_PROCESS):
+    if alias in (*PROVIDERS, *IN_PROCESS):
         raise ConfigError(f"{alias!r} is the name of a provider; choose another word for the alias")
 
 
@@ -324,8 +321,6 @@ def _base_url(url: BaseUrl, provider: Provider) -> str:
 
 def _unknown(name: str, known: tuple[str, ...]) -> str:
     prefix, colon, model = name.partition(":")
-    if prefix == BUILTIN:
-        return f"the built-in model is called {BUILTIN!r}, and nothing follows its name"
     if ADDRESS.fullmatch(name):
         return f"{name!r} is an address: did you mean 'http://{name if '/' in name else f'{name}/v1'}{'' if '#' in name else '#MODEL'}'?"
     if not colon:
@@ -398,11 +393,11 @@ class PluginModel(Model, AsyncModel, Protocol):
     """A model of an installed package."""
 
 
-OpenedModel: TypeAlias = "HttpModel | LocalModel | BuiltinModel | GgufModel | PluginModel"
+OpenedModel: TypeAlias = "HttpModel | LocalModel | GgufModel | PluginModel"
 
 _lock = Lock()
 _plugins: dict[str, PluginModel] = {}
-_loaded: "dict[str, LocalModel | BuiltinModel | GgufModel]" = {}
+_loaded: "dict[str, LocalModel | GgufModel]" = {}
 """The models of this process by name: one that is opened again is not loaded again."""
 
 
@@ -464,12 +459,8 @@ def _open_plugin(name: str, plugin: Plugin) -> PluginModel:
         return _plugins[name]
 
 
-def _load(target: Target) -> "LocalModel | BuiltinModel | GgufModel":
+def _load(target: Target) -> "LocalModel | GgufModel":
     known = Capabilities(target.capabilities)
-    if target.base_url == BUILTIN:
-        from taiwa.models.builtin.model import BuiltinModel
-
-        return BuiltinModel(target.name, known)
     if target.base_url == "gguf":
         from taiwa.models.inprocess.gguf import GgufModel
 

@@ -18,7 +18,6 @@ from taiwa.kernel.messages import (
     Regex,
     Request,
     Sampling,
-    Task,
     TextDelta,
     system,
     user,
@@ -56,8 +55,7 @@ class GenerateOptions:
     - `system`: instructions before the text; `prefix`: the beginning of the answer; `stop`: texts before which it ends.
     - `count`: the number of concurrent answers. `strict`: fail if a clause cannot be enforced, instead of checking it
       afterwards.
-    - `whitespace`: between the tokens of JSON. `task`: see `Request`; the built-in model answers only the tasks that it
-      learned.
+    - `whitespace`: between the tokens of JSON.
     - `attachments`: attachments of the text.
     """
 
@@ -71,7 +69,6 @@ class GenerateOptions:
     count: int = 1
     strict: bool = True
     whitespace: "Whitespace" = "bounded"
-    task: Task = ""
     attachments: tuple[Attachment, ...] = ()
 
 
@@ -80,7 +77,7 @@ class ExplainOptions:
     """A constraint to explain.
 
     - `kind` and `source`: as for `GenerateOptions`.
-    - `vocabulary`: `small`, `builtin` (that of the built-in model), `bytes`, or the file of a tokenizer.
+    - `vocabulary`: `small`, `bytes`, or the file of a tokenizer.
     - `engine`: `reference` for the readable guides, `llguidance` for the one that decoding uses.
     - `whitespace`: between the tokens of JSON.
     """
@@ -217,7 +214,7 @@ def generate(settings: "Settings", options: GenerateOptions, on_text: Callable[[
             check = answer_checker(constraint, output_type)
     messages = ((system(options.system),) if options.system else ()) + (user(options.text, options.attachments),)
     request = Request(
-        messages, prefix=options.prefix, stop=options.stop, sampling=options.sampling, constraint=constraint, task=options.task
+        messages, prefix=options.prefix, stop=options.stop, sampling=options.sampling, constraint=constraint
     )  # fmt: skip
     priced_model = open_priced_model(None, settings)
     if isinstance(priced_model.model, InProcessModel):
@@ -394,15 +391,11 @@ def _vocabulary(name: str) -> "Vocabulary":
 
     if name == "small":
         return small_vocabulary()
-    if name == "builtin":
-        from taiwa.models.builtin.tokenizer import builtin_tokens
-
-        return builtin_tokens().vocabulary
     if name == "bytes":
         return Vocabulary.of_bytes()
     if not Path(name).exists():
         raise InputError(
-            f"unknown vocabulary {name!r}; use small, builtin, bytes, or the file of a tokenizer (none is downloaded)"
+            f"unknown vocabulary {name!r}; use small, bytes, or the file of a tokenizer (none is downloaded)"
         )
     return read_vocabulary(name)
 

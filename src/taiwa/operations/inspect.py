@@ -548,7 +548,7 @@ class AnswerTokens:
     does not include.
     """
 
-    task: str
+    role: str
     model: str
     text: str
     source: str
@@ -593,8 +593,8 @@ def _step(step: "RecordedStep", last: Request | None) -> dict[str, Json] | None:
     """Write one step; None for effects that a trace omits, such as the capabilities of a model."""
     answer, effect, entry = step.entry.answer, step.effect, step.entry
     if isinstance(effect, Complete) or isinstance(answer, Response):
-        request = effect.request if isinstance(effect, Complete) else None
-        return _model_step(request, answer if isinstance(answer, Response) else None, last) | _ending(entry)
+        asked = effect if isinstance(effect, Complete) else None
+        return _model_step(asked, answer if isinstance(answer, Response) else None, last) | _ending(entry)
     if isinstance(effect, CallTool) or isinstance(answer, ToolResult):
         called = effect if isinstance(effect, CallTool) else None
         result = answer if isinstance(answer, ToolResult) else None
@@ -619,12 +619,12 @@ def _step(step: "RecordedStep", last: Request | None) -> dict[str, Json] | None:
     return None
 
 
-def _model_step(request: Request | None, response: Response | None, last: Request | None) -> dict[str, Json]:
+def _model_step(asked: Complete | None, response: Response | None, last: Request | None) -> dict[str, Json]:
     written: dict[str, Json] = {"kind": "model"}
-    if request is not None:
-        constraint = request.constraint
+    if asked is not None:
+        constraint = asked.request.constraint
         kind = None if constraint is None else tag_of(type(constraint))
-        written |= {"task": request.task, "repair": _repairs(request, last), "constraint": kind}
+        written |= {"role": asked.role, "repair": _repairs(asked.request, last), "constraint": kind}
     if response is not None:
         written |= {
             **members(response, "model text"),
@@ -672,16 +672,17 @@ def tokens(
     found: list[AnswerTokens] = []
     for step in recorded_steps(repository, name):
         if isinstance(step.entry.answer, Response):
-            request = step.effect.request if isinstance(step.effect, Complete) else None
-            answer = _tokens_of(request, step.entry.answer, asked, model_named, most)
-            found.append(answer if request is None else replace(answer, prefix=request.prefix))
+            effect = step.effect if isinstance(step.effect, Complete) else None
+            answer = _tokens_of(effect, step.entry.answer, asked, model_named, most)
+            found.append(answer if effect is None else replace(answer, prefix=effect.request.prefix))
     return TokensResult(name, tuple(found))
 
 
 def _tokens_of(
-    request: Request | None, response: Response, asked: str, model_named: Callable[[str], "AnyModel | None"], most: int
+    effect: Complete | None, response: Response, asked: str, model_named: Callable[[str], "AnyModel | None"], most: int
 ) -> AnswerTokens:
-    task, name = "" if request is None else request.task, response.model or asked
+    request, role = (None, "") if effect is None else (effect.request, effect.role)
+    name = response.model or asked
     model = model_named(name) or model_named(asked)
     note = _missing(request, model, name)
     if request is not None and model is not None:
@@ -692,11 +693,11 @@ def _tokens_of(
         else:
             if found is not None:
                 written = tuple(map(_traced, found.tokens))
-                return AnswerTokens(task, name, response.text, "model", found.exact, found.refused, written)
+                return AnswerTokens(role, name, response.text, "model", found.exact, found.refused, written)
     if response.logprobs:
         listed = tuple(_recorded(token, most) for token in response.logprobs)
-        return AnswerTokens(task, name, response.text, "recorded", True, "", listed)
-    return AnswerTokens(task, name, response.text, "", False, note, ())
+        return AnswerTokens(role, name, response.text, "recorded", True, "", listed)
+    return AnswerTokens(role, name, response.text, "", False, note, ())
 
 
 def _read_again(model: "AnyModel", request: Request, text: str, most: int) -> "TokenTrace | None":

@@ -33,7 +33,7 @@ MEMBERS: Mapping[str, str] = {
     "store.runs.CallRecord": f"kind model ms {CALL_TOKENS} cost=cost_nano",
     "kernel.messages.Enforcement": "method enforced promised checked broken",
     "flows.solve.rationale.ExecutedCall": "tool=name input text=result.text value=result.value origin=result.origin error=result.error",
-    "operations.inspect.AnswerTokens": "task model text prefix source exact note tokens",
+    "operations.inspect.AnswerTokens": "role model text prefix source exact note tokens",
     "operations.inspect.TokensResult": "node answers",
     "operations.inspect.TraceResult": "node whole steps decision?",
     "operations.results.ExtractResult": f"value attempts {BILL} seconds=spent.seconds",

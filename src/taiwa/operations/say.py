@@ -27,7 +27,7 @@ from taiwa.operations.results import RequestPreview, UntrustedApp
 from taiwa.sessions.commit_turn import PricedModel, TurnOptions, has_moved_since
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session, chosen_model, open_priced_model
-from taiwa.settings import BUILTIN, Settings
+from taiwa.settings import NoModelError, Settings
 from taiwa.store.runs import Run
 
 if TYPE_CHECKING:
@@ -68,15 +68,23 @@ def open_session(
     *,
     observers: Iterable[Observer] = (),
     ask: AskParam | None = None,
+    choose_model: Callable[[Settings], Settings] | None = None,
 ) -> Session:
-    """Open the conversation that the options name, or create one; `ask` is called for parameters that are missing.
+    """Open the conversation that the options name, or create one; `ask` is called for parameters that are missing, and
+    `choose_model` if no model is set.
 
     Raises:
         TaiwaError: the app, the model or the store cannot be opened, or the options contradict the conversation.
     """
     repository.place, repository.settings = settings.store, settings
     session, conversation = find_or_create_session(repository, options, ask)
-    priced_model = model_of(repository, settings, conversation, session)
+    try:
+        priced_model = model_of(repository, settings, conversation, session)
+    except NoModelError:
+        if choose_model is None:
+            raise
+        repository.settings = settings = choose_model(settings)
+        priced_model = model_of(repository, settings, conversation, session)
     turns = with_own_limits(turns, settings, conversation)
     return Session(repository, session, conversation, priced_model, options=turns, observers=observers)
 
@@ -158,7 +166,9 @@ def target_of(repository: Repository, settings: Settings, conversation: Conversa
     from taiwa.models.providers import resolve_probed
 
     name = chosen_model(settings, conversation.app, _last_model(repository, conversation, session))
-    return resolve_probed(name or BUILTIN, settings)
+    if not name:
+        raise NoModelError
+    return resolve_probed(name, settings)
 
 
 def _last_model(repository: Repository, conversation: Conversation, session: str) -> str:

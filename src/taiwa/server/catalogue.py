@@ -17,7 +17,7 @@ from taiwa.models.providers import resolve_probed
 from taiwa.server.responses import ApiError
 from taiwa.sessions.commit_turn import PricedModel
 from taiwa.sessions.session import chosen_model, open_priced_model
-from taiwa.settings import BUILTIN, Settings
+from taiwa.settings import Settings
 
 if TYPE_CHECKING:
     from taiwa.retrieval.hybrid import Embedder, Vectors
@@ -51,7 +51,8 @@ class Catalogue:
         self._given = dict(given or {})
         self._lock = Lock()
         self._opened: dict[str, AnyModel] = {}
-        self.models = tuple(dict.fromkeys([*self._given, *models])) or (settings.chosen_model(),)
+        configured = () if settings.model is None else (settings.model,)
+        self.models = tuple(dict.fromkeys([*self._given, *models])) or configured
         self.apps = {load_app(name).name: str(find_path(name)) for name in app_names} or {
             listed.name: str(listed.path) for listed in apps() if not listed.problem
         }
@@ -61,6 +62,11 @@ class Catalogue:
         """Return all possible values of `model` in a request, models first."""
         pairs = [f"{app}@{model}" for app in self.apps for model in self.models if len(self.models) > 1]
         return (*self.models, *self.apps, *pairs)
+
+    @property
+    def default(self) -> str:
+        """The value of `model` in a request that names none."""
+        return self.models[0] if self.models else self.default_app
 
     def choose(self, name: str) -> Choice:
         """Resolve `model` in a request.
@@ -95,9 +101,7 @@ class Catalogue:
     def _open(self, app: App, name: str) -> PricedModel:
         if name in self._given:
             return open_priced_model(self._given[name], self.settings)
-        # The built-in model invents facts; without another model, answers from documents are quotations.
-        named = None if name == BUILTIN and app.flow == "ask" else name
-        chosen = replace(self.settings, model=named, origins={**self.settings.origins, "model": "argument"})
+        chosen = replace(self.settings, model=name or None, origins={**self.settings.origins, "model": "argument"})
         with self._lock:
             return open_priced_model(None, chosen, app, opened=self._opened)
 
@@ -120,7 +124,7 @@ class Catalogue:
             raise InputError(f"the app {app.name!r} does not take attachments; index the files: taiwa index add")
         name = model if model in self.models else self._model_of(app)
         kinds = {each.kind: each for each in attachments if each.kind is not None}
-        if not kinds or name in self._given:
+        if not kinds or not name or name in self._given:
             return
         inputs = resolve_probed(name, self.settings).inputs
         for kind, each in kinds.items():
@@ -157,10 +161,8 @@ class Catalogue:
         return tuple(load_app(self.apps[name]) for name in names)
 
     def _model_of(self, app: App) -> str:
-        """Return the model of an app: the first served one, unless no model was given to the server and the app names its own."""
-        if self._given or self.settings.model is not None or self.models != (BUILTIN,):
-            return self.models[0]
-        return chosen_model(self.settings, app) or self.models[0]
+        """Return the model of an app: the first served one, else its own; "" without one."""
+        return self.models[0] if self.models else chosen_model(self.settings, app)
 
     async def aclose(self) -> None:
         """Close the connections of the models."""

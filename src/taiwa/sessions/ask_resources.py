@@ -18,12 +18,13 @@ from taiwa.flows.ask.prompts import read_policy
 from taiwa.flows.ask.types import ANONYMOUS_USER, UserProfile
 from taiwa.flows.chat import Reply
 from taiwa.i18n import dialogue_version, user_language
-from taiwa.kernel.effects import Effect, Program, Step, notify
+from taiwa.kernel.effects import Effect, Program, Role, Step, notify
 from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
-from taiwa.kernel.messages import Capability, Chunk, Message, Request, StreamEnd, Task
+from taiwa.kernel.messages import Capability, Chunk, Message, Request, StreamEnd
 from taiwa.kernel.runtime import AnyModel, Handler, Retriever
 from taiwa.kernel.serialization import Json
 from taiwa.sessions.users import UserProfiles
+from taiwa.settings import NoModelError
 from taiwa.sql import PostgresUrl
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class NoModel:
 
     def stream(self, request: Request) -> Iterator[Chunk]:  # noqa: ARG002  (a model's signature)
         """Raise, because no model is set."""
-        raise ConfigError("no model is set; pass -m, or `taiwa config set model NAME`")
+        raise NoModelError
 
     def astream(self, request: Request) -> "AsyncIterator[Chunk]":
         """Raise, because no model is set."""
@@ -71,54 +72,62 @@ class NoModel:
         raise AssertionError  # pragma: no cover
 
 
-class ModelPerTask:
-    """A model for each task of a turn: one that assesses, one that rewrites, and one that answers.
+class NoWriter(NoModel):
+    """The answering model if only those of other roles are set; its answers are replaced by quotations."""
 
-    A response has the name of the model that wrote it. Without an answering model passages are quoted, and the assessing
-    model also rewrites.
-    """
+    def stream(self, request: Request) -> Iterator[Chunk]:  # noqa: ARG002  (a model's signature)
+        """Raise, because no model writes answers."""
+        raise UnsupportedError("no model is set that writes answers; pass -m", capability="words")
 
-    def __init__(self, answering: AnyModel, judge: AnyModel | None, rewriting: AnyModel | None) -> None:
-        self._answering = answering
-        self._judge = judge or answering
-        self._rewriting = rewriting or (judge if judge and isinstance(answering, NoModel) else answering)
+
+class NamedModel:
+    """A model whose responses have its name."""
+
+    def __init__(self, model: AnyModel) -> None:
+        self._model = model
 
     @property
     def name(self) -> str:
-        """The name of the answering model; empty if answers are quoted."""
-        return self._answering.name
+        """Its name."""
+        return self._model.name
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What its server can do."""
+        return self._model.capabilities
+
+    def stream(self, request: Request) -> Iterator[Chunk]:
+        """Complete in chunks."""
+        for chunk in self._model.stream(request):
+            yield replace(chunk, model=self.name) if isinstance(chunk, StreamEnd) else chunk
+
+    async def astream(self, request: Request) -> "AsyncIterator[Chunk]":
+        """Complete in chunks."""
+        async for chunk in self._model.astream(request):
+            yield replace(chunk, model=self.name) if isinstance(chunk, StreamEnd) else chunk
+
+
+class ModelPerRole(NamedModel):
+    """A model for each role of a turn: one that judges, one that writes queries, and one that answers.
+
+    Without an answering model passages are quoted, and the judging model also writes the queries.
+    """
+
+    def __init__(self, answering: AnyModel, judge: AnyModel | None, rewriting: AnyModel | None) -> None:
+        quotes = isinstance(answering, NoModel)
+        super().__init__(NoWriter() if quotes else answering)
+        rewriting = rewriting or (judge if quotes else None)
+        others: dict[Role, AnyModel | None] = {"judge": judge, "rewrite": rewriting}
+        self._models = {role: NamedModel(model) for role, model in others.items() if model is not None}
 
     @property
     def names(self) -> frozenset[str]:
         """The names of the models."""
-        return frozenset({self._answering.name, self._judge.name, self._rewriting.name}) - {""}
+        return frozenset({self.name, *(model.name for model in self._models.values())}) - {""}
 
-    @property
-    def capabilities(self) -> frozenset[Capability]:
-        """What the server of the answering model can do."""
-        return self._answering.capabilities
-
-    def model_of(self, task: Task) -> AnyModel:
-        """Return the model of a task."""
-        if task.startswith("assess") or task == "clarify_question":
-            return self._judge
-        if task == "rewrite_query":
-            return self._rewriting
-        if isinstance(self._answering, NoModel) and task:
-            raise UnsupportedError("no model is set that writes answers; pass -m", capability="words")
-        return self._answering
-
-    def stream(self, request: Request) -> Iterator[Chunk]:
-        """Complete by the model of the request's task."""
-        model = self.model_of(request.task)
-        for chunk in model.stream(request):
-            yield replace(chunk, model=model.name) if isinstance(chunk, StreamEnd) else chunk
-
-    async def astream(self, request: Request) -> "AsyncIterator[Chunk]":
-        """Complete by the model of the request's task."""
-        model = self.model_of(request.task)
-        async for chunk in model.astream(request):
-            yield replace(chunk, model=model.name) if isinstance(chunk, StreamEnd) else chunk
+    def model_of(self, role: Role) -> NamedModel:
+        """Return the model of a role."""
+        return self._models.get(role, self)
 
 
 @dataclass(slots=True)

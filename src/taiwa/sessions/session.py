@@ -36,7 +36,7 @@ from taiwa.sessions.commit_turn import (
     run_observers,
 )
 from taiwa.sessions.repository import Repository, ValueOrigin
-from taiwa.settings import BUILTIN, Settings
+from taiwa.settings import NoModelError, Settings
 from taiwa.store import Store
 
 if TYPE_CHECKING:
@@ -716,10 +716,9 @@ def open_store(store: str | Path | Store | None, chosen: Settings) -> Store:
 def chosen_model(chosen: Settings, app: App | None = None, last: str = "") -> str:
     """Return the name of the model that answers, "" without one.
 
-    The first of these counts: an argument, the model that answered so far (`last`, unless it is the built-in one), the
-    configured one, and that of the app.
+    The first of these counts: an argument, the model that answered so far (`last`), the configured one, and that of the app.
     """
-    earlier = "" if chosen.is_argument("model") or last == BUILTIN else last
+    earlier = "" if chosen.is_argument("model") else last
     return earlier or chosen.model or (app.model if app is not None else "") or last
 
 
@@ -732,11 +731,12 @@ def open_priced_model(
     prices: Prices | None = None,
     opened: "dict[str, AnyModel] | None" = None,
 ) -> PricedModel:
-    """Open a model with its prices: that of `chosen_model`, else the built-in one; an app of the flow `ask` runs without one.
+    """Open a model with its prices: that of `chosen_model`; an app of the flow `ask` runs without one.
 
     `prices` replace those of the settings; a model in `opened` is not opened again, and newly opened ones are added to it.
 
     Raises:
+        NoModelError: no model is set.
         ConfigError: the model is unknown, or its key is missing.
     """
     if model is not None:
@@ -745,7 +745,9 @@ def open_priced_model(
     models = {} if opened is None else opened
     if app is not None and app.flow == "ask":
         return _open_models_of_ask(chosen, name, prices, models)
-    return _open_named(name or BUILTIN, chosen, prices, models)
+    if not name:
+        raise NoModelError
+    return _open_named(name, chosen, prices, models)
 
 
 def _open_named(name: str, chosen: Settings, prices: Prices | None, opened: dict[str, AnyModel]) -> PricedModel:
@@ -760,7 +762,7 @@ def _open_named(name: str, chosen: Settings, prices: Prices | None, opened: dict
 
 def _open_models_of_ask(chosen: Settings, name: str, prices: Prices | None, opened: dict[str, AnyModel]) -> PricedModel:
     """Open the model that answers, and those that judge and rewrite if they are set."""
-    from taiwa.sessions.ask_resources import ModelPerTask, NoModel
+    from taiwa.sessions.ask_resources import ModelPerRole, NoModel
 
     answering = _open_named(name, chosen, prices, opened) if name else PricedModel(NoModel())
     others = (chosen.judge_model, chosen.rewrite_model)
@@ -769,7 +771,7 @@ def _open_models_of_ask(chosen: Settings, name: str, prices: Prices | None, open
     named = [None if each is None else _open_named(each, chosen, None, opened) for each in others]
     judge, rewriting = (None if each is None else each.model for each in named)
     parts = tuple(each for each in (answering, *named) if each is not None and each.model.name)
-    return PricedModel(ModelPerTask(answering.model, judge, rewriting), answering.rates, parts)
+    return PricedModel(ModelPerRole(answering.model, judge, rewriting), answering.rates, parts)
 
 
 def rerun(

@@ -155,7 +155,7 @@ def answer_with_citations(
     if not passages:
         return Answer(query, documented=False)
     messages = request_messages(query, passages, language, instructions, own_prompts)
-    typed = yield from extract(OutputType(AnswerOutput), messages, sampling=sampling, task="answer_with_citations")
+    typed = yield from extract(OutputType(AnswerOutput), messages, sampling=sampling)
     output = typed.value
     answer = check_answer(query, output, tuple(passages))
     if answer.refused:

@@ -596,7 +596,7 @@ def _advise(act: Act, dialogue: Sequence[Message], options: AskTurnOptions) -> P
     if options.is_extractive or not isinstance(act, Advise) or act.kind not in ("chat", "consultation"):
         return ""
     messages = system(ADVISE), dialogue_message(dialogue)
-    request = Request(messages, sampling=Sampling(max_tokens=MAX_ADVICE_TOKENS), task="advise")
+    request = Request(messages, sampling=Sampling(max_tokens=MAX_ADVICE_TOKENS))
     try:
         response = yield from perform(Complete(request, HideOutput))
     except UnsupportedError as error:

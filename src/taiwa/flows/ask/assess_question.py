@@ -22,7 +22,6 @@ from taiwa.kernel.messages import (
     Request,
     Sampling,
     ScaleQuestion,
-    Task,
     Text,
     TokenLogprob,
     ToolSpec,
@@ -150,10 +149,10 @@ def _assess_by_call(
     """
     messages = (system(prompt), material)
     types = {function.name: _function_type(function, table) for function in functions}
-    if "tools" in (yield from perform(GetCapabilities("assess"))):
+    if "tools" in (yield from perform(GetCapabilities())):
         tools = tuple(ToolSpec(each.name, each.about, types[each.name].schema()) for each in functions)
         try:
-            request = Request(messages, tools=tools, tool_choice="required", task="assess")
+            request = Request(messages, tools=tools, tool_choice="required")
             response = yield from perform(Complete(request, HideOutput))
             for call in reversed(response.message.tool_calls):
                 if call.name in types:
@@ -167,9 +166,9 @@ def _assess_by_call(
     try:
         if len(functions) == 1:
             ((name, output_type),) = types.items()
-            values = (yield from extract(output_type, messages, task="assess")).value
+            values = (yield from extract(output_type, messages)).value
             return _assessment(values, name, functions, source)
-        routed = (yield from extract(Routes(types), messages, task="assess")).value
+        routed = (yield from extract(Routes(types), messages)).value
     except ExtractError as error:
         asked = _written_question(error.best, table.questions) or open_question
         if not asked:
@@ -220,11 +219,6 @@ AssessmentMethod: TypeAlias = Literal["auto", "typed", "labels", "decisions", "f
 NeedsQuestions: TypeAlias = Callable[[Assessment], bool]
 """Whether scores make clarifying questions useful."""
 
-TASKS: Mapping[str, Task] = {
-    "clarity": "assess_clarity", "is_question": "assess_is_question", "is_consultation": "assess_is_consultation",
-    "in_internal_docs": "assess_in_internal_docs", "ask_person": "assess_ask_person",
-}  # fmt: skip
-
 LABELS = "12345"
 
 REPETITION = re.compile(r"(\w.{1,30}?)\1\1", re.DOTALL)
@@ -269,7 +263,7 @@ def assess(
         prompt = prompts.call_function(names)
         return (yield from _assess_by_call(material, prompt, functions, table or TYPED, "functions", open_question))
     table = table or TYPED
-    capabilities = yield from perform(GetCapabilities("assess"))
+    capabilities = yield from perform(GetCapabilities())
     found: Assessment | None = None
     if by == "decisions" or (by == "auto" and "decisions" in capabilities):
         found = yield from _by_decisions(material, prompts, table.scores, strict=by != "auto")
@@ -291,7 +285,7 @@ def _by_decisions(
     levels, statements = tuple(prompts.entries("levels").values()), prompts.entries("statements")
     questions = Questions(tuple((name, ScaleQuestion(text, levels)) for name, text in statements.items()))
     try:
-        response = yield from perform(Complete(Request((material,), constraint=questions, task="assess"), HideOutput))
+        response = yield from perform(Complete(Request((material,), constraint=questions), HideOutput))
         return _from_levels(read_decisions(response.text, names, len(levels)), "decisions")
     except (ModelError, OutputValidationError) as error:
         if strict or not _is_unsupported(error):
@@ -305,9 +299,7 @@ def _by_labels(
 ) -> Program[Assessment | None]:
     """Read each score from the probabilities of its labels; None if the server returns none, or the model prefers other tokens."""
     try:
-        tasks: list[Task] = [TASKS.get(name, "assess") for name in names]
-        asked = zip(map(prompts.score, names), tasks, strict=True)
-        readings = yield from gather(_label(material, *prompt, task) for prompt, task in asked)
+        readings = yield from gather(_label(material, *prompts.score(name)) for name in names)
     except UnsupportedError as error:
         if strict:
             raise
@@ -324,10 +316,10 @@ def _by_labels(
     return None
 
 
-def _label(material: Message, instructions: str, question: str, task: Task) -> Program[LevelDistribution | None]:
+def _label(material: Message, instructions: str, question: str) -> Program[LevelDistribution | None]:
     """Request one token. The question is the last part, so that all requests share the prefix cache."""
     messages = system(instructions), Message("user", (*material.parts, Text(question, transient=True)))
-    request = Request(messages, sampling=Sampling(max_tokens=1), top_logprobs=TOP_LOGPROBS, task=task)
+    request = Request(messages, sampling=Sampling(max_tokens=1), top_logprobs=TOP_LOGPROBS)
     response = yield from perform(Complete(request, HideOutput))
     return read_labels(response.logprobs, LABELS)
 
@@ -347,7 +339,7 @@ def _with_questions(
     try:
         messages = system(prompts.clarify(questions)), material
         output_type = OutputType.fields("ClarifyingQuestions", dict.fromkeys(questions, str))
-        written = (yield from extract(output_type, messages, task="clarify_question")).value
+        written = (yield from extract(output_type, messages)).value
     except (ModelError, OutputValidationError) as error:
         if not _is_unsupported(error):
             raise

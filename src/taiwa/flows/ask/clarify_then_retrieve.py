@@ -50,7 +50,7 @@ from taiwa.flows.ask.types import (
     UserProfile,
 )
 from taiwa.i18n import dialogue_catalogue
-from taiwa.kernel.effects import GetEvidence, Program, Retrieve, notify, perform
+from taiwa.kernel.effects import GetEvidence, Program, Retrieve, by_role, notify, perform
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Evidence, Message, Passage, passage_key, user
 from taiwa.kernel.serialization import tag_of, value
@@ -288,11 +288,11 @@ class _DialogueStep:
             by = "functions"
         sentence = dialogue_catalogue(self.language, self.options.catalogue_version)
         open_question = sentence("Could you say more precisely what you want to know?")
-        return (yield from assess(
+        return (yield from by_role("judge", assess(
             self.dialogue, by=by, about=self.profile.facts, earlier=tuple(turn.text for turn in self.earlier),
             needs_questions=self.needs_questions, language=self.language, table=self.options.table,
             open_question=open_question,
-        ))  # fmt: skip
+        )))  # fmt: skip
 
     def needs_questions(self, assessment: Assessment) -> bool:
         """Whether the scores could lead to a clarifying question that a model has to write."""
@@ -312,7 +312,7 @@ class _DialogueStep:
         own = () if table is None else table.prompts
         dialogue = self.relevant_dialogue
         rewrite = rewrite_queries(dialogue, context=context, multiple=multiple, language=language, own_prompts=own)
-        return (yield from rewrite)
+        return (yield from by_role("rewrite", rewrite))
 
     def retrieve(self, queries: Queries) -> Program[tuple[Passage, ...]]:
         """Retrieve with the queries, and fuse the results with those of the first search."""

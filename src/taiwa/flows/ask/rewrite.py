@@ -166,7 +166,7 @@ def rewrite_queries(
     prompts = load_prompts(reply_language(dialogue, language)).replaced_by(own_prompts)
     instructions = prompts.sections["rewrite_several" if multiple else "rewrite_one"]
     messages = system(instructions), user(_dialogue_json(dialogue, context))
-    request = Request(messages, sampling=Sampling(max_tokens=MAX_TOKENS), task="rewrite_query")
+    request = Request(messages, sampling=Sampling(max_tokens=MAX_TOKENS))
     try:
         response = yield from perform(Complete(request, HideOutput))
     except UnsupportedError:  # a model that writes no text; the first search weights the words of the whole dialogue

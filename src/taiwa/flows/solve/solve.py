@@ -230,7 +230,7 @@ def _ask_number(text: str, sampling: Sampling) -> Program[FinalAnswer]:
     shots = (message for line, number in ANSWER_EXAMPLES for message in (user(line), assistant(number)))
     messages = (system(NUMBER_INSTRUCTIONS), *shots, user("\n".join(lines)[-MAX_LAST_CHARS:]))
     sampling = Sampling(sampling.temperature, sampling.top_p, MAX_ANSWER_TOKENS, sampling.seed)
-    response = yield from perform(Complete(Request(messages, sampling=sampling, task="extract_number"), HideOutput))
+    response = yield from perform(Complete(Request(messages, sampling=sampling), HideOutput))
     number = last_number(response.text) if response.finish in ("stop", "cut") else ""
     return FinalAnswer(number, "prompt") if number else FinalAnswer()
 
@@ -304,8 +304,7 @@ class SolveOptions:
             parts.append(self.tool_format.instructions(tools, forbid_own_results=self.forbid_own_results))
         head = "\n\n".join(part for part in parts if part)
         messages = (*((system(head),) if head else ()), *self.shots, user(question))
-        # With the caller's own instructions it is not the task that the built-in model was trained for.
-        return Request(messages, sampling=self.sampling, task="solve" if self.system is None else "")
+        return Request(messages, sampling=self.sampling)
 
 
 DEFAULT_OPTIONS = SolveOptions()

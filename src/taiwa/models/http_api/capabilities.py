@@ -101,7 +101,6 @@ TABLE: tuple[tuple[str, str, Capabilities], ...] = (
     # In this process: our own decode loop.
     ("gguf", r"", _can("stop prefix json_schema regex grammar logprobs seed", inputs="")),
     ("local", r"", _can("stop prefix json_schema regex grammar logprobs seed", inputs="")),
-    ("builtin", r"", _can("stop prefix json_schema regex grammar logprobs seed", inputs="")),
 )
 
 ROUTED = frozenset[Capability](("stop", "tools", "json_schema", "seed"))

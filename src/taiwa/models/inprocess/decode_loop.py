@@ -294,7 +294,7 @@ class DecodeJob:
     - `room`: the maximum number of tokens to generate.
     - `state`: the guide state after the part of the answer that exists already.
     - `top_logprobs`: report this many alternatives for each token. The model is then run for every token, including forced
-      ones; probabilities are those without the guide, or, if the guide belongs to the model itself (`own_guide`), under it.
+      ones; probabilities are those without the guide.
     """
 
     unread: Sequence[int]
@@ -304,7 +304,6 @@ class DecodeJob:
     sampling: Sampling = Sampling()
     stop: tuple[str, ...] = ()
     top_logprobs: int = 0
-    own_guide: bool = False
 
 
 @dataclass(slots=True)
@@ -476,16 +475,9 @@ class _Decoder:
         return token
 
     def _logprob(self, logits: "Logits", token: int) -> TokenLogprob:
-        """Return the log probability of a token and of the best ones, without a guide that is not the model's own."""
-        choices = len(logits)
-        if self._job.own_guide and self._mask is not None:
-            rows = mask_tokens(self._mask, choices)
-            assert rows is not None, "a mask does not allow more tokens than the vocabulary has"
-            choices, unmasked = len(rows), logits
-            logits = np.full_like(unmasked, -np.inf)
-            logits[rows] = unmasked[rows]
+        """Return the log probability of a token and of the best ones, without the guide."""
         logprob = log_probability(logits, token)
-        best = _best(logits, min(self._job.top_logprobs, choices))
+        best = _best(logits, min(self._job.top_logprobs, len(logits)))
         shift = logprob - float(logits[token])
         top = tuple((self._token_text(int(each)), float(logits[each]) + shift) for each in best)
         return TokenLogprob(self._token_text(token), logprob, top)

@@ -16,7 +16,7 @@ from typing import Generic, Protocol, Self, TypeAlias, TypeVar
 import numpy as np
 
 from taiwa import constraints
-from taiwa.constraints.guide import Guide, GuideState, Whitespace, intersection
+from taiwa.constraints.guide import Guide, GuideState, Whitespace
 from taiwa.constraints.vocabulary import VocabularyReport, common_prefix
 from taiwa.kernel.errors import ConfigError, InputError, ModelError, UnsupportedError
 from taiwa.kernel.messages import (
@@ -137,9 +137,9 @@ class PrefixCache:
         """Sequences, each with the tokens of its prompt, up to the start of the answer."""
         self._lock = Lock()
 
-    def take(self, prompt: tuple[int, ...], prefix: str, *, reuse: bool = True) -> CachedPrefix:
+    def take(self, prompt: tuple[int, ...], prefix: str) -> CachedPrefix:
         """Take the sequence with the longest common prefix of a prompt and a beginning of the answer out of the cache, or a
-        new one, which it always is without `reuse`.
+        new one.
 
         After an interrupted answer, the prefix is its text with a tool result appended: sampled tokens are kept, as far as
         the prefix repeats their text.
@@ -149,7 +149,7 @@ class PrefixCache:
             text = (*prompt, *answer)
             best = max(self._entries, key=lambda entry: common_prefix(entry[0].tokens, text), default=None)
             common = common_prefix(best[0].tokens, text) if best is not None else 0
-            if best is None or not reuse or common < min(MIN_COMMON_TOKENS, len(text)):
+            if best is None or common < min(MIN_COMMON_TOKENS, len(text)):
                 return CachedPrefix(self._backend.start(), prompt, answer, text)
             common = min(common, len(text) - 1)  # the logits after the last token are not kept, so it is read again
             sequence = best[0]
@@ -267,21 +267,6 @@ def _decode(data: bytes) -> str | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedRequest:
-    """A request in tokens, up to the start of the answer.
-
-    `guides` are constraints of the model itself, in addition to that of the request; `max_tokens` is the model's own limit
-    on the answer. Without `reuse` the prompt is read from its beginning, so that probabilities are the same to the last digit,
-    whatever was read before.
-    """
-
-    tokens: tuple[int, ...]
-    guides: tuple[Guide, ...] = ()
-    max_tokens: int | None = None
-    reuse: bool = True
-
-
 class LoadedModel(Protocol):
     """A model in memory."""
 
@@ -295,8 +280,8 @@ class LoadedModel(Protocol):
         """Divide any part of a text into tokens."""
         ...
 
-    def prepare(self, request: Request) -> PreparedRequest:
-        """Format a conversation as the model was trained on.
+    def prepare(self, request: Request) -> tuple[int, ...]:
+        """Format a conversation as the model was trained on: its tokens, up to the start of the answer.
 
         Raises:
             InputError: this format cannot express the conversation.
@@ -459,9 +444,8 @@ class TextGenerator(Generic[AnyLoaded]):
     def _start(self, request: Request, options: CompileOptions) -> _Started:
         network = self.loaded.network
         guide = self._compile(request.constraint, options)
-        prepared = self.loaded.prepare(fit_attachments(request, self.name, fixed=True))
-        guides = prepared.guides if guide is None else (guide, *prepared.guides)
-        prefix = self.prefix_cache.take(prepared.tokens, request.prefix, reuse=prepared.reuse)
+        prompt = self.loaded.prepare(fit_attachments(request, self.name, fixed=True))
+        prefix = self.prefix_cache.take(prompt, request.prefix)
         try:
             if prefix.length == 0:
                 raise InputError("the conversation has no text")
@@ -469,16 +453,14 @@ class TextGenerator(Generic[AnyLoaded]):
                 raise ModelError(
                     f"the request has {prefix.length:,} tokens; {self.name} reads at most {network.context:,}: shorten it"
                 )
-            state = _state_after(prefix, intersection(*guides), request.prefix) if guides else None
+            state = None if guide is None else _state_after(prefix, guide, request.prefix)
         except BaseException:
             self.prefix_cache.put_back(prefix.sequence, prefix.prompt)
             raise
         room = min(request.sampling.max_tokens or DEFAULT_MAX_TOKENS, network.context - prefix.length)
-        room = room if prepared.max_tokens is None else min(room, prepared.max_tokens)
         job = DecodeJob(
-            prefix.unread, network.vocabulary, room, state, request.sampling, request.stop, request.top_logprobs,
-            own_guide=guide is None,
-        )  # fmt: skip
+            prefix.unread, network.vocabulary, room, state, request.sampling, request.stop, request.top_logprobs
+        )
         constraint = request.constraint
         return _Started(prefix, job, enforcement_of(constraint, guide.coverage) if constraint and guide else None)
 

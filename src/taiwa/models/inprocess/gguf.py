@@ -8,7 +8,7 @@ from taiwa.kernel.messages import Request
 from taiwa.models.http_api.capabilities import Capabilities, capabilities
 from taiwa.models.http_api.provider_interface import parse_options
 from taiwa.models.inprocess.chat_template import ChatTemplate, IsolatedTemplate
-from taiwa.models.inprocess.generator import InProcessModel, PreparedRequest
+from taiwa.models.inprocess.generator import InProcessModel
 from taiwa.models.inprocess.gguf_backend import GgufNetwork, GgufTokenizer, open_network
 from taiwa.models.inprocess.memory import GB, available_memory
 
@@ -74,14 +74,14 @@ class LoadedGguf:
     encode: GgufTokenizer
     chat_template: ChatTemplate
 
-    def prepare(self, request: Request) -> PreparedRequest:
+    def prepare(self, request: Request) -> tuple[int, ...]:
         """Return the tokens of a conversation up to the start of the answer, without its prefix.
 
         Raises:
             InputError: the chat template does not support the conversation, or does not end.
         """
         start, tokens = self.encode.start_tokens(), self.chat_template.tokens(request)
-        return PreparedRequest(tokens if tokens[: len(start)] == start else (*start, *tokens))
+        return tokens if tokens[: len(start)] == start else (*start, *tokens)
 
 
 class GgufModel(InProcessModel[LoadedGguf]):

@@ -24,7 +24,7 @@ from taiwa.kernel.messages import Request
 from taiwa.models.http_api.capabilities import Capabilities, capabilities
 from taiwa.models.http_api.provider_interface import parse_options
 from taiwa.models.inprocess.chat_template import ChatTemplate, RefusedTurnsError, Render, Turn
-from taiwa.models.inprocess.generator import InProcessModel, PreparedRequest
+from taiwa.models.inprocess.generator import InProcessModel
 from taiwa.models.inprocess.memory import GB, available_memory
 from taiwa.safetensors_file import read_header
 
@@ -476,13 +476,13 @@ class Loaded:
     chat_template: ChatTemplate
     folder: Path
 
-    def prepare(self, request: Request) -> PreparedRequest:
+    def prepare(self, request: Request) -> tuple[int, ...]:
         """Return the tokens of a conversation up to the start of the answer, without its prefix.
 
         Raises:
             InputError: the chat template does not support the conversation.
         """
-        return PreparedRequest(self.chat_template.tokens(request))
+        return self.chat_template.tokens(request)
 
 
 def load(spec: ModelSpec) -> Loaded:

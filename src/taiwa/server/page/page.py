@@ -136,9 +136,11 @@ class Page:
         reply.
         """
         answers = cast("dict[str, Any]", to_json(found))["answers"]
+        conversation = self.repository.checkout(found.node)
+        is_chat = conversation.app.flow == "chat"
         for index, answer in enumerate(answers):
             # A later answer that does not continue the first one is a repair.
-            answer["branches"] = answer["task"] == "chat" and (index == 0 or bool(answer["prefix"]))
+            answer["branches"] = is_chat and not answer["role"] and (index == 0 or bool(answer["prefix"]))
             at, rest = len(answer["prefix"]), b""
             for token in answer["tokens"]:
                 token["at"] = None if rest else at  # a text cannot end within a character
@@ -146,8 +148,7 @@ class Page:
                 whole = rest.decode("utf-8", "ignore")
                 at, rest = at + len(whole), rest[len(whole.encode()) :]
         node = self.repository.store.nodes.get(found.node)
-        number = self.repository.checkout(found.node).count
-        return self._render("tokens.html", answers=answers, number=number, user=node.user or "")
+        return self._render("tokens.html", answers=answers, number=conversation.count, user=node.user or "")
 
     def documents(self, indexes: Json) -> str:
         """Render the indexes that the caller can see."""

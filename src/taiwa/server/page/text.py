@@ -263,15 +263,9 @@ LABELS: Mapping[str, Mapping[str, str]] = {
         "retrieve": gettext_noop("Look-up"),
         "get-evidence": gettext_noop("Evidence"),
     },
-    "task": {
-        "advise": gettext_noop("reply without a look-up"),
-        "answer_with_citations": gettext_noop("answer with citations"),
-        "assess": gettext_noop("assess the question"),
-        "chat": gettext_noop("answer"),
-        "clarify_question": gettext_noop("write a clarifying question"),
-        "extract_number": gettext_noop("read the number of the answer"),
-        "rewrite_query": gettext_noop("word the query"),
-        "solve": gettext_noop("solve step by step"),
+    "role": {
+        "judge": gettext_noop("assess the question"),
+        "rewrite": gettext_noop("word the query"),
         "summarize": gettext_noop("summarise"),
     },
     "outcome": {

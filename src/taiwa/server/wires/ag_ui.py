@@ -241,7 +241,7 @@ async def create(request: Request) -> Response:
     if recorded is not None and recorded.node is not None:
         return EventStream(_recorded(recorded))
     state.runs.check_room()
-    choice = state.catalogue.choose(str(request.path_params.get("model") or state.catalogue.models[0]))
+    choice = state.catalogue.choose(str(request.path_params.get("model") or state.catalogue.default))
     begun: tuple[ThreadRun, Completion | None] | None = None
     if recorded is not None:
         begun = await asyncio.to_thread(_reopen, state, caller, choice, asked, recorded)

@@ -86,7 +86,7 @@ def context_of(state: ServerState, caller: str) -> McpContext:
     catalogue = state.catalogue
 
     def open_model(app: App | None) -> PricedModel:
-        return catalogue.open_for(app) if app is not None else catalogue.open(catalogue.choose(catalogue.models[0]))
+        return catalogue.open_for(app) if app is not None else catalogue.open(catalogue.choose(catalogue.default))
 
     return McpContext(
         state.repository(caller),

@@ -89,7 +89,7 @@ async def conversation(request: Request) -> Response:
             if written
             else page.repository.last_model(place.tip, place.session)
         )
-        return page.conversation(place, models, last if last in models else models[0], tip)
+        return page.conversation(place, models, last if last in models else next(iter(models), ""), tip)
 
     return await _render(request, render)
 

@@ -1,1 +1,0 @@
-"""The bundled model: small, trained by this project, run with numpy alone."""

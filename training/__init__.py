@@ -1,1 +1,0 @@
-"""Programs that make the models shipped with taiwa. They are not part of the package."""

@@ -1,1 +1,0 @@
-"""The built-in model: samples, tokenizer, training, evaluation and model card."""
