@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 
 USAGE = "solve takes a QUESTION, piped text, or a file (-f)"
-FAILED, UNSURE, INTERRUPTED = 1, 4, 130
+FAILED, INTERRUPTED = 1, 130
 TOOL_FORMATS = ("tagged", "inline", "gsm", "react", "fence", "native")
 TOOL_MODES = ("auto", "prefill", "stop", "native")
 ON_ERROR = click.Choice(("report", "let-model-answer", "stop"))
@@ -72,10 +72,6 @@ RESPONSE_MEMBERS = (
 LONGEST_MARK = 30
 """Characters within which the text of a failed result begins, after the marker of its tool-call format."""
 ENDINGS: "Mapping[EndReason, str]" = {
-    "unsure": gettext_noop(
-        "no answer: the confidence of the model is too low (--min-confidence 0 accepts it); to use another model: "
-        "taiwa config set model NAME, or -m NAME"
-    ),
     "calls": gettext_noop(
         "the limit of tool calls was reached before the end; the answer is unreliable (raise the limit with --max-tool-calls)"
     ),
@@ -145,10 +141,6 @@ answer_by_option = click.option(
     "--round", "decimals", type=click.IntRange(0, 15), metavar="N", help="Round the calculator's results to N decimals."
 )
 @answer_by_option
-@click.option(
-    "--min-confidence", type=click.FloatRange(0, 1), default=0.4, show_default=True, metavar="P",
-    help="Give no answer below this confidence, if the model states one.",
-)  # fmt: skip
 @click.option("--type", "target", metavar="TYPE", help="Return the answer as a value of TYPE, as for taiwa extract.")
 @click.option("--trace", is_flag=True, help="Show each step with times and tokens.")
 @click.option("--trace-file", type=NEW_FILE, metavar="FILE", help="Write the trace as JSONL.")
@@ -160,9 +152,9 @@ def solve(common: CommonOptions, question: str | None, trace: bool, trace_file: 
     """Solve QUESTION step by step; tools do the calculations.
 
     Piped text is appended to QUESTION after an empty line; without QUESTION, or with `-`, it is the question. The rationale is
-    printed while it is written, and the answer last, on a line of its own. The exit code is 4 if the model is not sure, and 1
-    if there is no answer, or none of the --type, or if the rationale was cut off. Ctrl-C ends the answer and keeps what was
-    paid for. -v shows the calls and the bill.
+    printed while it is written, and the answer last, on a line of its own. The exit code is 1 if
+    there is no answer, or none of the --type, or if the rationale was cut off. Ctrl-C ends the answer and keeps what was paid
+    for. -v shows the calls and the bill.
 
     \b
     taiwa solve "What does a quarter of a mole of Epsom salt weigh?"
@@ -210,7 +202,6 @@ def _reason_run(
         limits=limits if tokens is None else replace(limits, max_tokens=tokens),
         output_type=None if values["target"] is None else load_output_type(values["target"]),
         answer_by=("typed", "line", "prompt") if values["answer_by"] == "auto" else ("typed", values["answer_by"]),
-        min_confidence=values["min_confidence"],
     )
     text_only = mode == "auto" and form not in (None, "native")
     tools, examples = _tools(settings, values, stack), _examples(values["examples"])
@@ -309,8 +300,7 @@ def _solve(
         print_line(pretty(found.value) if is_json else found.answer, "bold")
     is_untyped = reason_run.options.output_type is not None and found.answered_by != "typed"
     if interrupts.pressed or not found.complete or not found.answer or is_untyped:
-        code = UNSURE if found.ending == "unsure" else FAILED
-        raise click.exceptions.Exit(INTERRUPTED if interrupts.pressed else code)
+        raise click.exceptions.Exit(INTERRUPTED if interrupts.pressed else FAILED)
 
 
 def _opened(path: Path) -> TextIO:

@@ -351,8 +351,7 @@ class Response:
     """One answer. `usage` None means that the server did not report it; it never counts as zero.
 
     If a watcher cut the answer, `discarded` is the text after the cut in the same chunk, and `max_usage` bounds the usage if
-    it is unknown. `enforcement` says how the constraint was enforced, None without a constraint. `confidence` is the
-    probability, 0 to 1, that the model itself gives to the complete answer, or None.
+    it is unknown. `enforcement` says how the constraint was enforced, None without a constraint.
     """
 
     message: Message
@@ -364,7 +363,6 @@ class Response:
     max_usage: Usage | None = None
     logprobs: tuple[TokenLogprob, ...] = ()
     enforcement: Enforcement | None = None
-    confidence: float | None = None
 
     @property
     def text(self) -> str:
@@ -399,7 +397,6 @@ class StreamEnd:
     logprobs: tuple[TokenLogprob, ...] = ()
     enforcement: Enforcement | None = None
     thinking: tuple[Thinking, ...] = ()
-    confidence: float | None = None
 
 
 @value(tag="notice")
@@ -439,7 +436,7 @@ def collect_response(chunks: Iterable[Chunk]) -> Response:
     message = Message("assistant", (*blocks, Text("".join(text)), *end.tool_calls))
     return Response(
         message, end.finish, end.stop, end.usage, end.model,
-        logprobs=end.logprobs, enforcement=end.enforcement, confidence=end.confidence,
+        logprobs=end.logprobs, enforcement=end.enforcement,
     )  # fmt: skip
 
 

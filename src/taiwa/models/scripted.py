@@ -91,7 +91,7 @@ class ScriptedModel:
         blocks = message.thinking if message.signed_thinking else ()
         yield StreamEnd(
             response.finish, response.stop, response.usage, response.model, message.tool_calls, response.logprobs,
-            thinking=blocks, confidence=response.confidence,
+            thinking=blocks,
         )  # fmt: skip
 
     def _respond_with(self, text: str, request: Request) -> Response:

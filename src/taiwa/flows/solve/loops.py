@@ -83,7 +83,6 @@ class RationaleBuilder:
         self.parts: list[TextPart | InsertedText] = []
         self.ending: EndReason | None = None
         self.final = ""
-        self.confidence: float | None = None
         self.output_tokens = 0
         self._is_limited = False
 
@@ -127,7 +126,6 @@ class RationaleBuilder:
         """
         if response.finish == "refusal" and not self.text.strip():
             raise RefusalError("the model refused to answer", request=self.base_request.digest)
-        self.confidence = response.confidence
         ending = ENDINGS.get(response.finish, "end")
         if self.ending in (None, "tokens"):
             is_own_limit = self._is_limited and 2 * self.output_tokens >= (self.limits.max_tokens or 0)

@@ -20,10 +20,9 @@ ToolMode: TypeAlias = Literal["prefill", "stop", "native"]
 continue · they answer a function call."""
 
 EndReason: TypeAlias = Literal[
-    "end", "unsure", "calls", "repeat", "tool", "stops", "tokens", "limit", "length", "interrupted", "refusal"
+    "end", "calls", "repeat", "tool", "stops", "tokens", "limit", "length", "interrupted", "refusal"
 ]
-"""Why a rationale ended: the model finished · it finished with too little confidence in its answer · the limit of calls was
-reached · the same call too often · a tool failed · too many false stops · its limit of tokens · a limit of the run · the
+"""Why a rationale ended: the model finished · the limit of calls was reached · the same call too often · a tool failed · too many false stops · its limit of tokens · a limit of the run · the
 finish reason of the model."""
 
 AnswerSource: TypeAlias = Literal["typed", "line", "prompt", "none"]
@@ -86,7 +85,7 @@ class ExecutedCall:
 class Rationale:
     """A chain of thought with its tool calls, and the answer that was read from it ('' for none).
 
-    `value` is the answer as JSON if an output type was given. `confidence` is the one stated by the model, 0 to 1, or None.
+    `value` is the answer as JSON if an output type was given.
     """
 
     parts: tuple[TextPart | InsertedText, ...] = ()
@@ -96,7 +95,6 @@ class Rationale:
     answer: str = ""
     answered_by: AnswerSource = "none"
     value: Json = None
-    confidence: float | None = None
 
     def __repr__(self) -> str:
         return f"Rationale(answer {truncate(self.answer, 60)!r}, calls {len(self.calls)}, ending {self.ending!r})"

@@ -259,7 +259,6 @@ class SolveOptions:
       `forbid_own_results`: whether the instructions forbid the model to write results itself.
     - `limits`: limits of one rationale. `sampling`: how tokens are sampled.
     - `output_type`: a type of the answer. `answer_by`: allowed sources of the answer.
-    - `min_confidence`: a rationale whose stated confidence is lower gives no answer; 0 accepts all.
     """
 
     tool_format: ToolCallFormat = field(default_factory=TaggedFormat)
@@ -274,7 +273,6 @@ class SolveOptions:
     sampling: Sampling = Sampling()
     output_type: "type[Any] | OutputType[Any] | None" = None
     answer_by: Collection[AnswerSource] = ("typed", "line", "prompt")
-    min_confidence: float = 0.4
 
     def check(self) -> None:
         """Check the options.
@@ -327,8 +325,6 @@ def solve(question: str, tools: Iterable[ToolSpec] = (), options: SolveOptions =
     capabilities = yield from perform(GetCapabilities())
     loop, mode = yield from _run_loop(question, specs, options, capabilities)
     ending = loop.ending or "end"
-    if ending == "end" and loop.confidence is not None and loop.confidence < options.min_confidence:
-        ending = "unsure"
     answer = FinalAnswer()
     if ending in ("end", "calls"):
         is_enforced = "json_schema" in capabilities or "tools" in capabilities
@@ -337,7 +333,7 @@ def solve(question: str, tools: Iterable[ToolSpec] = (), options: SolveOptions =
             is_enforced=is_enforced, final=loop.final,
         )  # fmt: skip
     parts, calls = tuple(loop.parts), tuple(loop.calls.executed)
-    return Rationale(parts, calls, ending, mode, answer.text, answer.answered_by, answer.value, loop.confidence)
+    return Rationale(parts, calls, ending, mode, answer.text, answer.answered_by, answer.value)
 
 
 def tool_modes(
