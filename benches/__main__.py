@@ -7,7 +7,6 @@ import argparse
 import importlib
 
 NAMES = (
-    "builtin",
     "decoding",
     "effects",
     "guides",

@@ -1,4 +1,4 @@
-"""A server in the test process: genuine uvicorn on a free port, with a scripted model."""
+"""A server in the test process: genuine uvicorn on a free port, with a scripted model, or without one."""
 
 import asyncio
 import threading
@@ -59,12 +59,13 @@ class Serving:
 def serving(
     *entries: object,
     model: AnyModel | None = None,
+    quotes: bool = False,
     store: str = ":memory:",
     token: str = KEY,
     port: int = 0,
     **options: object,
 ) -> Generator[Serving]:
-    """Serve a scripted model in a thread, until the block ends."""
+    """Serve a scripted model in a thread, until the block ends; with `quotes` no model, so that answers are quotations."""
     scripted = model or PatientModel(entries, "scripted", ALL_CAPABILITIES, 7, None)  # type: ignore[arg-type]
     settings = replace(configured.load(), model=None)
     if store != ":memory:":
@@ -74,7 +75,7 @@ def serving(
         repository,
         settings,
         ServerOptions(port=port, token=token, **options),
-        models={scripted.name: scripted},  # type: ignore[arg-type]
+        models={} if quotes else {scripted.name: scripted},  # type: ignore[arg-type]
     )
     ready = threading.Event()
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(ready.set)), daemon=True)

@@ -26,10 +26,10 @@ from taiwa.kernel.messages import (
     Usage,
     assistant,
 )
-from taiwa.models.builtin.model import BuiltinModel
 from taiwa.models.scripted import scripted_model
 from taiwa.server.access import Limits
 from taiwa.server.wires.ag_ui import json_patch
+from tests.orders import order_model
 from tests.server.serving import Serving, requests_of, serving, sse
 
 Json = dict[str, Any]
@@ -170,7 +170,7 @@ def test_a_patch_turns_one_value_into_the_other(before: Any, after: Any) -> None
 
 @pytest.fixture
 def order() -> Iterator[Agent]:
-    with serving(model=BuiltinModel(), apps=("order",)) as server:
+    with serving(model=order_model(), apps=("order",)) as server:
         yield Agent(server, "order")
 
 
@@ -516,7 +516,7 @@ def desk_app(folder: Path) -> str:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Agent]:
-    with serving(model=BuiltinModel(), apps=(desk_app(tmp_path),)) as server:
+    with serving(quotes=True, apps=(desk_app(tmp_path),)) as server:
         yield Agent(server, "desk")
 
 
@@ -559,9 +559,9 @@ def test_images_that_a_model_reads_are_attached_and_others_do_not_fail_the_run()
         parts = [part for message in server.model.requests[0].messages for part in message.parts]
 
         assert len([part for part in parts if isinstance(part, Attachment)]) == 1
-    with serving(model=BuiltinModel(), apps=("order",)) as server:
+    with serving(model=order_model(), apps=("order",)) as server:
         agent = Agent(server, "order")
-        agent.messages = [{"id": "1", "role": "user", "content": [{"type": "text", "text": "One green tea."}, image]}]
+        agent.messages = [{"id": "1", "role": "user", "content": [{"type": "text", "text": "Two green teas, please."}, image]}]
         agent.run()
 
         assert agent.kinds[-1] == "RUN_FINISHED"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from taiwa.kernel.messages import Message, Response, Text, Thinking, ToolCall, Usage
-from taiwa.models.builtin.model import BuiltinModel
 from tests.server.node.programs import run_node
+from tests.orders import order_model
 from tests.server.serving import KEY, Serving, serving
 from tests.server.test_ag_ui import desk_app
 
@@ -49,7 +49,7 @@ def test_its_verifier_accepts_the_raw_stream() -> None:
 
 
 def test_its_state_follows_snapshots_and_patches_and_an_edited_message_goes_back() -> None:
-    with serving(model=BuiltinModel(), apps=("order",)) as server:
+    with serving(model=order_model(), apps=("order",)) as server:
         first, second, third = act(
             server,
             {"say": "Two green teas, please."},
@@ -82,7 +82,7 @@ def test_its_tools_are_called_and_answered() -> None:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Serving]:
-    with serving(model=BuiltinModel(), apps=(desk_app(tmp_path),)) as server:
+    with serving(quotes=True, apps=(desk_app(tmp_path),)) as server:
         yield server
 
 

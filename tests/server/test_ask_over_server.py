@@ -26,7 +26,7 @@ Trains are booked by the office in Galway.
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     """A server with one index, whose answers are quotations."""
-    with serving(store=str(tmp_path_factory.mktemp("ask") / "store.db"), models=("builtin",)) as started:
+    with serving(store=str(tmp_path_factory.mktemp("ask") / "store.db"), quotes=True) as started:
         parts = {"files": ("leave.md", LEAVE)}
         run = started.client.post("/api/indexes/handbook/documents", files=parts).json()["run"]
         started.client.get(f"/api/runs/{run}/events")
@@ -55,7 +55,7 @@ def turn(server: Serving, run: str) -> Json:
 
 
 def ask(server: Serving, text: str, **more: object) -> Json:
-    body = {"app": "ask", "model": "builtin", "text": text, "params": {"in": ["handbook"]}, **more}
+    body = {"app": "ask", "text": text, "params": {"in": ["handbook"]}, **more}
     return turn(server, post(server, "/api/conversations", 202, **body)["run"])
 
 
@@ -88,7 +88,7 @@ def test_a_question_back_is_a_pause_with_options_and_their_passages(server: Serv
     here = f"/api/conversations/{found['session']}"
     assert get(server, f"{here}/question")["ask"] == asked
     sick = next(each["number"] for each in asked["options"] if each["label"] == "Sick leave")
-    answered = turn(server, post(server, f"{here}/turns", 202, option=sick, model="builtin")["run"])
+    answered = turn(server, post(server, f"{here}/turns", 202, option=sick)["run"])
     assert "a note of a doctor is due on day 3" in answered["text"]
     assert get(server, f"{here}/question")["ask"] is None
     refused = post(server, f"{here}/turns", 400, option=9)["error"]
@@ -96,7 +96,7 @@ def test_a_question_back_is_a_pause_with_options_and_their_passages(server: Serv
 
 
 def test_a_question_back_is_text_on_the_wires(server: Serving) -> None:
-    body = {"model": "ask@builtin", "messages": [{"role": "user", "content": "what about that leave"}]}
+    body = {"model": "ask", "messages": [{"role": "user", "content": "what about that leave"}]}
     answer = post(server, "/v1/chat/completions", 200, **body, taiwa={"params": {"in": ["handbook"]}})
 
     text = answer["choices"][0]["message"]["content"]

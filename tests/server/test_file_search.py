@@ -33,7 +33,7 @@ QUESTION = "how many days of paid leave does everybody have"
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     """A server with one index, whose answers are quotations."""
     store = str(tmp_path_factory.mktemp("search") / "store.db")
-    with serving("One.", "Two.", store=store, models=("builtin",)) as started:
+    with serving(quotes=True, store=store) as started:
         parts = {"files": ("hr/leave.md", GUIDE)}
         run = started.client.post("/api/indexes/handbook/documents", files=parts).json()["run"]
         started.client.get(f"/api/runs/{run}/events")
@@ -81,7 +81,7 @@ TOOL: Any = {"type": "file_search", "vector_store_ids": ["handbook"]}
 
 def test_an_answer_cites_the_files_that_were_searched(client: Any) -> None:
     include: Any = ["file_search_call.results"]
-    response = client.responses.create(model="ask@builtin", input=QUESTION, tools=[TOOL], include=include)
+    response = client.responses.create(model="ask", input=QUESTION, tools=[TOOL], include=include)
 
     call, message = response.output
     assert call.type == "file_search_call"
@@ -101,13 +101,13 @@ def test_an_answer_cites_the_files_that_were_searched(client: Any) -> None:
 
 
 def test_results_are_shown_only_if_they_are_asked_for(client: Any) -> None:
-    call = client.responses.create(model="ask@builtin", input=QUESTION, tools=[TOOL]).output[0]
+    call = client.responses.create(model="ask", input=QUESTION, tools=[TOOL]).output[0]
     assert call.type == "file_search_call"
     assert call.results is None
 
 
 def test_a_stream_announces_the_search_before_the_text(client: Any) -> None:
-    events = list(client.responses.create(model="ask@builtin", input=QUESTION, tools=[TOOL], stream=True))
+    events = list(client.responses.create(model="ask", input=QUESTION, tools=[TOOL], stream=True))
     kinds = [each.type for each in events]
 
     assert kinds[:5] == [
@@ -124,14 +124,14 @@ def test_a_stream_announces_the_search_before_the_text(client: Any) -> None:
     assert [item.type for item in done.response.output] == ["file_search_call", "message"]
     again = list(client.responses.retrieve(done.response.id, stream=True))
     assert [each.type for each in again] == kinds
-    with client.responses.stream(model="ask@builtin", input=QUESTION, tools=[TOOL]) as stream:
+    with client.responses.stream(model="ask", input=QUESTION, tools=[TOOL]) as stream:
         assert "ten days" in stream.get_final_response().output_text
 
 
 def test_a_conversation_goes_on_with_a_search(client: Any) -> None:
-    first = client.responses.create(model="ask@builtin", input=QUESTION, tools=[TOOL])
+    first = client.responses.create(model="ask", input=QUESTION, tools=[TOOL])
     second = client.responses.create(
-        model="ask@builtin", input="who books trains", tools=[TOOL], previous_response_id=first.id
+        model="ask", input="who books trains", tools=[TOOL], previous_response_id=first.id
     )
     assert "booked by the office in Galway" in second.output_text
 
@@ -163,7 +163,7 @@ def test_indexes_are_vector_stores(client: Any) -> None:
     ],
 )
 def test_a_search_that_cannot_be_done_is_refused(server: Serving, tools: list[Any], status: int) -> None:
-    response = server.client.post("/v1/responses", json={"model": "ask@builtin", "input": "hi", "tools": tools})
+    response = server.client.post("/v1/responses", json={"model": "ask", "input": "hi", "tools": tools})
 
     assert response.status_code == status, response.text
     assert response.json()["error"]["message"]
@@ -227,7 +227,7 @@ def test_files_are_attached_to_a_store_searched_by_their_attributes_and_cited(cl
     (text,) = client.vector_stores.files.content(files[0].id, vector_store_id=store.id).data
     assert "The tea of 2024 is green." in str(text.text)
     tool: Any = {"type": "file_search", "vector_store_ids": [store.id]}
-    message = client.responses.create(model="ask@builtin", input="Is the tea of 2025 green?", tools=[tool]).output[1]
+    message = client.responses.create(model="ask", input="Is the tea of 2025 green?", tools=[tool]).output[1]
     assert message.type == "message"
     assert message.content[0].type == "output_text"
     assert {each.file_id for each in message.content[0].annotations if each.type == "file_citation"} <= {
@@ -258,7 +258,7 @@ def test_a_result_has_the_attributes_that_its_file_has_in_the_store_where_it_was
             tool: Any = {"type": "file_search", "vector_store_ids": stores}
             include: Any = ["file_search_call.results"]
             call, message = client.responses.create(
-                model="ask@builtin", input="is oolong tea fermented", tools=[tool], include=include
+                model="ask", input="is oolong tea fermented", tools=[tool], include=include
             ).output
             assert call.type == "file_search_call"
             assert message.type == "message"
@@ -297,7 +297,7 @@ WRONG_FILTERS = [
 def test_a_filter_that_cannot_be_read_is_refused_by_both_searches(server: Serving, filters: Any, problem: str) -> None:
     tool = {**TOOL, "filters": filters}
     answers = [
-        server.client.post("/v1/responses", json={"model": "ask@builtin", "input": "hi", "tools": [tool]}),
+        server.client.post("/v1/responses", json={"model": "ask", "input": "hi", "tools": [tool]}),
         server.client.post("/v1/vector_stores/handbook/search", json={"query": "leave", "filters": filters}),
     ]
     for answer in answers:
@@ -342,7 +342,7 @@ def test_file_search_finds_only_in_files_whose_attributes_fit(teas: Teas, filter
     tool: Any = {"type": "file_search", "vector_store_ids": [teas.store], "filters": filters}
     include: Any = ["file_search_call.results"]
     call, message = teas.client.responses.create(
-        model="ask@builtin", input="is the green tea of the year good", tools=[tool], include=include
+        model="ask", input="is the green tea of the year good", tools=[tool], include=include
     ).output
     assert call.type == "file_search_call"
     assert message.type == "message"
@@ -359,9 +359,9 @@ def test_a_filter_is_one_of_a_request_and_changes_no_app_without_it(teas: Teas, 
     def apps(**more: Any) -> list[str]:
         tool: Any = {"type": "file_search", "vector_store_ids": [teas.store], **more}
         unfiltered: Any = {**tool, "filters": None}
-        first = teas.client.responses.create(model="ask@builtin", input="green tea", tools=[tool])
+        first = teas.client.responses.create(model="ask", input="green tea", tools=[tool])
         later = teas.client.responses.create(
-            model="ask@builtin", input="green tea", previous_response_id=first.id, tools=[unfiltered]
+            model="ask", input="green tea", previous_response_id=first.id, tools=[unfiltered]
         )
         nodes = [server.repository.store.served.find(each.id) for each in (first, later)]
         return [server.repository.store.nodes.get(each.node).app for each in nodes if each is not None and each.node]
@@ -427,5 +427,5 @@ def test_a_forged_id_does_not_exist(server: Serving, path: str) -> None:
 
 
 def test_an_app_that_does_something_else_is_not_searched_with(server: Serving) -> None:
-    body = {"model": "order@builtin", "input": "hi", "tools": [TOOL]}
+    body = {"model": "order", "input": "hi", "tools": [TOOL]}
     assert server.client.post("/v1/responses", json=body).status_code == 400

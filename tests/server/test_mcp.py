@@ -14,7 +14,6 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, TextContent, TextResourceContents
 
 from taiwa.kernel.errors import ToolError
-from taiwa.models.builtin.model import BuiltinModel
 from taiwa.operations.documents import find_indexes, open_library
 from taiwa.operations.mcp_tools import operation_tools
 from taiwa.server.wires.mcp import context_of
@@ -31,7 +30,7 @@ HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-versio
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Serving]:
     """A server whose app `desk` looks questions up in the built-in handbook."""
-    with serving(model=BuiltinModel(), apps=(desk_app(tmp_path),)) as server:
+    with serving(quotes=True, apps=(desk_app(tmp_path),)) as server:
         yield server
 
 

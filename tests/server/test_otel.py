@@ -235,11 +235,11 @@ def test_a_call_that_failed_has_the_kind_of_its_error_and_not_its_message(tmp_pa
 
 
 def test_a_search_in_documents_is_a_span(tmp_path: Path) -> None:
-    with serving(store=str(tmp_path / "store.db"), models=("builtin",)) as server:
+    with serving(store=str(tmp_path / "store.db"), quotes=True) as server:
         files = {"files": ("leave.md", "# Paid leave\n\nEverybody has ten days of paid leave in a year.\n")}
         run = server.client.post("/api/indexes/handbook/documents", files=files).json()["run"]
         server.client.get(f"/api/runs/{run}/events")
-        body = {"app": "ask", "model": "builtin", "text": "how many days of paid leave", "params": {"in": ["handbook"]}}
+        body = {"app": "ask", "text": "how many days of paid leave", "params": {"in": ["handbook"]}}
         asked = server.client.post("/api/conversations", json=body).json()
         server.client.get(f"/api/runs/{asked['run']}/events")
         (ref,) = server.repository.store.refs.list()

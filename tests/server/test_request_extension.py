@@ -7,7 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from taiwa.models.builtin.model import BuiltinModel
+from tests.models.inprocess.stub_model import StubModel
+from tests.orders import TEAS
 from tests.server.serving import Serving, serving, sse
 
 Body = dict[str, Any]
@@ -26,7 +27,7 @@ STREAMS = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Serving]:
-    with serving(model=BuiltinModel()) as running:
+    with serving(model=StubModel(TEAS)) as running:
         yield running
 
 

@@ -216,7 +216,7 @@ def test_a_deleted_conversation_leaves_no_events_behind(two: Two, postgres_serve
 
 def test_a_file_is_served_by_one_process_at_a_time(tmp_path: Path) -> None:
     place = str(tmp_path / "store.db")
-    command = [sys.executable, "-m", "taiwa", "serve", "--port", "0", "--store", place, "-m", "builtin"]
+    command = [sys.executable, "-m", "taiwa", "serve", "--port", "0", "--store", place]
     with server_processes(place, 1) as (first,):
         refused = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300, check=False)
         first.kill()

@@ -1,15 +1,17 @@
 """What a turn did: its calls, tools and searches, and the tokens of its answers under their masks."""
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, Response, TokenLogprob, ToolCall, Usage, assistant
-from taiwa.models.builtin.model import BuiltinModel
 from taiwa.models.scripted import scripted_model
 from taiwa.operations.inspect import tokens
+from taiwa.structured import OutputType
+from tests.models.inprocess.stub_model import StubModel
+from tests.orders import TEAS
 from tests.server.serving import Serving, serving
 
 Json = dict[str, Any]
@@ -42,7 +44,7 @@ def test_a_trace_has_the_calls_with_what_they_were_given_and_returned() -> None:
 
     assert found["whole"] is True
     (step,) = found["steps"]
-    assert (step["kind"], step["task"], step["text"], step["finish"]) == ("model", "chat", "Hi", "stop")
+    assert (step["kind"], step["role"], step["text"], step["finish"]) == ("model", "", "Hi", "stop")
     assert (step["repair"], step["error"], step["constraint"]) == (False, None, None)
     assert step["usage"]["input_tokens"] == 7
 
@@ -68,12 +70,14 @@ def test_tools_of_an_app_are_traced_with_their_arguments_and_results(tmp_path: A
     assert found["steps"][1]["text"] == "42"
 
 
-def test_tokens_of_the_builtin_model_are_read_again_under_its_constraint() -> None:
-    with serving(model=BuiltinModel()) as server:
-        body = respond(server, "Two green teas, please.", model="order")
+def test_tokens_of_a_model_in_this_process_are_read_again_under_the_constraint() -> None:
+    schema = OutputType.fields("Order", {"drink": Literal["tea", "coffee"], "cups": int}).schema()
+    text = {"format": {"type": "json_schema", "name": "Order", "schema": schema}}
+    with serving(model=StubModel('{"drink": "tea", "cups": 2}')) as server:
+        body = respond(server, "Two teas, please.", model="plain", text=text)
         (answer,) = get(server, f"/api/nodes/{node_of(body)}/tokens?top=3")["answers"]
 
-    assert (answer["source"], answer["exact"], answer["note"], answer["model"]) == ("model", True, "", "builtin")
+    assert (answer["source"], answer["exact"], answer["note"], answer["model"]) == ("model", True, "", "stub")
     assert "".join(token["text"] for token in answer["tokens"]) == answer["text"]
     forced = [token for token in answer["tokens"] if token["forced"]]
     assert 0 < len(forced) < len(answer["tokens"])
@@ -104,17 +108,8 @@ def test_an_answer_without_tokens_says_why() -> None:
     assert "does not run in this process" in answer["note"]
 
 
-def test_a_refusal_that_the_builtin_model_did_not_sample_has_no_tokens() -> None:
-    with serving(model=BuiltinModel()) as server:
-        body = respond(server, "Write a sonnet.", model="builtin")
-        (answer,) = get(server, f"/api/nodes/{node_of(body)}/tokens")["answers"]
-
-    assert answer["tokens"] == []
-    assert "was not sampled" in answer["note"]
-
-
 def test_state_trace_and_masks_come_with_a_response_only_when_asked_for() -> None:
-    with serving(model=BuiltinModel()) as server:
+    with serving(model=StubModel(TEAS)) as server:
         asked = {"model": "order", "include": ["taiwa:state", "taiwa:trace", "taiwa:masks"]}
         body = respond(server, "Two green teas, please.", **asked)
         plain = respond(server, "Two green teas, please.", model="order")
