@@ -624,10 +624,12 @@ def test_a_wrong_turn_number_names_how_many_there_are(tmp_path: Any) -> None:
 
 
 def test_prices_of_the_configured_model_hold_in_its_conversations(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TAIWA_MODEL", "builtin")
+    model = scripted_model("Hello!", name="openai:x")
+    monkeypatch.setenv("TAIWA_MODEL", "openai:x")
+    monkeypatch.setattr("taiwa.models.providers.open_model", lambda *_: model)
     with Client(store=":memory:", prices=Prices("1000", "1000")) as client:
-        session = client.session("order")
-        session.say("Two teas, please.")
+        session = client.session("plain")
+        session.say("Hi")
         assert session.cost is not None
         assert session.cost > 0
         assert session.priced_model.model is client.model

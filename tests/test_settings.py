@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from taiwa.kernel.errors import ConfigError
 from taiwa.models.providers import find_prices
-from taiwa.settings import Settings, config_path, load, remove_value, set_value, show
+from taiwa.settings import NoModelError, Settings, config_path, load, remove_value, set_value, show
 from taiwa.sql import PostgresUrl
 from taiwa.yamlfile import Keys, read_settings, remove_setting, set_setting
 
@@ -150,8 +150,9 @@ def test_the_config_file_lies_where_the_standard_says() -> None:
     assert load({}, HOME | {"XDG_DATA_HOME": "/d"}, Path("/none")).store == Path("/d/taiwa/taiwa.db")
 
 
-def test_without_a_model_the_built_in_one_is_used(path: Path) -> None:
-    assert load({}, HOME, path).chosen_model() == "builtin"
+def test_without_a_model_none_is_chosen(path: Path) -> None:
+    with pytest.raises(NoModelError, match="no model is set; use -m NAME, or `taiwa config set model NAME`"):
+        load({}, HOME, path).chosen_model()
     assert load({"model": "openai:gpt-5"}, HOME, path).chosen_model() == "openai:gpt-5"
 
 

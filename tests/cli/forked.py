@@ -32,7 +32,7 @@ __all__ = ["ForkedCommand"]
 NUMBER = struct.Struct("i")
 PATIENCE = 300.0
 MODULES = """
-taiwa.cli.display taiwa.cli.keyboard taiwa.cli.line_breaks taiwa.models.builtin.model taiwa.models.http_api.client
+taiwa.cli.display taiwa.cli.keyboard taiwa.cli.line_breaks taiwa.models.http_api.client
 taiwa.operations.batch taiwa.operations.documents taiwa.operations.inspect taiwa.operations.say taiwa.sessions.replay
 taiwa.sessions.stored_solve taiwa.sql.sqlite taiwa.tools.stoichiometry taiwa.tools.units httpx2 pydantic rich.live yaml
 """

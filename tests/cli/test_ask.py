@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import ModelServer, Place, Taiwa
+from tests.cli.conftest import MODEL, ModelServer, Place, Taiwa
 from tests.cli.terminal import Terminal
 from tests.house.figures import trace
 from tests.peers.faults import silence
@@ -84,12 +84,7 @@ def test_an_interrupted_question_can_be_resumed(taiwa: Taiwa, model_server: Mode
     assert b"taiwa resume finishes it without paying again" in err
 
 
-def test_without_a_named_model_no_network_is_loaded(taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise AssertionError("the built-in network was loaded")
-
-    monkeypatch.setattr("taiwa.models.builtin.model.load", fail)
-
+def test_without_a_named_model_answers_are_quoted(taiwa: Taiwa) -> None:
     for question in ("May I work from Spain?", "宿舍几点关门", "what is the wifi password"):
         result = taiwa("ask", question, "--json")
         assert result.code in (0, 4)
@@ -102,14 +97,8 @@ def test_asking_without_a_model_runs_few_files_and_loads_no_provider(tmp_path: P
     found = trace(tmp_path, "ask", "How many days of annual leave do I have in Galway?")
 
     assert len(found.functions) <= 70  # measured: 63
-    assert not any("/models/inprocess/" in name or "/models/builtin/" in name for name in found.functions)
+    assert not any("/models/inprocess/" in name for name in found.functions)
     assert not found.modules & {"httpx2", "llguidance", "taiwa.models.open_model"}
-
-
-def test_the_built_in_network_judges_where_it_is_named(taiwa: Taiwa) -> None:
-    scores = taiwa("ask", "May I work from Spain?", "-m", "builtin", "--json").json["scores"]
-
-    assert scores["source"] == "labels"
 
 
 def test_a_folder_is_indexed_first_and_own_indexes_replace_the_handbook(taiwa: Taiwa, folder: Path) -> None:
@@ -226,11 +215,16 @@ def test_the_article_s_policy_asks_what_the_model_worded(taiwa: Taiwa, model_ser
     assert (asked.code, asked.lines) == (3, ["Which leave?"])
 
 
-def test_the_article_s_policy_answers_a_question_that_the_documents_answer(taiwa: Taiwa) -> None:
+def test_the_article_s_policy_answers_a_question_that_the_documents_answer(
+    taiwa: Taiwa, model_server: ModelServer, place: Place
+) -> None:
     question = "How many days of annual leave do I have in Galway?"
+    model_server(SCORES, SCORES)
+    place.set(model=None)
+    judge = ("--policy", "article", "--judge-model", model_server.model)
 
-    result = taiwa.ok("ask", question, "--policy", "article", "-m", "builtin")
-    absent = taiwa("ask", "How do I breed penguins with many hats?", "--policy", "article", "-m", "builtin", "--json")
+    result = taiwa.ok("ask", question, *judge)
+    absent = taiwa("ask", "How do I breed penguins with many hats?", *judge, "--json")
 
     assert result.lines[0].startswith("Full-time colleagues in Leith have 28 days")
     assert (absent.code, absent.json["is_uncertain"]) == (4, True)
@@ -330,22 +324,21 @@ def test_a_terminal_is_answered_at_once(place: Place) -> None:
 def test_one_model_judges_and_another_answers_each_at_its_price(
     taiwa: Taiwa, model_server: ModelServer, folder: Path
 ) -> None:
+    price = {"input": 1, "output": 1}
+    judging = f"{model_server.url}#judge"
     model_server(
-        answer("Ten days.", 1, "ten days of paid leave"), prices={model_server.model: {"input": 1, "output": 1}}
+        SCORES, answer("Ten days.", 1, "ten days of paid leave"), prices={model_server.model: price, judging: price}
     )
 
     question = "how many days of paid leave are there"
-    judge = ("--judge-model", "builtin", "--max-questions", "0")
+    judge = ("--judge-model", judging, "--max-questions", "0")
     found = taiwa.ok("ask", question, "--in", str(folder), *judge, "--json").json
 
     assert found["answer"] == "Ten days."
-    assert found["scores"]["source"] == "labels"
-    assert len(model_server.requests) == 1
+    assert [request["model"] for request in model_server.requests] == ["judge", MODEL]
     models = {row["model"]: row for row in taiwa.ok("cost", "--by", "model", "--json").json}
-    assert models["builtin"]["requests"] >= 5
-    assert models[model_server.model]["requests"] == 1
-    assert models[model_server.model]["cost"] > 0 == models["builtin"]["cost"]
-    assert found["cost"] == models[model_server.model]["cost"]
+    assert models[judging]["requests"] == models[model_server.model]["requests"] == 1
+    assert found["cost"] == pytest.approx(models[model_server.model]["cost"] + models[judging]["cost"])
 
 
 def test_a_model_may_judge_and_rewrite_where_answers_are_quoted(
@@ -363,14 +356,17 @@ def test_a_model_may_judge_and_rewrite_where_answers_are_quoted(
     assert len(model_server.requests) == 3
 
 
-def test_the_rewriting_model_gets_the_rewriting_only(taiwa: Taiwa, model_server: ModelServer, folder: Path) -> None:
-    model_server("How many days of paid leave are there?")
-    taiwa("ask", "paid leave", "--in", str(folder), "-m", "builtin")
+def test_the_rewriting_model_gets_the_rewriting_only(
+    taiwa: Taiwa, model_server: ModelServer, folder: Path, place: Place
+) -> None:
+    model_server(SCORES, SCORES, "How many days of paid leave are there?")
+    place.set(model=None)
+    models = ("--judge-model", f"{model_server.url}#judge", "--rewrite-model", f"{model_server.url}#rewriting")
+    taiwa("ask", "paid leave", "--in", str(folder), *models)
 
-    taiwa("ask", "-c", "how many days", "-m", "builtin", "--rewrite-model", model_server.model)
+    taiwa("ask", "-c", "how many days", *models)
 
-    assert len(model_server.requests) == 1
-    assert "JSON" in str(model_server.requests[0]["messages"][0])
+    assert [request["model"] for request in model_server.requests] == ["judge", "judge", "rewriting"]
 
 
 @pytest.mark.parametrize(
@@ -381,5 +377,5 @@ def test_the_rewriting_model_gets_the_rewriting_only(taiwa: Taiwa, model_server:
         ("这个怎么申请？", "“这个”指的是什么？"),
     ],
 )
-def test_the_program_words_the_questions_back_of_the_built_in_model(taiwa: Taiwa, text: str, question: str) -> None:
-    assert taiwa("ask", text, "-m", "builtin").out.splitlines()[0] == question
+def test_without_a_model_the_program_words_the_questions_back(taiwa: Taiwa, text: str, question: str) -> None:
+    assert taiwa("ask", text).out.splitlines()[0] == question

@@ -101,7 +101,6 @@ def test_extract_and_generate_take_attachments(taiwa: Taiwa, model_server: Model
             ("-a", "report.pdf", "x"),
             "cannot read PDFs (report.pdf); attach its text (--attach-as-text; in Python taiwa.document_text)",
         ),
-        (("-m", "builtin", "-a", "cat.png", "x"), "'builtin' cannot read images (cat.png)"),
         (("--attach-as-text", "-a", "report.pdf", "x"), "report.pdf: broken: not a PDF that can be opened"),
     ],
 )

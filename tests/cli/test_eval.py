@@ -150,13 +150,6 @@ def test_every_setting_has_its_figures(taiwa: Taiwa, model_server: ModelServer, 
     assert (done.json["failed"], done.json["stopped"]) == (0, None)
 
 
-def test_it_is_said_that_the_built_in_model_has_no_zero_shot_baseline(taiwa: Taiwa, sums: Callable[..., str]) -> None:
-    words = ("eval", "reason", "--data", sums(1), "--shots", "0", "--model", "builtin")
-
-    assert "has no zero-shot chain of thought" in taiwa.ok(*words, "--tools-on", "none,all").out
-    assert "has no zero-shot chain of thought" not in taiwa.ok(*words, "--tools-on", "all", "--mode", "exposure").out
-
-
 def test_a_tool_that_is_not_exposed_is_in_no_prompt(
     taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str]
 ) -> None:

@@ -25,7 +25,6 @@ def test_a_model_is_chosen_once_and_remembered(ollama: ModelServer, place: Place
     with Terminal(place.environment(), "say", "Hi") as shown:
         shown.see("no model is set; these are available:")
         shown.see("ollama:qwen3:8b")
-        shown.see("builtin")
         shown.see("[1]")
         shown.type("\r")
         shown.see("the model is set to ollama:qwen3:8b")
@@ -42,29 +41,46 @@ def test_any_name_may_be_typed_and_a_wrong_one_is_asked_again(ollama: ModelServe
         shown.type("gpt-5\r")
         shown.see("did you mean 'openai:gpt-5'?")
         shown.see("[1]")
-        shown.type("3\r")
-        shown.see("the model is set to builtin")
+        shown.type("2\r")
+        shown.see("the model is set to ollama:qwen3:8b")
         assert shown.end() == 0
         assert "canary" not in shown.text
 
-    assert taiwa.ok("config", "show", "--json").json["model"]["value"] == "builtin"
+    assert taiwa.ok("config", "show", "--json").json["model"]["value"] == "ollama:qwen3:8b"
 
 
+@pytest.mark.parametrize(
+    "words", [("say", "Hi"), ("solve", "1+1"), ("generate", "Hi"), ("chat",), ("solve", "1+1", "--json")]
+)
 def test_in_a_pipe_nothing_is_asked_and_no_server_is_looked_for(
-    ollama: ModelServer, taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch
+    ollama: ModelServer, taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "canary")
 
-    said = taiwa.ok("say", "What is a monad?")
+    said = taiwa(*words)
 
-    assert said.err.count("\n") == 1
+    assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
     assert "ANTHROPIC_API_KEY is set: use -m anthropic:claude-sonnet-5, or taiwa config set model" in said.err
     assert "canary" not in said.err
     assert ollama.seen == []
 
 
-def test_without_a_key_a_pipe_hears_nothing(taiwa: Taiwa) -> None:
-    assert taiwa.ok("say", "What is a monad?").err == ""
+def test_without_a_key_a_pipe_hears_how_to_set_a_model(taiwa: Taiwa) -> None:
+    said = taiwa("say", "What is a monad?")
+
+    assert (said.code, said.out) == (2, "")
+    assert said.err == (
+        "taiwa: no model is set; use -m NAME, or `taiwa config set model NAME` (`taiwa models list` shows the names)\n"
+    )
+
+
+def test_an_app_that_names_its_model_needs_no_other(model_server: ModelServer, taiwa: Taiwa, place: Place) -> None:
+    model_server("Hello!")
+    place.set(model=None)
+    app = place.folder / "mine.md"
+    app.write_text(f"---\ntaiwa: 1\nmodel: {model_server.model}\n---\nBe brief.\n")
+
+    assert taiwa.ok("say", str(app), "Hi").out == "Hello!\n"
 
 
 def test_a_model_that_is_set_is_not_asked_about(
@@ -105,7 +121,6 @@ def test_a_conversation_keeps_the_model_and_not_the_word_for_it(model_server: Mo
     ("arguments", "error"),
     [
         (("openai", "openai:gpt-5"), "'openai' is the name of a provider; choose another word"),
-        (("builtin", "openai:gpt-5"), "'builtin' is the name of a provider"),
         (("a:b", "openai:gpt-5"), "an alias must be one word"),
         (("me", "me"), "the alias 'me' refers to itself: me → me"),
         (("slow", "openai:gpt-5?effort=lots"), "unknown effort 'lots'"),

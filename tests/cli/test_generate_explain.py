@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.models.builtin.tokenizer import builtin_tokens
 from tests.cli.conftest import Place, Taiwa
 
 SHOP = """
@@ -242,14 +241,6 @@ def test_standard_input_is_read(taiwa: Taiwa) -> None:
         taiwa.ok("explain", "--regex", "茶+", "-", input="茶茶").lines[-1]
         == "accepted: the text is complete; more may follow"
     )
-
-
-def test_the_tokens_of_the_built_in_model_can_be_looked_at(taiwa: Taiwa) -> None:
-    data = taiwa.ok("explain", "--regex", "[A-Z][a-z]?[0-9]O", "--vocab", "builtin", "H2O", "--json").json
-
-    assert data["vocabulary"] == {"name": "builtin", "tokens": len(builtin_tokens())}
-    assert [step["text"] for step in data["steps"]] == ["", "H", "H2", "H2O"]
-    assert data["accepted"]
 
 
 def test_a_refused_text_is_a_failure(taiwa: Taiwa) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from taiwa.retrieval import Library
 from taiwa.retrieval.types import PassageFeedback
-from tests.cli.conftest import Place, Taiwa
+from tests.cli.conftest import ModelServer, Place, Taiwa
+from tests.flows.ask.scored import written
 from tests.peers.embedder import EmbeddingServer
 
 
@@ -151,11 +152,15 @@ def test_an_invalid_embedder_is_refused_before_any_document_is_read(
 
 
 def test_the_article_s_policy_searches_the_chunks_by_their_vectors(
-    taiwa: Taiwa, folder: Path, server: EmbeddingServer
+    taiwa: Taiwa, folder: Path, server: EmbeddingServer, model_server: ModelServer, place: Place
 ) -> None:
+    model_server(written(1, 5, 5, 1, 5))
+    place.set(model=None)
     taiwa.ok("index", str(folder), "--embeddings", f"{server.base_url}#topics", "--force-embeddings")
 
-    found = taiwa("ask", "holiday", "--in", "handbook", "--policy", "article", "-m", "builtin", "--json").json
+    found = taiwa(
+        "ask", "holiday", "--in", "handbook", "--policy", "article", "--judge-model", model_server.model, "--json"
+    ).json
 
     assert (found["policy"], found["passages"][0]["path"]) == ("article", "leave.md")
     assert "holiday" not in (folder / "leave.md").read_text()

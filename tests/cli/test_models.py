@@ -43,7 +43,7 @@ def test_capabilities_of_a_model_are_shown(taiwa: Taiwa) -> None:
         ("openai:gpt-5", "  wire=responses", {"wire": "responses"}),
         ("openai:gpt-4o", "  wire=chat", {}),
         ("anthropic:claude-opus-5", "  wire=messages", {"wire": "messages"}),
-        ("builtin", "", {}),
+        ("local:./model", "", {}),
     ],
 )
 def test_the_wire_of_a_model_is_shown_and_recorded_unless_it_is_chat(
@@ -67,20 +67,12 @@ def test_the_models_of_a_provider_without_a_key_name_the_provider(taiwa: Taiwa) 
     assert taiwa("models", "remote", "openai").err.startswith("taiwa: no key for openai: run `taiwa keys set openai`")
 
 
-def test_without_a_model_the_built_in_one_is_shown(taiwa: Taiwa) -> None:
-    shown = taiwa.ok("models", "show")
+@pytest.mark.parametrize("words", [("show",), ("remote",)])
+def test_without_a_model_there_is_none_to_show(taiwa: Taiwa, words: tuple[str, ...]) -> None:
+    done = taiwa("models", *words)
 
-    assert shown.lines[0].startswith("builtin  built in")
-    assert "taiwa chat order" in shown.out
-    assert taiwa.ok("models", "show", "builtin", "--json").json["capabilities"]["grammar"] is True
-    assert any(line.startswith("builtin ") for line in taiwa.ok("models", "list").lines)
-
-
-def test_the_built_in_model_has_no_server(taiwa: Taiwa) -> None:
-    done = taiwa("models", "remote")
-
-    assert done.code == 2
-    assert "has no server" in done.err
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "no model is set" in done.err
 
 
 NESTED = b"[" * 200_000

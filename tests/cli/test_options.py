@@ -38,7 +38,7 @@ def test_piped_text_is_the_question_and_the_query_of_a_search(
     model_server("Hello.")
     taiwa.ok("say", "Hi you")
 
-    asked = taiwa.ok("ask", *words, "-m", "builtin", "--in", str(tmp_path), "--json", input="leave\n").json
+    asked = taiwa.ok("ask", *words, "--max-questions", "0", "--in", str(tmp_path), "--json", input="leave\n").json
     found = taiwa.ok("find", *words, "--in", str(tmp_path), "--json", input="leave\n").json
     searched = taiwa.ok("search", *words, "--json", input="you\n").json
 

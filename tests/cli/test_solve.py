@@ -551,11 +551,3 @@ def test_documents_are_looked_up_in_the_middle_of_a_rationale(
 
     assert "[1] leave.md › Leave: # Leave Three years of work give 14 days of leave." in done.out
     assert done.out.endswith("\n14\n")
-
-
-def test_the_command_exits_with_4_and_names_the_way_on(taiwa: Taiwa) -> None:
-    sure, unsure = (taiwa("solve", f"How many litres are 3 {unit}?", "-m", "builtin") for unit in ("gallons", "flurbs"))
-
-    assert (sure.code, sure.out.strip().splitlines()[-1]) == (0, "11.356235352")
-    assert unsure.code == 4
-    assert "taiwa config set model" in unsure.err

@@ -35,11 +35,6 @@ def calls_no_tool(taiwa: Taiwa, server: ModelServer, _place: Place) -> bool:
     return bool(done["ending"] == "calls" and done["calls"] == [])
 
 
-def answers_though_unsure(taiwa: Taiwa, _server: ModelServer, _place: Place) -> bool:
-    words = ("solve", "twelve and a half plus thirty, halved?", "-m", "builtin", "--json")
-    return (taiwa(*words).code, bool(taiwa(*words, "--min-confidence", "0").json["answer"])) == (4, True)
-
-
 def repairs_nothing(taiwa: Taiwa, server: ModelServer, place: Place) -> bool:
     server('{"a": "x"}', '{"a": 1}')
     file = place.folder / "schema.json"
@@ -101,7 +96,6 @@ EFFECTS: dict[tuple[str, str], Callable[[Taiwa, ModelServer, Place], bool]] = {
     ("solve", "--shots"): shows_no_examples,
     ("solve", "--max-tool-calls"): calls_no_tool,
     ("solve", "--round"): rounds_to_whole_numbers,
-    ("solve", "--min-confidence"): answers_though_unsure,
     ("extract", "--max-repairs"): repairs_nothing,
     ("generate", "--temperature"): is_sent("temperature", "--temperature"),
     ("generate", "--seed"): is_sent("seed", "--seed"),

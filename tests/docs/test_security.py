@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from taiwa.client import Client as TaiwaClient
 from taiwa.kernel.messages import Request
 from taiwa.models.scripted import function_model
 from tests.cli.conftest import ModelServer, Place, Taiwa, _server, apps, delta, model_server, place, taiwa
@@ -33,6 +34,11 @@ def rows(first: str) -> list[list[str]]:
 
 HEAD, *TABLE = rows("may set")
 CELLS = [(row[0], source, cell == "yes") for row in TABLE for source, cell in zip(SOURCES, row[1:], strict=True)]
+
+
+def assessment(request: Request) -> str:
+    """The same assessment of every question; "" if the request is another one."""
+    return written(5, 5, 1, 5, 1) if "clarity" in request.messages[0].text else ""
 
 
 @dataclass
@@ -78,12 +84,15 @@ class World:
         self.apps("own", text.replace("name: ask", "name: own"))
         return "own"
 
-    def imported(self, app: str, text: str, *options: str) -> str:
+    def imported(self, app: str, text: str) -> str:
         """Import a conversation with an app, which another store wrote, and forget the app file; its name is `gift`."""
         other, file = str(self.place.folder / "other.db"), str(self.place.folder / "gift.jsonl")
         self.taiwa("user", "set", "ann", "office=Galway", "--store", other)
-        done = self.taiwa("say", app, text, "--store", other, "--json", *options)
-        self.taiwa.ok("export", json.loads(done.out)["session"], "--app", "-o", file, "--store", other)
+        theirs = function_model(lambda request: assessment(request) or "A", name="theirs", capabilities=frozenset())
+        with TaiwaClient(theirs, store=other) as client:
+            session = client.session(app)
+            session.say(text)
+        self.taiwa.ok("export", session.name, "--app", "-o", file, "--store", other)
         (self.place.config.parent / "apps" / f"{app}.md").unlink()
         self.taiwa.ok("import", file, "gift")
         return "gift"
@@ -94,7 +103,7 @@ class World:
         left = list(answers)
 
         def answer(request: Request) -> str:
-            return written(5, 5, 1, 5, 1) if request.task == "assess" else left.pop(0) if left else "{}"
+            return assessment(request) or (left.pop(0) if left else "{}")
 
         model = function_model(answer, name="scripted", capabilities=frozenset({"json_schema", "tools"}))
         with serving(model=model, store=str(self.place.store), apps=(app,)) as server:
@@ -152,7 +161,7 @@ def sets_model(world: World, source: str) -> bool:
         case "own app":
             world.taiwa.ok("say", world.app(f'model: "{world.evil}"'), "Hi")
         case "imported app":
-            gift = world.imported(world.app(f'model: "{world.evil}"'), "Hi", "-m", "builtin")
+            gift = world.imported(world.app(f'model: "{world.evil}"'), "Hi")
             world.taiwa.ok("say", "-s", gift, "Hi")
         case "client of the server":
             with world.client("A") as client:
@@ -181,7 +190,7 @@ def sets_tools(world: World, source: str) -> bool:
         case "own app":
             world.taiwa.ok("say", world.app("tools: [calculator]"), "Hi")
         case "imported app":
-            gift = world.imported(world.app("tools: [calculator]"), "Hi", "-m", "builtin")
+            gift = world.imported(world.app("tools: [calculator]"), "Hi")
             world.taiwa.ok("say", "-s", gift, "Hi", "-m", world.server.model)
         case "client of the server":
             with world.client("<<calculator: 1+1>>") as client:
@@ -254,7 +263,7 @@ def sets_user(world: World, source: str) -> bool:
         case "own app":
             world.taiwa("say", world.ask_app(user="ann"), "How many days of annual leave do I have?")
         case "imported app":
-            gift = world.imported(world.ask_app(user="ann"), "Hello", "-m", "builtin")
+            gift = world.imported(world.ask_app(user="ann"), "Hello")
             world.taiwa("say", "-s", gift, "How many days of annual leave do I have?", "-m", world.server.model)
         case "client of the server":
             with world.client(app=world.ask_app()) as client:
@@ -336,7 +345,7 @@ def sets_state(world: World, source: str) -> bool:
         case "own app":
             world.taiwa.ok("say", world.app(keys), "Hi")
         case "imported app":
-            return "evil" in world.taiwa.ok("state", "-s", world.imported(world.app(keys), "Hi", "-m", "builtin")).out
+            return "evil" in world.taiwa.ok("state", "-s", world.imported(world.app(keys), "Hi")).out
         case "client of the server":
             with world.client(delta("A"), app="chat") as client:
                 client.post("/api/conversations", app="chat", text="Hi", name="mine")

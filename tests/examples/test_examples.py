@@ -252,4 +252,4 @@ def test_an_example_runs_as_a_program_of_its_own(real_environment: dict[str, str
     )  # fmt: skip
 
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith("taiwa: builtin was not trained to answer this")
+    assert done.stderr.startswith("taiwa: no model is set")

@@ -409,7 +409,6 @@ def test_a_text_that_has_outgrown_its_reducer_is_compressed_before_the_next_turn
     assert [node.kind for node in after.new_nodes[-2:]] == ["edit", "turn"]
     assert after.new_nodes[-2].answer == "compressed by the model"
     compress, turned = model.requests
-    assert compress.task == "summarize"
     assert compress.sampling.max_tokens == 20
     assert long.strip() in compress.messages[-1].text
     assert long not in repr(turned.messages[-1])

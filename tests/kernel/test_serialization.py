@@ -155,13 +155,6 @@ def test_the_tags_of_containers_are_refused() -> None:
         value(tag="list")(type("Listing", (), {}))
 
 
-def test_the_task_of_a_request_is_recorded_and_changes_no_digest() -> None:
-    plain, marked = Request((user("Hi"),)), Request((user("Hi"),), task="chat")
-
-    assert restore(record(marked)) == marked != plain
-    assert marked.digest == plain.digest
-
-
 @pytest.mark.parametrize(
     "data",
     [

@@ -561,7 +561,9 @@ def test_images_that_a_model_reads_are_attached_and_others_do_not_fail_the_run()
         assert len([part for part in parts if isinstance(part, Attachment)]) == 1
     with serving(model=order_model(), apps=("order",)) as server:
         agent = Agent(server, "order")
-        agent.messages = [{"id": "1", "role": "user", "content": [{"type": "text", "text": "Two green teas, please."}, image]}]
+        agent.messages = [
+            {"id": "1", "role": "user", "content": [{"type": "text", "text": "Two green teas, please."}, image]}
+        ]
         agent.run()
 
         assert agent.kinds[-1] == "RUN_FINISHED"

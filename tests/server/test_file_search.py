@@ -130,9 +130,7 @@ def test_a_stream_announces_the_search_before_the_text(client: Any) -> None:
 
 def test_a_conversation_goes_on_with_a_search(client: Any) -> None:
     first = client.responses.create(model="ask", input=QUESTION, tools=[TOOL])
-    second = client.responses.create(
-        model="ask", input="who books trains", tools=[TOOL], previous_response_id=first.id
-    )
+    second = client.responses.create(model="ask", input="who books trains", tools=[TOOL], previous_response_id=first.id)
     assert "booked by the office in Galway" in second.output_text
 
 
@@ -400,7 +398,14 @@ def test_attributes_that_cannot_be_kept_are_refused(teas: Teas, attributes: Any,
         teas.client.vector_stores.files.update(teas.files[0], vector_store_id=teas.store, attributes=attributes)
 
 
-def test_a_message_names_a_file_by_its_id(server: Serving, client: Any) -> None:
+@pytest.fixture
+def scripted() -> Iterator[Serving]:
+    with serving("One.", "Two.") as started:
+        yield started
+
+
+def test_a_message_names_a_file_by_its_id(scripted: Serving) -> None:
+    server, client = scripted, openai.OpenAI(base_url=scripted.url, api_key=KEY, max_retries=0)
     file = client.files.create(file=("tea.txt", b"green"), purpose="user_data").id
     part: Any = {"type": "input_file", "file_id": file}
     client.responses.create(model="scripted", input=[{"role": "user", "content": [part]}])

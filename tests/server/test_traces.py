@@ -21,8 +21,8 @@ TOKEN_FIELDS = {
 }  # fmt: skip
 
 
-def respond(server: Serving, text: str = "Hello", **more: object) -> Json:
-    response = server.client.post("/v1/responses", json={"model": "scripted", "input": text, "taiwa": {}, **more})
+def respond(server: Serving, said: str = "Hello", /, **more: object) -> Json:
+    response = server.client.post("/v1/responses", json={"model": "scripted", "input": said, "taiwa": {}, **more})
     assert response.status_code == 200, response.text
     body: Json = response.json()
     return body

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.messages import Message, Request, Text, assistant, system, user
-from taiwa.models.builtin.model import BuiltinModel
 from taiwa.models.http_api.capabilities import file_text
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.providers import resolve
 from tests.files import FILES, PDF, PNG, TEXT
 from tests.models.conftest import Face
+from tests.models.inprocess.stub_model import StubModel
 from tests.peers.faults import FaultServer, speech, status
 from tests.strategies import attachments
 
@@ -230,9 +230,9 @@ def test_a_protocol_of_text_cannot_be_told_that_it_reads_images() -> None:
 
 
 def test_a_model_in_this_process_refuses_images_before_it_is_loaded() -> None:
-    model = BuiltinModel()
+    model = StubModel("Hi")
 
-    with pytest.raises(UnsupportedError, match=r"'builtin' cannot read images"):
+    with pytest.raises(UnsupportedError, match=r"'stub' cannot read images"):
         next(model.stream(Request((user("Look", [IMAGE]),))))
 
 

@@ -181,7 +181,6 @@ def test_models_without_chat_use_the_protocol_by_themselves(name: str) -> None:
     ("name", "error"),
     [
         ("anthropic:claude-sonnet-4-5?wire=completions", "Anthropic has no completions protocol"),
-        ("builtin?wire=completions", "does not take options"),
         ("gguf:x.gguf?wire=completions", "unknown option 'wire' of a GGUF model"),
     ],
 )

@@ -115,17 +115,6 @@ def test_likelihoods_are_the_models_own_and_ask_it_at_every_place() -> None:
         assert told.top_logprobs[0][1] >= told.logprob - 1e-6
 
 
-def test_likelihoods_under_the_models_own_guide_are_among_what_it_lets_through() -> None:
-    few = Vocabulary((b"a", b"b", b"c", b"<end>"), 3)
-    state = constraints.compile(Regex("a|b"), few).start()
-
-    _, told = written(StubNetwork(few), DecodeJob((0,), few, 9, state, top_logprobs=4, own_guide=True))
-
-    shares = dict(told.logprobs[0].top_logprobs)
-    assert shares.keys() == {"a", "b"}
-    assert sum(map(exp, shares.values())) == pytest.approx(1.0)
-
-
 def test_a_constraint_that_leaves_nothing_is_a_dead_end_with_its_place() -> None:
     few = Vocabulary((b"a", b"b", b"<end>"), 2)
     state = constraints.compile(Regex("a(bb|a[bc])"), few).start().advance(0).advance(0)

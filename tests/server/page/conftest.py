@@ -28,15 +28,15 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def everybody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     """The server of all tests."""
-    with serving(store=str(tmp_path_factory.mktemp("page") / "store.db"), models=("builtin",)) as started:
+    with serving(store=str(tmp_path_factory.mktemp("page") / "store.db"), quotes=True) as started:
         yield started
 
 
 def offer(everybody: Serving, *models: Any) -> None:
-    """Serve models beside the built-in one from now on."""
+    """Serve these models from now on; without one, answers are quotations."""
     catalogue = everybody.server.state.catalogue
     catalogue._given = {model.name: model for model in models}
-    catalogue.models = (*catalogue._given, "builtin")
+    catalogue.models = tuple(catalogue._given)
 
 
 @contextmanager

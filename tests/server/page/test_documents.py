@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.models.inprocess.stub_model import StubModel
+from tests.orders import TEAS
 from tests.server.page.conftest import OpenTab, offer
 from tests.server.page.tab import Tab
 from tests.server.serving import Serving
@@ -15,8 +17,16 @@ from tests.server.test_ask_over_server import LEAVE, ask
 @pytest.fixture(scope="module")
 def server(everybody: Serving) -> Serving:
     """The caller who has the token of the server, whose indexes have their plain names."""
-    offer(everybody, everybody.model)
+    offer(everybody)
     return everybody
+
+
+@pytest.fixture
+def decoding(server: Serving) -> Iterator[None]:
+    """A model in this process is served during a test."""
+    offer(server, StubModel(TEAS))
+    yield
+    offer(server)
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +150,6 @@ def test_the_documents_to_be_searched_are_chosen_where_a_conversation_begins(tab
     tab.page.goto(tab.base)
     tab.ready()
     tab.page.check("[name=app][value=ask]")
-    tab.page.select_option("#model", "builtin")
     tab.has(".indexes:visible", "handbook")
 
     tab.page.fill("#text", "how many days of paid leave does everybody have")
@@ -206,7 +215,6 @@ def test_a_question_back_is_answered_by_a_button(tab: Tab, server: Serving) -> N
     opened(tab, server, "what about that leave")
     tab.has(".question", "For sick leave a note of a doctor is due")
 
-    tab.page.select_option("#model", "builtin")
     tab.page.click(".question button:has-text('Sick leave')")
 
     tab.has("#turns", "a note of a doctor is due on day 3")
@@ -215,15 +223,17 @@ def test_a_question_back_is_answered_by_a_button(tab: Tab, server: Serving) -> N
     assert "⟦" not in tab.page.inner_text("#turns")
 
 
+@pytest.mark.usefixtures("decoding")
 def test_the_tokens_of_an_answer_show_what_was_forced_and_what_could_have_come(tab: Tab, server: Serving) -> None:
-    body = {"app": "order", "model": "builtin", "text": "Two grande lattes, please."}
-    made = server.client.post("/api/conversations", json=body).json()
-    server.client.get(f"/api/runs/{made['run']}/events")
-    tab.page.goto(f"{tab.base}/c/{made['session']}")
+    schema = {"type": "object", "properties": {"drink": {"enum": ["tea"]}}, "required": ["drink"]}
+    wanted = {"format": {"type": "json_schema", "name": "Order", "schema": schema}}
+    body = {"model": "plain", "input": "Tea, please.", "text": wanted, "taiwa": {}}
+    made = server.client.post("/v1/responses", json=body).json()
+    tab.page.goto(f"{tab.base}/c/{made['taiwa']['session']}")
     tab.ready()
     tab.panel("turn")
     tab.load("tokens")
-    tab.has(".token.forced >> nth=0", "@@")
+    tab.has(".token.forced >> nth=0", "{")
 
     tab.page.click(".token.p4 >> nth=0")
 
@@ -231,13 +241,13 @@ def test_the_tokens_of_an_answer_show_what_was_forced_and_what_could_have_come(t
     tab.has(".about:not([hidden]) table", "Without the mask")
 
 
+@pytest.mark.usefixtures("decoding")
 def test_an_answer_branches_at_another_token(tab: Tab, server: Serving) -> None:
-    body = {"app": "order", "model": "builtin", "text": "Two grande lattes, please."}
+    body = {"app": "order", "text": "Two green teas, please."}
     made = server.client.post("/api/conversations", json=body).json()
     server.client.get(f"/api/runs/{made['run']}/events")
     tab.page.goto(f"{tab.base}/c/{made['session']}")
     tab.ready()
-    tab.page.select_option("#model", "builtin")
     tab.page.click("#tab-turn")
     tab.page.click("[data-load*=tokens] summary")
     tab.page.click(".token >> nth=1")
@@ -268,7 +278,8 @@ def test_a_document_is_deleted_after_a_question(tab: Tab, server: Serving) -> No
     tab.has("tbody", "No documents yet.")
 
 
-def test_a_first_message_that_fails_comes_back_into_its_field(tab: Tab) -> None:
+def test_a_first_message_that_fails_comes_back_into_its_field(tab: Tab, server: Serving) -> None:
+    offer(server, server.model)
     tab.page.goto(tab.base)
     tab.ready()
     tab.page.check("[name=app][value=plain]")
