@@ -624,7 +624,7 @@ def test_a_wrong_turn_number_names_how_many_there_are(tmp_path: Any) -> None:
 
 
 def test_prices_of_the_configured_model_hold_in_its_conversations(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = scripted_model("Hello!", name="openai:x")
+    model = scripted_model("Hello!", name="openai:x", usage=Usage(3, 2))
     monkeypatch.setenv("TAIWA_MODEL", "openai:x")
     monkeypatch.setattr("taiwa.models.providers.open_model", lambda *_: model)
     with Client(store=":memory:", prices=Prices("1000", "1000")) as client:

@@ -165,7 +165,7 @@ def test_strict_judges_no_set_that_only_leaves_out(taiwa: Taiwa, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "command", [("tools",), ("reason", "-m", "openai:x", "--shots", "0", "--tools-on", "none", "--dry-run")]
+    "command", [("tools",), ("reason", "-m", "ollama:x", "--shots", "0", "--tools-on", "none", "--dry-run")]
 )
 def test_rows_of_another_form_are_skipped_with_their_lines_and_strict_stops(
     taiwa: Taiwa, tmp_path: Path, command: tuple[str, ...]
@@ -196,10 +196,10 @@ def test_only_the_kinds_that_are_asked_for_are_judged(taiwa: Taiwa, tmp_path: Pa
     schema.write_text('{"type": "object", "properties": {"a": {"type": "integer"}}}')
 
     reason = taiwa.ok(
-        "eval", "reason", "-m", "openai:x", "--shots", "0", "--data", str(data), "--only", "sum", "--dry-run", "--json"
+        "eval", "reason", "-m", "ollama:x", "--shots", "0", "--data", str(data), "--only", "sum", "--dry-run", "--json"
     )
     extract = taiwa.ok(
-        "eval", "extract", str(schema), "-m", "openai:x", "--data", str(data), "--only", "good", "--dry-run"
+        "eval", "extract", str(schema), "-m", "ollama:x", "--data", str(data), "--only", "good", "--dry-run"
     )
 
     assert (reason.json["items"], reason.json["skipped"]) == (1, [])

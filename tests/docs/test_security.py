@@ -162,7 +162,7 @@ def sets_model(world: World, source: str) -> bool:
             world.taiwa.ok("say", world.app(f'model: "{world.evil}"'), "Hi")
         case "imported app":
             gift = world.imported(world.app(f'model: "{world.evil}"'), "Hi")
-            world.taiwa.ok("say", "-s", gift, "Hi")
+            world.taiwa("say", "-s", gift, "Hi")
         case "client of the server":
             with world.client("A") as client:
                 for name in (world.evil, f"plain@{world.evil}"):

@@ -90,7 +90,7 @@ def test_an_app_shows_its_tools() -> None:
 
 
 def test_a_resumed_turn_has_the_cost_limit_that_it_was_begun_with(tmp_path: Path) -> None:
-    settings = load({"store": str(tmp_path / "taiwa.db"), "model": "openai:x"})
+    settings = load({"store": str(tmp_path / "taiwa.db"), "model": "ollama:x"})
     repository = Repository(Store.open(settings.store))
     model = PricedModel(scripted_model("Hello!"))
     limited = TurnOptions(limits=UsageLimits(cost=5))
