@@ -12,6 +12,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from taiwa.models.builtin.model import BuiltinModel
+
 from tests.browser import chromium
 from tests.server.serving import serving
 

@@ -26,8 +26,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from taiwa.cli import main as main_of_taiwa
 from taiwa.models.builtin.model import DATA
+
+from taiwa.cli import main as main_of_taiwa
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))  # for the tests' llama.cpp server, and for evals/

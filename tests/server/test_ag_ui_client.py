@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from taiwa.kernel.messages import Message, Response, Text, Thinking, ToolCall, Usage
-from tests.server.node.programs import run_node
 from tests.orders import order_model
+from tests.server.node.programs import run_node
 from tests.server.serving import KEY, Serving, serving
 from tests.server.test_ag_ui import desk_app
 

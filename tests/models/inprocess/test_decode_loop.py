@@ -1,5 +1,4 @@
 from collections.abc import Iterable
-from math import exp
 
 import pytest
 
