@@ -104,7 +104,7 @@ def test_parameters_reach_the_instructions_and_the_text_for_folds_but_no_example
 
     assert app.instructions.startswith("Answer in {{tone}}, plain, at most 3 lines. 3!")
     assert summary_request(conversation, ()).messages[0].text == "Briefly, in {{tone}}."
-    assert turn_request(conversation, "x").messages[3].text == "Say {{lang}}"
+    assert "Say {{lang}}" in turn_request(conversation, "x").messages[0].text
 
 
 @given(st.text(alphabet="{} langtonemost<>/@JSONstate\\0", max_size=40))

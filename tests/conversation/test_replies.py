@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.conversation.app import App, ReplyMode
+from taiwa.conversation.app import App, ReplyLayout, ReplyMode
 from taiwa.conversation.replies import AnswerWatcher, parse_delta, parse_reply, reply_watcher
 from taiwa.conversation.state import StateField
 from taiwa.conversation.turn_prompt import DELTA_LINE, ENVIRONMENT, MARKERS, format_reply
@@ -77,6 +77,7 @@ def test_an_environment_is_read_between_its_markers(answer: str, topics: list[Js
     read = parse_reply(WHOLE, f"Here it is. {ENVIRONMENT[0]}{inner}{ENVIRONMENT[1]}")
 
     assert (read.answer, read.delta) == (answer, environment)
+    assert parse_reply(WHOLE, format_reply(WHOLE, answer, environment)) == read
 
 
 @given(answers, deltas, PLACES)
@@ -133,6 +134,9 @@ def test_a_line_that_only_looks_like_the_delta_line_is_shown_when_that_is_certai
         ('Hi.\n@@delta\n```json\n{"mood": "x"}\n```', "Hi.", {"mood": "x"}),
         ('Hi.\n@@delta\n```\n{\n  "mood": "x"\n}\n```\n', "Hi.", {"mood": "x"}),
         ("@@delta\n{}", "", {}),
+        ('Hi.\n@@delta\n{"turns": 3, "response": "Hi.", "mood": null}', "Hi.", {}),
+        ('Hi.\n{"turns": 3}', "Hi.", {}),
+        ('Hi.\n@@delta\n{"mood": "…", "topics": ["…"], "dictionary": {"…": "…"}}', "Hi.", {}),
         ("Write:\n@@delta\n{}\nlike this.\n@@delta\n{}", "Write:\n@@delta\n{}\nlike this.", {}),
         ('Hi.\n@@delta\n{"mood": "x"}\nI hope this helps!', "Hi.", {"mood": "x"}),
         ('@@delta\n{"mood": "x"}\nHi, the answer came last.\n', "Hi, the answer came last.", {"mood": "x"}),
@@ -153,7 +157,6 @@ def test_a_text_reply_is_divided_at_its_last_delta_line_with_json(reply: str, an
         ('Hi.\n@@delta\n{"mood": ', "Hi.", ""),
         ('Hi.\n@@delta\n{"mood": 3}', "Hi.", "mood"),
         ('Hi.\n@@delta\n{"moods": "x"}', "Hi.", "moods"),
-        ('Hi.\n@@delta\n{"turns": 3}', "Hi.", "turns"),
         ('Hi.\n@@delta\n{"mood": "\\ud83d"}', "Hi.", "half a character"),
     ],
 )
@@ -189,8 +192,55 @@ def test_a_text_reply_whose_delta_cannot_be_used_keeps_its_answer(reply: str, an
 def test_a_text_reply_without_a_delta_changes_nothing(reply: str, answer: str) -> None:
     read = parse_reply(TEXT, reply)
 
-    assert (read.answer, read.delta, read.problems) == (answer, {}, ())
+    assert (read.answer, read.delta, read.problems, read.missing) == (answer, {}, (), True)
     assert shown(TEXT, reply) == answer
+
+
+def test_a_delta_that_changes_nothing_is_not_missing() -> None:
+    read = parse_reply(TEXT, "Hi.\n@@delta\n{}"), parse_reply(JSON, '{"answer": "Hi.", "delta": {}}')
+
+    assert [(each.delta, each.missing) for each in read] == [({}, False)] * 2
+    assert parse_reply(JSON, '{"answer": "Hi."}').missing
+    assert parse_reply(JSON, "Hi.").missing
+
+
+NULLABLE = app(
+    MOOD, StateField("guest", "str | null"), StateField("free", "any"), StateField("seat", "int", required=True)
+)
+held: st.SearchStrategy[Json] = st.none() | st.just({"value": None}) | texts
+nullable_deltas = st.fixed_dictionaries(
+    {"seat": st.integers(0, 9)}, optional={"guest": st.none() | texts, "free": held}
+)
+
+
+@given(answers, nullable_deltas)
+def test_null_that_is_a_value_is_told_from_a_field_that_stays_as_it_is(answer: str, delta: dict[str, Json]) -> None:
+    layouts: tuple[ReplyLayout, ...] = ("text+delta", "json")
+    for layout in layouts:
+        read = parse_reply(NULLABLE, format_reply(NULLABLE, answer, delta, layout), layout)
+
+        assert (read.delta, read.problems) == (delta, ())
+
+
+def test_a_json_reply_names_every_field_and_the_delta_comes_first() -> None:
+    reply = format_reply(NULLABLE, "Hi.", {"seat": 1, "guest": None}, "json")
+
+    assert reply == '{"delta":{"mood":null,"guest":{"value":null},"free":null,"seat":1},"answer":"Hi."}'
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer", "delta"),
+    [
+        ('{"answer": "Hi.", "delta": {"mood": "x", "topics": null, "turns": 3}}', "Hi.", {"mood": "x"}),
+        ('{"delta": {"mood": "x"}, "answer": "Hi, and th', "Hi, and th", {"mood": "x"}),
+        ('Hi.\n@@delta\n{"mood": "x"}', "Hi.", {"mood": "x"}),
+    ],
+)
+def test_the_state_of_a_json_reply_is_read_where_its_form_is_not_kept(reply: str, answer: str, delta: Json) -> None:
+    read = parse_reply(JSON, reply)
+
+    assert (read.answer, read.delta, read.missing) == (answer, delta, False)
+    assert shown(JSON, cut(reply, [9, 30])).strip() == answer
 
 
 @pytest.mark.parametrize(
@@ -259,7 +309,7 @@ def test_a_field_that_is_required_is_missed_in_a_reply_without_a_delta() -> None
 def test_words_in_place_of_a_json_reply_change_nothing() -> None:
     read = parse_reply(JSON, " I do not do JSON.\n")
 
-    assert (read.answer, read.delta) == ("I do not do JSON.", {})
+    assert (read.answer, read.delta, read.missing) == ("I do not do JSON.", {}, True)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from taiwa.conversation.app import ALL, App, Example, Param, ReplyMode, WindowPolicy
 from taiwa.conversation.history import Conversation, add_turn, begin, edit_state, summarize_window, turns_to_keep
+from taiwa.conversation.replies import parse_reply
 from taiwa.conversation.state import StateField
 from taiwa.conversation.turn_prompt import (
     EARLIER,
@@ -19,12 +20,14 @@ from taiwa.conversation.turn_prompt import (
     summary_request,
     turn_request,
 )
-from taiwa.kernel.messages import Part, Request, Text
+from taiwa.kernel.errors import OutputValidationError
+from taiwa.kernel.messages import JsonSchema, Part, Request, Text
 from taiwa.kernel.serialization import Json
+from taiwa.structured import OutputType
 from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app, asked, reloaded, talked
 from tests.strategies import texts
 
-MODES: tuple[ReplyMode, ...] = ("text+delta", "json", "environment")
+MODES: tuple[ReplyMode, ...] = ("auto", "text+delta", "json", "environment")
 FIELDS = (TOPICS, DICTIONARY, MOOD, TURNS)
 BLOCKS = (STATE, ENVIRONMENT, EARLIER)
 
@@ -55,16 +58,17 @@ def words(request: Request) -> list[list[str]]:
     return [[part.text for part in message.parts if isinstance(part, Text)] for message in request.messages]
 
 
-@given(said_turns, hostile, st.sampled_from(MODES))
+@given(said_turns, hostile, st.sampled_from(MODES), st.booleans())
 def test_the_next_request_begins_with_the_bytes_of_this_one(
-    turns: list[tuple[str, str, dict[str, Json]]], text: str, mode: ReplyMode
+    turns: list[tuple[str, str, dict[str, Json]]], text: str, mode: ReplyMode, constrained: bool
 ) -> None:
     conversation = begin(app(*FIELDS, reply=mode, examples=(Example("hi", "hello", {"mood": "x"}),)))
 
     for user, answer, delta in turns:
-        before = stable_bytes(turn_request(conversation, user))
+        before = stable_bytes(turn_request(conversation, user, constrained=constrained))
         conversation = add_turn(conversation, user, answer, delta)
-        after = stable_bytes(turn_request(edit_state(conversation, {"mood": text}), text))
+        edited = edit_state(conversation, {"mood": text})
+        after = stable_bytes(turn_request(edited, text, constrained=constrained))
 
         assert after.startswith(before)
         assert len(after) > len(before)
@@ -112,20 +116,43 @@ def test_nothing_breaks_out_of_its_block(
         name: conversation.state[name] for name in ("topics", "dictionary", "mood")
     }
     assert last_marker == (ENVIRONMENT if mode == "environment" else STATE)[0]
-    assert ("turns" in view) is (mode != "environment")
+    assert "turns" not in view
 
 
 @given(said_turns, hostile)
 def test_users_and_models_words_are_passed_on_as_they_are(
     turns: list[tuple[str, str, dict[str, Json]]], text: str
 ) -> None:
-    conversation = talked(app(*FIELDS, reply="environment"), *turns)
+    conversation = talked(app(*FIELDS), *turns)
 
     _, *spoken, last = words(turn_request(conversation, text))
 
-    assert spoken == [[word] for user, answer, _ in turns for word in (user, answer)]
+    assert spoken[::2] == [[user] for user, _, _ in turns]
+    assert all(said[0].startswith(answer) for said, (_, answer, _) in zip(spoken[1::2], turns, strict=True))
     assert last[0] == text
     assert len(last) == 2
+
+
+@given(said_turns)
+def test_earlier_replies_keep_the_form_of_the_layout(turns: list[tuple[str, str, dict[str, Json]]]) -> None:
+    for mode, constrained in (("auto", False), ("auto", True), ("json", False), ("environment", True)):
+        of = app(*FIELDS, reply=mode)  # type: ignore[arg-type]
+        layout = of.layout(enforces_schemas=constrained)
+        conversation = talked(of, *turns)
+
+        replies = turn_request(conversation, "x", constrained=constrained).messages[2::2]
+
+        assert [parse_reply(of, reply.text, layout).problems for reply in replies] == [()] * len(turns)
+        assert not any(parse_reply(of, reply.text, layout).missing for reply in replies)
+
+
+def test_a_turn_whose_environment_could_not_be_read_shows_the_one_before() -> None:
+    whole = {"topics": ["tea"], "dictionary": {}, "mood": "fine"}
+    conversation = talked(app(*FIELDS, reply="environment"), ("a", "b", whole), ("c", "d", {}))
+
+    assert words(turn_request(conversation, "x"))[4] == [
+        '<JSON>\n{"response":"d","topics":["tea"],"dictionary":{},"mood":"fine"}\n</JSON>'
+    ]
 
 
 @given(hostile)
@@ -164,16 +191,22 @@ def test_parameters_are_inserted_once_and_never_scanned(name: str, other: str) -
     assert opened.hash != of.hash
 
 
-def test_examples_come_first_in_the_form_of_a_reply() -> None:
+def test_examples_are_text_of_the_instructions_in_the_form_of_a_reply() -> None:
     example = Example("文(sentence)です。", "This is a sentence.", {"dictionary": {"文": "sentence"}})
 
-    forms = {mode: words(turn_request(begin(app(*FIELDS, reply=mode, examples=(example,))), "x"))[2] for mode in MODES}
+    requests = {mode: turn_request(begin(app(*FIELDS, reply=mode, examples=(example,))), "x") for mode in MODES}
 
-    assert forms["text+delta"] == ['This is a sentence.\n@@delta\n{"dictionary":{"文":"sentence"}}']
-    assert forms["json"] == ['{"answer":"This is a sentence.","delta":{"dictionary":{"文":"sentence"}}}']
-    assert forms["environment"] == [
-        '<JSON>\n{"response":"This is a sentence.","topics":[],"dictionary":{"文":"sentence"},"mood":null}\n</JSON>'
-    ]
+    assert all([message.role for message in request.messages] == ["system", "user"] for request in requests.values())
+    forms = {mode: request.messages[0].text for mode, request in requests.items()}
+    assert 'This is a sentence.\n@@delta\n{"dictionary":{"文":"sentence"}}\n' in forms["text+delta"]
+    assert (
+        '{"delta":{"topics":null,"dictionary":{"文":"sentence"},"mood":null},"answer":"This is a sentence."}\n'
+        in forms["json"]
+    )
+    assert (
+        '<JSON>\n{"response":"This is a sentence.","topics":[],"dictionary":{"文":"sentence"},"mood":null}\n</JSON>\n'
+        in forms["environment"]
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -181,21 +214,43 @@ def test_the_prompt_states_the_form_of_a_reply_and_its_fields(mode: ReplyMode) -
     head = words(turn_request(begin(app(*FIELDS, reply=mode)), "x"))[0][0]
 
     assert head.startswith("You are a friend.")
-    assert "- topics: what the talk is about" in head
+    assert "topics" in head
+    assert "// what the talk is about" in head
     assert "mood" in head
-    assert "- turns" not in head
+    assert "turns" not in head
 
 
-def test_a_json_reply_is_constrained_to_its_schema_with_the_answer_first() -> None:
-    conversation = begin(app(*FIELDS, reply="json"))
+def test_the_instructions_end_with_the_form_of_a_reply_and_not_with_a_list() -> None:
+    heads = {mode: words(turn_request(begin(app(*FIELDS, reply=mode)), "x"))[0][0] for mode in MODES}
+
+    assert heads["text+delta"].endswith('\n\n…\n@@delta\n{"topics":[…],"dictionary":{…},"mood":…}')
+    assert heads["json"].endswith('\n\n{"delta":{"topics":null,"dictionary":null,"mood":null},"answer":"…"}')
+    assert heads["environment"].endswith('\n\n<JSON>\n{"response":"…","topics":[…],"dictionary":{…},"mood":…}\n</JSON>')
+    assert heads["auto"] == heads["text+delta"]
+
+
+@pytest.mark.parametrize("mode", ["auto", "json"])
+def test_a_model_that_enforces_schemas_must_name_every_field_before_its_answer(mode: ReplyMode) -> None:
+    entry = StateField("plan", "list[{day: str, dish: str}]", reduce="append")
+    conversation = begin(app(*FIELDS, entry, reply=mode))
 
     constraint = turn_request(conversation, "x", constrained=True).constraint
 
-    assert constraint is not None
-    assert "answer" in repr(constraint)
-    assert repr(constraint).index("answer") < repr(constraint).index("delta")
+    assert isinstance(constraint, JsonSchema)
+    written = OutputType.from_json_schema(constraint.schema)
+    for answer in ('{"delta": {"mood": "x"}, "answer": "Hi."}', '{"answer": "Hi."}'):
+        with pytest.raises(OutputValidationError):
+            written.validate(json.loads(answer))
+    delta = {"topics": None, "dictionary": {"a": None}, "mood": None, "plan": [{"day": "Monday", "dish": "soup"}]}
+    written.validate({"delta": delta, "answer": "Hi."})
+    assert [*constraint.schema["properties"]] == ["delta", "answer"]  # type: ignore[misc]  # pyright: ignore[reportGeneralTypeIssues]
     assert turn_request(conversation, "x").constraint is None
-    assert turn_request(begin(app(*FIELDS)), "x", constrained=True).constraint is None
+
+
+def test_a_layout_that_the_app_names_is_that_of_every_model() -> None:
+    conversation = begin(app(*FIELDS, reply="text+delta"))
+
+    assert turn_request(conversation, "x", constrained=True) == turn_request(conversation, "x")
 
 
 def view(conversation: Conversation) -> Json:

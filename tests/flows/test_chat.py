@@ -8,12 +8,24 @@ import pytest
 from taiwa.conversation.app import App, ReplyMode, WindowPolicy
 from taiwa.conversation.history import Conversation, begin
 from taiwa.conversation.reducers import Reducer, known_reducers
+from taiwa.conversation.replies import parse_reply
 from taiwa.conversation.state import StateField
 from taiwa.flows.chat import Reply, say
 from taiwa.kernel.effects import Complete
 from taiwa.kernel.errors import InputError, ModelError, OutputValidationError, OverloadedError, RefusalError
-from taiwa.kernel.execution import Journal
-from taiwa.kernel.messages import FinishReason, JsonSchema, Message, Notice, Response, Text, Thinking, Usage, assistant
+from taiwa.kernel.execution import Journal, replay
+from taiwa.kernel.messages import (
+    Capability,
+    FinishReason,
+    JsonSchema,
+    Message,
+    Notice,
+    Response,
+    Text,
+    Thinking,
+    Usage,
+    assistant,
+)
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.scripted import Entry, ScriptedModel, scripted_model
@@ -21,7 +33,7 @@ from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app, reload
 from tests.flows.driving import Drive, Driven
 
 FIELDS = (TOPICS, DICTIONARY, MOOD, TURNS)
-MODES: tuple[ReplyMode, ...] = ("text+delta", "json", "environment")
+MODES: tuple[ReplyMode, ...] = ("auto", "text+delta", "json", "environment")
 Turned = tuple[Reply, Conversation]
 
 
@@ -30,7 +42,8 @@ def reply(mode: ReplyMode, answer: str, **delta: object) -> str:
     whole = {"response": answer, "topics": [], "dictionary": {}, "mood": None} | delta
     forms = {
         "text+delta": f"{answer}\n@@delta\n{json.dumps(delta)}",
-        "json": json.dumps({"answer": answer, "delta": delta}),
+        "json": json.dumps({"delta": delta, "answer": answer}),
+        "auto": json.dumps({"delta": delta, "answer": answer}),
         "environment": f"<JSON>\n{json.dumps(whole)}\n</JSON>",
     }
     return forms[mode]
@@ -89,15 +102,68 @@ def test_a_delta_that_cannot_be_used_is_asked_for_alone_and_the_answer_is_kept(d
 
 
 @pytest.mark.parametrize("mode", ["text+delta", "json"])
-def test_an_answer_without_a_delta_changes_nothing_and_costs_one_call(drive: Drive, mode: ReplyMode) -> None:
+def test_an_answer_without_a_delta_changes_nothing_costs_one_call_and_says_so(drive: Drive, mode: ReplyMode) -> None:
     before = talked(app(*FIELDS, reply=mode), ("a", "b", {"mood": "fine"}))
 
     driven, model = turn(drive, before, "Hi!")
 
     said, after = driven.value
-    assert (said, after.state["mood"]) == (Reply("Hi!", {}), "fine")
+    warning = "the state is unchanged: the model wrote no state"
+    assert (said, after.state["mood"]) == (Reply("Hi!", {}, (warning,), state_read=False), "fine")
     assert len(model.requests) == 1
-    assert driven.notes == ()
+    assert driven.notes == (Notice(warning, "warning", "turn"),)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_model_that_echoes_what_the_program_computes_is_not_asked_again(drive: Drive, mode: ReplyMode) -> None:
+    driven, model = turn(drive, app(*FIELDS, reply=mode), reply(mode, "Hi!", mood="fine", turns=7))
+
+    said, after = driven.value
+    assert (said.text, said.warnings, said.state_read) == ("Hi!", (), True)
+    assert (after.state["mood"], after.state["turns"]) == ("fine", 1)
+    assert len(model.requests) == 1
+
+
+SCHEMAS: frozenset[Capability] = frozenset({"json_schema"})
+
+
+@pytest.mark.parametrize("enforces", [True, False])
+def test_the_model_decides_the_layout_and_the_turn_replays_without_it(enforces: bool) -> None:
+    mode: ReplyMode = "json" if enforces else "text+delta"
+    said = (reply(mode, "Hi!", mood="fine", topics=None), reply(mode, "Bye!", mood=None))
+    model = scripted_model(*said, capabilities=SCHEMAS if enforces else frozenset())
+    conversation, runs = begin(app(*FIELDS, reply="auto")), list[tuple[Conversation, Journal]]()
+
+    for _ in said:
+        runs.append((conversation, Journal()))
+        turned, conversation = Runtime(model).run(say("Hello?")(conversation), runs[-1][1])
+        assert turned.state_read
+
+    assert (conversation.state["mood"], conversation.turns[-1].answer) == ("fine", "Bye!")
+    assert all((request.constraint is not None) is enforces for request in model.requests)
+    assert parse_reply(conversation.app, model.requests[1].messages[2].text, mode).delta == {"mood": "fine"}
+    assert [replay(say("Hello?")(before), journal)[1].tip for before, journal in runs] == [
+        conversation.new_nodes[1].hash, conversation.tip,
+    ]  # fmt: skip
+
+
+def test_an_answer_that_is_made_to_begin_with_a_text_is_text(drive: Drive) -> None:
+    model = scripted_model(' there.\n@@delta\n{"mood": "x"}')
+
+    driven = drive(lambda: say("Hello?", prefix="Hi")(begin(app(*FIELDS, reply="auto"))), model)
+
+    assert (driven.value[0].text, driven.value[1].state["mood"]) == ("Hi there.", "x")
+    assert model.requests[0].constraint is None
+
+
+def test_a_reply_that_is_cut_in_its_answer_keeps_the_state_before_it(drive: Drive) -> None:
+    cut = ended('{"delta": {"topics": null, "dictionary": null, "mood": "x"}, "answer": "Hi, and', "length")
+
+    driven, _ = turn(drive, app(*FIELDS, reply="auto"), cut)
+
+    said, after = driven.value
+    assert (said.text, said.state_read, after.state["mood"]) == ("Hi, and", True, "x")
+    assert said.warnings == ("the answer was cut off at the length limit",)
 
 
 def test_a_field_that_is_required_is_asked_for_where_the_delta_is_missing(drive: Drive) -> None:
@@ -375,7 +441,14 @@ def test_only_the_model_calls_of_a_turn_are_paid(drive: Drive) -> None:
     assert [type(entry.effect) for entry in driven.journal.entries].count(Complete) == 2
 
 
-@pytest.mark.parametrize(("mode", "kinds"), [("text+delta", ["complete"]), ("json", ["get-capabilities", "complete"])])
+@pytest.mark.parametrize(
+    ("mode", "kinds"),
+    [
+        ("text+delta", ["complete"]),
+        ("json", ["get-capabilities", "complete"]),
+        ("auto", ["get-capabilities", "complete"]),
+    ],
+)
 def test_a_server_is_asked_for_its_abilities_only_where_a_schema_would_be_sent(
     mode: ReplyMode, kinds: list[str]
 ) -> None:

@@ -255,7 +255,7 @@ def test_a_watcher_that_shows_the_delta_is_caught(monkeypatch: pytest.MonkeyPatc
         def close(self) -> WatchResult:
             return WatchResult()
 
-    monkeypatch.setattr(properties, "reply_watcher", lambda app: Blunt)
+    monkeypatch.setattr(properties, "reply_watcher", lambda app, layout: Blunt)
 
     assert not law_of(properties.conversation_laws(SAMPLE), "a reply is parsed back and shown").ok
 

@@ -8,7 +8,12 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from taiwa.conversation.state import StateField, delta_output_type, environment_output_type
+from taiwa.conversation.state import (
+    StateField,
+    delta_output_type,
+    environment_output_type,
+    full_delta_output_type,
+)
 from taiwa.kernel.errors import CorruptError, InputError, OutputValidationError
 from taiwa.kernel.messages import Constraint, JsonSchema, Sampling, ToolSpec
 from taiwa.kernel.serialization import Json, canonical, digest, record, restore, value
@@ -36,7 +41,11 @@ class AppSource:
         return digest(self)
 
 
-ReplyMode = Literal["text+delta", "json", "environment"]
+ReplyMode = Literal["auto", "text+delta", "json", "environment"]
+"""How an app wants its replies; with `auto` the model decides the layout."""
+
+ReplyLayout = Literal["text+delta", "json", "environment"]
+"""The layout of a reply that carries state: text and a delta below it, one object with both, or the whole state."""
 
 Flow = Literal["chat", "ask"]
 """What a turn does: `chat` completes with the model, `ask` searches documents and answers from them."""
@@ -207,7 +216,7 @@ class App:
     fields: tuple[StateField, ...] = ()
     params: tuple[Param, ...] = ()
     window: WindowPolicy = ALL
-    reply: ReplyMode = "text+delta"
+    reply: ReplyMode = "auto"
     examples: tuple[Example, ...] = ()
     summary_prompt: str = ""
     model: str = ""
@@ -270,10 +279,21 @@ class App:
         schema = self.answer_options.schema
         return None if schema is None else OutputType.from_json_schema(dict(schema.schema), name=schema.name)
 
+    def layout(self, *, enforces_schemas: bool = False) -> ReplyLayout:
+        """Return the layout of the replies of a model that does, or does not, enforce schemas."""
+        if self.reply == "auto":
+            return "json" if enforces_schemas else "text+delta"
+        return self.reply
+
     @cached_property
     def delta_type(self) -> "OutputType[dict[str, Json]]":
         """The type of a state delta."""
         return delta_output_type(self.fields)
+
+    @cached_property
+    def full_delta_type(self) -> "OutputType[dict[str, Json]]":
+        """The type of a state delta with a key for every field."""
+        return full_delta_output_type(self.fields)
 
     @cached_property
     def environment_type(self) -> "OutputType[dict[str, Json]]":

@@ -3,10 +3,12 @@
 import json
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
+from typing import Any
 
-from taiwa.conversation.app import App
+from taiwa.conversation.app import App, ReplyLayout
+from taiwa.conversation.state import shorten_delta
 from taiwa.conversation.turn_prompt import DELTA_LINE, ENVIRONMENT
 from taiwa.kernel.effects import HideOutput, Watcher, WatchResult
 from taiwa.kernel.errors import InputError, OutputValidationError
@@ -180,8 +182,8 @@ class MemberWatcher:
 
 
 @cache
-def _any_object() -> OutputType[dict[str, object]]:
-    return OutputType(dict[str, object])
+def _any_object() -> OutputType[dict[str, Json]]:
+    return OutputType(dict[str, Any])
 
 
 OPENED = re.compile(rf"{ENVIRONMENT[0]}{JSON_NEXT.pattern}")
@@ -195,16 +197,20 @@ work is linear."""
 
 @value
 class ParsedReply:
-    """A parsed reply: its answer, its state delta, or None and the problems of the delta, one line each."""
+    """A parsed reply: its answer, its state delta, or None and the problems of the delta, one line each.
+
+    `missing` says that the model wrote no delta, which is not the same as a delta that changes nothing.
+    """
 
     answer: str
     delta: dict[str, Json] | None
     problems: tuple[str, ...] = ()
+    missing: bool = False
 
 
 @lru_cache(maxsize=16)
-def parse_reply(app: App, text: str, *, exact: bool = False) -> ParsedReply:
-    """Parse a reply into answer and state delta by the app's reply mode.
+def parse_reply(app: App, text: str, layout: ReplyLayout | None = None, *, exact: bool = False) -> ParsedReply:
+    """Parse a reply into answer and state delta by its layout, which is that of a model without schemas unless one is given.
 
     A reply without a delta changes nothing, unless a field is required. With `exact` a delta counts only in the form that
     the prompt asks for, and a missing one is a problem, as in turns recorded under this rule. Cached, because the watcher of
@@ -214,19 +220,41 @@ def parse_reply(app: App, text: str, *, exact: bool = False) -> ParsedReply:
         return parse_typed(app.output_type, text)
     if not app.model_fields:
         return ParsedReply(whole_characters(text), {})
-    if app.reply == "environment":
+    layout = layout or app.layout()
+    if layout == "environment":
         return _parse_environment(app, text)
     needs_delta = exact or any(field.required for field in app.model_fields)
-    if app.reply == "json":
+    if layout == "json":
         return _parse_json(app, text, needs_delta=needs_delta)
     return _parse_text(app, text, exact=exact, needs_delta=needs_delta)
 
 
-def parse_delta(app: App, text: str) -> ParsedReply:
-    """Parse a state delta without an answer, as after a repair; a typed answer is the whole reply."""
+def parse_delta(app: App, text: str, layout: ReplyLayout | None = None, *, full: bool = False) -> ParsedReply:
+    """Parse a state delta without an answer, as after a repair; a typed answer is the whole reply.
+
+    In a `full` delta every field is named, and null says that one stays as it is.
+    """
     if app.output_type is not None:
         return parse_typed(app.output_type, text)
-    output_type = app.environment_type if app.reply == "environment" else app.delta_type
+    is_environment = (layout or app.layout()) == "environment"
+    try:
+        data = _any_object().parse(text).value
+    except OutputValidationError:
+        return _parse_as(app.environment_type if is_environment else app.delta_type, text)
+    if not is_environment:
+        return _fit_delta(app, data, text, full=full)
+    computed = {field.name for field in app.fields if field.computed}
+    written = {name: part for name, part in data.items() if name not in computed}
+    return _parse_as(app.environment_type, text if written == data else json.dumps(written))
+
+
+def _fit_delta(app: App, data: Mapping[str, Json], text: str = "", *, full: bool = False) -> ParsedReply:
+    """Return the delta that some JSON is, after what does not count is removed; `text` is where it stood alone."""
+    delta = shorten_delta(app.fields, data, full=full)
+    return _parse_as(app.delta_type, text if text and delta == data else json.dumps(delta))
+
+
+def _parse_as(output_type: OutputType[dict[str, Json]], text: str) -> ParsedReply:
     try:
         return _storable("", output_type.parse(text).value)
     except OutputValidationError as error:
@@ -256,12 +284,13 @@ def _parse_text(app: App, text: str, *, exact: bool, needs_delta: bool) -> Parse
     if delta is None:
         return _without_delta(text, PLAIN_LINE if exact else LINE, needs_delta=needs_delta)
     inner, behind = _split_delta(text[delta.json :])
-    parsed = parse_delta(app, inner)
+    parsed = parse_delta(app, inner, "text+delta")
     return ParsedReply(whole_characters(text[: delta.start].rstrip() or behind), parsed.delta, parsed.problems)
 
 
 def _names(app: App) -> tuple[str, ...]:
-    return tuple(field.name for field in app.model_fields)
+    """Return the keys by which a delta is recognised; those of computed fields too, which models echo."""
+    return tuple(field.name for field in app.fields)
 
 
 def _without_delta(text: str, delta_line: re.Pattern[str], *, needs_delta: bool) -> ParsedReply:
@@ -269,7 +298,7 @@ def _without_delta(text: str, delta_line: re.Pattern[str], *, needs_delta: bool)
     last = next((line for line in delta_line.finditer(text) if FENCE_NEXT.fullmatch(text, line.end())), None)
     answer = whole_characters(text[: None if last is None else last.start()].rstrip())
     if not needs_delta:
-        return ParsedReply(answer, {})
+        return ParsedReply(answer, {}, missing=True)
     return ParsedReply(answer, None, (f"{'there is no' if last is None else 'nothing follows the'} {DELTA_LINE} line",))
 
 
@@ -285,29 +314,45 @@ def _split_delta(rest: str) -> tuple[str, str]:
 
 @cache
 def _reply_type() -> OutputType[dict[str, Json]]:
-    return OutputType.fields("Reply", {"answer": str, "delta": object}, required=frozenset({"answer"}))
+    return OutputType.fields("Reply", {"delta": object, "answer": str}, required=frozenset({"answer"}))
 
 
 def _parse_json(app: App, text: str, *, needs_delta: bool) -> ParsedReply:
-    if "{" not in text and not needs_delta:
-        return ParsedReply(whole_characters(text.strip()), {})
     try:
         reply = _reply_type().parse(text).value
     except OutputValidationError as error:
-        return ParsedReply(_partial_answer("answer", text), None, error.diagnostics or (error.message,))
-    answer = str(reply["answer"])
-    try:
-        return _storable(answer, app.delta_type.validate(reply.get("delta") or {}))
-    except OutputValidationError as error:
-        problems = tuple(f"$.delta{line.removeprefix('$')}" for line in error.diagnostics)
-        return ParsedReply(whole_characters(answer), None, problems)
+        return _parse_other(app, text, error.diagnostics or (error.message,), needs_delta=needs_delta)
+    return _with_delta(app, str(reply["answer"]), reply.get("delta"), needs_delta=needs_delta)
+
+
+def _parse_other(app: App, text: str, problems: tuple[str, ...], *, needs_delta: bool) -> ParsedReply:
+    """Parse what is not a reply in JSON: text, with or without a delta line, or JSON that is cut or broken in the answer."""
+    if not text.lstrip().startswith("{") and ("{" not in text or find_delta(text, _names(app)) is not None):
+        return _parse_text(app, text.strip(), exact=False, needs_delta=needs_delta)
+    parser, delta = PartialParser(_any_object()), None
+    for update in parser.feed(text):
+        if update.path == ("delta",) and update.closed:
+            delta = update.value
+    if delta is not None and isinstance(parser.view, dict) and isinstance(parser.view.get("answer"), str):
+        return _with_delta(app, _partial_answer("answer", text), delta, needs_delta=needs_delta)
+    return ParsedReply(_partial_answer("answer", text), None, problems)
+
+
+def _with_delta(app: App, answer: str, delta: Json, *, needs_delta: bool) -> ParsedReply:
+    answer = whole_characters(answer)
+    if delta is None and not needs_delta:
+        return ParsedReply(answer, {}, missing=True)
+    if delta is not None and not isinstance(delta, dict):
+        return ParsedReply(answer, None, ("$.delta: expected an object",))
+    parsed = _fit_delta(app, delta or {}, full=True)
+    return ParsedReply(answer, parsed.delta, tuple(f"$.delta{line.removeprefix('$')}" for line in parsed.problems))
 
 
 def _parse_environment(app: App, text: str) -> ParsedReply:
     opened, end = OPENED.search(text), text.rfind(ENVIRONMENT[1])
     start = 0 if opened is None else opened.end()
     inner = text[start : end if end > start else len(text)]
-    parsed = parse_delta(app, inner)
+    parsed = parse_delta(app, inner, "environment")
     if parsed.delta is not None:
         return ParsedReply(whole_characters(str(parsed.delta["response"])), parsed.delta)
     return ParsedReply(_partial_answer("response", inner), None, parsed.problems)
@@ -361,13 +406,14 @@ class AnswerWatcher:
         return WatchResult(self._parse("".join(self._pieces))[self._shown :])
 
 
-def reply_watcher(app: App, prefix: str = "") -> Callable[[], Watcher] | None:
+def reply_watcher(app: App, prefix: str = "", layout: ReplyLayout | None = None) -> Callable[[], Watcher] | None:
     """Return the factory of the watcher that shows only the answer of an app's replies; None if no watcher is needed.
 
     A typed answer is shown when it is complete, since it may be repaired. If a reply continues a `prefix`, only the rest is
     shown.
     """
-    if prefix and (watch := reply_watcher(app)) is not None:
+    layout = layout or app.layout()
+    if prefix and (watch := reply_watcher(app, layout=layout)) is not None:
 
         def fed() -> Watcher:
             watcher = watch()
@@ -381,8 +427,8 @@ def reply_watcher(app: App, prefix: str = "") -> Callable[[], Watcher] | None:
         return None
 
     def parse(text: str) -> str:
-        return parse_reply(app, text).answer
+        return parse_reply(app, text, layout).answer
 
-    if app.reply == "text+delta":
+    if layout == "text+delta":
         return partial(AnswerWatcher, parse, _names(app))
-    return partial(MemberWatcher, "answer" if app.reply == "json" else "response", parse)
+    return partial(MemberWatcher, "answer" if layout == "json" else "response", parse)

@@ -228,8 +228,32 @@ class StateField:
         """The type of what the model writes."""
         return "list[str]" if self.reducer.delta_kind == "words" else self.type
 
+    @property
+    def full_delta_notation(self) -> str:
+        """The type of the field in a delta that names every field: null says that the field stays as it is.
+
+        A field to which null itself can be written is wrapped, so that null has one meaning.
+        """
+        if self.required:
+            return self.delta_notation
+        return f"{{{WRITTEN}: {self.delta_notation}}} | null" if self.takes_null else f"{self.delta_notation} | null"
+
+    @property
+    def takes_null(self) -> bool:
+        """Whether the model can write null to the field itself, not only to an entry of it."""
+        return _takes_null(self.delta_notation)
+
 
 Fields: TypeAlias = tuple[StateField, ...]
+
+WRITTEN = "value"
+"""The key that wraps what is written to a field that can hold null, in a delta that names every field."""
+
+BLANK = "…"
+"""The placeholder of a value in the form of a reply; a model that copies it has written nothing."""
+
+NOT_FIELDS = ("answer", "response")
+"""Keys of replies in JSON, which models also write into a delta."""
 
 
 def check_field(field: StateField) -> None:
@@ -276,16 +300,74 @@ def _unbounded(annotation: object) -> object:
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
+@lru_cache(maxsize=256)
+def _takes_null(notation: str) -> bool:
+    from taiwa.structured.type_notation import fits, parse_notation
+
+    return fits(parse_notation(notation), None)
+
+
 def value_output_type(field: StateField) -> "OutputType[dict[str, Json]]":
     """Build the type `{name: value}` of one field's value."""
-    return _output_type("State", ((field.name, field.value_notation),), frozenset([field.name]))
+    return _output_type("State", ((field.name, field.value_notation, ""),), frozenset([field.name]))
 
 
 def delta_output_type(fields: Iterable[StateField]) -> "OutputType[dict[str, Json]]":
     """Build the type of a state delta: only required fields must be there, and there are no others."""
     written = [field for field in fields if not field.computed]
-    kinds = tuple((field.name, field.delta_notation) for field in written)
+    kinds = tuple((field.name, field.delta_notation, field.description) for field in written)
     return _output_type("Delta", kinds, frozenset(field.name for field in written if field.required))
+
+
+def full_delta_output_type(fields: Iterable[StateField]) -> "OutputType[dict[str, Json]]":
+    """Build the type of a state delta that names every field, with null for one that stays as it is.
+
+    Small models leave out the keys that they may leave out; a key that must be there makes them decide.
+    """
+    kinds = tuple((each.name, each.full_delta_notation, each.description) for each in fields if not each.computed)
+    return _output_type("Delta", kinds, frozenset(name for name, *_ in kinds))
+
+
+def full_delta(fields: Iterable[StateField], delta: Mapping[str, Json]) -> dict[str, Json]:
+    """Write a delta with a key for every field; `shorten_delta` is the inverse."""
+    written = [field for field in fields if not field.computed]
+    wrapped = {field.name for field in written if field.takes_null and not field.required}
+    return {
+        field.name: {WRITTEN: delta[field.name]}
+        if field.name in wrapped and field.name in delta
+        else delta.get(field.name)
+        for field in written
+    }
+
+
+def shorten_delta(fields: Iterable[StateField], data: Mapping[str, Json], *, full: bool = False) -> dict[str, Json]:
+    """Return what a delta changes: without fields that stay as they are, and without keys that are not the model's to write.
+
+    Null is a change only in a field that can hold it, and in a `full` delta only inside its wrapper.
+    """
+    known = {field.name: field for field in fields}
+    changes: dict[str, Json] = {}
+    for name, part in data.items():
+        field = known.get(name)
+        if (field is None and name in NOT_FIELDS) or (field is not None and field.computed) or _is_blank(part):
+            continue
+        keeps_null = field is None or field.required or (field.takes_null and not full)
+        if part is None and not keeps_null:
+            continue
+        is_wrapped = full and field is not None and field.takes_null and not field.required
+        changes[name] = part[WRITTEN] if is_wrapped and isinstance(part, dict) and part.keys() == {WRITTEN} else part
+    return changes
+
+
+def _is_blank(part: Json) -> bool:
+    """Return whether a value is the placeholder of the form, as it stands or as the only entry of a list or table."""
+    return part == BLANK or (isinstance(part, (list, dict)) and list(part) == [BLANK])
+
+
+def blank(field: StateField) -> str:
+    """Return the placeholder of what the model writes to a field."""
+    kind = kind_of(field.delta_notation)
+    return {"list": f"[{BLANK}]", "dict": f"{{{BLANK}}}"}.get(kind, BLANK)
 
 
 def fits_delta(fields: Iterable[StateField], delta: Mapping[str, Json]) -> bool:
@@ -300,18 +382,26 @@ def fits_delta(fields: Iterable[StateField], delta: Mapping[str, Json]) -> bool:
 
 def environment_output_type(fields: Iterable[StateField]) -> "OutputType[dict[str, Json]]":
     """Build the type of a whole environment: the response and every field that the model writes."""
-    kinds = {"response": "str"} | {field.name: field.value_notation for field in fields if not field.computed}
-    return _output_type("Environment", tuple(kinds.items()), frozenset(kinds))
+    kinds = [("response", "str", "your answer to the user")]
+    kinds += [(field.name, field.value_notation, field.description) for field in fields if not field.computed]
+    return _output_type("Environment", tuple(kinds), frozenset(name for name, *_ in kinds))
 
 
 @lru_cache(maxsize=256)
 def _output_type(
-    name: str, notations: tuple[tuple[str, str], ...], required: frozenset[str]
+    name: str, kinds: tuple[tuple[str, str, str], ...], required: frozenset[str]
 ) -> "OutputType[dict[str, Json]]":
-    """Build a type once: every turn asks for those of its app, and to build one takes milliseconds."""
+    """Build a type from names, notations and descriptions; once, since every turn asks for those of its app, and to build
+    one takes milliseconds.
+    """
     from taiwa.structured import OutputType, parse_notation
 
-    return OutputType.fields(name, {key: parse_notation(text) for key, text in notations}, required)
+    layout = {key: _described(parse_notation(text), description) for key, text, description in kinds}
+    return OutputType.fields(name, layout, required)
+
+
+def _described(annotation: object, description: str) -> object:
+    return Annotated[annotation, description] if description else annotation
 
 
 def apply_delta(fields: Fields, state: State, delta: Mapping[str, Json], context: TurnContext) -> State:

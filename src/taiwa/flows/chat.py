@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from taiwa.conversation.app import App
+from taiwa.conversation.app import App, ReplyLayout
 from taiwa.conversation.history import Conversation, add_turn, edit_state, summarize_window, turns_to_keep
 from taiwa.conversation.replies import ParsedReply, parse_delta, parse_reply, parse_typed, reply_watcher
 from taiwa.conversation.turn_prompt import TYPED, field_summary_request, reply_schema, summary_request, turn_request
@@ -57,13 +57,20 @@ FINISH_WARNINGS: Mapping[FinishReason, str] = {
 }
 
 
+NO_STATE = "the model wrote no state"
+
+
 @value(tag="reply")
 class Reply:
-    """The answer of a turn, its state delta, and warnings for the user."""
+    """The answer of a turn, its state delta, and warnings for the user.
+
+    `state_read` is false if the app has state, and what the model wrote of it is missing or cannot be used.
+    """
 
     text: str
     delta: Json = None
     warnings: tuple[str, ...] = ()
+    state_read: bool = True
     response: Response | None = dataclasses.field(default=None, compare=False)
     """The response of the model that the answer was read from: its finish reason, tool calls and log probabilities."""
 
@@ -94,17 +101,22 @@ def say(
             check_text(text)
         conversation = yield from compress_fields((yield from shorten_history(conversation)))
         app = conversation.app
+        layout = app.layout()
         if tools:
             from taiwa.flows.solve.loops import complete_with_tools
 
             request = turn_request(conversation, text, attachments)
             response = yield from complete_with_tools(replace(request, prefix=prefix), tools, app)
         else:
-            constrained = reply_schema(app) is not None and (yield from _enforces_schemas())
+            # A prefix is the beginning of a text, so the layout must be one that begins with text.
+            may_constrain = reply_schema(app, app.layout(enforces_schemas=not prefix)) is not None
+            constrained = may_constrain and (yield from _enforces_schemas())
+            layout = app.layout(enforces_schemas=constrained)
             request = turn_request(conversation, text, attachments, constrained=constrained)
             begun = replace(request, prefix=prefix)
-            response = _behind(prefix, (yield from complete_or_downgrade(begun, reply_watcher(app, prefix))))
-        parsed = yield from _parse_or_repair(app, request, response, repairs, exact=exact)
+            watch = reply_watcher(app, prefix, layout)
+            response = _behind(prefix, (yield from complete_or_downgrade(begun, watch)))
+        parsed = yield from _parse_or_repair(app, request, response, repairs, layout, exact=exact)
         if parsed.delta is None and (strict or app.output_type is not None):
             reason = "the reply's state cannot be used"
             if app.output_type is not None:
@@ -116,7 +128,8 @@ def say(
         warnings = _warnings(response, parsed)
         for warning in warnings:
             yield from notify(warning, code="turn", warning=True)
-        return Reply(parsed.answer, after.new_nodes[-1].delta, warnings, response), after
+        state_read = parsed.delta is not None and not parsed.missing
+        return Reply(parsed.answer, after.new_nodes[-1].delta, warnings, state_read, response), after
 
     return step
 
@@ -159,7 +172,7 @@ def complete_turn(
         answer = Message("assistant", (Text(words), *response.message.tool_calls))
         thinking = response.message.signed_thinking
         after = add_turn(conversation, text, words, {}, tuple(attachments), thinking, (*inputs, answer), prefix)
-        return Reply(words, {}, warnings, response), after
+        return Reply(words, {}, warnings, response=response), after
 
     return step
 
@@ -206,7 +219,7 @@ def compact(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
     summary, response = yield from _summarize(request)
     if not summary:
         raise RefusalError("the model wrote no summary", request=request.digest)
-    return Reply(summary, None, (), response), summarize_window(conversation, (), summary)
+    return Reply(summary, response=response), summarize_window(conversation, (), summary)
 
 
 def _summarize(request: Request) -> Program[tuple[str, Response]]:
@@ -326,25 +339,26 @@ def _commit(
 
 
 def _parse_or_repair(
-    app: App, request: Request, response: Response, repairs: int, *, exact: bool
+    app: App, request: Request, response: Response, repairs: int, layout: ReplyLayout, *, exact: bool
 ) -> Program[ParsedReply]:
     """Parse a reply; if its delta is invalid, keep the answer and request only the delta."""
     if response.finish == "refusal" and not response.text.strip():
         raise RefusalError("the model refused to answer", request=request.digest)
-    parsed = parse_reply(app, response.text, exact=exact)
+    parsed = parse_reply(app, response.text, layout, exact=exact)
     invalid = response.text
     for _ in range(repairs):
         if parsed.delta is not None or response.finish in {"interrupted", "refusal", "length"}:
             break
         try:
             constrained = yield from _enforces_schemas()
-            repair = _repair_request(app, request, invalid, parsed.problems, constrained=constrained)
+            full = layout == "json" or constrained
+            repair = _repair_request(app, request, invalid, parsed.problems, layout, full=full, constrained=constrained)
             again = yield from complete_or_downgrade(repair, HideOutput)
         except (ModelError, LimitError, ConfigError) as error:
             # The answer is complete and paid for: a failed repair must not discard it.
             parsed = replace(parsed, problems=(f"it could not be requested again: {error.message}", *parsed.problems))
             break
-        repaired = parse_delta(app, again.text)
+        repaired = parse_delta(app, again.text, layout, full=full)
         if repaired.delta is None and set(repaired.problems) == set(parsed.problems):
             break
         # The answer of the first reply stays; an environment contains its own.
@@ -356,8 +370,18 @@ def _parse_or_repair(
     return parsed
 
 
-def _repair_request(app: App, request: Request, invalid: str, faults: tuple[str, ...], *, constrained: bool) -> Request:
-    output_type = app.output_type or (app.environment_type if app.reply == "environment" else app.delta_type)
+def _repair_request(
+    app: App,
+    request: Request,
+    invalid: str,
+    faults: tuple[str, ...],
+    layout: ReplyLayout,
+    *,
+    full: bool,
+    constrained: bool,
+) -> Request:
+    delta_type = app.full_delta_type if full else app.delta_type
+    output_type = app.output_type or (app.environment_type if layout == "environment" else delta_type)
     constraint = JsonSchema(output_type.schema(), "delta") if constrained else None
     messages = (*request.messages, *_repair_messages(invalid, faults, output_type))
     return replace(request, messages=messages, constraint=constraint)
@@ -370,5 +394,6 @@ def _repair_messages(invalid: str, faults: Sequence[str], output_type: OutputTyp
 
 def _warnings(response: Response, parsed: ParsedReply) -> tuple[str, ...]:
     finish = FINISH_WARNINGS.get(response.finish) or ("" if parsed.answer.strip() else "the model returned no text")
-    state = f"the state is unchanged: {'; '.join(parsed.problems[:3])}" if parsed.delta is None else ""
+    problems = (NO_STATE,) if parsed.missing else parsed.problems[:3]
+    state = f"the state is unchanged: {'; '.join(problems)}" if parsed.missing or parsed.delta is None else ""
     return tuple(filter(None, (finish, state)))

@@ -33,8 +33,8 @@ from taiwa.conversation.history import (
 )
 from taiwa.conversation.reducers import NUMBERED, Reducer, known_reducers
 from taiwa.conversation.replies import parse_reply, reply_watcher
-from taiwa.conversation.state import StateField, delta_output_type, value_output_type
-from taiwa.conversation.turn_prompt import ENVIRONMENT, format_reply, stable_bytes, turn_request
+from taiwa.conversation.state import StateField, delta_output_type, shorten_delta, value_output_type
+from taiwa.conversation.turn_prompt import format_reply, stable_bytes, turn_request
 from taiwa.flows.chat import say
 from taiwa.kernel.effects import (
     Complete,
@@ -623,9 +623,11 @@ def prefix_stability(app: App, moves: list[Move]) -> None:
         text = move.user if isinstance(move, TurnMove) else "next"
         if isinstance(move, SummaryMove):
             continue
-        sent = stable_bytes(turn_request(before, text))
-        follow_up = stable_bytes(turn_request(after, text if isinstance(move, EditMove) else "and then"))
-        require_equal(follow_up[: len(sent)], sent, "the beginning of the next request")
+        follow = text if isinstance(move, EditMove) else "and then"
+        for constrained in (False, True):
+            sent = stable_bytes(turn_request(before, text, constrained=constrained))
+            follow_up = stable_bytes(turn_request(after, follow, constrained=constrained))
+            require_equal(follow_up[: len(sent)], sent, "the beginning of the next request")
 
 
 def summary_idempotence(app: App, moves: list[Move], leaving: int, summary: str) -> None:
@@ -661,17 +663,19 @@ def state_types(app: App, moves: list[Move]) -> None:
 
 def reply_roundtrip(app: App, answer: str, delta: dict[str, Json], cuts: list[int]) -> None:
     """A reply is parsed back, and streaming it in any pieces shows exactly its answer."""
-    text = _reply_text(app, answer, delta)
-    read = parse_reply(app, text)
-    spoken = answer.rstrip() if app.reply == "text+delta" and app.model_fields else answer
-    require_equal(read.answer, spoken, "the answer")
-    parsed = {name: part for name, part in (read.delta or {}).items() if name != "response"}
-    require_equal(canonical_text(parsed), canonical_text(delta), "the delta")
-    make = reply_watcher(app)
-    if make is not None:
-        watching, edges = make(), [0, *sorted(min(place, len(text)) for place in cuts), len(text)]
-        shown = [watching.feed(text[start:end]).show for start, end in pairwise(edges)]
-        require_equal("".join([*shown, watching.close().show]), spoken, "the text shown")
+    for layout in dict.fromkeys((app.layout(), app.layout(enforces_schemas=True))):
+        text = format_reply(app, answer, delta, layout)
+        read = parse_reply(app, text, layout)
+        spoken = answer.rstrip() if layout == "text+delta" and app.model_fields else answer
+        require_equal(read.answer, spoken, "the answer")
+        parsed = {name: part for name, part in (read.delta or {}).items() if name != "response"}
+        require_equal(canonical_text(parsed), canonical_text(delta), "the delta")
+        require_equal((read.problems, read.missing), ((), False), "the problems of the delta")
+        make = reply_watcher(app, layout=layout)
+        if make is not None:
+            watching, edges = make(), [0, *sorted(min(place, len(text)) for place in cuts), len(text)]
+            shown = [watching.feed(text[start:end]).show for start, end in pairwise(edges)]
+            require_equal("".join([*shown, watching.close().show]), spoken, "the text shown")
 
 
 def turn_replay(app: App, moves: list[Move], text: str, oracle: Callable[[], Oracle], strict: bool) -> None:
@@ -693,12 +697,6 @@ def _turn_outcome(program: Program[tuple[str, Conversation]]) -> Program[tuple[s
     return text, after.tip, after.state_hash, after.summary
 
 
-def _reply_text(app: App, answer: str, delta: dict[str, Json]) -> str:
-    if app.reply == "environment" and app.model_fields:
-        return f"{ENVIRONMENT[0]}\n{json.dumps({'response': answer} | delta)}\n{ENVIRONMENT[1]}"
-    return format_reply(app, answer, delta)
-
-
 def conversation_laws(app: App) -> Iterator[Law]:
     """Yield the laws of conversations with an app."""
     words = texts.filter(lambda text: bool(text.strip()))
@@ -709,6 +707,8 @@ def conversation_laws(app: App) -> Iterator[Law]:
         deltas = values(app.environment_type if app.reply == "environment" else app.delta_type)
         if app.reply == "environment":
             deltas = deltas.map(lambda data: {name: part for name, part in data.items() if name != "response"})
+        else:
+            deltas = deltas.map(partial(shorten_delta, app.fields))
         each = [values(value_output_type(field)) for field in app.model_fields]
         edits = st.lists(st.one_of(each), max_size=2).map(
             lambda parts: {name: part[name] for part in parts for name in part}
@@ -716,7 +716,8 @@ def conversation_laws(app: App) -> Iterator[Law]:
     turn = st.builds(TurnMove, words, answers, deltas)
     move = st.one_of(turn, turn, st.builds(EditMove, edits), st.builds(SummaryMove, st.integers(0, 3), texts))
     moves, cuts = st.lists(move, max_size=4), st.lists(st.integers(0, 99), max_size=5)
-    said = st.lists(st.builds(partial(_reply_text, app), answers, deltas) | answers, min_size=1, max_size=3).map(tuple)
+    replies = st.builds(partial(format_reply, app), answers, deltas, st.just(app.layout(enforces_schemas=True)))
+    said = st.lists(replies | answers, min_size=1, max_size=3).map(tuple)
     replying = st.tuples(st.integers(0, 99), st.just(False), st.sampled_from([0, 0, 4]), said).map(
         lambda arguments: partial(Oracle, *arguments, frozenset({"json_schema"}))
     )

@@ -48,7 +48,7 @@ MEMBERS: Mapping[str, str] = {
         "node=hash parent=node.parent kind=node.kind turn app=node.app user=node.user answer=node.answer delta=node.delta"
         " state_hash=node.state_hash model? attachments=node.attachments"
     ),
-    "sessions.commit_turn.TurnResult": f"session node parent text delta warnings {BILL} seconds=spent.seconds",
+    "sessions.commit_turn.TurnResult": f"session node parent text delta state_read warnings {BILL} seconds=spent.seconds",
     "sessions.batch.TypedRow": f"index=input.index id=input.id text=input.text value attempts {BILL} error",
     "operations.results.UntrustedApp": "app=name hash sessions model host tools searches documents principals user max_cost",
     "kernel.messages.Usage": "input_tokens output_tokens cache_read_tokens",
@@ -104,7 +104,7 @@ def _sequence(values: Sequence[Any]) -> Json:
 def ask_to_json(question: str, turn: "TurnResult") -> dict[str, Json]:
     """Return a turn of the app `ask` as JSON: the question, the decision, the passages, the answer, and the bill."""
     assert turn.ask is not None, "a turn of the app ask has a result"
-    bill = {name: each for name, each in to_json(turn).items() if name != "delta"}
+    bill = {name: each for name, each in to_json(turn).items() if name not in ("delta", "state_read")}
     return {"question": question, **_ask_result(turn.ask), **bill}
 
 

@@ -357,7 +357,8 @@ def _cached_tokens(conversation: Conversation, request: Request) -> int:
     before = replace(conversation, turns=conversation.turns[:-1])
     now = stable_bytes(request).decode()
     past = conversation.turns[-1]
-    last = stable_bytes(turn_request(before, past.user, past.attachments)).decode()
+    constrained = request.constraint is not None
+    last = stable_bytes(turn_request(before, past.user, past.attachments, constrained=constrained)).decode()
     shared = next((at for at, (a, b) in enumerate(zip(now, last, strict=False)) if a != b), min(len(now), len(last)))
     return estimate_tokens(now[:shared])
 

@@ -223,7 +223,7 @@ def event_to_json(each: RunEvent) -> Json:
     if isinstance(event, TurnResult):
         values = {name: record(getattr(event, name)) for name in ("spent", "calls", "response")}
         texts: dict[str, Json] = {
-            name: getattr(event, name) for name in ("text", "delta", "session", "node", "parent", "state")
+            name: getattr(event, name) for name in ("text", "delta", "session", "node", "parent", "state", "state_read")
         }
         texts |= {"is_ask": event.ask is not None}
         return {"index": each.index, "turn": {**texts, "warnings": list(event.warnings), **values}}

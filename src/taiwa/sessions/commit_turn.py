@@ -147,7 +147,7 @@ class TurnResult:
     """A committed turn: the answer, its state delta, its place in the store, and its usage.
 
     `state` is the dialogue state after it, `calls` are the results of the tools that it called, and `ask` is the typed result of
-    a turn of the flow `ask`.
+    a turn of the flow `ask`. `state_read` is that of `Reply`.
     """
 
     text: str
@@ -161,6 +161,7 @@ class TurnResult:
     state: State = field(default_factory=dict[str, Json])
     calls: tuple[ToolResult, ...] = ()
     response: Response | None = None
+    state_read: bool = True
 
     def __repr__(self) -> str:
         return f"TurnResult({truncate(self.text, 60)!r}, session {self.session!r}, node {self.node[:8]})"
@@ -281,10 +282,10 @@ class ActiveTurn:
             committed = self._committed(self.session, after, None)
         parent = turn_input.follows or str(after.new_nodes[1].parent)
         place = self.session, committed.tip, parent
-        state, response = committed.state, reply.response
         result = TurnResult(
-            reply.text, reply.delta, reply.warnings, *place, spent, state=state, calls=calls, response=response
-        )
+            reply.text, reply.delta, reply.warnings, *place, spent, state=committed.state, calls=calls,
+            response=reply.response, state_read=reply.state_read,
+        )  # fmt: skip
         if self.resources is not None:
             from taiwa.flows.ask.ask_turn import AskResult
 

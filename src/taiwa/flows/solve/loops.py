@@ -596,7 +596,7 @@ def complete_with_tools(request: Request, tools: Sequence[ToolSpec], app: App) -
         raise UnsupportedError(why, capability="prefix")
     if request.prefix and "prefix" not in capabilities:
         raise UnsupportedError("this model cannot continue a prefix", capability="prefix")
-    replies_in_json = app.output_type is not None or (bool(app.model_fields) and app.reply != "text+delta")
+    replies_in_json = app.output_type is not None or (bool(app.model_fields) and app.layout() != "text+delta")
     if "tools" in capabilities:
         native = FunctionCallingLoop(request, calls, TaggedFormat(), _ReplyWatch(reply_watcher(app)))
         yield from native.run()

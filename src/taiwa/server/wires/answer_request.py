@@ -63,6 +63,7 @@ class Extension:
             "node": result.node,
             "parent": result.parent,
             "delta": result.delta,
+            "state_read": result.state_read,
             "cost": None if cost is None else str(cost),
             "warnings": list(result.warnings),
         }
