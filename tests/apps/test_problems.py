@@ -325,6 +325,23 @@ def test_a_probable_slip_is_a_warning_and_the_app_opens(old: str, new: str, mess
     assert [(fault.level, fault.format("a.md")) for fault in faults] == [("warning", f"a.md:{message}")]
 
 
+def test_many_fields_in_text_without_an_example_are_a_warning_where_the_app_names_the_layout() -> None:
+    fields = "".join(f"  f{number}: str\n" for number in range(5))
+    text = f"---\ntaiwa: 1\nstate:\n{fields}reply: text+delta\n---\nTalk.\n"
+
+    faults = read_app(text, "a")[1]
+
+    assert [(fault.level, fault.format("a.md")) for fault in faults] == [
+        (
+            "warning",
+            "a.md:9: small models leave some of 5 fields out of a `text+delta` reply; "
+            "remove `reply`, or show one by `## example`",
+        )
+    ]
+    assert read_app(text.replace("reply: text+delta\n", ""), "a")[1] == ()
+    assert read_app(f"{text}\n## example\nuser: a\nanswer: b\n", "a")[1] == ()
+
+
 def test_all_problems_of_a_file_are_reported_in_order() -> None:
     text = (
         GOOD.replace("ask:", "asks:")

@@ -33,7 +33,7 @@ def test_json_has_what_a_script_needs_to_continue(taiwa: Taiwa, model_server: Mo
 
     data = result.json
     assert list(data) == [
-        "session", "node", "parent", "text", "delta", "warnings", "usage", "cost", "seconds",
+        "session", "node", "parent", "text", "delta", "state_read", "warnings", "usage", "cost", "seconds",
     ]  # fmt: skip
     assert (data["session"], data["text"], data["delta"]) == ("chat-1", "Hello!", {"topics": ["greeting"]})
     assert data["usage"]["cache_read_tokens"] == 4
@@ -157,16 +157,19 @@ Ask for a name.
 """
 
 
-def test_a_reply_without_json_in_json_mode_is_an_answer_that_changes_nothing(
+def test_a_reply_without_json_in_json_mode_is_an_answer_and_says_that_the_state_is_unchanged(
     taiwa: Taiwa, model_server: ModelServer, apps: object
 ) -> None:
     assert callable(apps)
     apps("form", JSON_APP)
     model_server("I am sorry, but no.")
 
-    data = taiwa.ok("say", "form", "I am Ada", "--json").json
+    result = taiwa.ok("say", "form", "I am Ada", "--json")
 
-    assert (data["text"], data["delta"], data["warnings"]) == ("I am sorry, but no.", {}, [])
+    data = result.json
+    assert (data["text"], data["delta"], data["state_read"]) == ("I am sorry, but no.", {}, False)
+    assert data["warnings"] == ["the state is unchanged: the model wrote no state"]
+    assert "the state is unchanged: the model wrote no state" in result.err
 
 
 def test_a_json_reply_shows_its_answer_alone(taiwa: Taiwa, model_server: ModelServer, apps: object) -> None:

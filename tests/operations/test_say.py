@@ -68,6 +68,7 @@ def test_the_text_of_a_request_has_every_part_and_marks_transient_ones() -> None
         "Hello\n"
         "── user, not kept (about 8 tokens) ──\n"
         '<state>\n{"mood":null}\n</state>\n\n'
+        "── constraint: JSON Schema 'reply' ──\n\n"
         f"── about {request_tokens(first_request(APP, 'Hello'))} tokens in 2 messages ──"
     )
 

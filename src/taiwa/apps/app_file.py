@@ -243,11 +243,12 @@ TOOL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 @dataclass(slots=True)
 class Front:
-    """The front matter of an app, with the locations of its name and its parameters."""
+    """The front matter of an app, with the locations of its name, its reply mode and its parameters."""
 
     app: App = field(default_factory=lambda: App(AppSource("", ""), ""))
     name_location: Location = field(default_factory=lambda: Location(1))
     param_locations: dict[str, Location] = field(default_factory=dict[str, Location])
+    reply_location: Location = field(default_factory=lambda: Location(1))
 
 
 def read_front(tree: Tree | None, problems: Problems) -> Front:
@@ -282,7 +283,7 @@ def read_front(tree: Tree | None, problems: Problems) -> Front:
         if app.reply == "environment" and not each.computed and each.reducer.needs_before:
             message = f"the field {each.name}: with `reply: environment` the model writes it whole, so {each.reduce!r} is not applied"
             problems.warn(entry.at, message, "remove `reduce`, or bound the value by union, table or last(n)")
-    return Front(app, keys.location("name"), {entry.key: entry.at for entry in params})
+    return Front(app, keys.location("name"), {entry.key: entry.at for entry in params}, keys.location("reply"))
 
 
 def _check_format(keys: Keys) -> None:
@@ -554,6 +555,9 @@ def _fence(line: str, at: int, fence: str, opened: int) -> tuple[str, int]:
 
 MAX_FRONT_CHARS = 64 * 1024
 
+MANY_FIELDS = 4
+"""The number of fields from which on a model should be shown, or made, to write them."""
+
 MAX_EXAMPLES = 50
 MAX_EXAMPLE_CHARS = 64 * 1024
 
@@ -590,6 +594,9 @@ def read_app(text: str, name: str) -> tuple[App | None, tuple[Problem, ...]]:
     if tree is not None:
         _check_placeholders(parts, front, problems)
     examples = _examples(parts, front.app.fields, problems, sound)
+    if front.app.reply == "text+delta" and len(front.app.model_fields) > MANY_FIELDS and not examples:
+        message = f"small models leave some of {len(front.app.model_fields)} fields out of a `text+delta` reply"
+        problems.warn(front.reply_location, message, "remove `reply`, or show one by `## example`")
     summary_prompt = _summary_prompt(parts, front, problems)
     if problems.fatal:
         return None, problems.sorted()

@@ -38,6 +38,7 @@ STATE_UNCHANGED = "the state is unchanged: "
 WARNINGS = (
     gettext_noop("the answer was cut off at the length limit"),
     gettext_noop("the model refused to continue"),
+    gettext_noop("the model wrote no state"),
     gettext_noop("the old turns could not be summarised; they stay in the prompt"),
 )
 """Translated warnings of a turn."""
@@ -330,7 +331,7 @@ def _warning(text: str) -> str:
     if text == INTERRUPTED:
         return _("stopped; the answer so far is kept")
     if text.startswith(STATE_UNCHANGED):
-        return _("the state is unchanged: {why}", why=text.removeprefix(STATE_UNCHANGED))
+        return _("the state is unchanged: {why}", why=_(text.removeprefix(STATE_UNCHANGED)))
     return _(text)
 
 
