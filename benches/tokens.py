@@ -18,6 +18,7 @@ from benches.measure import Subject
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import App, ReplyMode, WindowPolicy
 from taiwa.conversation.history import Conversation, begin
+from taiwa.conversation.turn_prompt import format_reply
 from taiwa.flows.chat import say
 from taiwa.kernel.messages import Request
 from taiwa.kernel.runtime import Runtime
@@ -95,9 +96,7 @@ class Layout:
             assert isinstance(held, list)
             whole: dict[str, Json] = {"response": answer} | new | {"topics": [*held, *new["topics"]]}  # type: ignore[misc]
             return f"<JSON>\n{json.dumps(whole, ensure_ascii=False)}\n</JSON>"
-        if self.app.reply == "json":
-            return json.dumps({"answer": answer, "delta": new}, ensure_ascii=False)
-        return f"{answer}\n@@delta\n{json.dumps(new, ensure_ascii=False)}"
+        return format_reply(self.app, answer, new)
 
 
 class PrefixCache:
