@@ -1,5 +1,6 @@
 """How a typed answer is asked for, and what happens where a server does not take that way."""
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -221,5 +222,43 @@ def test_the_style_of_typechat_words_type_and_request_in_one_message(drive: Driv
 
 
 def test_an_unknown_style_is_refused(drive: Drive) -> None:
-    with pytest.raises(InputError, match="unknown style 'chat'; choose one of plain, typechat"):
+    with pytest.raises(InputError, match="unknown style 'chat'; choose one of auto, plain, after, typechat"):
         drive(lambda: extract(ORDER, "Two teas.", style="chat"), scripted_model(GOOD))  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+
+
+def test_the_type_may_follow_what_the_user_says_last(drive: Drive) -> None:
+    model = scripted_model(GOOD, **can("json_schema"))
+
+    drive(lambda: extract(ORDER, (user("Hi."), assistant("Yes?"), user("Two teas.")), style="after"), model)
+
+    *before, last = model.requests[0].messages
+    assert before == [user("Hi."), assistant("Yes?")]
+    assert last.text.startswith("Two teas.\n\n")
+    assert ORDER.render() in last.text
+
+
+FENCE = "```"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{FENCE}json\n{{"name": "Order", "arguments": {GOOD}}}\n{FENCE}',
+        f'<tool_call>\n{{"name": "Order", "arguments": {json.dumps(GOOD)}}}\n</tool_call>',
+        f'{{"name": "Order", "parameters": {GOOD}}}',
+        GOOD,
+    ],
+)
+@pytest.mark.parametrize("mode", ["tool", "tool_optional"])
+def test_a_call_that_is_written_as_text_is_the_answer(drive: Drive, mode: Any, text: str) -> None:
+    done = drive(lambda: extract(ORDER, "Two teas.", mode=mode, repair=RepairPolicy(0)), scripted_model(text))
+
+    assert done.value.value == Order("tea", 2)
+
+
+@pytest.mark.parametrize(
+    "text", [f'{{"name": "Other", "arguments": {GOOD}}}', f'{{"name": "Order", "result": {GOOD}}}', '["Order", 1]']
+)
+def test_what_only_looks_like_a_call_is_read_as_the_answer(drive: Drive, text: str) -> None:
+    with pytest.raises(ExtractError):
+        drive(lambda: extract(ORDER, "Two teas.", mode="tool", repair=RepairPolicy(0)), scripted_model(text))

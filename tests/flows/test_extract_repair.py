@@ -2,7 +2,7 @@
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import pytest
@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.flows.extract import ExtractError, RepairPolicy, apply_patch, extract, path_of_line, read_path
-from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.kernel.messages import Response, Usage, assistant, user
+from taiwa.kernel.errors import ConfigError, InputError, ModelError, RateLimitError, TaiwaError, UnsupportedError
+from taiwa.kernel.messages import Capability, Message, Response, Sampling, ToolCall, Usage, assistant, user
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.serialization import Json
 from taiwa.models.scripted import ScriptedModel, scripted_model
@@ -139,24 +139,123 @@ def test_text_that_became_json_with_faults_is_no_change_for_the_worse(drive: Dri
     assert len(done.value.attempts) == 3
 
 
-def test_one_truncation_is_answered_by_asking_for_less_without_the_bad_text(drive: Drive) -> None:
-    cut = Response(assistant('{"items": [{"name"'), "length")
-    model = scripted_model(cut, GOOD)
+# Answers that were cut off
 
-    drive(lambda: extract(ORDER, "Two."), model)
-
-    assert [message.role for message in model.requests[1].messages] == ["system", "user"]
-    assert "cut off at the length limit" in model.requests[1].messages[0].text
+CUT = Response(assistant(GOOD[:20]), "length", usage=Usage(90, 4_096))
+REST = Response(assistant(GOOD[20:]), usage=Usage(94, 12))
 
 
-def test_two_truncations_end_it(drive: Drive) -> None:
-    cut = Response(assistant('{"items": [{"name"'), "length")
-    model = scripted_model(cut, cut, GOOD)
+def test_a_cut_answer_is_continued_where_it_ended(drive: Drive) -> None:
+    model = scripted_model(CUT, REST)
+
+    done = drive(lambda: extract(ORDER, "Two.", mode="native"), model)
+
+    first, again = model.requests
+    assert again == replace(first, prefix=GOOD[:20])
+    assert done.value.value == ORDER.parse(GOOD).value
+    assert [(each.form, each.text) for each in done.value.attempts] == [("whole", GOOD[:20]), ("continued", GOOD)]
+    assert done.value.usage == Usage(184, 4_108)
+
+
+def test_a_cut_answer_is_continued_once(drive: Drive) -> None:
+    model = scripted_model(CUT, Response(assistant(GOOD[20:30]), "length"), GOOD)
 
     error = failure(drive, model, RepairPolicy(3))
 
-    assert error.reason == "it was cut off at the length limit again"
+    assert error.reason == "raise max_tokens"
+    assert error.text == GOOD[:30]
     assert len(model.requests) == 2
+
+
+def test_a_continued_answer_that_is_invalid_is_sent_back_as_one(drive: Drive) -> None:
+    model = scripted_model(Response(assistant(BAD[:20]), "length"), BAD[20:], GOOD)
+
+    done = drive(lambda: extract(ORDER, "Two.", repair=RepairPolicy(2)), model)
+
+    assert done.value.value == ORDER.parse(GOOD).value
+    assert model.requests[-1].messages[-2] == assistant(BAD)
+    assert model.requests[-1].prefix == ""
+
+
+def test_an_answer_cut_at_the_callers_own_limit_names_it_and_keeps_what_was_there(drive: Drive) -> None:
+    model = scripted_model(Response(assistant('{"items": [{"name": "tea", "size'), "length"), GOOD)
+
+    with pytest.raises(
+        ExtractError, match=r"cut off at the length limit \(raise max_tokens, which is 1,200\)"
+    ) as caught:
+        drive(lambda: extract(ORDER, "Two.", sampling=Sampling(max_tokens=1_200)), model)
+
+    assert caught.value.best == {"items": [{"name": "tea"}]}
+    assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize("capabilities", [frozenset[Capability](), frozenset[Capability](("json_schema", "tools"))])
+def test_without_a_prefix_a_cut_answer_says_how_long_it_was(drive: Drive, capabilities: frozenset[Capability]) -> None:
+    model = scripted_model(CUT, GOOD, capabilities=capabilities)
+
+    assert failure(drive, model, RepairPolicy(3)).reason == "raise max_tokens; the answer had 4,096"
+    assert len(model.requests) == 1
+
+
+def test_without_rounds_of_repair_nothing_is_continued(drive: Drive) -> None:
+    assert failure(drive, scripted_model(CUT, REST), RepairPolicy(0)).reason.startswith("raise max_tokens")
+
+
+def test_a_cut_function_call_is_not_continued(drive: Drive) -> None:
+    call = Message("assistant", (ToolCall("Order", GOOD[:20]),))
+    model = scripted_model(Response(call, "length"), GOOD)
+
+    with pytest.raises(ExtractError, match="raise max_tokens"):
+        drive(lambda: extract(ORDER, "Two.", mode="tool"), model)
+
+
+def test_what_cannot_be_continued_under_its_schema_is_continued_without(drive: Drive) -> None:
+    refused = UnsupportedError("no prefix under a schema", capability="prefix")
+    model = scripted_model(CUT, refused, REST)
+
+    drive(lambda: extract(ORDER, "Two.", mode="native"), model)
+
+    assert [request.constraint is None for request in model.requests] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        UnsupportedError("no prefix", capability="prefix"),
+        InputError("the prefix does not match"),
+        ModelError("longer than the context", status=400),
+    ],
+)
+def test_an_answer_that_cannot_be_continued_at_all_says_what_to_raise(drive: Drive, refused: TaiwaError) -> None:
+    error = failure(drive, scripted_model(CUT, refused, refused), RepairPolicy(1))
+
+    assert error.reason == "raise max_tokens; the answer had 4,096"
+
+
+def test_a_failure_of_the_server_while_it_continues_is_that_failure(drive: Drive) -> None:
+    with pytest.raises(RateLimitError):
+        drive(lambda: extract(ORDER, "Two."), scripted_model(CUT, RateLimitError("too many", status=429)))
+
+
+def test_a_character_that_was_cut_in_two_is_written_again(drive: Drive) -> None:
+    model = scripted_model(Response(assistant('{"items": [{"name": "お茶\ufffd'), "length"), '", "size": "small"}]}')
+
+    drive(lambda: extract(ORDER, "Two."), model)
+
+    assert model.requests[1].prefix == '{"items": [{"name": "お茶'
+
+
+def test_a_list_that_repeats_itself_is_not_continued(drive: Drive) -> None:
+    run_on = '{"items": [' + '{"name": "blueberry muffin", "size": "small"}, ' * 9
+    error = failure(drive, scripted_model(Response(assistant(run_on), "length"), GOOD), RepairPolicy(3))
+
+    assert error.reason == "the answer repeats itself, so a higher max_tokens would not help"
+
+
+def test_a_budget_counts_what_is_continued(drive: Drive) -> None:
+    error = failure(drive, scripted_model(CUT, REST), RepairPolicy(1, budget_tokens=4_190))
+
+    assert "4,190 tokens does not allow another call" in error.reason
 
 
 def test_an_interrupted_answer_is_not_asked_for_again(drive: Drive) -> None:

@@ -28,7 +28,7 @@ from taiwa.kernel.messages import (
     Usage,
     assistant,
 )
-from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel
+from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel, scripted_model
 from taiwa.sessions.replay import replay_history
 from tests.server.serving import Serving, serving, sse
 
@@ -424,6 +424,19 @@ def test_a_schema_that_the_model_cannot_enforce_is_checked_and_repaired_and_this
         assert "was repaired" in extension["warnings"][1]
         failed = served.chat("Cups?", response_format=form)
         assert (failed.status_code, failed.json()["error"]["code"]) == (502, "model_error")
+
+
+def test_an_answer_that_is_checked_is_not_asked_for_again_when_it_was_cut() -> None:
+    form = {"type": "json_schema", "json_schema": {"name": "order", "schema": {"type": "object"}}}
+    refused = UnsupportedError("it cannot be bound", capability="json_schema")
+
+    model = scripted_model(refused, Response(assistant('{"cups": '), "length"), '{"cups": 2}')
+    with serving(model=model) as served:
+        failed = served.chat("Tea?", response_format=form, max_tokens=9)
+
+    assert failed.status_code == 502
+    assert "cut off at the length limit; raise max_tokens, which is 9" in failed.json()["error"]["message"]
+    assert len(model.requests) == 2
 
 
 @pytest.mark.parametrize("stream", [False, True])

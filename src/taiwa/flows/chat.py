@@ -183,7 +183,7 @@ def _complete_checked(request: Request, schema: JsonSchema, reason: str) -> Prog
     An invalid answer is sent back once. Only a valid answer is shown.
 
     Raises (when run):
-        OutputValidationError: the second answer does not fit either.
+        OutputValidationError: the second answer does not fit either, or one was cut off at the length limit.
     """
     output_type = OutputType.from_json_schema(dict(schema.schema), name=schema.name)
     contract = Message("user", (Text(TYPED.format(type=output_type.render()), transient=True),))
@@ -195,6 +195,10 @@ def _complete_checked(request: Request, schema: JsonSchema, reason: str) -> Prog
         response = yield from perform(Complete(replace(request, messages=messages, constraint=None), HideOutput))
         if response.message.tool_calls:
             return response, tuple(warnings)
+        if response.finish == "length":  # a second answer would be cut too
+            own = request.sampling.max_tokens
+            why = f"{FINISH_WARNINGS['length']}; raise max_tokens" + ("" if own is None else f", which is {own:,}")
+            raise OutputValidationError(why, text=response.text, diagnostics=(FINISH_WARNINGS["length"],))
         parsed = parse_typed(output_type, response.text)
         if parsed.delta is not None:
             message = Message("assistant", (*response.message.thinking, Text(parsed.answer)))

@@ -2,8 +2,8 @@
 
 The output mode (schema enforced by the server, function call, or the type in the prompt) follows from the capabilities of the
 server; the next one is tried if the server refuses it. The answer is parsed and validated in every mode, because servers do
-not always enforce what they promise. A truncated text is never accepted; an invalid answer is requested again, completely or
-as a patch.
+not always enforce what they promise. A truncated text is never accepted and never requested again as it was: the model
+continues it if the limit was not the caller's. An invalid answer is requested again, completely or as a patch.
 """
 
 import json
@@ -22,6 +22,7 @@ from taiwa.kernel.errors import (
     ConfigError,
     InputError,
     LimitError,
+    ModelError,
     OutputValidationError,
     RefusalError,
     UnsupportedError,
@@ -46,7 +47,7 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.kernel.serialization import Json, value
-from taiwa.kernel.text import estimate_tokens
+from taiwa.kernel.text import REPLACEMENT, estimate_tokens, repeated_end
 from taiwa.structured import Fix, OutputType, ParseOptions, ParseResult, PartialParser
 
 T = TypeVar("T")
@@ -54,8 +55,14 @@ T = TypeVar("T")
 OutputMode: TypeAlias = Literal["native", "tool", "tool_optional", "prompt"]
 """The server enforces the schema · a call of a function is required · a call is optional · the prompt describes the type."""
 
-PromptStyle: TypeAlias = Literal["plain", "typechat"]
-"""The wording of a request that shows the type: in the system message, or all in one message as in TypeChat."""
+PromptStyle: TypeAlias = Literal["plain", "after", "typechat"]
+"""Where a request shows the type: in the system message, where a prefix cache keeps it · after the user's last text · before it,
+in one message with it, as TypeChat does."""
+
+StyleChoice: TypeAlias = PromptStyle | Literal["auto"]
+
+STYLES: dict[OutputMode, PromptStyle] = {"native": "plain", "prompt": "plain"}
+"""The style `auto` of each mode that shows the type."""
 
 ModeChoice: TypeAlias = OutputMode | Literal["auto"]
 
@@ -136,14 +143,17 @@ class TypedRequest(Generic[T]):
     messages: tuple[Message, ...]
     sampling: Sampling
     watch: Callable[[], Watcher] = HideOutput
-    brief: str = ""
-    """The last sentence of the instructions."""
-    style: PromptStyle = "plain"
+    style: StyleChoice = "auto"
 
     def request(self, mode: OutputMode, more: tuple[Message, ...] = ()) -> Request:
         """Make the request of a mode; `more` follows the messages."""
-        messages = (*self._messages(mode), *more)
-        request = Request(messages, sampling=self.sampling)
+        if mode in ("native", "prompt"):
+            style = STYLES[mode] if self.style == "auto" else self.style
+            messages = _show_type(self.messages, self.wanted.name, self.wanted.render(), style)
+        else:
+            sentence = FORCED if mode == "tool" else OFFERED
+            messages = _instruct(self.messages, sentence.format(name=self.function.name))
+        request = Request((*messages, *more), sampling=self.sampling)
         if mode == "native":
             return replace(request, constraint=JsonSchema(self.wanted.schema(), self.wanted.name))
         if mode == "prompt":
@@ -157,21 +167,24 @@ class TypedRequest(Generic[T]):
         name = NOT_IN_NAMES.sub("_", self.wanted.name)[:64] or "answer"
         return ToolSpec(name, f"Takes the answer, {self.wanted.name}.", self.wanted.schema())
 
-    def _messages(self, mode: OutputMode) -> tuple[Message, ...]:
-        """Put the type into the system message, where a prefix cache keeps it, or around the user's last message."""
-        if self.style == "typechat" and mode in ("native", "prompt"):
-            *before, last = self.messages
-            rendered = self.wanted.render()
-            text = TYPECHAT.format(name=self.wanted.name, type=rendered, request=last.text)
-            return *before, user(text + self.brief, last.attachments)
-        if mode in ("native", "prompt"):
-            wanted = TYPED.format(type=self.wanted.render())
-        else:
-            wanted = (FORCED if mode == "tool" else OFFERED).format(name=self.function.name)
-        wanted += f"\n\n{self.brief}" if self.brief else ""
-        if self.messages and self.messages[0].role == "system":
-            return system(f"{self.messages[0].text.rstrip()}\n\n{wanted}"), *self.messages[1:]
-        return system(wanted), *self.messages
+
+def _show_type(messages: tuple[Message, ...], name: str, rendered: str, style: PromptStyle) -> tuple[Message, ...]:
+    """Return messages that show a type, in the mode `native` or `prompt`."""
+    if style == "plain":
+        return _instruct(messages, TYPED.format(type=rendered))
+    *before, last = messages
+    if style == "typechat":
+        text = TYPECHAT.format(name=name, type=rendered, request=last.text)
+    else:
+        text = f"{last.text}\n\n{TYPED.format(type=rendered)}"
+    return *before, user(text, last.attachments)
+
+
+def _instruct(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
+    """Return messages whose system message ends in a text."""
+    if messages and messages[0].role == "system":
+        return system(f"{messages[0].text.rstrip()}\n\n{text}"), *messages[1:]
+    return system(text), *messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +209,26 @@ class TypedResponse:
 
     @property
     def text(self) -> str:
-        """The text to parse: the arguments of the function call, else the text."""
-        return self.response.text if self.call is None else self.call.arguments
+        """The text to parse: the arguments of the function call, also of one that is written in the text, else the text."""
+        if self.call is not None:
+            return self.call.arguments
+        text = self.request.prefix + self.response.text
+        return written_arguments(text, self.request.tools[0].name) or text if self.request.tools else text
+
+
+def written_arguments(text: str, name: str) -> str:
+    """Return the arguments of a function call that a model wrote as JSON in its text, "" without one.
+
+    >>> written_arguments('```json\\n{"name": "Order", "arguments": {"cups": 2}}\\n```', "Order")
+    '{"cups": 2}'
+    """
+    call = parse_json(text) if name in text else None
+    if not isinstance(call, dict) or len(call) != 2 or call.pop("name", None) != name:
+        return ""
+    argument, arguments = call.popitem()
+    if argument not in ("arguments", "parameters"):  # OpenAI, Qwen and most · Llama
+        return ""
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 
 
 def complete_typed(
@@ -293,8 +324,9 @@ def _put(data: Json, path: Path, value: Json) -> bool:
     return True
 
 
-AnswerForm: TypeAlias = Literal["whole", "patch", "invalid_patch"]
-"""What was requested; a patch is invalid if it is not a JSON object of the requested paths."""
+AnswerForm: TypeAlias = Literal["whole", "patch", "invalid_patch", "continued"]
+"""What was requested; a patch is invalid if it is not a JSON object of the requested paths. A continued answer begins with the
+text of the attempt before it."""
 
 MAX_ROUNDS = 3
 
@@ -321,7 +353,8 @@ All the rest stays as it is."""
 class RepairPolicy:
     """Limits of the repair of an invalid answer.
 
-    - `rounds`: how often an invalid answer is sent back, 0 to 3; each is one request, and one more if a patch was invalid.
+    - `rounds`: how often an invalid answer is sent back or a cut one is continued, 0 to 3; each is one request, and one more
+      if a patch was invalid.
     - `budget_tokens`: the most input and output tokens of all attempts. `budget_cost`: their highest cost, in
       billionths of the currency unit. Both are checked before a request, with the size of its prompt.
     - `patch_above`: the tokens above which an invalid answer is corrected by a patch; None disables patches.
@@ -377,8 +410,6 @@ def stop_reason(repair: RepairPolicy, attempts: tuple[Attempt, ...]) -> str:
         return "the model refused"
     if last.finish in BROKEN_OFF:
         return BROKEN_OFF[last.finish]
-    if sum(each.finish == "length" for each in attempts) > 1:
-        return "it was cut off at the length limit again"
     if last.form == "invalid_patch":
         return ""
     if any(set(last.diagnostics) == set(each.diagnostics) for each in whole[:-1]):
@@ -461,11 +492,10 @@ def _is_json_object(text: str) -> bool:
 Schema: TypeAlias = JsonSchema | Mapping[str, Json] | str
 """A JSON Schema, as a dict too, or fields: `"name, age int"`. Its values are plain JSON."""
 ALLOW_GUESS = ParseOptions()
+TOO_LARGE = (400, 413)
+"""The statuses of a request that does not fit into the context."""
 UNFINISHED = 1_000
 """Counts as more errors than any complete answer has."""
-SHORTER = """\
-Your last answer was cut off at the length limit: write the JSON without spaces and line breaks, and leave out what is \
-optional."""
 ENDINGS = {
     "length": "the answer was cut off at the length limit",
     "interrupted": "the answer was interrupted",
@@ -509,12 +539,12 @@ class ExtractError(OutputValidationError):
 @overload
 def extract(
     wanted: type[T] | OutputSpec[T], prompt: str | Sequence[Message], *, repair: RepairPolicy = ..., mode: ModeChoice = ...,
-    style: PromptStyle = ..., sampling: Sampling = ..., watch: Callable[[], Watcher] = ...,
+    style: StyleChoice = ..., sampling: Sampling = ..., watch: Callable[[], Watcher] = ...,
 ) -> Program[TypedAnswer[T]]: ...  # fmt: skip
 @overload
 def extract(
     wanted: Schema, prompt: str | Sequence[Message], *, repair: RepairPolicy = ..., mode: ModeChoice = ...,
-    style: PromptStyle = ..., sampling: Sampling = ..., watch: Callable[[], Watcher] = ...,
+    style: StyleChoice = ..., sampling: Sampling = ..., watch: Callable[[], Watcher] = ...,
 ) -> Program[TypedAnswer[Json]]: ...  # fmt: skip
 def extract(
     wanted: type[T] | OutputSpec[T] | Schema,
@@ -522,13 +552,13 @@ def extract(
     *,
     repair: RepairPolicy = DEFAULT_REPAIR,
     mode: ModeChoice = "auto",
-    style: PromptStyle = "plain",
+    style: StyleChoice = "auto",
     sampling: Sampling = Sampling(),
     watch: Callable[[], Watcher] = HideOutput,
 ) -> Program[TypedAnswer[Any]]:
     """Ask for a value of a type: `yield from extract(Order, "Two teas, please.")`.
 
-    `style` is how they are worded; see `PromptStyle`.
+    `style` is where they show the type; see `PromptStyle`.
 
     Raises (when run):
         InputError: `repair`, `mode` or `style` has an invalid value. ConfigError: `budget_cost` is set and no price is known.
@@ -540,8 +570,8 @@ def extract(
     if repair.budget_cost is not None and (yield from perform(GetPrice(Usage()))) is None:
         raise ConfigError("no price is known for the model, so budget_cost cannot hold; set one in `prices`")
     modes = yield from modes_for(mode)
-    if style not in get_args(PromptStyle):
-        raise InputError(f"unknown style {style!r}; choose one of {', '.join(get_args(PromptStyle))}")
+    if style != "auto" and style not in get_args(PromptStyle):
+        raise InputError(f"unknown style {style!r}; choose one of auto, {', '.join(get_args(PromptStyle))}")
     messages = (user(prompt),) if isinstance(prompt, str) else tuple(prompt)
     typed: TypedRequest[Any] = TypedRequest(output_spec(wanted), messages, sampling, watch, style=style)
     loop = _ExtractionLoop(typed, repair, modes)
@@ -549,7 +579,8 @@ def extract(
         found = yield from loop.attempt()
         if found is not None:
             return TypedAnswer(found.value, tuple(loop.attempts))
-        reason = stop_reason(repair, tuple(loop.attempts)) or (yield from loop.over_budget())
+        reason = (yield from loop.cut_reason()) or stop_reason(repair, tuple(loop.attempts))
+        reason = reason or (yield from loop.over_budget())
         if reason:
             raise loop.failure(reason)
 
@@ -580,7 +611,9 @@ class _ExtractionLoop(Generic[T]):
         places = self.places()
         modes: tuple[OutputMode, ...] = ("prompt",) if places else self.modes
         try:
-            answer = yield from complete_typed(self.next_typed, modes, self.more)
+            if self.is_cut:
+                return (yield from self.go_on())
+            answer = yield from complete_typed(self.typed, modes, self.more)
         except LimitError as error:
             if not self.attempts:
                 raise
@@ -594,12 +627,65 @@ class _ExtractionLoop(Generic[T]):
         return self.read(answer, answer.text, "whole")
 
     @property
-    def was_cut(self) -> bool:
-        return bool(self.attempts) and self.attempts[-1].finish == "length"
+    def is_cut(self) -> bool:
+        """Whether the last whole answer was cut off at the length limit."""
+        return (
+            bool(self.attempts) and self.attempts[-1].finish == "length" and self.attempts[-1].form != "invalid_patch"
+        )
+
+    def cut_reason(self) -> Program[str]:
+        """Return why a cut answer is not continued; "" for any other, or if it is."""
+        if not self.is_cut or self.answer is None:
+            return ""
+        if repeated_end(self.text):
+            return "the answer repeats itself, so a higher max_tokens would not help"
+        may_go_on = (
+            self.typed.sampling.max_tokens is None
+            and self.attempts[-1].form == "whole"
+            and len(self.attempts) <= self.repair.rounds
+            and not self.answer.request.tools
+            and bool(self.text.strip())
+        )
+        if may_go_on and "prefix" in (yield from perform(GetCapabilities(self.typed.task))):
+            return ""
+        return self.limit_to_raise
 
     @property
-    def next_typed(self) -> TypedRequest[T]:
-        return replace(self.typed, brief=SHORTER) if self.was_cut else self.typed
+    def limit_to_raise(self) -> str:
+        """Say which limit cut the answer."""
+        own, usage = self.typed.sampling.max_tokens, self.attempts[-1].usage
+        if own is not None:
+            return f"raise max_tokens, which is {own:,}"
+        return "raise max_tokens" + (f"; the answer had {usage.output_tokens:,}" if usage else "")
+
+    def go_on(self) -> Program[ParseResult[T] | None]:
+        """Let the model continue a cut answer, without its constraint if that is not possible under it."""
+        request = self.continuation
+        response = yield from self.complete_unless_refused(request)
+        if response is None and request.constraint is not None:
+            request = replace(request, constraint=None)
+            response = yield from self.complete_unless_refused(request)
+        if response is None:
+            raise self.failure(self.limit_to_raise)
+        answer = TypedResponse(response, request, self.modes)
+        self.charge(answer)
+        self.answer, self.text = answer, answer.text
+        return self.read(answer, answer.text, "continued")
+
+    def complete_unless_refused(self, request: Request) -> Program[Response | None]:
+        """Complete a request; return None if the model cannot continue the answer, or has no room left for it."""
+        try:
+            return (yield from perform(Complete(request, self.typed.watch)))
+        except (InputError, ModelError) as error:
+            if isinstance(error, (InputError, UnsupportedError)) or error.status in TOO_LARGE:
+                return None
+            raise
+
+    @property
+    def continuation(self) -> Request:
+        """The request that continues the last answer; a character that was cut in two is left out."""
+        assert self.answer is not None
+        return replace(self.answer.request, prefix=self.text.rstrip(REPLACEMENT))
 
     def places(self) -> tuple[str, ...]:
         """Return the paths that a patch has to correct; none where the whole answer is requested."""
@@ -608,8 +694,8 @@ class _ExtractionLoop(Generic[T]):
         return patch_places(self.repair, self.answer, self.text, self.faults)
 
     def more(self, mode: OutputMode) -> tuple[Message, ...]:
-        """Return the messages that follow the question: none at first, and none after a truncated answer."""
-        if self.answer is None or self.was_cut:
+        """Return the messages that follow the question: none at first."""
+        if self.answer is None:
             return ()
         if self.places():
             return patch_messages(self.text, self.faults)
@@ -668,7 +754,8 @@ class _ExtractionLoop(Generic[T]):
     def over_budget(self) -> Program[str]:
         """Return why the next request would exceed a budget, '' if it would not."""
         mode: OutputMode = "prompt" if self.places() else self.modes[0]
-        after = self.used + Usage(_size(self.next_typed.request(mode, self.more(mode)), self.attempts[0].usage))
+        request = self.continuation if self.is_cut else self.typed.request(mode, self.more(mode))
+        after = self.used + Usage(_size(request, self.attempts[0].usage))
         tokens, cost = self.repair.budget_tokens, self.repair.budget_cost
         if tokens is not None and after.input_tokens + after.output_tokens > tokens:
             return f"the budget of {tokens:,} tokens does not allow another call"
@@ -702,4 +789,5 @@ def _size(request: Request, first: Usage | None = None) -> int:
     attached = sum(part.max_tokens for part in parts if isinstance(part, Attachment))
     tokens += attached if first is None else min(attached, first.input_tokens)
     schemas = [tool.parameters for tool in request.tools]
+    tokens += estimate_tokens(request.prefix)
     return tokens + sum(estimate_tokens(json.dumps(schema)) for schema in schemas)

@@ -147,6 +147,34 @@ def whole_characters(text: str) -> str:
     return text if text.isascii() else SURROGATE.sub(REPLACEMENT, text)
 
 
+MOST_OF_END = 4_000
+LEAST_REPEATED = 100
+TIMES_REPEATED = 4
+
+
+def repeated_end(text: str) -> str:
+    """Return what the end of a text repeats at least four times over a hundred characters, "" if it repeats nothing.
+
+    >>> repeated_end('[{"tea": 1}, ' + '{"milk": 2}, ' * 9 + '{"mi')
+    '2}, {"milk": '
+    >>> repeated_end("one, two, " * 3)
+    ''
+    """
+    end = text[-MOST_OF_END:][::-1]
+    # The border of each beginning of the reversed end (Knuth, Morris and Pratt 1977) gives its shortest period.
+    borders = [0] * len(end)
+    for at in range(1, len(end)):
+        border = borders[at - 1]
+        while border and end[at] != end[border]:
+            border = borders[border - 1]
+        borders[at] = border + (end[at] == end[border])
+    for size in range(len(end), LEAST_REPEATED - 1, -1):
+        period = size - borders[size - 1]
+        if TIMES_REPEATED * period <= size:
+            return end[:period][::-1]
+    return ""
+
+
 def plural(count: int, singular: str) -> str:
     """Write a number with its noun in the form for it.
 
