@@ -52,6 +52,20 @@ def test_a_plain_request_says_no_more_than_it_must() -> None:
     }
 
 
+@pytest.mark.parametrize("provider", ["llamacpp", "vllm", "sglang", "ollama", "lmstudio"])
+def test_a_server_of_the_user_s_own_gets_a_limit_that_the_caller_replaces(provider: str) -> None:
+    own = Request(ASK, sampling=Sampling(max_tokens=9_000))
+
+    assert written(Request(ASK), f"{provider}:m")["max_tokens"] == 4_096
+    assert written(Request(ASK), f"{provider}:m?wire=responses")["max_output_tokens"] == 4_096
+    assert written(own, f"{provider}:m")["max_tokens"] == 9_000
+
+
+@pytest.mark.parametrize("name", ["openai:gpt-5", "openrouter:a/b", "mistral:m", "groq:m", "http://10.0.0.1/v1#m"])
+def test_a_server_with_limits_of_its_own_gets_none(name: str) -> None:
+    assert not {"max_tokens", "max_completion_tokens", "max_output_tokens"} & set(written(Request(ASK), name))
+
+
 @pytest.mark.parametrize(
     ("base", "address"),
     [

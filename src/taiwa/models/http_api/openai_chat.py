@@ -96,6 +96,8 @@ class ServerDialect:
     - `prefix_path`: the path for requests with a prefix, if it is another. `key_header`: the header that carries the key.
     - `effort`: the field for how much the model reasons: `reasoning_effort`, or the object `reasoning` of OpenRouter.
     - `takes_reasoning`: whether calls go back with the reasoning that led to them, which other servers refuse or ignore.
+    - `most_tokens`: the length limit of a request without one, for servers that have none of their own: a small model that
+      repeats itself writes until its context is full.
     """
 
     label: str
@@ -113,7 +115,11 @@ class ServerDialect:
     key_header: str = "authorization"
     effort: Literal["reasoning_effort", "reasoning"] = "reasoning_effort"
     takes_reasoning: bool = False
+    most_tokens: int | None = None
 
+
+SELF_HOSTED_MAX_TOKENS = 4_096
+"""That of a model in this process too."""
 
 DIALECTS: Mapping[str, ServerDialect] = {
     "openai": ServerDialect("OpenAI", strict=True, max_tokens="max_completion_tokens", call_id=r"[A-Za-z0-9_-]{1,40}"),
@@ -121,14 +127,19 @@ DIALECTS: Mapping[str, ServerDialect] = {
         "Azure OpenAI", strict=True, max_tokens="max_completion_tokens", call_id=r"[A-Za-z0-9_-]{1,40}", key_header="api-key"
     ),
     "llamacpp": ServerDialect(
-        "the llama.cpp server", prefix="last", echo="whole", constraints="gbnf", stops=MANY, takes_reasoning=True
+        "the llama.cpp server", prefix="last", echo="whole", constraints="gbnf", stops=MANY, takes_reasoning=True,
+        most_tokens=SELF_HOSTED_MAX_TOKENS,
     ),
     "vllm": ServerDialect(
-        "the vLLM server", prefix="continue", constraints="structured_outputs", stops=MANY, takes_reasoning=True
+        "the vLLM server", prefix="continue", constraints="structured_outputs", stops=MANY, takes_reasoning=True,
+        most_tokens=SELF_HOSTED_MAX_TOKENS,
     ),
-    "sglang": ServerDialect("the SGLang server", prefix="continue", constraints="fields", stops=MANY, takes_reasoning=True),
-    "ollama": ServerDialect("the Ollama server", stops=MANY),
-    "lmstudio": ServerDialect("LM Studio", stops=MANY),
+    "sglang": ServerDialect(
+        "the SGLang server", prefix="continue", constraints="fields", stops=MANY, takes_reasoning=True,
+        most_tokens=SELF_HOSTED_MAX_TOKENS,
+    ),
+    "ollama": ServerDialect("the Ollama server", stops=MANY, most_tokens=SELF_HOSTED_MAX_TOKENS),
+    "lmstudio": ServerDialect("LM Studio", stops=MANY, most_tokens=SELF_HOSTED_MAX_TOKENS),
     "openrouter": ServerDialect(
         "OpenRouter", strict=True, call_id=r"[A-Za-z0-9_-]{1,64}", effort="reasoning", takes_reasoning=True
     ),
@@ -305,8 +316,8 @@ class ChatCompletions(OpenAICodec):
 
     def _sampling(self, sampling: Sampling) -> dict[str, Json]:
         body: dict[str, Json] = {}
-        if sampling.max_tokens is not None:
-            body[self.dialect.max_tokens] = sampling.max_tokens
+        if most := sampling.max_tokens or self.dialect.most_tokens:
+            body[self.dialect.max_tokens] = most
         body |= self.sampling(sampling)
         if sampling.seed is not None and "seed" in self.capabilities.capabilities:
             body[self.dialect.seed] = sampling.seed

@@ -61,8 +61,8 @@ class Responses(OpenAICodec):
             body["instructions"] = instructions
         if previous:
             body["previous_response_id"] = previous
-        if request.sampling.max_tokens is not None:
-            body["max_output_tokens"] = request.sampling.max_tokens
+        if most := request.sampling.max_tokens or self.dialect.most_tokens:
+            body["max_output_tokens"] = most
         # Models without reasoning refuse it.
         reasoning = self.options.with_effort(request.sampling.effort)
         include: list[Json] = [] if self.capabilities.sampling and not reasoning.reasons else [ENCRYPTED]
