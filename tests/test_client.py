@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,7 +36,7 @@ from taiwa.models.scripted import Entry, scripted_model
 from taiwa.store.nodes import Nodes
 from taiwa.tools.function_tool import tool
 from tests.files import PNG, TEXT
-from tests.peers.faults import FaultServer, speech
+from tests.peers.faults import FaultServer, speech, status
 
 Call = Callable[..., Any]
 
@@ -392,9 +393,24 @@ def test_a_model_has_the_address_and_the_key_that_are_given(model: str, origin: 
         with Client(model, base_url=server.base_url, api_key="sk-own") as client:
             assert client.generate("Hi").text == "Hello!"
 
-    assert server.seen[0].headers["authorization"] == "Bearer sk-own"
-    sent: Any = server.seen[0].json
+    assert {seen.headers["authorization"] for seen in server.seen} == {"Bearer sk-own"}
+    sent: Any = server.seen[-1].json
     assert sent["model"] == model.removeprefix(f"{origin}:").partition("?")[0]
+
+
+def test_a_llama_cpp_server_at_an_address_is_constrained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    listed = status(200, b'{"data": [{"id": "m", "owned_by": "llamacpp"}]}')
+    with FaultServer() as server:
+        server.plays(listed, speech("tea"))
+        with Client(f"{server.base_url}#m") as client:
+            assert client.generate("Which?", Choice("tea", "coffee")).text == "tea"
+        with Client(f"{server.base_url}#other") as client:
+            client.generate("Which?", Choice("tea", "coffee"))
+
+    sent: list[Any] = [seen.json for seen in server.seen[1:]]
+    assert [seen.method for seen in server.seen] == ["GET", "POST", "POST"]
+    assert all("grammar" in body for body in sent)
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ from taiwa.kernel.runtime import AnyModel, AsyncStream, Done, Handler, Retriever
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import Limits, Prices, RunUsage, currency_units
 from taiwa.models.http_api.api_keys import Secret
-from taiwa.models.providers import PROVIDERS, open_model, resolve_probed
+from taiwa.models.providers import PROVIDERS, open_model, resolve_asked
 from taiwa.operations.documents import AskOptions, FindOptions, open_ask_app, open_library
 from taiwa.operations.documents import find as find_passages
 from taiwa.operations.generate import answer_checker
@@ -310,7 +310,7 @@ class BaseClient:
         if self._key is not None and model is None and name not in self._opened:
             if name is None:
                 raise ConfigError("api_key is the key for a model: Client('openai:gpt-x', api_key=…)")
-            self._opened[name] = open_model(resolve_probed(name, chosen), chosen, key=self._key)
+            self._opened[name] = open_model(resolve_asked(name, chosen, self._key), chosen, key=self._key)
         return open_priced_model(own, chosen, app, last=last, prices=prices, opened=self._opened)
 
     @property

@@ -117,14 +117,20 @@ class ModelServer:
         """Play these answers, one per request, and let the config name this server."""
         acts = [speech(answer) if isinstance(answer, str) else answer for answer in answers]
         self._server.plays(*acts, status(400, EXHAUSTED))
-        self._place.set(model=self.model, attempts=1, **settings)
+        self._configure(settings)
         return self
 
     def plays(self, act: "Act", **settings: object) -> "ModelServer":
         """Answer every request in one way."""
         self._server.plays(act)
-        self._place.set(model=self.model, attempts=1, **settings)
+        self._configure(settings)
         return self
+
+    def _configure(self, settings: Mapping[str, object]) -> None:
+        """Name the server in the config, as one that has been asked what it is."""
+        self._place.set(model=self.model, attempts=1, **settings)
+        probes = {f"{self.url}#": {"server": "test"}}
+        (self._place.config.parent / "probes.json").write_text(json.dumps(probes))
 
     @property
     def model(self) -> str:

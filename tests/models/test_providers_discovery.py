@@ -3,11 +3,25 @@
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from taiwa.models.providers import PROVIDERS, SERVERS, FoundModel, find_by_keys, find_servers, resolve
+from taiwa.models import providers
+from taiwa.models.http_api.openai_chat import DIALECTS, OpenAICodec, ServerDialect
+from taiwa.models.http_api.provider_interface import Target
+from taiwa.models.providers import (
+    PROVIDERS,
+    SERVERS,
+    FoundModel,
+    find_by_keys,
+    find_servers,
+    resolve,
+    resolve_asked,
+    resolve_permissive,
+    resolve_probed,
+)
 from taiwa.settings import Settings, load
 from tests.peers.faults import FaultServer, head, raw, silence
 
@@ -161,3 +175,115 @@ def test_a_server_on_another_machine_is_not_asked() -> None:
     moved = dict.fromkeys(SERVERS, "http://192.0.2.1:11434/v1")
 
     assert find_servers(settings(**moved), PATIENT) == ()
+
+
+# --- what a server is ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Settings:
+    return load({}, {"HOME": str(tmp_path)}, tmp_path / "config.yaml")
+
+
+def dialect(target: Target) -> ServerDialect:
+    assert isinstance(target.codec, OpenAICodec)
+    return target.codec.dialect
+
+
+@pytest.mark.parametrize(
+    ("owner", "prefix"),
+    [
+        ("llamacpp", "llamacpp"),
+        ("vllm", "vllm"),
+        ("sglang", "sglang"),
+        ("library", "ollama"),
+        ("organization_owner", "lmstudio"),
+    ],
+)
+def test_an_address_speaks_the_dialect_of_the_server_behind_it(
+    servers: list[FaultServer], fresh: Settings, owner: str, prefix: str
+) -> None:
+    servers[0].plays(raw(listing("m", owner=owner), close=False))
+    name = f"{servers[0].base_url}#m"
+
+    target = resolve_asked(name, fresh)
+
+    assert replace(dialect(target), label="") == replace(DIALECTS[prefix], label="")
+    assert dialect(target).label.startswith(DIALECTS[prefix].label)
+    assert target.capabilities == resolve(f"{prefix}:m").capabilities
+    assert (target.name, target.key_variable, target.provider) == (name, "", "")
+    assert [(seen.method, seen.path) for seen in servers[0].seen] == [("GET", "/v1/models")]
+
+
+def test_a_server_is_asked_once_for_all_of_its_models(servers: list[FaultServer], fresh: Settings) -> None:
+    servers[0].plays(raw(listing("m", owner="llamacpp"), close=False))
+
+    resolve_asked(f"{servers[0].base_url}#m", fresh)
+
+    assert "grammar" in resolve_asked(f"{servers[0].base_url}#other", fresh).capabilities
+    assert "grammar" in resolve_probed(f"{servers[0].base_url}#third", fresh).capabilities
+    assert len(servers[0].seen) == 1
+
+
+def test_a_server_of_another_kind_is_asked_once_too(servers: list[FaultServer], fresh: Settings) -> None:
+    servers[0].plays(raw(listing("m", owner="somebody"), close=False))
+
+    found = [resolve_asked(f"{servers[0].base_url}#m", fresh) for _ in range(2)]
+
+    assert found == [resolve(f"{servers[0].base_url}#m")] * 2
+    assert len(servers[0].seen) == 1
+
+
+def test_a_server_that_does_not_say_what_it_is_may_say_it_later(servers: list[FaultServer], fresh: Settings) -> None:
+    servers[0].plays(raw(head(2, "application/json", 401) + b"{}"), raw(listing("m", owner="vllm"), close=False))
+    name = f"{servers[0].base_url}#m"
+
+    assert resolve_asked(name, fresh) == resolve(name)
+    assert "regex" in resolve_asked(name, fresh).capabilities
+
+
+def test_a_provider_of_the_user_is_asked_what_serves_it(servers: list[FaultServer], fresh: Settings) -> None:
+    servers[0].plays(raw(listing("m", owner="sglang"), close=False))
+    mine = replace(fresh, base_urls={"mine": servers[0].base_url})
+
+    assert dialect(resolve_asked("mine:m", mine)).constraints == "fields"
+
+
+def test_what_cannot_be_stored_is_used_all_the_same(servers: list[FaultServer]) -> None:
+    servers[0].plays(raw(listing("m", owner="llamacpp"), close=False))
+    nowhere = load({}, {"HOME": "/"}, Path("/proc/none/config.yaml"))
+
+    assert "grammar" in resolve_asked(f"{servers[0].base_url}#m", nowhere).capabilities
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "openai:gpt-4o",
+        "cerebras:m",
+        "huggingface:m",
+        "llamacpp:m",
+        "https://api.groq.com#m",
+        "http://api.openai.com:8080/v1#m",
+        "https://acme.openai.azure.com/openai/v1#m",
+        "http://127.0.0.1:9/v1#claude?wire=messages",
+    ],
+)
+def test_a_server_whose_kind_is_known_is_not_asked(name: str, fresh: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(providers, "HttpModel", None)
+
+    assert resolve_asked(name, fresh) == resolve(name)
+
+
+def test_a_probe_speaks_the_dialect_of_the_server(servers: list[FaultServer], fresh: Settings) -> None:
+    servers[0].plays(raw(listing("m", owner="llamacpp"), close=False))
+
+    assert dialect(resolve_permissive(f"{servers[0].base_url}#m", fresh)).constraints == "gbnf"
+
+
+def test_a_server_at_the_port_of_another_has_its_own_prefix_left_out(servers: list[FaultServer]) -> None:
+    servers[0].plays(raw(listing("m", owner="library"), close=False))
+
+    [found] = find_servers(elsewhere(vllm=servers[0].base_url), PATIENT)
+
+    assert found.name == f"{servers[0].base_url}#m"

@@ -52,7 +52,7 @@ def test_a_refused_call_costs_nothing(server: FaultServer) -> None:
 
 
 def test_a_repeated_call_counts_once_for_each_attempt(server: FaultServer) -> None:
-    server.plays(status(504), speech("Hello!\n@@delta\n{}"))
+    server.plays(status(404), status(504), speech("Hello!\n@@delta\n{}"))  # the first asks what the server is
     session = opened(server, retry_paid=True)
 
     turn = session.say("Hi")

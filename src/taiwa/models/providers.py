@@ -28,7 +28,7 @@ from taiwa.kernel.serialization import Json, items_at, parse_json, text_at
 from taiwa.kernel.usage_limits import FREE, Prices
 from taiwa.models.http_api.anthropic import AnthropicMessages
 from taiwa.models.http_api.api_keys import Secret, find_key, key_in_environment
-from taiwa.models.http_api.capabilities import Capabilities, capabilities, load_report
+from taiwa.models.http_api.capabilities import Capabilities, capabilities, load_report, load_servers, save_server
 from taiwa.models.http_api.client import HttpModel, RetryPolicy
 from taiwa.models.http_api.openai_chat import DIALECTS, ChatCompletions, OpenAICodec, ServerDialect, TextCompletions
 from taiwa.models.http_api.openai_responses import Responses
@@ -52,6 +52,12 @@ if TYPE_CHECKING:
     from taiwa.models.inprocess.gguf import GgufModel
     from taiwa.models.inprocess.transformers_model import LocalModel
 
+OWNERS: Mapping[str, str] = {
+    "llamacpp": "llamacpp", "vllm": "vllm", "sglang": "sglang", "library": "ollama", "organization_owner": "lmstudio",
+}  # fmt: skip
+"""The provider of the server that calls the owner of its models so."""
+ASK_SECONDS = 2.0
+"""Seconds that a server may take to say what it is."""
 CHECK_PATHS: Mapping[str, str] = {"openrouter.ai": "key", "router.huggingface.co": ""}
 """The path that checks a key if the list of models is public; `""` if there is none."""
 HELLO = Request((user("hi"),), sampling=Sampling(max_tokens=1))
@@ -102,6 +108,11 @@ PROVIDERS: Mapping[str, Provider] = {
     "lmstudio": Provider("http://127.0.0.1:1234/v1", "LMSTUDIO_API_KEY", "lmstudio", self_hosted=True),
 }
 
+SERVED_HOSTS = frozenset(
+    parse_base_url(each.base_url).host for each in PROVIDERS.values() if each.base_url and not each.self_hosted
+)
+PLAIN = replace(DIALECTS["plain"], label="")
+
 PLUGIN = "plugin"
 """The base URL of models of installed packages, which are created and kept by name."""
 AZURE_HOSTS = (".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com")
@@ -133,11 +144,13 @@ def resolve(
     *,
     base_urls: Mapping[str, str] | None = None,
     overrides: Mapping[str, Mapping[str, bool]] | None = None,
+    servers: Mapping[str, str] | None = None,
 ) -> Target:
     """Resolve the name of a model: `openai:gpt-…`, `openrouter:vendor/model`, `http://host:port/v1#model`.
 
     Options may follow the name of a model on a server: `openai:gpt-…?effort=low`, see `ModelOptions`. `base_urls` moves a
-    provider or adds one under its own name; `overrides` sets, by model name, what its server can do.
+    provider or adds one under its own name; `overrides` sets, by model name, what its server can do; `servers` says, by base
+    URL, what a server of no provider calls itself (`OWNERS`).
 
     Raises:
         ConfigError: the name is invalid; the message suggests the nearest valid one.
@@ -157,7 +170,7 @@ def resolve(
     options = parse_model_options(text)
     model = bare.partition(":")[2]
     if model.startswith("//") or prefix in ("http", "https"):
-        return _resolve_url(name, bare, options, override)
+        return _resolve_url(name, bare, options, override, servers or {})
     if not colon or (prefix not in PROVIDERS and prefix not in base_urls):
         if colon and (plugin := find_plugin("models", prefix)) is not None:
             return Target(name, PLUGIN, model, None, _open_plugin(name, plugin).capabilities, inside=True)
@@ -176,6 +189,8 @@ def resolve(
             f"{prefix!r} has an address for each user; set AZURE_OPENAI_ENDPOINT, or `taiwa config set base_urls.{prefix} URL`"
         )
     base_url = _base_url(parse_base_url(address, f"the base URL of {prefix!r}"), provider)
+    if prefix not in PROVIDERS:
+        provider = _recognised(provider, base_url, servers or {})
     return _target(name, prefix, provider, base_url, model, options, override)
 
 
@@ -215,7 +230,9 @@ def check_alias(alias: str) -> None:
         raise ConfigError(f"{alias!r} is the name of a provider; choose another word for the alias")
 
 
-def _resolve_url(name: str, bare: str, options: ModelOptions, override: Mapping[str, bool] | None) -> Target:
+def _resolve_url(
+    name: str, bare: str, options: ModelOptions, override: Mapping[str, bool] | None, servers: Mapping[str, str]
+) -> Target:
     address, _, model = bare.partition("#")
     url = parse_base_url(address, "the name of the model")
     if not model:
@@ -227,7 +244,14 @@ def _resolve_url(name: str, bare: str, options: ModelOptions, override: Mapping[
     provider = Provider("", self_hosted=True)
     if url.host.endswith(AZURE_HOSTS):
         provider = replace(PROVIDERS["azure"], key_variable="", self_hosted=True)
-    return _target(name, "", provider, _base_url(url, provider), model, options, override)
+    base_url = _base_url(url, provider)
+    return _target(name, "", _recognised(provider, base_url, servers), base_url, model, options, override)
+
+
+def _recognised(provider: Provider, base_url: str, servers: Mapping[str, str]) -> Provider:
+    """Return a provider with the dialect of its server, if that is known."""
+    dialect = OWNERS.get(servers.get(base_url, ""), provider.dialect)
+    return replace(provider, dialect=dialect) if provider.dialect == "plain" else provider
 
 
 def _target(
@@ -332,27 +356,66 @@ def _unknown(name: str, known: tuple[str, ...]) -> str:
 
 
 def resolve_permissive(name: str, settings: Settings) -> Target:
-    """Resolve a name as if its server had every capability, so that every request can be sent."""
+    """Resolve a name as if its server had every capability, so that every request can be sent; ask the server what it is."""
     every = dict.fromkeys(get_args(Capability), True)
     name = expand_alias(name, settings.aliases)
-    return resolve(name, base_urls=settings.base_urls, overrides={name: every})
+    target = resolve(name, base_urls=settings.base_urls, overrides={name: every})
+    if not _may_ask(target):
+        return target
+    servers = {target.base_url: _ask_server(target, settings)}
+    return resolve(name, base_urls=settings.base_urls, overrides={name: every}, servers=servers)
 
 
-def resolve_probed(name: str, settings: Settings) -> Target:
+def resolve_asked(name: str, settings: Settings, key: Secret | None = None) -> Target:
+    """Resolve the name of a model that is about to be used, as `resolve_probed`; ask an unknown server once what it is.
+
+    Raises:
+        ConfigError: the name or the file is invalid.
+    """
+    target = resolve_probed(name, settings)
+    if not _may_ask(target) or target.base_url in load_servers(settings):
+        return target
+    server = _ask_server(target, settings, key)
+    if not server:
+        return target
+    with suppress(ConfigError):  # a folder that cannot be written: it is asked again the next time
+        save_server(settings, target.base_url, server)
+    return resolve_probed(name, settings, {target.base_url: server})
+
+
+def _may_ask(target: Target) -> bool:
+    """Whether nothing is known about a server, and it is none of a provider."""
+    is_plain = isinstance(target.codec, OpenAICodec) and replace(target.codec.dialect, label="") == PLAIN
+    return is_plain and not target.provider and parse_base_url(target.base_url).host not in SERVED_HOSTS
+
+
+def _ask_server(target: Target, settings: Settings, key: Secret | None = None) -> str:
+    """Return what a server calls itself in its list of models, "" if it does not answer in time."""
+    from taiwa.models.http_api.probe_server import server_name
+
+    limits = RequestLimits(ASK_SECONDS, ASK_SECONDS, ASK_SECONDS, ASK_SECONDS, LARGEST_LIST_BYTES)
+    with HttpModel(target, key or find_key(target, settings), limits=limits, retry=RetryPolicy(1)) as opened:
+        return server_name(opened)
+
+
+def resolve_probed(name: str, settings: Settings, servers: Mapping[str, str] | None = None) -> Target:
     """Resolve the name of a model; a stored probe corrects the table of capabilities, the config corrects the probe.
+
+    `servers` are added to those that are stored; see `resolve`.
 
     Raises:
         ConfigError: the name or the file is invalid.
     """
     name = expand_alias(name, settings.aliases)
-    target = resolve(name, base_urls=settings.base_urls, overrides=settings.capabilities)
+    known = load_servers(settings) | dict(servers or {})
+    target = resolve(name, base_urls=settings.base_urls, overrides=settings.capabilities, servers=known)
     stored = load_report(settings, target)
     if stored is None:
         return target
     measured = {str(capability): can for capability, can in stored.capabilities.items()}
     configured = settings.capabilities.get(name) or settings.capabilities.get(split_options(name)[0], {})
     override = measured | dict(configured)
-    target = resolve(name, base_urls=settings.base_urls, overrides={name: override})
+    target = resolve(name, base_urls=settings.base_urls, overrides={name: override}, servers=known)
     codec = target.codec
     if not isinstance(codec, OpenAICodec):
         return target
@@ -556,8 +619,8 @@ SERVERS: Mapping[str, str] = {
     "ollama": "Ollama", "llamacpp": "llama.cpp", "lmstudio": "LM Studio", "vllm": "vLLM", "sglang": "SGLang",
 }  # fmt: skip
 """The servers that are looked for at their usual ports."""
-OWNERS: Mapping[str, str] = {"llamacpp": "llamacpp", "vllm": "vllm", "sglang": "sglang"}
-"""The owner of a model that identifies a server whose port other programs often use."""
+OTHERS_PORTS = ("llamacpp", "vllm", "sglang")
+"""The servers whose ports other programs often use."""
 DEPLOYMENT = "AZURE_OPENAI_DEPLOYMENT"
 
 
@@ -613,7 +676,9 @@ def _ask(prefix: str, url: str, seconds: float) -> Sequence[FoundModel]:
     return tuple(
         # Use the address as the name if the port may belong to another program.
         FoundModel(
-            f"{prefix}:{model}" if OWNERS.get(prefix) in (None, text_at(item, "owned_by")) else f"{url}#{model}",
+            f"{prefix}:{model}"
+            if prefix not in OTHERS_PORTS or OWNERS.get(text_at(item, "owned_by")) == prefix
+            else f"{url}#{model}",
             f"{SERVERS[prefix]} at {address.netloc}",
         )
         for item in items_at(listing, "data")

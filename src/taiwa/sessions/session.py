@@ -751,9 +751,9 @@ def open_priced_model(
 
 
 def _open_named(name: str, chosen: Settings, prices: Prices | None, opened: dict[str, AnyModel]) -> PricedModel:
-    from taiwa.models.providers import open_model, resolve_probed
+    from taiwa.models.providers import open_model, resolve_asked, resolve_probed
 
-    target = resolve_probed(name, chosen)
+    target = resolve_probed(name, chosen) if name in opened else resolve_asked(name, chosen)
     local = target.inside or urlsplit(target.base_url).hostname in LOOPBACK
     if name not in opened:
         opened[name] = open_model(target, chosen)

@@ -166,7 +166,8 @@ def test_an_answer_that_is_not_there_does_not_tell() -> None:
 
 
 def test_every_finding_is_reported_as_it_arrives_and_the_usage_is_in_the_report(faults: FaultServer) -> None:
-    faults.plays(status(200, b'{"data": [{"id": "m", "owned_by": "llamacpp"}]}'), speech("the answer, always"))
+    listed = status(200, b'{"data": [{"id": "m", "owned_by": "llamacpp"}]}')
+    faults.plays(listed, listed, speech("the answer, always"))
     heard: list[str] = []
     with HttpModel(
         resolve_permissive(f"{faults.base_url}#m", load({}, {"HOME": "/"})), retry=RetryPolicy(attempts=1)
@@ -228,14 +229,15 @@ def test_a_probe_corrects_the_table_and_a_person_corrects_the_probe(settings: Se
     )
     mine = replace(settings, capabilities={NAME: {"seed": False}})
 
+    table = resolve("llamacpp:m").capabilities
     assert resolve(NAME).capabilities == {"stop"}
-    assert resolve_probed(NAME, settings).capabilities == {"tools", "seed"}
-    assert resolve_probed(NAME, mine).capabilities == {"tools"}
+    assert resolve_probed(NAME, settings).capabilities == table - {"stop"}
+    assert resolve_probed(NAME, mine).capabilities == table - {"stop", "seed"}
 
 
 def test_a_later_probe_replaces_the_earlier(settings: Settings) -> None:
-    save_report(settings, replace(report(stop="ignored"), day="2026-11-21"))
-    save_report(settings, replace(report(stop="enforced"), day="2026-11-22"))
+    save_report(settings, replace(report(stop="ignored"), day="2026-11-21", server=""))
+    save_report(settings, replace(report(stop="enforced"), day="2026-11-22", server=""))
 
     assert resolve_probed(NAME, settings).capabilities == {"stop"}
 

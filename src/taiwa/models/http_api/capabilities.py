@@ -15,7 +15,7 @@ from typing import Literal, cast, get_args
 from taiwa.kernel.attachments import Attachment, InputKind
 from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
 from taiwa.kernel.messages import Capability, Message, Part, Request, Text, Usage
-from taiwa.kernel.serialization import count_at, item_at, text_at
+from taiwa.kernel.serialization import Json, count_at, item_at, text_at
 from taiwa.models.http_api.provider_interface import Target
 from taiwa.settings import Settings
 from taiwa.yamlfile import read_json_object, write_private
@@ -217,20 +217,15 @@ def _weakest(*verdicts: Verdict | None) -> Verdict:
 
 
 def save_report(settings: Settings, report: ProbeReport) -> None:
-    """Store a report, replacing an older one about the same model on the same server.
+    """Store a report, replacing an older one about the same model on the same server, and what the server calls itself.
 
     Raises:
         ConfigError: the file is invalid or cannot be written.
     """
-    path = settings.probes_path
-    data = read_json_object(path, "probe")
-    data[f"{report.base_url}#{report.model}"] = {
-        "day": report.day,
-        "requests": report.requests,
-        "server": report.server,
-        "findings": {finding.name: [finding.verdict, finding.note] for finding in report.findings},
-    }
-    write_private(path, json.dumps(data, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+    findings: dict[str, Json] = {each.name: [each.verdict, each.note] for each in report.findings}
+    entry: Json = {"day": report.day, "requests": report.requests, "server": report.server, "findings": findings}
+    servers: dict[str, Json] = {f"{report.base_url}#": {"server": report.server}} if report.server else {}
+    _save(settings, {f"{report.base_url}#{report.model}": entry} | servers)
 
 
 def load_report(settings: Settings, target: Target) -> ProbeReport | None:
@@ -251,6 +246,31 @@ def load_report(settings: Settings, target: Target) -> ProbeReport | None:
     requests = count_at(data, "requests") or 0
     server, day = text_at(data, "server"), text_at(data, "day")
     return ProbeReport(target.model, target.base_url, findings, requests, server=server, day=day)
+
+
+def save_server(settings: Settings, base_url: str, server: str) -> None:
+    """Store what a server calls itself.
+
+    Raises:
+        ConfigError: the file is invalid or cannot be written.
+    """
+    _save(settings, {f"{base_url}#": {"server": server}})
+
+
+def _save(settings: Settings, entries: dict[str, Json]) -> None:
+    path = settings.probes_path
+    data = read_json_object(path, "probe") | entries
+    write_private(path, json.dumps(data, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+
+
+def load_servers(settings: Settings) -> dict[str, str]:
+    """Return what the servers call themselves, by base URL, as it is stored.
+
+    Raises:
+        ConfigError: the file is invalid.
+    """
+    data = read_json_object(settings.probes_path, "probe")
+    return {name[:-1]: text_at(entry, "server") for name, entry in data.items() if name.endswith("#")}
 
 
 # --- attachments ------------------------------------------------------------------------------------------------------

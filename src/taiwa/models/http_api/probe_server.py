@@ -31,7 +31,7 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.kernel.runtime import Runtime
-from taiwa.kernel.serialization import Json, is_number, item_at, parse_json, text_at
+from taiwa.kernel.serialization import Json, is_number, item_at, items_at, parse_json, text_at
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.http_api.capabilities import Finding, ProbeReport, Verdict
 from taiwa.models.http_api.client import HttpModel
@@ -310,7 +310,7 @@ def probe(model: HttpModel, report: Callable[[str], None] = lambda _: None) -> P
     Raises:
         ModelError: the server does not answer at all.
     """
-    server = _server(model)
+    server = server_name(model)
     runtime = Runtime(model, limits=UsageLimits(requests=60), width=1)
     for event in runtime.stream(probe_program()):
         if isinstance(event, Notice):
@@ -321,11 +321,10 @@ def probe(model: HttpModel, report: Callable[[str], None] = lambda _: None) -> P
     raise AssertionError("a run ends with a RunResult")
 
 
-def _server(model: HttpModel) -> str:
+def server_name(model: HttpModel) -> str:
     """Return the name of the server in the list of models (`owned_by`), where local servers give it."""
     try:
         data = parse_json(model.fetch("models"))
     except (ModelError, ValueError):
         return ""
-    listed = item_at(data, "data")
-    return text_at(listed[0], "owned_by") if isinstance(listed, list) and listed else ""
+    return next((text_at(each, "owned_by") for each in items_at(data, "data")), "")
