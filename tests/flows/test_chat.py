@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from taiwa.conversation.app import App, ReplyMode, WindowPolicy
+from taiwa.conversation.app import AnswerOptions, App, ReplyMode, WindowPolicy
 from taiwa.conversation.history import Conversation, begin
 from taiwa.conversation.reducers import Reducer, known_reducers
 from taiwa.conversation.replies import parse_reply
@@ -21,6 +21,7 @@ from taiwa.kernel.messages import (
     Message,
     Notice,
     Response,
+    Sampling,
     Text,
     Thinking,
     Usage,
@@ -186,6 +187,31 @@ def test_if_the_repair_fails_the_turn_is_committed_without_change_and_with_a_war
     assert said.warnings[0].startswith("the state is unchanged: ")
     assert driven.notes == (Notice(said.warnings[0], "warning", "turn"),)
     assert len(model.requests) == 2
+
+
+def test_a_turn_leaves_the_temperature_to_the_server_and_its_repair_does_not(drive: Drive) -> None:
+    _, model = turn(drive, app(*FIELDS), reply("text+delta", "Hi!", mood=3), '{"mood": "fine"}')
+
+    assert [request.sampling.temperature for request in model.requests] == [None, 0.0]
+
+
+def test_a_temperature_of_the_app_holds_for_the_repair_too(drive: Drive) -> None:
+    warm = app(*FIELDS, sampling=Sampling(0.4))
+
+    _, model = turn(drive, warm, reply("text+delta", "Hi!", mood=3), '{"mood": "fine"}')
+
+    assert [request.sampling.temperature for request in model.requests] == [0.4, 0.4]
+
+
+def test_a_typed_answer_and_a_summary_do_not_vary(drive: Drive) -> None:
+    typed = AnswerOptions(schema=JsonSchema({"type": "object", "properties": {"cups": {"type": "integer"}}}))
+    summarized = talked(app(window=WindowPolicy(2, 1, summarize=True)), ("a", "b", {}), ("c", "d", {}), ("e", "f", {}))
+
+    _, of_typed = turn(drive, app(options=typed), '{"cups": 2}')
+    _, of_summary = turn(drive, summarized, "They spoke.", reply("text+delta", "Hi!"))
+
+    assert [request.sampling.temperature for request in of_typed.requests] == [0.0]
+    assert [request.sampling.temperature for request in of_summary.requests] == [0.0, None]
 
 
 def test_an_answer_is_kept_when_its_delta_cannot_be_asked_for_again(drive: Drive) -> None:

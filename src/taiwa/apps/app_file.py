@@ -9,6 +9,7 @@ from taiwa.conversation.app import (
     ALL,
     PLACEHOLDER,
     PROMPT,
+    UNSET,
     App,
     AppSource,
     Example,
@@ -447,9 +448,9 @@ def _window(keys: Keys, fields: tuple[StateField, ...]) -> WindowPolicy:
 def _sampling(keys: Keys) -> Sampling:
     table = keys.inner("sampling")
     if table is None:
-        return Sampling()
+        return UNSET
     inner = Keys(table, ("temperature", "top_p", "max_tokens", "seed"), "sampling", keys.problems)
-    temperature, top_p = inner.number("temperature", 0, 2, 0.0), inner.number("top_p", 0, 1)
+    temperature, top_p = inner.number("temperature", 0, 2), inner.number("top_p", 0, 1)
     return Sampling(temperature, top_p, inner.whole("max_tokens", 1), inner.whole("seed", 0))
 
 

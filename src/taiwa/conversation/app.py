@@ -164,6 +164,15 @@ def merge_sampling(own: Sampling, given: Sampling) -> Sampling:
     return replace(own, **{name: each for name, each in given_values.items() if each not in (None, "")})
 
 
+def settled(sampling: Sampling) -> Sampling:
+    """Return a sampling for an answer that should not vary: temperature 0, unless it has another.
+
+    >>> settled(Sampling(None, max_tokens=9)) == Sampling(0.0, max_tokens=9)
+    True
+    """
+    return sampling if sampling.temperature is not None else replace(sampling, temperature=0.0)
+
+
 def restore_options(data: Json) -> AnswerOptions:
     """Rebuild the options of a stored app; None gives empty options.
 
@@ -220,7 +229,7 @@ class App:
     examples: tuple[Example, ...] = ()
     summary_prompt: str = ""
     model: str = ""
-    sampling: Sampling = Sampling()
+    sampling: Sampling = UNSET
     about: str = ""
     tools: tuple[str, ...] = ()
     flow: Flow = "chat"

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from taiwa.conversation.app import PROMPT, App, ReplyLayout, fill_placeholders, merge_sampling
+from taiwa.conversation.app import PROMPT, App, ReplyLayout, fill_placeholders, merge_sampling, settled
 from taiwa.conversation.history import Conversation, PastTurn, attach
 from taiwa.conversation.state import BLANK, StateField, TurnContext, apply_delta, blank, full_delta
 from taiwa.kernel.attachments import Attachment
@@ -122,9 +122,10 @@ def turn_request(
         messages.append(Message("user", (*earlier, *attachments, prompt, *_state_view(conversation))))
     constraint = reply_schema(app, layout) if constrained else None
     given = app.answer_options
+    sampling = merge_sampling(app.sampling, given.sampling)
     return Request(
         tuple(messages), stop=given.stop, constraint=constraint or given.constraint, tools=given.client_tools,
-        tool_choice=given.tool_choice, sampling=merge_sampling(app.sampling, given.sampling),
+        tool_choice=given.tool_choice, sampling=sampling if app.output_type is None else settled(sampling),
         top_logprobs=given.top_logprobs,
     )  # fmt: skip
 
@@ -138,7 +139,7 @@ def summary_request(conversation: Conversation, cut: Iterable[PastTurn]) -> Requ
         turns.append({"user": past.user, "answer": past.answer, **files})
     block = _block(EARLIER, {"summary": conversation.summary, "turns": turns})
     messages = system(app.summary_instructions or SUMMARY_INSTRUCTIONS), user(block)
-    return Request(messages, sampling=app.sampling)
+    return Request(messages, sampling=settled(app.sampling))
 
 
 FIELD_SUMMARY = """\
@@ -150,7 +151,7 @@ def field_summary_request(app: App, field: StateField, text: str) -> Request:
     """Return the request to compress the text of a field to about half of the tokens that its reducer allows."""
     tokens = field.reducer.max_tokens or 0
     instructions = FIELD_SUMMARY.format(words=max(3 * tokens // 8, 5), characters=max(tokens // 2, 10))
-    sampling = replace(app.sampling, max_tokens=tokens)
+    sampling = replace(settled(app.sampling), max_tokens=tokens)
     return Request((system(instructions), user(_block(EARLIER, {field.name: text}))), sampling=sampling)
 
 

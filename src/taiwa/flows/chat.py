@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from taiwa.conversation.app import App, ReplyLayout
+from taiwa.conversation.app import App, ReplyLayout, settled
 from taiwa.conversation.history import Conversation, add_turn, edit_state, summarize_window, turns_to_keep
 from taiwa.conversation.replies import ParsedReply, parse_delta, parse_reply, parse_typed, reply_watcher
 from taiwa.conversation.turn_prompt import TYPED, field_summary_request, reply_schema, summary_request, turn_request
@@ -388,7 +388,7 @@ def _repair_request(
     output_type = app.output_type or (app.environment_type if layout == "environment" else delta_type)
     constraint = JsonSchema(output_type.schema(), "delta") if constrained else None
     messages = (*request.messages, *_repair_messages(invalid, faults, output_type))
-    return replace(request, messages=messages, constraint=constraint)
+    return replace(request, messages=messages, constraint=constraint, sampling=settled(request.sampling))
 
 
 def _repair_messages(invalid: str, faults: Sequence[str], output_type: OutputType[Any]) -> tuple[Message, Message]:

@@ -646,7 +646,7 @@ class _ExtractionLoop(Generic[T]):
             and not self.answer.request.tools
             and bool(self.text.strip())
         )
-        if may_go_on and "prefix" in (yield from perform(GetCapabilities(self.typed.task))):
+        if may_go_on and "prefix" in (yield from perform(GetCapabilities())):
             return ""
         return self.limit_to_raise
 

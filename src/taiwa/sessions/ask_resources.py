@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from taiwa.apps.catalog import HANDBOOK
-from taiwa.conversation.app import App, merge_sampling
+from taiwa.conversation.app import App, merge_sampling, settled
 from taiwa.conversation.history import Conversation
 from taiwa.flows.ask.answer import TermWeights
 from taiwa.flows.ask.ask_turn import AskTurnOptions, ask_turn
@@ -227,7 +227,7 @@ def _options(app: App, repository: "Repository", *, without_model: bool) -> AskT
         catalogue_version=dialogue_version(), locale=user_language(), table=table,
     )  # fmt: skip
     profile = profile_of(str(values.get("user") or ""), repository.store)
-    sampling = merge_sampling(app.sampling, app.answer_options.sampling)
+    sampling = settled(merge_sampling(app.sampling, app.answer_options.sampling))
     return AskTurnOptions(clarify, profile, app.instructions, sampling=sampling)
 
 

@@ -104,6 +104,14 @@ def test_top_p_keeps_the_fewest_tokens_that_reach_it() -> None:
     assert {Sampler(Sampling(temperature=1.0, top_p=0.5, seed=1)).pick(logits) for _ in range(50)} == {1}
 
 
+def test_without_a_temperature_unlikely_tokens_are_not_drawn() -> None:
+    logits = np.log(np.array([0.5, 0.45, 0.05], dtype=np.float32))
+    default, own = Sampler(Sampling(None, seed=1)), Sampler(Sampling(1.0, seed=1))
+
+    assert {default.pick(logits) for _ in range(500)} == {0, 1}
+    assert {own.pick(logits) for _ in range(500)} == {0, 1, 2}
+
+
 @pytest.mark.parametrize("top_p", [0.1, 0.5, 0.99])
 def test_top_p_of_many_tokens_is_the_same_as_of_all_sorted(top_p: float) -> None:
     logits = np.random.default_rng(0).normal(size=20_000).astype(np.float32)
