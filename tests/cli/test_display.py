@@ -114,6 +114,46 @@ def test_a_spinner_counts_seconds_until_the_first_word_and_leaves_no_trace(
     assert not any(" s" in line for line in screen(terminal.raw) if "cut off" not in line)
 
 
+def test_a_typed_answer_shows_how_much_of_it_has_come_and_leaves_no_trace(
+    model_server: ModelServer, place: Place
+) -> None:
+    model_server(silence(head() + words('{"drink": "green tea", ')))
+
+    with Terminal(place.environment(), "extract", "drink, cups int", "Two green teas.") as terminal:
+        terminal.see("about 6 tokens")
+        terminal.type("\x03")
+        code = terminal.end()
+
+    assert code == 130
+    assert not any("tokens" in line for line in screen(terminal.raw))
+
+
+@pytest.mark.parametrize("more", [(), ("--no-stream",)])
+def test_a_generated_answer_is_waited_for_in_sight(
+    model_server: ModelServer, place: Place, more: tuple[str, ...]
+) -> None:
+    model_server("Two teas.")
+
+    with Terminal(place.environment(), "generate", "Order.", *more) as terminal:
+        code = terminal.end()
+
+    assert code == 0
+    assert [line for line in screen(terminal.raw) if line] == ["Two teas."]
+
+
+def test_a_generated_answer_that_does_not_stream_shows_how_much_of_it_has_come(
+    model_server: ModelServer, place: Place
+) -> None:
+    model_server(silence(head() + words("Two green teas")))
+
+    with Terminal(place.environment(), "generate", "--no-stream", "Order.") as terminal:
+        terminal.see("about 4 tokens")
+        terminal.type("\x03")
+        terminal.end()
+
+    assert not any("tokens" in line for line in screen(terminal.raw))
+
+
 def test_an_answer_that_is_cut_off_stays_on_the_terminal(model_server: ModelServer, place: Place) -> None:
     model_server(silence(head() + words("Once **upon** a")))
 

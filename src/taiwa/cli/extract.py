@@ -8,6 +8,7 @@ import click
 
 from taiwa.cli.options import CommonOptions, common_options, read_whole, require_prompt, row_options, turn_options
 from taiwa.cli.output import (
+    HiddenAnswer,
     attempt_lines,
     bill_line,
     fix_lines,
@@ -27,7 +28,7 @@ from taiwa.kernel.usage_limits import RunUsage
 from taiwa.operations import generate
 
 if TYPE_CHECKING:
-    from taiwa.flows.extract import PromptStyle
+    from taiwa.flows.extract import StyleChoice
     from taiwa.kernel.attachments import Attachment
     from taiwa.operations.batch import Counts, OnRow
     from taiwa.operations.generate import SchemaStyle
@@ -65,10 +66,10 @@ def _type_is_an_argument(_context: click.Context, _option: click.Parameter, give
 )
 @click.option(
     "--style",
-    type=click.Choice(("plain", "typechat")),
-    default="plain",
+    type=click.Choice(("auto", "plain", "after", "typechat")),
+    default="auto",
     show_default=True,
-    help="Set the wording of a request that shows the type.",
+    help="Show the type in the system message (plain), after the text, or as TypeChat does.",
 )
 @click.option("--strict", "stops", is_flag=True, help="Stop at a line that cannot be read, before anything is sent.")
 @row_options
@@ -86,7 +87,7 @@ def extract(
     repair_budget: int | None,
     guess: bool,
     mode: Any,  # noqa: ANN401  (one of MODES)
-    style: "PromptStyle",
+    style: "StyleChoice",
     stops: bool,
     width: int,
     resume: bool,
@@ -153,7 +154,9 @@ def _extract_one(
         return
     try:
         turns = turn_options(common, settings)
-        result = generate.extract(common.repository(settings), settings, turns, extract_run, text, attachments)
+        repository = common.repository(settings)
+        with HiddenAnswer() as shown:
+            result = generate.extract(repository, settings, turns, extract_run, text, attachments, shown.on_event)
     except ExtractError as error:
         if common.verbose:
             print_each(attempt_lines(error.tries))

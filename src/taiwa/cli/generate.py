@@ -17,10 +17,10 @@ from taiwa.cli.options import (
     require_prompt,
     whitespace_option,
 )
-from taiwa.cli.output import enforcement_lines, print_each, print_line, print_notice, print_result, table
+from taiwa.cli.output import HiddenAnswer, enforcement_lines, print_each, print_line, print_notice, print_result, table
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import UnsupportedError
-from taiwa.kernel.messages import Sampling
+from taiwa.kernel.messages import Notice, Sampling, TextDelta
 from taiwa.kernel.text import plain, truncate
 from taiwa.operations.files import write_file
 from taiwa.operations.generate import (
@@ -90,21 +90,27 @@ def generate(common: CommonOptions, text: str | None, **values: Any) -> None:  #
     )  # fmt: skip
     live = options.count == 1 and not common.as_json and not common.no_stream
     settings = common.with_first_model(common.settings())
-    written: list[str] = []
+    is_begun = False
 
-    def show(text: str) -> None:
-        written.append(text)
-        click.echo(plain(text), nl=False)
+    def show(event: TextDelta | Notice) -> None:
+        nonlocal is_begun
+        if not live or isinstance(event, Notice):
+            hidden.on_event(event)
+            return
+        hidden.end()
+        is_begun = True
+        click.echo(plain(event.text), nl=False)
 
     try:
-        found = generate_answers(settings, options, show if live else lambda _: None)
+        with HiddenAnswer() as hidden:
+            found = generate_answers(settings, options, show)
     except UnsupportedError as error:
         if options.strict and error.capability in ("regex", "grammar", "json_schema"):
             hint = _("--lenient sends the request without the constraint, and validates the answer")
             raise UnsupportedError(f"{error.message}; {hint}", capability=error.capability) from None
         raise
     except BaseException:
-        if written:  # reports go on a separate line
+        if is_begun:  # reports go on a separate line
             click.echo()
         raise
     for answer in found:

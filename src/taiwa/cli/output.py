@@ -18,7 +18,7 @@ import click
 from taiwa.i18n import _, gettext_noop, ngettext
 from taiwa.kernel.messages import Enforcement, Notice, TextDelta
 from taiwa.kernel.serialization import Json
-from taiwa.kernel.text import inert, plain, truncate
+from taiwa.kernel.text import estimate_tokens, inert, plain, truncate
 from taiwa.kernel.usage_limits import RunUsage, format_cost
 
 if TYPE_CHECKING:
@@ -217,6 +217,41 @@ def answer_display(*, raw: bool) -> "RawDisplay | AnswerDisplay":
     from taiwa.cli.display import AnswerDisplay
 
     return AnswerDisplay(console())
+
+
+class HiddenAnswer:
+    """Shows, on a terminal, the seconds and the size of an answer that is not shown while it is written."""
+
+    def __init__(self) -> None:
+        self._display: AnswerDisplay | None = None
+        self._text = ""
+
+    def __enter__(self) -> Self:
+        if errors().is_terminal and os.environ.get("TERM") != "dumb":
+            from taiwa.cli.display import AnswerDisplay
+
+            self._display = AnswerDisplay(errors()).__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.end()
+
+    def on_event(self, event: TextDelta | Notice) -> None:
+        """Count the text of an answer; show what it waits for."""
+        if isinstance(event, TextDelta):
+            self._text += event.text
+            if self._display is not None:
+                self._display.wait(ngettext("about {n} token", "about {n} tokens", estimate_tokens(self._text)))
+        elif self._display is not None and event.code in ("waiting", "progress"):
+            self._display.wait(plain(event.text))
+        elif event.code == "waiting":
+            print_notice(event.text)
+
+    def end(self) -> None:
+        """Remove what is shown."""
+        display, self._display = self._display, None
+        if display is not None:
+            display.__exit__(None, None, None)
 
 
 def print_stream(

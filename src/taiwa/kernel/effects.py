@@ -73,6 +73,20 @@ class HideOutput:
         return WatchResult()
 
 
+class ShowOutput:
+    """The watcher that shows everything, as without a watcher, for a program that hides answers otherwise."""
+
+    __slots__ = ()
+
+    def feed(self, text: str) -> WatchResult:
+        """Show the text."""
+        return WatchResult(text)
+
+    def close(self) -> WatchResult:
+        """Show nothing more."""
+        return WatchResult()
+
+
 Role: TypeAlias = Literal["", "judge", "rewrite", "summarize"]
 """The model that is meant: that which answers, or that which judges what the user wants, words queries or summarises, if set."""
 

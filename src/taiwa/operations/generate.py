@@ -15,6 +15,7 @@ from taiwa.kernel.messages import (
     Constraint,
     Grammar,
     JsonSchema,
+    Notice,
     Regex,
     Request,
     Sampling,
@@ -169,8 +170,11 @@ def extract(
     extract_run: "ExtractRun",
     text: str,
     attachments: Sequence[Attachment] = (),
+    on_event: "Callable[[TextDelta | Notice], None] | None" = None,
 ) -> ExtractResult:
     """Extract a value from one text and its attachments; its calls are stored as they are answered.
+
+    `on_event` gets the text of the answers as it arrives, and notices.
 
     Raises:
         ExtractError: no attempt was valid; it contains the attempts and their bill.
@@ -178,7 +182,7 @@ def extract(
     from taiwa.sessions.batch import extract_one
     from taiwa.sessions.session import open_priced_model
 
-    done = extract_one(repository, open_priced_model(None, settings), turns, extract_run, text, attachments)
+    done = extract_one(repository, open_priced_model(None, settings), turns, extract_run, text, attachments, on_event)
     return ExtractResult(extract_run.output_type.dump(done.value.value), done.value.attempts, done.spent)
 
 
@@ -196,8 +200,12 @@ def render_schema(output_type: OutputType[Any], style: SchemaStyle) -> SchemaRes
     return SchemaResult(style, texts, tokens, tuple(strict.relaxed), tuple(strict.unsupported))
 
 
-def generate(settings: "Settings", options: GenerateOptions, on_text: Callable[[str], None]) -> list[GenerateResult]:
-    """Generate answers under the constraint; a single answer is passed to `on_text` while it streams.
+def generate(
+    settings: "Settings", options: GenerateOptions, on_event: Callable[[TextDelta | Notice], None]
+) -> list[GenerateResult]:
+    """Generate answers under the constraint; their text is passed to `on_event` as it arrives, and notices.
+
+    Of several answers of a model in this process nothing is passed, since they are generated together.
 
     Raises:
         InputError: the constraint cannot be read.
@@ -218,11 +226,11 @@ def generate(settings: "Settings", options: GenerateOptions, on_text: Callable[[
     )  # fmt: skip
     priced_model = open_priced_model(None, settings)
     if isinstance(priced_model.model, InProcessModel):
-        found = list(_decode(cast("InProcessModel[LoadedModel]", priced_model.model), request, options, on_text))
+        found = list(_decode(cast("InProcessModel[LoadedModel]", priced_model.model), request, options, on_event))
     else:
         model: Any = priced_model.model
         priced_model = replace(priced_model, model=with_enforcement(model, "strict" if options.strict else "lenient"))
-        found = [_complete(priced_model, request, settings.max_cost_nano, on_text) for _ in range(options.count)]
+        found = [_complete(priced_model, request, settings.max_cost_nano, on_event) for _ in range(options.count)]
     return found if check is None else [_checked(each, request.prefix, check) for each in found]
 
 
@@ -250,9 +258,12 @@ def _choices(source: str) -> tuple[str, ...]:
 
 
 def _decode(
-    model: "InProcessModel[LoadedModel]", request: Request, options: GenerateOptions, on_text: Callable[[str], None]
+    model: "InProcessModel[LoadedModel]",
+    request: Request,
+    options: GenerateOptions,
+    on_event: Callable[[TextDelta | Notice], None],
 ) -> Iterator[GenerateResult]:
-    from taiwa.models.inprocess.generator import CompileOptions, GeneratedText
+    from taiwa.models.inprocess.generator import CompileOptions, PromptProgress
 
     generator = model.generator()
     compiled = CompileOptions(options.strict, options.whitespace)
@@ -262,8 +273,10 @@ def _decode(
         return
     for piece in generator.stream(request, compiled):
         if isinstance(piece, str):
-            on_text(piece)
-        elif isinstance(piece, GeneratedText):
+            on_event(TextDelta(piece))
+        elif isinstance(piece, PromptProgress):
+            on_event(Notice(f"reading the prompt: {piece.read / piece.total:.0%}", code="progress"))
+        else:
             yield _decoded(piece, vocabulary)
 
 
@@ -278,7 +291,7 @@ def _decoded(answer: "GeneratedText", vocabulary: "Vocabulary") -> GenerateResul
 
 
 def _complete(
-    priced_model: "PricedModel", request: Request, max_cost: int | None, on_text: Callable[[str], None]
+    priced_model: "PricedModel", request: Request, max_cost: int | None, on_event: Callable[[TextDelta | Notice], None]
 ) -> GenerateResult:
     from taiwa.kernel.effects import Complete, perform
     from taiwa.kernel.execution import RunResult
@@ -287,11 +300,11 @@ def _complete(
 
     runtime = Runtime(priced_model.model, price=priced_model.price, limits=UsageLimits(cost=max_cost))
     for event in runtime.stream(perform(Complete(request))):
-        if isinstance(event, TextDelta):
-            on_text(event.text)
-        elif isinstance(event, RunResult):
-            answer = event.value
-            return GenerateResult(answer.text, answer.finish, answer.stop, answer.usage, enforcement=answer.enforcement)
+        if not isinstance(event, RunResult):
+            on_event(event)
+            continue
+        answer = event.value
+        return GenerateResult(answer.text, answer.finish, answer.stop, answer.usage, enforcement=answer.enforcement)
     raise AssertionError("a run ends with RunResult")
 
 

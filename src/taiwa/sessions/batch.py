@@ -19,17 +19,17 @@ from taiwa.flows.extract import (
     Attempt,
     ExtractError,
     ModeChoice,
-    PromptStyle,
     RepairPolicy,
+    StyleChoice,
     TypedAnswer,
     extract,
 )
 from taiwa.kernel.async_runtime import AsyncRuntime, finish_in_thread
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.effects import Program
+from taiwa.kernel.effects import HideOutput, Program, ShowOutput, Watcher
 from taiwa.kernel.errors import AuthenticationError, ConfigError, InputError, LimitError, StoreError, TaiwaError
 from taiwa.kernel.execution import Journal, RunResult, first_request
-from taiwa.kernel.messages import Capability, Request, Sampling, Usage, system, user
+from taiwa.kernel.messages import Capability, Notice, Request, Sampling, TextDelta, Usage, system, user
 from taiwa.kernel.runtime import Tool
 from taiwa.kernel.serialization import Json, digest, items_at, record, restore, value
 from taiwa.kernel.usage_limits import RunUsage
@@ -496,12 +496,14 @@ class ExtractRun:
     output_type: OutputType[Any]
     repair: RepairPolicy = DEFAULT_REPAIR
     mode: ModeChoice = "auto"
-    style: PromptStyle = "plain"
+    style: StyleChoice = "auto"
     system: str = ""
     sampling: Sampling = Sampling()
 
-    def program(self, text: str, attachments: Sequence[Attachment] = ()) -> Program[TypedAnswer[Any]]:
-        """Return the program that extracts from a text and attachments.
+    def program(
+        self, text: str, attachments: Sequence[Attachment] = (), watch: Callable[[], Watcher] = HideOutput
+    ) -> Program[TypedAnswer[Any]]:
+        """Return the program that extracts from a text and attachments; `watch` decides what is shown of the answers.
 
         Raises:
             InputError: the text is empty without attachments.
@@ -510,8 +512,9 @@ class ExtractRun:
             raise InputError("the text is empty")
         prompt = (*((system(self.system),) if self.system else ()), user(text, attachments))
         return extract(
-            self.output_type, prompt, repair=self.repair, mode=self.mode, style=self.style, sampling=self.sampling
-        )
+            self.output_type, prompt, repair=self.repair, mode=self.mode, style=self.style, sampling=self.sampling,
+            watch=watch,
+        )  # fmt: skip
 
     def first_request(
         self, text: str, capabilities: frozenset[Capability], attachments: Sequence[Attachment] = ()
@@ -532,7 +535,7 @@ class ExtractRun:
             "mode": self.mode,
         }
         more: dict[str, Json] = {
-            "style": "" if self.style == "plain" else self.style,
+            "style": "" if self.style == "auto" else self.style,
             "system": self.system,
             "sampling": None if self.sampling == Sampling() else record(self.sampling),
         }
@@ -558,15 +561,24 @@ def extract_one(
     extract_run: ExtractRun,
     text: str,
     attachments: Sequence[Attachment] = (),
+    on_event: Callable[[TextDelta | Notice], None] | None = None,
 ) -> RunResult[TypedAnswer[Any]]:
     """Extract from one text and its attachments; its calls are stored as they are answered, even if it fails.
+
+    `on_event` gets the text of the answers as it arrives, and notices.
 
     Raises:
         ExtractError: no attempt could be parsed.
     """
-    program = extract_run.program(text, attachments)
-    events = list(run_outside_sessions(repository, priced_model, options, program, text, extract_run.options))
-    return next(event for event in events if isinstance(event, RunResult))
+    program = extract_run.program(text, attachments, HideOutput if on_event is None else ShowOutput)
+    done: RunResult[TypedAnswer[Any]] | None = None
+    for event in run_outside_sessions(repository, priced_model, options, program, text, extract_run.options):
+        if isinstance(event, RunResult):
+            done = event
+        elif on_event is not None:
+            on_event(event)
+    assert done is not None, "a run ends with a RunResult"
+    return done
 
 
 @dataclass
