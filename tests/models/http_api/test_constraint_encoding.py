@@ -11,19 +11,26 @@ from taiwa.kernel.messages import (
     Choice,
     Constraint,
     Enforcement,
+    FailedAttempt,
     Grammar,
     JsonSchema,
     Regex,
     Request,
+    StreamEnd,
+    TextDelta,
     ToolCallsInText,
     ToolSpec,
     user,
 )
 from taiwa.kernel.serialization import Json
+from taiwa.models.http_api.client import HttpModel
+from taiwa.models.http_api.constraint_encoding import ChoiceReader, choice_as_schema
 from taiwa.models.http_api.openai_chat import ChatCompletions
 from taiwa.models.http_api.provider_interface import Enforce, WireRequest
 from taiwa.models.providers import resolve
 from tests.constraints.gbnf_reader import Gbnf
+from tests.models.conftest import Face
+from tests.peers.faults import FaultServer, speech
 
 NUMBER: dict[str, Json] = {"type": "object", "properties": {"v": {"type": "number", "minimum": 0, "maximum": 9}}, "required": ["v"], "additionalProperties": False}  # fmt: skip
 UNIQUE: dict[str, Json] = {"type": "array", "items": {"enum": ["a", "b"]}, "uniqueItems": True}
@@ -186,3 +193,55 @@ def test_every_clause_of_a_real_schema_is_told_once(shared_data: Path) -> None:
         every = [*found.enforced, *found.promised, *found.checked]
 
         assert len(every) == len(set(every))
+
+
+# --- a choice as a schema -----------------------------------------------------------------------------------------------
+
+DRINKS = Request((user("Which?"),), constraint=Choice("tea", "green tea"))
+
+
+@pytest.mark.parametrize(
+    "name", ["openai:gpt-4o", "openai:gpt-5", "anthropic:claude-sonnet-4-5", "ollama:m", "mistral:m"]
+)
+def test_a_choice_is_an_enum_where_only_schemas_are_enforced(name: str) -> None:
+    target = resolve(name)
+    sent = choice_as_schema(DRINKS, target.capabilities)
+
+    assert isinstance(sent.constraint, JsonSchema)
+    assert sent.constraint.schema["properties"] == {"choice": {"type": "string", "enum": ["tea", "green tea"]}}
+    assert target.codec is not None
+    assert b'"enum"' in target.codec.encode(sent).body
+
+
+@pytest.mark.parametrize("name", ["llamacpp:m", "vllm:m", "sglang:m", "groq:m", "http://127.0.0.1:9/v1#m"])
+def test_a_choice_stays_one_where_the_server_has_it_or_has_no_schema(name: str) -> None:
+    assert choice_as_schema(DRINKS, resolve(name).capabilities) is DRINKS
+
+
+def test_a_choice_after_a_prefix_is_no_schema() -> None:
+    begun = replace(DRINKS, prefix="gr")
+
+    assert choice_as_schema(begun, resolve("openai:gpt-4o").capabilities) is begun
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen"), [('{"choice": "green tea"}', "green tea"), ('{"choi', '{"choi'), ("tea", "tea"), ("[1]", "[1]")]
+)
+def test_the_chosen_text_is_the_answer(faults: FaultServer, face: Face, text: str, chosen: str) -> None:
+    target = resolve(f"{faults.base_url}#m", overrides={f"{faults.base_url}#m": {"json_schema": True}})
+    faults.plays(speech(text))
+
+    with HttpModel(target) as model:
+        answer = face.ask(model, DRINKS)
+
+    assert answer.text == chosen
+    assert answer.enforcement is not None
+    assert answer.enforcement.broken == (() if chosen in ("tea", "green tea") else ("/: choice",))
+    assert faults.seen[0].json["response_format"]["type"] == "json_schema"
+
+
+def test_the_text_of_a_failed_attempt_is_no_part_of_the_choice() -> None:
+    reader = ChoiceReader()
+    chunks = [TextDelta('{"choice": "te'), FailedAttempt(), TextDelta('{"choice": "tea"}'), StreamEnd()]
+
+    assert [each for chunk in chunks for each in reader.read(chunk)] == [FailedAttempt(), TextDelta("tea"), StreamEnd()]

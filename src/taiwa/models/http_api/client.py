@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Self, TypeVar, cast
 from urllib.request import getproxies, proxy_bypass
 
 from taiwa.kernel.errors import ConfigError, ModelError, OverloadedError, ProtocolError, RateLimitError, TimeoutError
-from taiwa.kernel.messages import Capability, Chunk, FailedAttempt, Notice, Request, StreamEnd, user
+from taiwa.kernel.messages import Capability, Choice, Chunk, FailedAttempt, Notice, Request, StreamEnd, user
 from taiwa.models.http_api.api_keys import MASK, Secret, mask_error, with_place
 from taiwa.models.http_api.errors import Stage, connection_faults, error_from_status, map_fault, quoted, wait_asked
 from taiwa.models.http_api.provider_interface import (
@@ -411,15 +411,21 @@ class HttpModel:
 
     async def astream(self, request: Request) -> AsyncGenerator[Chunk]:
         """As `stream`; cancelling the task closes the connection at once."""
-        call = self.codec.encode(request)
-        check = None
+        sent, check, reader = request, None, None
+        if isinstance(request.constraint, Choice):
+            from taiwa.models.http_api.constraint_encoding import ChoiceReader, choice_as_schema
+
+            sent = choice_as_schema(request, self.capabilities)
+            reader = None if sent is request else ChoiceReader()
+        call = self.codec.encode(sent)
         if call.enforcement is not None:
             from taiwa.models.http_api.constraint_encoding import ConstraintCheck
 
             check = ConstraintCheck(call.enforcement, request)
         async with aclosing(self._attempts("POST", call, _Attempt.answer, request)) as chunks:
             async for chunk in chunks:
-                yield chunk if check is None else check.seen(chunk)
+                for read in (chunk,) if reader is None else reader.read(chunk):
+                    yield read if check is None else check.seen(read)
 
     def fetch(self, path: str) -> bytes:
         """Return a document of the server, such as its list of models (`models`).

@@ -5,7 +5,7 @@ llama.cpp silently drops parts of JSON Schema, so a walk over the schema imitate
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias, cast
@@ -37,6 +37,7 @@ from taiwa.kernel.messages import (
     Chunk,
     Constraint,
     Enforcement,
+    FailedAttempt,
     Grammar,
     JsonSchema,
     Regex,
@@ -45,7 +46,7 @@ from taiwa.kernel.messages import (
     TextDelta,
     ToolCallsInText,
 )
-from taiwa.kernel.serialization import Json, items_at
+from taiwa.kernel.serialization import Json, items_at, text_at
 from taiwa.models.http_api.capabilities import Capabilities
 from taiwa.models.http_api.provider_interface import ConstraintWire, Enforce
 from taiwa.structured.rendering import is_strict, strict_form
@@ -333,6 +334,48 @@ def _rename_start(grammar: Grammar) -> str:
     if re.search(r"^\s*[?!]*start\s*:", grammar.text, re.MULTILINE):
         raise InputError(f"the grammar begins at {grammar.start!r} and has another rule 'start'; rename that rule")
     return f"start: {grammar.start}\n{grammar.text}"
+
+
+# --- a choice as a schema -----------------------------------------------------------------------------------------------
+
+CHOICE = "choice"
+"""The member of the object that holds the chosen text: strict servers accept only objects."""
+
+
+def choice_as_schema(request: Request, able: Set[Capability]) -> Request:
+    """Return a request whose choice is a schema, for a server that enforces schemas and no patterns; any other unchanged."""
+    constraint = request.constraint
+    if not isinstance(constraint, Choice) or request.prefix or "regex" in able or "json_schema" not in able:
+        return request
+    schema: dict[str, Json] = {
+        "type": "object",
+        "properties": {CHOICE: {"type": "string", "enum": [*constraint.texts]}},
+        "required": [CHOICE],
+        "additionalProperties": False,
+    }
+    return replace(request, constraint=JsonSchema(schema, CHOICE))
+
+
+class ChoiceReader:
+    """Reads the chosen text from the JSON of an answer, which is complete at its end; any other text stays as it is."""
+
+    def __init__(self) -> None:
+        self._text = ""
+
+    def read(self, chunk: Chunk) -> tuple[Chunk, ...]:
+        """Return the chunks to pass on."""
+        if isinstance(chunk, TextDelta):
+            self._text += chunk.text
+            return ()
+        if isinstance(chunk, FailedAttempt):
+            self._text = ""
+        if not isinstance(chunk, StreamEnd) or not self._text:
+            return (chunk,)
+        try:
+            chosen = text_at(json.loads(self._text), CHOICE) or self._text
+        except (ValueError, RecursionError):
+            chosen = self._text
+        return TextDelta(chosen), chunk
 
 
 # --- checking the answer ------------------------------------------------------------------------------------------------
