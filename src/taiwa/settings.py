@@ -29,7 +29,7 @@ ONE, NAMED, TABLE = 1, 2, 3
 PREFIX = "TAIWA_"
 AZURE_ENDPOINT = "AZURE_OPENAI_ENDPOINT"
 PRICES = ("input", "output", "cache_read", "cache_write", "currency")
-NO_MODEL = "no model is set; use -m NAME, or `taiwa config set model NAME` (`taiwa models list` shows the names)"
+NO_MODEL = "no model is set; use -m NAME, or fetch a small one: taiwa models pull qwen2.5-coder-0.5b --use"
 
 
 class NoModelError(ConfigError):

@@ -1,10 +1,13 @@
 """Where no model is set: what is within reach is shown, asked about once, and remembered."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from taiwa.models.providers import SERVERS
+from taiwa.models.weights.model_files import FIRST_MODEL, MODEL_FILES, models_folder
+from taiwa.settings import NO_MODEL
 from tests.cli.conftest import ModelServer, Place, Taiwa
 from tests.cli.terminal import Terminal
 from tests.peers.faults import head, raw, speech
@@ -70,8 +73,40 @@ def test_without_a_key_a_pipe_hears_how_to_set_a_model(taiwa: Taiwa) -> None:
 
     assert (said.code, said.out) == (2, "")
     assert said.err == (
-        "taiwa: no model is set; use -m NAME, or `taiwa config set model NAME` (`taiwa models list` shows the names)\n"
+        "taiwa: no model is set; use -m NAME, or fetch a small one: taiwa models pull qwen2.5-coder-0.5b --use\n"
     )
+
+
+def test_with_nothing_within_reach_a_small_model_is_offered(place: Place) -> None:
+    place.set(base_urls=dict.fromkeys(SERVERS, "http://127.0.0.1:9/v1"), attempts=1)
+
+    with Terminal(place.environment(), "say", "Hi") as shown:
+        shown.see("fetch qwen2.5-coder-0.5b (491 MB, Apache-2.0)")
+        shown.type("n\r")
+        shown.see("no model is set")
+        assert shown.end() == 2
+
+
+def test_a_pipe_hears_of_a_model_that_was_fetched(
+    taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    file = MODEL_FILES["smollm2-135m"]
+    path = models_folder() / file.file
+    path.parent.mkdir(parents=True)
+    with path.open("wb") as made:
+        made.truncate(file.size)
+
+    said = taiwa("say", "Hi")
+
+    assert (said.code, said.err) == (
+        2, "taiwa: no model is set; use -m smollm2-135m, or taiwa config set model smollm2-135m\n",
+    )  # fmt: skip
+
+
+def test_the_model_that_messages_suggest_can_be_fetched() -> None:
+    assert f"taiwa models pull {FIRST_MODEL} --use" in NO_MODEL
+    assert FIRST_MODEL in MODEL_FILES
 
 
 def test_an_app_that_names_its_model_needs_no_other(model_server: ModelServer, taiwa: Taiwa, place: Place) -> None:

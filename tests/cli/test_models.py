@@ -161,6 +161,13 @@ def test_a_model_is_fetched_once_with_plain_lines_of_progress(taiwa: Taiwa, hub:
     }  # fmt: skip
 
 
+@pytest.mark.usefixtures("hub")
+def test_a_fetched_model_can_be_set_as_the_one_to_use(taiwa: Taiwa) -> None:
+    taiwa.ok("models", "pull", "tiny", "--use")
+
+    assert taiwa.ok("config", "show", "--json").json["model"]["value"] == "tiny"
+
+
 def test_every_source_that_fails_is_one_line(taiwa: Taiwa, hub: Hub, place: Place) -> None:
     hub.status = 503
 

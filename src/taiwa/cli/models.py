@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from taiwa.models.http_api.provider_interface import Target
     from taiwa.models.providers import Provider
     from taiwa.models.weights.fetch import FetchEvent
+    from taiwa.operations.model_files import PulledFile
+    from taiwa.settings import Settings
 
 PLACES = {
     "local": "in this process",
@@ -103,8 +105,9 @@ def list_(common: CommonOptions) -> None:
 @models.command()
 @click.argument("name")
 @click.option("--from", "mirror", metavar="FOLDER|URL", help="Try this source first.")
+@click.option("--use", is_flag=True, help="Set it as the model to use from now on.")
 @common_options("as_json")
-def pull(common: CommonOptions, name: str, mirror: str | None) -> None:
+def pull(common: CommonOptions, name: str, mirror: str | None, *, use: bool) -> None:
     """Fetch the model NAME to this machine, or a GGUF file from the Hugging Face hub as hf:OWNER/REPO/FILE.gguf.
 
     A file is kept only if its SHA-256 is right. Sources are tried in this order: --from or the setting model_mirror, files
@@ -112,20 +115,15 @@ def pull(common: CommonOptions, name: str, mirror: str | None) -> None:
     the same command continues.
 
     \b
-    taiwa models pull qwen2.5-coder-0.5b
+    taiwa models pull qwen2.5-coder-0.5b --use
     taiwa models pull smollm2-135m --from /mnt/models
     taiwa models pull hf:Qwen/Qwen2.5-Coder-3B-Instruct-GGUF/qwen2.5-coder-3b-instruct-q4_k_m.gguf
     """
-    from taiwa.operations.model_files import pull_model
-
     settings = common.settings()
     first = "" if mirror is None else str(parse_setting("model_mirror", mirror, "--from"))
-    try:
-        with download_bar(is_shown=not common.as_json) as update:
-            listener = PullDisplay(name, update)
-            pulled = pull_model(name, settings, listener, mirror=first)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(_("interrupted; to continue: taiwa models pull {name}", name=name)) from None
+    pulled = pull_with_display(name, settings, mirror=first, is_shown=not common.as_json)
+    if use:
+        set_value(settings.path, "model", pulled.model)
     size = format_size(pulled.size)
     if common.as_json:
         print_result(pulled)
@@ -142,6 +140,22 @@ def pull(common: CommonOptions, name: str, mirror: str | None) -> None:
                 model=pulled.model,
             )
         )
+
+
+def pull_with_display(name: str, settings: "Settings", *, mirror: str = "", is_shown: bool = True) -> "PulledFile":
+    """Fetch a model and show the progress; see `pull_model`.
+
+    Raises:
+        InputError, ConfigError: see `pull_model`.
+        KeyboardInterrupt: the user interrupted it; the message says how to continue.
+    """
+    from taiwa.operations.model_files import pull_model
+
+    try:
+        with download_bar(is_shown=is_shown) as update:
+            return pull_model(name, settings, PullDisplay(name, update), mirror=mirror)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_("interrupted; to continue: taiwa models pull {name}", name=name)) from None
 
 
 class PullDisplay:

@@ -293,15 +293,18 @@ class CommonOptions:
 def choose_first_model(settings: "Settings", *, asking: bool) -> "Settings":
     """Return the settings with the model that the user chooses from those within reach, which the config file remembers.
 
-    Without a terminal, do not ask or look for servers.
+    If there is none, offer to fetch a small one. Without a terminal, do not ask or look for servers.
 
     Raises:
-        NoModelError: there is no terminal, or no model within reach; a key in the environment is mentioned.
+        NoModelError: there is no terminal, or the user declines; a key in the environment, or a fetched model, is mentioned.
+        ConfigError: the model cannot be fetched.
     """
-    from taiwa.models.providers import find_by_keys, find_servers
+    from taiwa.models.providers import FoundModel, find_by_keys, find_servers
+    from taiwa.operations.model_files import list_models
     from taiwa.settings import NoModelError
 
     by_keys = find_by_keys(settings)
+    fetched = [FoundModel(each.file.name, _("this machine")) for each in list_models().known if each.status == "here"]
     if not (asking and sys.stdin.isatty() and sys.stdout.isatty()):
         if by_keys:
             first = by_keys[0]
@@ -312,11 +315,37 @@ def choose_first_model(settings: "Settings", *, asking: bool) -> "Settings":
                     model=first.name,
                 )
             )
+        if fetched:
+            raise NoModelError(
+                _("no model is set; use -m {model}, or taiwa config set model {model}", model=fetched[0].name)
+            )
         raise NoModelError
-    found = (*by_keys, *find_servers(settings))[:MOST_MODELS]
-    if not found:
+    found = (*by_keys, *find_servers(settings), *fetched)[:MOST_MODELS]
+    return _ask_model(settings, found) if found else _fetch_first_model(settings)
+
+
+def _fetch_first_model(settings: "Settings") -> "Settings":
+    """Ask whether to fetch the small model that taiwa suggests, and set it.
+
+    Raises:
+        NoModelError: the user declines.
+        ConfigError: it cannot be fetched.
+    """
+    from taiwa.cli.models import pull_with_display
+    from taiwa.models.weights.model_files import FIRST_MODEL, MODEL_FILES, format_size
+    from taiwa.settings import NoModelError, set_value
+
+    file = MODEL_FILES[FIRST_MODEL]
+    question = _(
+        "no model is set; fetch {model} ({size}, {licence}), which runs on this machine?",
+        model=file.name, size=format_size(file.size), licence=file.licence,
+    )  # fmt: skip
+    if not click.confirm(question, default=True, err=True):
         raise NoModelError
-    return _ask_model(settings, found)
+    pulled = pull_with_display(file.name, settings)
+    set_value(settings.path, "model", pulled.model)
+    print_notice(_("the model is set to {model} in {file}", model=pulled.model, file=settings.path))
+    return replace(settings, model=pulled.model)
 
 
 def _ask_model(settings: "Settings", found: "Sequence[FoundModel]") -> "Settings":

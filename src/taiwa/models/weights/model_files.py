@@ -57,6 +57,8 @@ class ModelFile:
     memory: int = 0
 
 
+FIRST_MODEL = "qwen2.5-coder-0.5b"
+"""The model that is offered where none is set."""
 MODEL_FILES: Mapping[str, ModelFile] = {
     each.name: each
     for each in (
