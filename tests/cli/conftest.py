@@ -129,7 +129,8 @@ class ModelServer:
     def _configure(self, settings: Mapping[str, object]) -> None:
         """Name the server in the config, as one that has been asked what it is."""
         self._place.set(model=self.model, attempts=1, **settings)
-        probes = {f"{self.url}#": {"server": "test"}}
+        addresses = (self.url, self.url.replace("127.0.0.1", "0.0.0.0"))
+        probes = {f"{address}#": {"server": "test"} for address in addresses}
         (self._place.config.parent / "probes.json").write_text(json.dumps(probes))
 
     @property
