@@ -232,7 +232,7 @@ def streaming(subject: Subject, folder: Path) -> None:
     raw, ours = list[Streamed](), list[Streamed]()
     for number in range(ROUNDS):
         raw.append(measure_streams("raw"))
-        ours.append(measure_streams("taiwa", str(folder / f"streams{number}.db"), "builtin"))
+        ours.append(measure_streams("taiwa", str(folder / f"streams{number}.db"), "ollama:any"))
     for kind, rounds in (("a bare ASGI application", raw), ("taiwa serve", ours)):
         subject.median(f"CPU per event of {STREAMS:,} streams, {kind}", [each.cpu for each in rounds], "us")
         what = f"gap between two events, 100 ms of it from the model, {kind}"

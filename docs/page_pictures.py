@@ -1,4 +1,4 @@
-"""Take the pictures of the page in docs/pictures: real conversations with the built-in model, in a real browser.
+"""Take the pictures of the page in docs/pictures: conversations with scripted answers, in a real browser.
 
 Run `python docs/page_pictures.py` from the root; it needs Chromium.
 """
@@ -11,24 +11,22 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from taiwa.models.builtin.model import BuiltinModel
-
 from tests.browser import chromium
+from tests.orders import ordered
 from tests.server.serving import serving
 
 FOLDER = Path(__file__).parent / "pictures"
-ORDERS = {
-    "en": ("en-US", ("two lattes and a blueberry muffin, please", "make the lattes large", "add one espresso")),
-    "ja": (
-        "ja-JP",
-        (
-            "抹茶ラテを二つと、チーズケーキを一つください。",
-            "あと、コーヒーを一つお願いします。",
-            "あと、クロワッサンを一つください。",
-        ),
-    ),
-    "zh": ("zh-CN", ("two lattes and a blueberry muffin, please", "make the lattes large", "add one espresso")),
-}
+EN = (
+    ("two lattes and a blueberry muffin, please", ordered("2 lattes and 1 blueberry muffin. Anything else?", _1=(2, "latte"), _2=(1, "blueberry muffin"))),
+    ("make the muffin two", ordered("Now: 2 blueberry muffins. Anything else?", _2=(2, "blueberry muffin"))),
+    ("add one espresso", ordered("1 espresso. Anything else?", _3=(1, "espresso"))),
+)  # fmt: skip
+JA = (
+    ("抹茶ラテを二つと、チーズケーキを一つください。", ordered("抹茶ラテ2つとチーズケーキ1つですね。ほかにはいかがですか?", _1=(2, "matcha latte"), _2=(1, "cheesecake"))),
+    ("あと、コーヒーを一つお願いします。", ordered("コーヒー1つですね。ほかにはいかがですか?", _3=(1, "coffee"))),
+    ("あと、クロワッサンを一つください。", ordered("クロワッサン1つですね。ほかにはいかがですか?", _3=(1, "croissant"))),
+)  # fmt: skip
+ORDERS = {"en": ("en-US", EN), "ja": ("ja-JP", JA), "zh": ("zh-CN", EN)}
 
 
 def main() -> None:
@@ -43,8 +41,9 @@ def take(browser: Any, language: str, folder: Path) -> None:  # noqa: ANN401
     """Place an order, correct it, branch, and take the pictures of a language on the way."""
     from playwright.sync_api import expect
 
-    locale, (first, second, instead) = ORDERS[language]
-    with serving(model=BuiltinModel()) as served:
+    locale, turns = ORDERS[language]
+    first, second, instead = (said for said, _ in turns)
+    with serving(*(answer for _, answer in turns)) as served:
         page = browser.new_context(locale=locale, viewport={"width": 1280, "height": 800}).new_page()
         page.goto(served.server.login_url)
         page.check("[name=app][value=order]")

@@ -1,5 +1,4 @@
-"""Record the console sessions of the documents: real commands and a real store, with answers by the built-in model or a scripted
-server.
+"""Record the console sessions of the documents: real commands and a real store, with the answers of a scripted server.
 
 `docs/sessions/README.md` describes the format of a session and the normalisation of its output.
 """
@@ -20,13 +19,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, chdir, contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from functools import partial
-from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from taiwa.models.builtin.model import DATA
 
 from taiwa.cli import main as main_of_taiwa
 
@@ -38,9 +35,7 @@ from evals.__main__ import evals  # noqa: E402
 SESSIONS = HERE / "sessions"
 MODEL = "written:script"
 GENUINE = "#! llama.cpp"
-BUILTIN = "#! builtin"
 SERVED = "#! serve"
-WEIGHTS = "#~ weights of the built-in model: "
 PLAIN = re.compile(
     r"""((?P<feed>(?:echo|printf) [^|\n]+) \| )?"""
     r"""(?P<words>(?P<program>taiwa|python -m evals|llm) (?:[^|<>&;$`"'\\\n]|"(?:[^"$`\\]|\\[^"$`\\\n])*"|'[^']*')*)"""
@@ -49,7 +44,6 @@ PLAIN = re.compile(
 )
 """A command that needs no shell: only quoting, an optional pipe from echo or printf, or a here-document."""
 PYTHON = re.compile(r"python <<'END'\n(?P<text>.*)END\Z", re.DOTALL)
-WRITTEN_BY = DATA / "weights.safetensors"
 LONGEST = 300.0
 """Seconds that a command may take."""
 KILLED = "\n(killed with kill -9 while it waited for its next answer)\n"
@@ -62,8 +56,6 @@ NORMALISED: tuple[tuple[str, str], ...] = (
     (r"\b20\d\d-\d\d-\d\d\b", "YYYY-MM-DD"),
     (r"127\.0\.0\.1:\d{5}\b", "127.0.0.1:8080"),
     (r"\bmsg_[0-9a-f]{24}\b", "msg_…"),
-    # The hash covers the probabilities of the built-in model, whose last digits differ between runs.
-    (r"\bask-1 [0-9a-f]{12}(?= · 6 calls)", "ask-1 …"),
 )
 """Output that differs between runs, with its replacement. The home folder becomes ~ as well."""
 
@@ -157,12 +149,6 @@ class Stage:
     def _set_up(self, base_url: str, model: str) -> None:
         self._config.parent.mkdir(parents=True, exist_ok=True)
         self._config.write_text(f"model: {model}\nbase_urls:\n  {model.partition(':')[0]}: {base_url}\n")
-
-    @contextmanager
-    def builtin(self) -> Generator[None]:
-        """Use the built-in model instead of the script."""
-        self._config.write_text("model: builtin\n")
-        yield
 
     @contextmanager
     def genuine(self) -> Generator[None]:
@@ -274,9 +260,6 @@ def recorded(path: Path, *, quick: bool = False) -> str:
     with ExitStack() as stack, Prompter() as player, tempfile.TemporaryDirectory() as folder:
         stage = Stage(Path(folder), player, quick=quick)
         script = path.read_text(encoding="utf-8")
-        if BUILTIN in script:
-            stack.enter_context(stage.builtin())
-            lines.append(f"{WEIGHTS}{sha256(WRITTEN_BY.read_bytes()).hexdigest()}\n")
         stack.enter_context(stage.genuine() if GENUINE in script else nullcontext())
         stack.enter_context(stage.served() if SERVED in script else nullcontext())
         for step in steps(script):

@@ -1,4 +1,3 @@
-#! builtin
-# The built-in demonstration.
+# The demonstration, which needs no model.
 #== demo
 taiwa demo

@@ -1,6 +1,7 @@
 # What a new user sees first.
 #== nothing
 #@ mv .config/taiwa/config.yaml saved.yaml
+#! fails
 taiwa say "Hello"
 #== set
 taiwa config set model http://127.0.0.1:8080/v1#qwen

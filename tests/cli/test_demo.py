@@ -1,4 +1,4 @@
-"""`taiwa demo`: it shows what happens, on the built-in model, and changes nothing of the user's."""
+"""`taiwa demo`: it shows what happens, without a model, and changes nothing of the user's."""
 
 import os
 import re
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.cli.demo import PARTS, Demo, DemoPart, DemoStep, at_home
+from taiwa.cli.demo import PARTS, Demo, DemoPart, DemoStep, _quoted, at_home
 from tests.cli.conftest import Place, Taiwa
 from tests.cli.terminal import Terminal
 from tests.house.source import ROOT
@@ -25,31 +25,28 @@ def test_every_step_has_its_expected_output() -> None:
 
 
 def test_it_shows_the_commands_that_it_runs() -> None:
-    commands = [line[2:] for line in SHOWN.splitlines() if line.startswith("$ ")]
+    commands = [line[2:].rpartition(" | ")[2] for line in SHOWN.splitlines() if line.startswith("$ ")]
 
-    assert commands == [step.command.replace("{text}", f'"{step.text}"' if step.text != "1" else "1") for step in STEPS]
+    assert commands == [step.command.replace("{text}", _quoted(step.text)) for step in STEPS]
 
 
-def test_it_prints_which_model_writes_and_what_to_try_next() -> None:
-    assert re.match(r"A small neural network of \d+\.\d million parameters", SHOWN)
-    assert "taiwa models show builtin" in SHOWN
+def test_it_prints_that_no_model_answers_and_what_to_try_next() -> None:
+    assert SHOWN.startswith("This is what taiwa does without a language model")
     assert SHOWN.count("try next: taiwa ") == len(PARTS)
 
 
 @pytest.mark.parametrize(
     "part",
     [
-        "<<molar_mass: ",
-        "Therefore, the answer is",
-        '"name": "matcha latte"',
-        "back to turn 2",
-        "now on other, turn 2",
+        "98.072 g/mol",
+        '"cups": 2',
+        "back to turn 0",
         "0 model calls: every state has its recorded hash",
         "[1] en/",
         "accepted: the text is complete",
     ],
 )
-def test_problems_orders_questions_and_constraints_are_shown(part: str) -> None:
+def test_tools_types_questions_and_a_history_are_shown(part: str) -> None:
     assert part in SHOWN
 
 
@@ -61,7 +58,7 @@ def test_it_leaves_nothing_behind(taiwa: Taiwa, place: Place, monkeypatch: pytes
     place.set(model="openai:mine")
     place.store.write_text("this is no store")
     monkeypatch.setenv("TAIWA_TIMEOUT", "7")
-    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(PARTS[1].steps[0]),))
+    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(PARTS[2].steps[0]),))
     before = dict(os.environ)
 
     taiwa("demo")
@@ -109,22 +106,21 @@ def test_a_store_that_is_damaged_during_the_demo_is_an_error_of_each_step(
     show = Demo()
 
     with at_home(tmp_path):
-        show.part(2, PARTS[1])
+        show.part(3, PARTS[2])
 
     data = capsys.readouterr()
-    assert show.failed == show.steps == len(PARTS[1].steps)
+    assert show.failed == show.steps == len(PARTS[2].steps) - 1
     assert "Traceback" not in data.out + data.err
 
 
 def test_in_interactive_mode_the_user_types_texts(taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch) -> None:
     questions = PARTS[2].steps[:2]  # the second one replies to the clarifying question of the first
-    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(PARTS[0].steps[0]), only(PARTS[1].steps[0]), only(*questions)))
-    typed = "What is 12 times 12?\n" + "One large tea, please.\n" + "\n2\n"
+    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(PARTS[0].steps[0]), only(*questions)))
 
-    shown = taiwa.ok("demo", "-i", input=typed)
+    shown = taiwa.ok("demo", "-i", input="12*12\n" + "\n2\n")
 
-    assert '$ taiwa solve "What is 12 times 12?"' in shown.out
-    assert '$ taiwa say order -s desk "One large tea, please."' in shown.out
+    assert '$ taiwa tools call calculator "12*12"' in shown.out
+    assert "$ taiwa ask -c 2" in shown.out
     assert "Traceback" not in shown.out + shown.err
 
 
@@ -137,7 +133,7 @@ def test_the_end_of_input_ends_the_demo_with_its_closing_text(
 
     shown = taiwa.ok("demo", "--interactive", input=typed)
 
-    assert shown.lines[-1] == "  taiwa chat"
+    assert shown.lines[-1] == "  taiwa chat order"
     assert shown.out.count("$ taiwa tools call") == typed.count("\n")
 
 
@@ -165,8 +161,8 @@ def test_bytes_that_are_not_utf8_are_requested_again(taiwa: Taiwa, monkeypatch: 
 
 def test_on_a_terminal_it_has_colours_and_can_be_interrupted(place: Place) -> None:
     with Terminal(place.environment(), "demo") as shown:
-        shown.see("$ taiwa solve")
-        shown.see("Therefore, the answer is")
+        shown.see("$ taiwa tools call calculator")
+        shown.see("1140.75")
         shown.type("\x03")
         assert shown.end() == 130
 
@@ -179,8 +175,8 @@ def test_on_a_terminal_it_has_colours_and_can_be_interrupted(place: Place) -> No
 def test_on_a_terminal_ctrl_d_ends_interactive_mode(place: Place) -> None:
     with Terminal(place.environment(), "demo", "--interactive") as shown:
         shown.see("> ")
-        shown.type("How many hours are 90 minutes?\n")
-        shown.see('$ taiwa solve "How many hours are 90 minutes?"')
+        shown.type("90/60\n")
+        shown.see('$ taiwa tools call calculator "90/60"')
         shown.see("> ")
         shown.type("\x04")
         shown.see("taiwa chat order")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import ModelServer, Taiwa
+from tests.cli.conftest import ModelServer, Place, Taiwa
 
 COMMANDS = {
     "say": ("say",),
@@ -32,13 +32,14 @@ def test_piped_text_is_the_text_of_a_command_without_an_argument(
 
 @pytest.mark.parametrize("words", [(), ("-",)], ids=["no argument", "-"])
 def test_piped_text_is_the_question_and_the_query_of_a_search(
-    taiwa: Taiwa, model_server: ModelServer, tmp_path: Path, words: tuple[str, ...]
+    taiwa: Taiwa, model_server: ModelServer, place: Place, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     (tmp_path / "leave.md").write_text("There are nine days of leave.")
     model_server("Hello.")
     taiwa.ok("say", "Hi you")
+    place.set(model=None)
 
-    asked = taiwa.ok("ask", *words, "--max-questions", "0", "--in", str(tmp_path), "--json", input="leave\n").json
+    asked = taiwa.ok("ask", *words, "--in", str(tmp_path), "--json", input="leave\n").json
     found = taiwa.ok("find", *words, "--in", str(tmp_path), "--json", input="leave\n").json
     searched = taiwa.ok("search", *words, "--json", input="you\n").json
 

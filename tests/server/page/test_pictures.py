@@ -1,4 +1,4 @@
-"""The pictures of the page in README and docs are taken from real conversations with the built-in model."""
+"""The pictures of the page in README and docs are taken from conversations in a real browser."""
 
 from pathlib import Path
 from typing import Any
