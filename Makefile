@@ -21,7 +21,7 @@ EXPLORE_SECONDS ?= 600
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test explore check house bench docs messages builtin lock clean
+.PHONY: help setup demo test explore check house bench docs messages lock clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
