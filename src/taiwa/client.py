@@ -1039,7 +1039,7 @@ def _answer(
     if response.finish == "refusal":
         raise RefusalError("the model refused to answer", request=request.digest)
     text = request.prefix + response.text
-    if wire is not None and response.finish in ("length", "cut", "interrupted"):
+    if wire is not None and response.finish in ("length", "cut", "interrupted", "repetition"):
         raise OutputValidationError("the answer was cut off before it fitted the constraint", text=text)
     return Generation(text, read(text), response.finish)
 

@@ -187,6 +187,8 @@ def test_an_automaton_is_drawn_and_the_way_of_the_text_marked(taiwa: Taiwa, file
         (("--grammar", "value.json"), "the grammar cannot be read"),
         (("--regex", "a", "--vocab", "cl100k"), "unknown vocabulary 'cl100k'"),
         (("--regex", "a", "--vocab", "value.json"), "is not a vocabulary"),
+        (("--regex", "a", "--vocab", "."), "none of tekken.json, tokenizer.json"),
+        (("--regex", "a", "--vocab", "none.gguf"), "file none.gguf not found"),
         (("--regex", "x", "--vocab", "five.json"), "no sequence of tokens"),
         (("--regex", "a*", "--vocab", "five.json", "b"), "no token writes"),
         (("--grammar", "number.lark", "--dot", "x.dot"), "a grammar and --engine llguidance have none"),

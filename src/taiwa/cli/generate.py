@@ -126,6 +126,8 @@ def _print_answer(answer: "GenerateResult", *, is_printed: bool, verbose: bool) 
     print_line("" if is_printed else answer.text)
     if answer.finish == "length":
         print_notice(_("cut off at the limit of tokens; raise --max-tokens for more"), "yellow")
+    elif answer.finish == "repetition":
+        print_notice(_("the answer was ended because it repeated itself"), "yellow")
     if answer.fits is False:
         print_notice(f"does not fit: {answer.why}", "yellow")
     if not verbose:
@@ -173,7 +175,7 @@ KEY = '<p><small><span class="token">token</span> chosen among several · <span 
 @constraint_options
 @click.option(
     "--vocab", metavar="VOCAB", default="small", show_default=True,
-    help="Use these tokens: small, bytes, or a tokenizer's FILE.",
+    help="Use these tokens: small, bytes, a tokenizer's FILE or folder, or a GGUF file.",
 )  # fmt: skip
 @click.option(
     "--engine", type=click.Choice(["reference", "llguidance"]), default="reference", show_default=True,

@@ -83,6 +83,7 @@ ENDINGS: "Mapping[EndReason, str]" = {
     "length": gettext_noop("the answer was cut off at the length limit"),
     "interrupted": gettext_noop("stopped; `taiwa cost` lists the calls that were paid for"),
     "refusal": gettext_noop("the model refused to continue"),
+    "repetition": gettext_noop("the answer was ended because it repeated itself"),
 }
 
 

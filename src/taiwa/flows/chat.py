@@ -52,6 +52,7 @@ Reply only with the corrected JSON, in one line, and nothing else. Its type:
 FINISH_WARNINGS: Mapping[FinishReason, str] = {
     "length": "the answer was cut off at the length limit",
     "interrupted": "the answer was interrupted",
+    "repetition": "the answer was ended because it repeated itself",
     "refusal": "the model refused to continue",
     "tool_calls": "the model called a tool, and this conversation has none",
 }
@@ -351,7 +352,7 @@ def _parse_or_repair(
     parsed = parse_reply(app, response.text, layout, exact=exact)
     invalid = response.text
     for _ in range(repairs):
-        if parsed.delta is not None or response.finish in {"interrupted", "refusal", "length"}:
+        if parsed.delta is not None or response.finish in {"interrupted", "refusal", "length", "repetition"}:
             break
         try:
             constrained = yield from _enforces_schemas()

@@ -500,6 +500,7 @@ ENDINGS = {
     "length": "the answer was cut off at the length limit",
     "interrupted": "the answer was interrupted",
     "cut": "the answer was cut off",
+    "repetition": "the answer was ended because it repeated itself",
     "refusal": "the model refused to answer",
 }
 

@@ -19,8 +19,9 @@ RANK_CONSTANT = 60
 
 Role = Literal["system", "user", "assistant", "tool"]
 
-FinishReason = Literal["stop", "length", "tool_calls", "refusal", "cut", "interrupted"]
-"""Why a response ended: a stop string or end of text · length · tool calls · refusal · cut by a watcher · an interrupt."""
+FinishReason = Literal["stop", "length", "tool_calls", "refusal", "cut", "interrupted", "repetition"]
+"""Why a response ended: a stop string or end of text · length · tool calls · refusal · cut by a watcher · an interrupt · the
+model repeated the same tokens without end."""
 
 Capability = Literal[
     "stop", "prefix", "tools", "json_schema", "regex", "grammar", "logprobs", "seed", "cache", "decisions"

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard, cast
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from taiwa.constraints.guide import Guide, Whitespace
     from taiwa.constraints.vocabulary import Vocabulary
     from taiwa.models.inprocess.generator import GeneratedText, InProcessModel, LoadedModel
+    from taiwa.models.inprocess.gguf import GgufModel
     from taiwa.sessions.batch import ExtractRun
     from taiwa.sessions.commit_turn import PricedModel, TurnOptions
     from taiwa.sessions.repository import Repository
@@ -44,6 +46,8 @@ ConstraintKind: TypeAlias = Literal["", "type", "schema", "regex", "grammar", "c
 SchemaStyle: TypeAlias = Literal["typescript", "jsonschema", "openai"]
 MAX_PARSED_CHARS = 64 << 20
 MAX_SHOWN_PATTERN = 400
+TOKENIZER_FILES = ("tekken.json", "tokenizer.json")
+"""Files that a folder given as a vocabulary may have."""
 MAX_SHOWN_RULES = 24
 
 
@@ -406,11 +410,29 @@ def _vocabulary(name: str) -> "Vocabulary":
         return small_vocabulary()
     if name == "bytes":
         return Vocabulary.of_bytes()
-    if not Path(name).exists():
+    if name.lower().endswith(".gguf"):
+        return _gguf_model(name).generator().loaded.network.vocabulary
+    path = Path(name)
+    if not path.exists():
         raise InputError(
             f"unknown vocabulary {name!r}; use small, bytes, or the file of a tokenizer (none is downloaded)"
         )
-    return read_vocabulary(name)
+    if path.is_dir():
+        files = [path / each for each in TOKENIZER_FILES if (path / each).is_file()]
+        if not files:
+            raise InputError(
+                f"the folder {name} has none of {', '.join(TOKENIZER_FILES)}; name the file of a tokenizer"
+            )
+        path = files[0]
+    return read_vocabulary(path)
+
+
+@lru_cache(maxsize=1)
+def _gguf_model(name: str) -> "GgufModel":
+    """Return the model of a file, which is kept because its process is also its tokenizer."""
+    from taiwa.models.inprocess.gguf import GgufModel, GgufSpec
+
+    return GgufModel(name, GgufSpec(Path(name), context=256))
 
 
 def token_text(vocabulary: "Vocabulary", step: "TokenStep") -> str:

@@ -151,3 +151,37 @@ def _again(jobs: Iterable[DecodeJob]) -> list[DecodeJob]:
         DecodeJob(e.unread, e.vocabulary, e.room, e.state and e.state.fork(), e.sampling, e.stop, e.top_logprobs)
         for e in jobs
     ]
+
+
+def looping(period: int) -> StubNetwork:
+    """A model that writes a few words, and then the same tokens again and again."""
+    first, end = MADE.encode("so it begins: "), MADE.encode("teacoffee abc" * period)[:period]
+    return StubNetwork(MADE, [*first, *end * 900], start=len(PROMPT), context=2_000)
+
+
+@pytest.mark.parametrize("period", [1, 7, 60])
+def test_an_answer_that_repeats_itself_without_end_is_ended(period: int) -> None:
+    _, ending = written(looping(period), job(room=900))
+
+    assert ending.finish == "repetition"
+    assert len(ending.tokens) < 14 + 180 + 16
+
+
+def test_a_repetition_that_ends_is_not_taken_for_an_endless_one() -> None:
+    model = StubNetwork(MADE, [*MADE.encode("-" * 120), *MADE.end], start=len(PROMPT))
+
+    text, ending = written(model, job(room=900))
+
+    assert (text, ending.finish) == ("-" * 120, "stop")
+
+
+def test_a_repetition_that_a_constraint_demands_is_written() -> None:
+    text, ending = written(StubNetwork(MADE), job(Regex("(ab){200}"), room=900))
+
+    assert (text, ending.finish) == ("ab" * 200, "stop")
+
+
+def test_a_repetition_that_a_constraint_merely_allows_is_ended() -> None:
+    _, ending = written(looping(2), job(Regex("so it begins: [a-z ]{1,2000}"), room=900))
+
+    assert ending.finish == "repetition"

@@ -57,7 +57,9 @@ TRANSCRIPT_CODES = ("call", "result", "stop", "cue")
 
 CONTINUE = "Go on exactly where your text stops. Repeat none of it."
 
-ENDINGS: Mapping[str, EndReason] = {"length": "length", "interrupted": "interrupted", "refusal": "refusal"}
+ENDINGS: Mapping[str, EndReason] = {
+    "length": "length", "interrupted": "interrupted", "refusal": "refusal", "repetition": "repetition",
+}  # fmt: skip
 
 MAX_NOTICE_CHARS = 200
 
@@ -570,7 +572,7 @@ PARAGRAPH = "\n\n"
 
 FINISH_REASONS: Mapping[EndReason, FinishReason] = {
     "end": "stop", "calls": "stop", "length": "length", "refusal": "refusal", "interrupted": "interrupted",
-    "repeat": "interrupted", "stops": "interrupted", "tool": "interrupted",
+    "repeat": "interrupted", "stops": "interrupted", "tool": "interrupted", "repetition": "repetition",
 }  # fmt: skip
 
 WARNINGS: Mapping[EndReason, str] = {

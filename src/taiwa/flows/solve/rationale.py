@@ -20,7 +20,7 @@ ToolMode: TypeAlias = Literal["prefill", "stop", "native"]
 continue · they answer a function call."""
 
 EndReason: TypeAlias = Literal[
-    "end", "calls", "repeat", "tool", "stops", "tokens", "limit", "length", "interrupted", "refusal"
+    "end", "calls", "repeat", "tool", "stops", "tokens", "limit", "length", "interrupted", "refusal", "repetition"
 ]
 """Why a rationale ended: the model finished · the limit of calls was reached · the same call too often · a tool failed · too many false stops · its limit of tokens · a limit of the run · the
 finish reason of the model."""

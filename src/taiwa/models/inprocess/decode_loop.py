@@ -34,6 +34,13 @@ FIRST_SORTED = 512
 REACH = 40.0
 """Logits further below the best are ignored, in units of the temperature: e^-40 of 131,072 tokens is less than a draw resolves."""
 MAX_SHOWN_CHARS = 60
+MAX_PERIOD = 64
+"""Longest run of tokens whose repetition is recognised: two or three lines of text."""
+MIN_PERIODS = 3
+MIN_REPEATED = 128
+"""Tokens that a repetition fills before it ends the answer; a shorter one may be meant (a table, a refrain, a row of dashes)."""
+REPETITION_STEP = 16
+"""Tokens between two looks for a repetition."""
 
 
 class TextDecoder:
@@ -389,6 +396,20 @@ DecodeSteps: TypeAlias = Generator["str | LogitsRequest | DecodeResult", "Logits
 """Pieces of text and requests for logits, which are sent back; the result last."""
 
 
+def repeated_period(tokens: Sequence[int]) -> int:
+    """Return the length of the run of tokens that the text ends in again and again; 0 if it does not.
+
+    Small models often end in such a loop at temperature 0, and never leave it.
+    """
+    for period in range(1, MAX_PERIOD + 1):
+        length = max(MIN_REPEATED, MIN_PERIODS * period)
+        if len(tokens) < length:
+            return 0
+        if tokens[-1] == tokens[-1 - period] and tokens[-length:-period] == tokens[period - length :]:
+            return period
+    return 0
+
+
 class _Decoder:
     """The decode loop without I/O: yields text and requests for logits, and is sent the logits."""
 
@@ -439,7 +460,11 @@ class _Decoder:
             return "stop"
         if self._state is not None and self._state.is_complete:
             return "stop"
-        return "length" if len(self._result.tokens) >= self._job.room else None
+        tokens, forced = self._result.tokens, self._result.forced
+        if len(tokens) >= self._job.room:
+            return "length"
+        period = repeated_period(tokens) if len(tokens) % REPETITION_STEP == 0 else 0
+        return "repetition" if period and not all(forced[-period:]) else None
 
     def _append(self, token: int, *, forced: bool) -> "Generator[str, Logits | None]":
         if self._state is not None:

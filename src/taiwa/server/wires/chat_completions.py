@@ -83,6 +83,7 @@ FINISH: Mapping[FinishReason, str] = {
     "refusal": "content_filter",
     "cut": "stop",
     "interrupted": "length",
+    "repetition": "length",
 }
 
 

@@ -79,6 +79,7 @@ STOP_REASONS: Mapping[FinishReason, str] = {
     "refusal": "refusal",
     "cut": "end_turn",
     "interrupted": "max_tokens",
+    "repetition": "max_tokens",
 }
 ERROR_TYPES: Mapping[int, str] = {
     401: "authentication_error",

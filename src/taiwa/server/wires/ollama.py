@@ -67,7 +67,7 @@ EFFORTS = ("low", "medium", "high", "max")
 UNLOADING = (0, "0", "0s", "0m", "0h")
 """Values of `keep_alive` that ask to unload a model; the response says so, but the model stays as it is."""
 NDJSON = b"application/x-ndjson"
-DONE_REASONS: Mapping[str, str] = {"length": "length", "interrupted": "length"}
+DONE_REASONS: Mapping[str, str] = {"length": "length", "interrupted": "length", "repetition": "length"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -214,7 +214,9 @@ def _outcome(name: str, result: TurnResult, thought: str) -> Body:
         output.append(_message(name, result.text, write_logprobs(response, MOST_LOGPROBS), "completed"))
     for call in calls:
         output.append(call_item(call, item_id(CALL, name, len(output))))
-    reasons = {"length": "max_output_tokens", "interrupted": "max_output_tokens", "refusal": "content_filter"}
+    reasons = dict.fromkeys(("length", "interrupted", "repetition"), "max_output_tokens") | {
+        "refusal": "content_filter"
+    }
     reason = reasons.get(response.finish)
     return {
         "status": "incomplete" if reason else "completed",
