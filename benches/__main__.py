@@ -9,6 +9,7 @@ import importlib
 NAMES = (
     "decoding",
     "effects",
+    "gguf",
     "guides",
     "importing",
     "interrupts",

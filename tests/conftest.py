@@ -1,5 +1,6 @@
 """Fixtures shared by several packages of tests."""
 
+import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from taiwa.sessions import ask_resources
 from tests.database import database, postgres_server
 from tests.peers.llama import LlamaServer
 
-__all__ = ["database", "llama", "postgres_server", "shared_data"]
+__all__ = ["database", "llama", "postgres_server", "shared_data", "smollm2"]
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -28,6 +29,20 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"shared data absent: no folder {SHARED_DATA}")
     return SHARED_DATA
+
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+"""The user's cache: tests run with another one."""
+SMOLLM2 = "SmolLM2-135M-Instruct.Q4_1.gguf"
+
+
+@pytest.fixture(scope="session")
+def smollm2() -> Path:
+    """A real model of 93 MB; a test that needs it is skipped where it was not fetched."""
+    path = CACHE / "taiwa" / "models" / SMOLLM2
+    if not path.is_file():
+        pytest.skip(f"real model absent: no file {path}; `taiwa models pull smollm2-135m` fetches it")
+    return path
 
 
 class KeptReader:

@@ -38,6 +38,9 @@ class StubLoaded:
         self.network.begin = len(prompt)
         return prompt
 
+    def stops(self, request: Request) -> tuple[str, ...]:
+        return ()
+
 
 class StubModel(InProcessModel[StubLoaded]):
     """Writes one answer to every request, as far as its constraint allows it."""

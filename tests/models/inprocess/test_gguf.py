@@ -35,6 +35,8 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.serialization import Json
+from taiwa.models.http_api.api_keys import Secret
+from taiwa.models.http_api.client import HttpModel
 from taiwa.models.inprocess import chat_template, gguf
 from taiwa.models.inprocess.gguf import GgufModel
 from taiwa.models.inprocess.gguf_process import (
@@ -48,7 +50,7 @@ from taiwa.models.inprocess.gguf_process import (
 from taiwa.models.providers import open_model, resolve
 from taiwa.settings import load
 from taiwa.structured import OutputType
-from tests.peers.llama import write_model
+from tests.peers.llama import KEY, LlamaServer, write_model
 
 ASK = Request((user("hi"),), sampling=Sampling(max_tokens=120))
 CALC = ToolSpec(
@@ -91,7 +93,7 @@ def process_of(model: GgufModel) -> int:
 def text_of(model: GgufModel, *messages: Message) -> str:
     """The prompt of a conversation, special tokens included."""
     loaded = model.generator().loaded
-    tokens = loaded.prepare(Request(messages)).tokens
+    tokens = loaded.prepare(Request(messages))
     return b"".join(loaded.network.vocabulary.tokens[token] for token in tokens).decode()
 
 
@@ -154,6 +156,18 @@ def test_every_number_is_one_that_readers_of_json_take(model: GgufModel, schema:
             assert "inf" not in repr(json.loads(answer.text))
         else:
             assert re.search(r"e\+?[0-9]{3}", answer.text, re.IGNORECASE) is None
+
+
+def test_the_likeliest_text_is_that_of_the_server_of_llama_cpp(llama: LlamaServer) -> None:
+    with GgufModel(f"{llama.model}?threads=1&context=2048") as own:
+        for text in ("hi", "the tea in the inn", "お茶 12"):
+            request = Request((system("Answer."), user(text)), sampling=Sampling(temperature=0, max_tokens=30))
+            with HttpModel(resolve(f"{llama.base_url}#tiny"), Secret(KEY)) as server:
+                theirs = collect_response(server.stream(request))
+            ours = collect_response(own.stream(request))
+
+            assert ours.text == theirs.text
+            assert ours.finish == theirs.finish
 
 
 def test_what_the_decoder_cannot_hold_is_named_in_the_answer(model: GgufModel) -> None:
@@ -415,6 +429,14 @@ def test_a_file_without_a_template_goes_on_with_plain_text(tmp_path: Path) -> No
             text_of(model, user("a"), assistant("b"), user("c")) == "User: a\n\nAssistant: b\n\nUser: c\n\nAssistant:"
         )
         assert ask(model, Regex("a{3}")).text == "aaa"
+
+
+def test_a_transcript_ends_where_the_next_turn_would_begin(tmp_path: Path) -> None:
+    with with_template(tmp_path, None) as model:
+        request = Request((system("Be brief."), user("hi")), constraint=Regex("so it is\n\nUser: and on it goes"))
+        answer = collect_response(model.stream(request))
+
+    assert (answer.text, answer.finish, answer.stop) == ("so it is", "stop", None)
 
 
 # --- files that cannot be loaded --------------------------------------------------------------------------------------

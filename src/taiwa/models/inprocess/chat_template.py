@@ -84,6 +84,11 @@ class ChatTemplate:
         marked: list[Turn] = [(role, insert_mark(text)) for role, text in turns]
         return tuple(self._tokens_of_template(self._render_or_merge(self._render, marked), mark))
 
+    def stops(self, request: Request) -> tuple[str, ...]:
+        """Return where an answer ends beside the end tokens: a model without a template would write the next turn too."""
+        is_transcript = self._render is None and len(request.messages) > 1
+        return (f"\n\n{ROLE_NAMES['user']}:",) if is_transcript else ()
+
     def _tokens_of_template(self, rendered: str, mark: str) -> Iterator[int]:
         """Divide the text between the special tokens of the template."""
         assert self._encode.names is not None

@@ -289,6 +289,10 @@ class LoadedModel(Protocol):
         """
         ...
 
+    def stops(self, request: Request) -> tuple[str, ...]:
+        """Return the texts at which an answer ends beside those of the request."""
+        ...
+
 
 AnyLoaded = TypeVar("AnyLoaded", bound=LoadedModel)
 
@@ -459,8 +463,9 @@ class TextGenerator(Generic[AnyLoaded]):
             raise
         room = min(request.sampling.max_tokens or DEFAULT_MAX_TOKENS, network.context - prefix.length)
         job = DecodeJob(
-            prefix.unread, network.vocabulary, room, state, request.sampling, request.stop, request.top_logprobs
-        )
+            prefix.unread, network.vocabulary, room, state, request.sampling,
+            (*request.stop, *self.loaded.stops(request)), request.top_logprobs,
+        )  # fmt: skip
         constraint = request.constraint
         return _Started(prefix, job, enforcement_of(constraint, guide.coverage) if constraint and guide else None)
 
@@ -599,7 +604,7 @@ class InProcessModel(SharedModel, Generic[AnyLoaded]):
                 else:
                     result = piece.result
                     yield StreamEnd(
-                        result.finish, result.stop, piece.usage, self.name,
+                        result.finish, result.stop if result.stop in request.stop else None, piece.usage, self.name,
                         logprobs=tuple(result.logprobs), enforcement=piece.enforcement,
                     )  # fmt: skip
 

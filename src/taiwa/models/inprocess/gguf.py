@@ -84,6 +84,10 @@ class LoadedGguf:
         start, tokens = self.encode.start_tokens(), self.chat_template.tokens(request)
         return tokens if tokens[: len(start)] == start else (*start, *tokens)
 
+    def stops(self, request: Request) -> tuple[str, ...]:
+        """Return the texts at which an answer ends beside those of the request."""
+        return self.chat_template.stops(request)
+
 
 class GgufModel(InProcessModel[LoadedGguf]):
     """The model in a file: `gguf:FILE`, or just its path.

@@ -484,6 +484,10 @@ class Loaded:
         """
         return self.chat_template.tokens(request)
 
+    def stops(self, request: Request) -> tuple[str, ...]:
+        """Return the texts at which an answer ends beside those of the request."""
+        return self.chat_template.stops(request)
+
 
 def load(spec: ModelSpec) -> Loaded:
     """Load a model and its tokenizer. Code in the folder of a model is never run.
