@@ -24,6 +24,7 @@ from taiwa.yamlfile import Keys, read_settings, remove_setting, set_setting, wri
 NANO = 10**9
 LARGEST = 10**12
 MOST_ATTEMPTS = 100
+LONGEST_KEPT = 86_400
 ONE, NAMED, TABLE = 1, 2, 3
 """Depth of the values of a setting: `key: value`, `key: NAME: value`, `key: NAME: KEY: value`."""
 PREFIX = "TAIWA_"
@@ -53,6 +54,7 @@ class Settings:
     attempts: int = 3
     retry_paid: bool = False
     model_mirror: str | None = None
+    keep_loaded: int = 0
     base_urls: Mapping[str, str] = field(default_factory=dict[str, str])
     aliases: Mapping[str, str] = field(default_factory=dict[str, str])
     capabilities: Mapping[str, Mapping[str, bool]] = field(default_factory=dict[str, Mapping[str, bool]])
@@ -158,6 +160,12 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _whole_seconds(text: str) -> int:
+    if not text.isdecimal() or int(text[:9]) > LONGEST_KEPT:
+        raise ValueError(f"must be a whole number of seconds from 0 to {LONGEST_KEPT}")
+    return int(text)
+
+
 def _flag(text: str) -> bool:
     try:
         return {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}[text.lower()]
@@ -202,6 +210,9 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "retry_paid": Setting("whether a call that may have been charged is retried", _flag),
         "model_mirror": Setting(
             "a folder or an address with model files, which taiwa models pull tries first", _mirror
+        ),
+        "keep_loaded": Setting(
+            "the seconds for which a GGUF model stays loaded behind a command; 0 for none", _whole_seconds
         ),
         "base_urls": Setting("the address of a provider, by provider", _url, NAMED),
         "aliases": Setting("the model of an alias, by alias", _text, NAMED),

@@ -63,6 +63,7 @@ def models() -> None:
     taiwa models show openai:gpt-4.1-mini
     taiwa models remote http://127.0.0.1:8080/v1     the models that the server itself lists
     taiwa models alias fast "openai:gpt-5.4-mini?effort=low"
+    taiwa models stop                                GGUF models that are kept loaded
     """
 
 
@@ -321,6 +322,25 @@ def alias(common: CommonOptions, alias: str | None, name: str | None, remove: bo
     target = resolve_probed(alias, added)
     set_value(settings.path, f"aliases.{alias}", name or "")
     print_item({alias: target.name}, f"{alias} = {target.name}", as_json=common.as_json)
+
+
+@models.command()
+@common_options("as_json")
+def stop(common: CommonOptions) -> None:
+    """End the processes that keep GGUF models loaded, also while they answer.
+
+    \b
+    taiwa config set keep_loaded 300     a model stays loaded for 5 minutes
+    taiwa models stop
+    """
+    from taiwa.models.inprocess.gguf_backend import stop_kept
+
+    stopped = stop_kept()
+    print_item(
+        {"stopped": stopped},
+        ngettext("{n} model was stopped", "{n} models were stopped", stopped, n=stopped),
+        as_json=common.as_json,
+    )
 
 
 @models.command()

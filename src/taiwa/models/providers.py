@@ -487,7 +487,7 @@ def open_model(target: Target, settings: Settings, *, key: Secret | None = None)
             return _plugins[target.name]
         loaded = _loaded.get(target.name)
         if loaded is None or loaded.capabilities != target.capabilities:
-            loaded = _loaded[target.name] = _load(target)
+            loaded = _loaded[target.name] = _load(target, settings)
         return loaded.share()
 
 
@@ -528,12 +528,12 @@ def _open_plugin(name: str, plugin: Plugin) -> PluginModel:
         return _plugins[name]
 
 
-def _load(target: Target) -> "LocalModel | GgufModel":
+def _load(target: Target, settings: Settings) -> "LocalModel | GgufModel":
     known = Capabilities(target.capabilities)
     if target.base_url == "gguf":
         from taiwa.models.inprocess.gguf import GgufModel
 
-        return GgufModel(target.name, known=known)
+        return GgufModel(target.name, known=known, keep=settings.keep_loaded)
     from taiwa.models.inprocess.transformers_model import LocalModel, find_local_folder
 
     model = LocalModel(target.name, known=known)

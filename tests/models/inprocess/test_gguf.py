@@ -3,9 +3,11 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -39,6 +41,7 @@ from taiwa.models.http_api.api_keys import Secret
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.inprocess import chat_template, gguf
 from taiwa.models.inprocess.gguf import GgufModel
+from taiwa.models.inprocess.gguf_backend import runtime_folder, stop_kept
 from taiwa.models.inprocess.gguf_process import (
     CONTEXT_DEFAULTS,
     LAST_RETRY_SECONDS,
@@ -577,3 +580,100 @@ def test_a_number_of_threads_that_the_user_gives_is_kept(monkeypatch: pytest.Mon
 
     assert not found.note(1.0, 0.1)
     assert found.count == 3
+
+
+# --- models that stay loaded ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kept(gguf_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], GgufModel]]:
+    """Open the model with more options, as another program would, in a runtime folder of its own."""
+    folder = Path(tempfile.mkdtemp())  # the address of a socket is short
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    yield lambda options: GgufModel(f"{gguf_file}?threads=1&context=1024&{options}")
+    stop_kept()
+    shutil.rmtree(folder)
+
+
+def test_a_model_that_is_kept_serves_the_next_program_which_reads_only_what_is_new(
+    kept: Callable[[str], GgufModel],
+) -> None:
+    long = replace(ASK, messages=(user("so it begins " * 20),), sampling=Sampling(max_tokens=5))
+    with kept("keep=60") as first:
+        process = process_of(first)
+        said = collect_response(first.stream(long))
+    longer = replace(long, messages=(*long.messages, assistant(said.text), user("on")))
+    with kept("keep=60") as second:
+        assert process_of(second) == process
+        again = collect_response(second.stream(longer))
+        assert again.usage is not None
+        assert again.usage.cache_read_tokens > 250
+    with GgufModel(str(second.spec.file)) as alone:
+        assert process_of(alone) != process
+        assert collect_response(alone.stream(longer)).text == again.text
+
+
+def test_two_programs_share_a_kept_model_without_sharing_their_texts(kept: Callable[[str], GgufModel]) -> None:
+    with kept("keep=60") as one, kept("keep=60") as other:
+        left, right = one.generator().loaded.network, other.generator().loaded.network
+        assert left.process.process_id == right.process.process_id
+        mine, yours = left.start(), right.start()
+        first, second = mine.read([70, 71]), yours.read([80, 81])
+
+        assert mine.number == yours.number
+        assert left.start().read([70, 71]) == pytest.approx(first, abs=1e-5)
+        assert right.start().read([80, 81]) == pytest.approx(second, abs=1e-5)
+        assert mine.read([72]) != pytest.approx(yours.read([72]), abs=1e-2)
+
+
+def test_a_kept_model_ends_when_nobody_has_been_there_for_its_time(kept: Callable[[str], GgufModel]) -> None:
+    with kept("keep=1") as model:
+        process = process_of(model)
+
+    assert until(lambda: is_gone(process))
+    assert list(runtime_folder().glob("*.sock")) == []
+    with kept("keep=1") as model:
+        assert process_of(model) != process
+
+
+def test_kept_models_are_stopped_and_the_next_request_starts_another(kept: Callable[[str], GgufModel]) -> None:
+    with kept("keep=60") as model:
+        process = process_of(model)
+        assert stop_kept() == 1
+        assert until(lambda: is_gone(process))
+
+        assert ask(model, Regex("a{3}")).text == "aaa"
+        assert process_of(model) != process
+
+
+def test_a_socket_that_a_killed_process_left_is_replaced(kept: Callable[[str], GgufModel]) -> None:
+    with kept("keep=60") as model:
+        process = process_of(model)
+        os.kill(process, signal.SIGKILL)
+        assert until(lambda: is_gone(process))
+
+        assert ask(model, Regex("a{3}")).text == "aaa"
+
+
+def test_other_options_or_another_file_are_another_kept_model(kept: Callable[[str], GgufModel]) -> None:
+    with kept("keep=60") as one, kept("keep=61") as other:
+        assert process_of(one) != process_of(other)
+
+
+def test_a_file_that_cannot_be_loaded_is_not_kept(tmp_path: Path, kept: Callable[[str], GgufModel]) -> None:
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF" + b"x" * 64)
+
+    with pytest.raises(ConfigError, match=r"llama\.cpp cannot load .*broken\.gguf: "):
+        ask(GgufModel(f"{broken}?keep=60"))
+
+    assert until(lambda: not list(runtime_folder().glob("*.sock")))
+
+
+def test_only_the_user_can_open_what_is_kept(kept: Callable[[str], GgufModel]) -> None:
+    with kept("keep=60") as model:
+        model.generator()
+        (place,) = runtime_folder().glob("*.sock")
+
+        assert place.stat().st_mode & 0o777 == 0o600
+        assert place.parent.stat().st_mode & 0o777 == 0o700

@@ -562,8 +562,12 @@ class InProcessModel(SharedModel, Generic[AnyLoaded]):
         """
         with self._lock:
             if self._generator is None or not self.is_usable(self._generator.loaded):
-                self._generator = TextGenerator(self.load(), self.name)
+                self._generator = self.make_generator()
             return self._generator
+
+    def make_generator(self) -> "TextGenerator[AnyLoaded]":
+        """Load the model."""
+        return TextGenerator(self.load(), self.name)
 
     @property
     def loaded(self) -> AnyLoaded | None:

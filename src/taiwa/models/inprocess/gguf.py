@@ -1,6 +1,6 @@
 """Models in GGUF files: our decode loop on llama.cpp, which runs in a process of its own, so that nothing in it ends this one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from taiwa.kernel.errors import ConfigError
@@ -8,7 +8,7 @@ from taiwa.kernel.messages import Request
 from taiwa.models.http_api.capabilities import Capabilities, capabilities
 from taiwa.models.http_api.provider_interface import parse_options
 from taiwa.models.inprocess.chat_template import ChatTemplate, IsolatedTemplate
-from taiwa.models.inprocess.generator import InProcessModel
+from taiwa.models.inprocess.generator import InProcessModel, TextGenerator
 from taiwa.models.inprocess.gguf_backend import GgufNetwork, GgufTokenizer, open_network
 from taiwa.models.inprocess.memory import GB, available_memory
 from taiwa.models.weights.model_files import MODEL_FILES, find_model_file
@@ -23,13 +23,14 @@ class GgufSpec:
 
     `context` is the number of tokens of all texts that are kept or written together; 0 means as many as model and memory allow,
     up to 8,192. `threads` 0 means as many as there are free processors; `layers` is the number of layers on a GPU, -1 leaves it
-    to llama.cpp.
+    to llama.cpp. `keep` is the number of seconds for which the model stays loaded behind the program.
     """
 
     file: Path
     context: int = 0
     threads: int = 0
     layers: int = -1
+    keep: int = 0
 
 
 def parse_gguf_spec(text: str) -> GgufSpec:
@@ -41,7 +42,7 @@ def parse_gguf_spec(text: str) -> GgufSpec:
     file, _, query = text.partition("?")
     if not file.strip():
         raise ConfigError(f"'gguf:' does not name a file; {FORM}")
-    numbers = parse_options(query, dict.fromkeys(("context", "threads", "layers"), int), "GGUF")
+    numbers = parse_options(query, dict.fromkeys(("context", "threads", "layers", "keep"), int), "GGUF")
     if numbers.get("context") == 0:
         raise ConfigError("context of a GGUF model must be at least 1")
     return GgufSpec(find_model_file(file) if file in MODEL_FILES else Path(file).expanduser(), **numbers)
@@ -99,8 +100,11 @@ class GgufModel(InProcessModel[LoadedGguf]):
         ConfigError: the file does not exist, or is not a GGUF file.
     """
 
-    def __init__(self, name: str, spec: GgufSpec | None = None, known: Capabilities | None = None) -> None:
-        self.spec = spec or parse_gguf_spec(name.removeprefix("gguf:").removeprefix("local:"))
+    def __init__(
+        self, name: str, spec: GgufSpec | None = None, known: Capabilities | None = None, *, keep: int = 0
+    ) -> None:
+        spec = spec or parse_gguf_spec(name.removeprefix("gguf:").removeprefix("local:"))
+        self.spec = spec if "keep=" in name else replace(spec, keep=spec.keep or keep)
         check_file(self.spec.file)
         super().__init__(name, known or capabilities("gguf", str(self.spec.file)))
 
@@ -124,12 +128,19 @@ class GgufModel(InProcessModel[LoadedGguf]):
             "layers": spec.layers,
             "memory": available_memory(),
         }
-        network, encode = open_network(spec.file, self.name, options)
+        network, encode = open_network(spec.file, self.name, options, spec.keep)
         template = str(network.process.described["template"])
         render = None
         if template:
             render = IsolatedTemplate(template, {"bos_token": encode.name("bos"), "eos_token": encode.name("eos")})
         return LoadedGguf(network, encode, ChatTemplate(render, encode))
+
+    def make_generator(self) -> TextGenerator[LoadedGguf]:
+        """Load the model; texts that a kept process has read for an earlier program need not be read again."""
+        generator = super().make_generator()
+        for sequence in reversed(generator.loaded.network.kept()):
+            generator.prefix_cache.put_back(sequence, tuple(sequence.tokens))
+        return generator
 
     def is_usable(self, loaded: LoadedGguf) -> bool:
         """Whether its process still runs."""

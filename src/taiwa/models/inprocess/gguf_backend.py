@@ -1,5 +1,6 @@
 """llama.cpp as a backend of the decode loop: the process beside this one that runs it, its sequences and its tokenizer."""
 
+import fcntl
 import json
 import mmap
 import os
@@ -13,10 +14,12 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from errno import EPERM
 from functools import partial
 from hashlib import blake2b
 from itertools import count
 from pathlib import Path
+from tempfile import gettempdir
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,6 +36,9 @@ PROCESS_SCRIPT = Path(__file__).with_name("gguf_process.py")
 PIECE = 128
 """Tokens of a prompt that are read at a time: reading can be ended and reported after each piece."""
 END_SECONDS = 3.0
+SOCKET = ".sock"
+MAX_SOCKET_FOLDER = 80
+MAX_WAITING = 16
 MAX_LOG_LINES = 400
 LOG_STAMP = re.compile(r"^[\d.:]+ (?:[A-Z] )?")
 ERROR_WORDS = re.compile(r"error|fail|abort|invalid|unable|cannot|out of memory", re.IGNORECASE)
@@ -45,45 +51,67 @@ T = TypeVar("T")
 class LlamaProcess:
     """A process that runs llama.cpp on one file, from the construction of the object until `close` or the end of this process.
 
+    With `keep`, a number of seconds, it outlives both for so long, and the next program connects to it.
+
     Raises:
         ConfigError: the extra is not installed, or llama.cpp cannot load the file.
     """
 
-    def __init__(self, file: Path, name: str, options: Mapping[str, int | None]) -> None:
+    def __init__(self, file: Path, name: str, options: Mapping[str, int | None], keep: int = 0) -> None:
         self.name = name
         self._log: deque[str] = deque(maxlen=MAX_LOG_LINES)
         self._owner = os.getpid()
-        ends = [socket.socketpair(), socket.socketpair()]
-        reading, tokenizing = (_Connection(ours) for ours, _ in ends)
-        self._connections = reading, tokenizing
-        handles = [theirs.fileno() for _, theirs in ends]
-        self._process = subprocess.Popen(
-            # -P: do not import from the folder of the script.
-            [sys.executable, "-P", str(PROCESS_SCRIPT), *map(str, handles)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, pass_fds=handles,
-            start_new_session=True, env=environment_without_secrets(),
-        )  # fmt: skip
-        for _, theirs in ends:
-            theirs.close()
-        weakref.finalize(self, _kill, self._process, self._owner)
-        self._logger = Thread(target=_keep_log, args=(self._process, self._log), daemon=True)
-        self._logger.start()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connections: tuple[_Connection, ...] = ()
+        self._kept_log: Path | None = None
+        given = {**options, "file": str(file.resolve()), "keep": keep}
         try:
-            self.described = self._load(file, options)
+            for is_last in (False, True) if keep else (True,):
+                try:
+                    self._open(given)
+                    self.described = self._greet(file)
+                    break
+                except (EOFError, OSError):  # a kept process may have ended just now
+                    if is_last:
+                        raise
+        except (EOFError, OSError):
+            reason = self.exit_reason()
+            self.close()
+            raise ConfigError(f"llama.cpp cannot load {file}: {reason}") from None
         except BaseException:
             self.close()
             raise
 
-    def _load(self, file: Path, options: Mapping[str, int | None]) -> Mapping[str, Any]:
-        reading = self._connections[0]
-        try:
-            answer = reading.request({"file": str(file), **options}, with_file=True)
-        except EOFError:
-            raise ConfigError(f"llama.cpp cannot load {file}: {self.exit_reason()}") from None
+    def _open(self, given: dict[str, Any]) -> None:
+        if not given["keep"]:
+            ends = [socket.socketpair(), socket.socketpair()]
+            self._connections = tuple(_Connection(ours) for ours, _ in ends)
+            self._process = _start([theirs for _, theirs in ends], given, subprocess.PIPE)
+            weakref.finalize(self, _kill, self._process, self._owner)
+            self._logger = Thread(target=_keep_log, args=(self._process, self._log), daemon=True)
+            self._logger.start()
+            return
+        place = runtime_folder() / f"{_kept_key(given)}{SOCKET}"
+        self._kept_log = place.with_suffix(".log")
+        with place.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            connected = [_connect(place), _connect(place)]
+            if None in connected:
+                place.unlink(missing_ok=True)
+                with socket.socket(socket.AF_UNIX) as listener, self._kept_log.open("wb") as log:
+                    listener.bind(str(place))
+                    place.chmod(0o600)
+                    listener.listen(MAX_WAITING)
+                    _start([listener], {**given, "path": str(place)}, log.fileno()).wait()  # it detaches itself
+                connected = [_connect(place), _connect(place)]
+        self._connections = tuple(_Connection(each) for each in connected if each is not None)
+
+    def _greet(self, file: Path) -> Mapping[str, Any]:
+        reading, tokenizing = self._connections
+        answer = reading.request({"for": "reading"}, with_file=True)
         if "missing" in answer:
             raise ConfigError("models in GGUF files need an extra: pip install 'taiwa[gguf]'")
         if "refused" in answer:
-            self._logger.join(END_SECONDS)
             raise ConfigError(f"llama.cpp cannot load {file}: {self._first_error() or answer['refused']}")
         size, rows = int(answer["size"]), int(answer["rows"])
         with os.fdopen(reading.received_file(), "rb") as shared:
@@ -92,17 +120,20 @@ class LlamaProcess:
         self.pieces = reading.receive(int(answer["vocabulary"]))
         self.threads = int(answer["threads"])
         """The number of threads that read tokens now."""
+        tokenizing.request({"for": "tokenizing"})
         return answer
 
     @property
     def is_usable(self) -> bool:
         """Whether the process runs and belongs to this one, which a fork of its starter does not."""
-        return self._owner == os.getpid() and self._process.poll() is None
+        if self._owner != os.getpid():
+            return False
+        return self._connections[0].is_open if self._process is None else self._process.poll() is None
 
     @property
     def process_id(self) -> int:
         """The id of the process."""
-        return self._process.pid
+        return int(self.described["process"])
 
     def read(self, request: Mapping[str, Any], rows: int) -> "tuple[Mapping[str, Any], list[Logits]]":
         """Perform a request on sequences, and return its answer with the logits of the first `rows` sequences, each (V,).
@@ -135,6 +166,9 @@ class LlamaProcess:
 
     def exit_reason(self) -> str:
         """Describe how the process ended and the first error in its log."""
+        if self._process is None:
+            error = self._first_error()
+            return f"its log: {error}" if error else "it was ended"
         try:
             code = self._process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
@@ -142,20 +176,92 @@ class LlamaProcess:
         how = f"it crashed with {signal.Signals(-code).name}" if code < 0 else f"it ended with code {code}"
         if code == -signal.SIGKILL:
             how = "it was killed, probably for lack of memory; choose a smaller file or context"
-        self._logger.join(END_SECONDS)
         error = self._first_error()
         return f"{how}; its log: {error}" if error else how
 
     def _first_error(self) -> str:
         """Return the first line of the log that reports an error; later ones are mostly consequences."""
+        if self._process is not None:
+            self._logger.join(END_SECONDS)
+        elif self._kept_log is not None:
+            with suppress(OSError):
+                self._log.extend(self._kept_log.read_text("utf-8", "replace").splitlines())
         lines = (LOG_STAMP.sub("", line).strip() for line in self._log)
         return next((line[:200] for line in lines if ERROR_WORDS.search(line)), "")
 
     def close(self) -> None:
-        """End the process at once; nothing in it needs saving."""
+        """End the process at once, since nothing in it needs saving; one that is kept is left."""
         for connection in self._connections:
             connection.close()
-        _kill(self._process, self._owner)
+        if self._process is not None:
+            _kill(self._process, self._owner)
+
+
+def _start(sockets: Sequence[socket.socket], given: Mapping[str, Any], errors: int) -> subprocess.Popen[bytes]:
+    handles = [each.fileno() for each in sockets]
+    process = subprocess.Popen(
+        # -P: do not import from the folder of the script.
+        [sys.executable, "-P", str(PROCESS_SCRIPT), json.dumps({**given, "sockets": handles})],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, pass_fds=handles, start_new_session=True,
+        env=environment_without_secrets(), cwd="/",
+    )  # fmt: skip
+    for each in sockets:
+        each.close()
+    return process
+
+
+# --- processes that are kept ------------------------------------------------------------------------------------------
+
+
+def runtime_folder() -> Path:
+    """Return the folder of the sockets of kept processes, which only this user can open.
+
+    Raises:
+        ConfigError: it cannot be made.
+    """
+    own = os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(own) / "taiwa" / "loaded"
+    if len(str(folder)) > MAX_SOCKET_FOLDER:  # the address of a socket has 108 bytes at most
+        folder = Path(gettempdir()) / f"taiwa-{os.getuid()}"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder.stat().st_uid != os.getuid():
+            raise PermissionError(EPERM, "it belongs to another user")
+    except OSError as error:
+        raise ConfigError(f"a model cannot be kept loaded: {folder}: {error.strerror}") from None
+    return folder
+
+
+def _kept_key(given: Mapping[str, Any]) -> str:
+    """Return a name for what a process would be started with: the file as it is now, the options, this code."""
+    facts = Path(given["file"]).stat()
+    described = [given["file"], facts.st_size, facts.st_mtime_ns, facts.st_ino, PROCESS_SCRIPT.read_text("utf-8")]
+    described += [given[option] for option in ("context", "threads", "layers", "keep")]
+    return blake2b(json.dumps(described).encode(), digest_size=8).hexdigest()
+
+
+def _connect(place: Path) -> socket.socket | None:
+    connected = socket.socket(socket.AF_UNIX)
+    try:
+        connected.connect(str(place))
+    except OSError:
+        connected.close()
+        return None
+    return connected
+
+
+def stop_kept() -> int:
+    """End all kept processes, whatever they are doing; return their number."""
+    stopped = 0
+    for place in sorted(runtime_folder().glob(f"*{SOCKET}")):
+        if (connected := _connect(place)) is not None:
+            connection = _Connection(connected)
+            with suppress(EOFError, OSError):
+                connection.request({"for": "stopping"})
+            connection.close()
+            stopped += 1
+        place.unlink(missing_ok=True)
+    return stopped
 
 
 def _kill(process: subprocess.Popen[bytes], owner: int) -> None:
@@ -226,6 +332,16 @@ class _Connection:
             raise EOFError
         self._received += data
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the other end is still there."""
+        try:
+            return self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
     def close(self) -> None:
         with suppress(OSError):
             self._socket.close()
@@ -251,6 +367,10 @@ class GgufNetwork:
     def start(self) -> "GgufSequence":
         """Return an empty sequence."""
         return GgufSequence(self)
+
+    def kept(self) -> "list[GgufSequence]":
+        """Return the sequences that an earlier program left, the last one first; they can be taken once."""
+        return [GgufSequence(self, number, tokens) for number, tokens in self.process.described["kept"]]
 
     def fork(self, old: "GgufSequence", new: "GgufSequence") -> None:
         """Make one sequence begin as another."""
@@ -298,10 +418,10 @@ class GgufSequence:
     What the process does not hold any more, or never could go back to, is read again.
     """
 
-    def __init__(self, network: GgufNetwork) -> None:
+    def __init__(self, network: GgufNetwork, number: int = 0, tokens: Sequence[int] = ()) -> None:
         self._network = network
-        self.number = next(network.numbers)
-        self.tokens: list[int] = []
+        self.number = number or next(network.numbers)
+        self.tokens: list[int] = list(tokens)
         weakref.finalize(self, network.dropped.append, self.number).atexit = False
 
     def read(self, tokens: Sequence[int], rows: "Rows | None" = None) -> "Logits":
@@ -417,13 +537,15 @@ def _encode(key: bytes, text: str) -> tuple[int, ...]:
     raise ModelError("the llama.cpp process of the vocabulary has ended")
 
 
-def open_network(file: Path, name: str, options: Mapping[str, int | None]) -> tuple[GgufNetwork, GgufTokenizer]:
-    """Load a file.
+def open_network(
+    file: Path, name: str, options: Mapping[str, int | None], keep: int = 0
+) -> tuple[GgufNetwork, GgufTokenizer]:
+    """Load a file, or connect to the process that was kept.
 
     Raises:
         ConfigError: it cannot be loaded; the message says what to do.
     """
-    process = LlamaProcess(file, name, options)
+    process = LlamaProcess(file, name, options, keep)
     try:
         tokenizer = GgufTokenizer(process)
         return GgufNetwork(process, tokenizer.vocabulary(name)), tokenizer

@@ -3,9 +3,11 @@
 The library is the extension module of xllamacpp, which exports the C API of llama.cpp. The structures below are those of its
 pinned version; the default parameters are compared before anything is loaded, so that another layout is refused.
 
-Two sockets are inherited, one for reading tokens, one for tokenizing. A request is a line of JSON, and so is its answer. The
-first answer is followed by the vocabulary, and comes with a file descriptor: the memory in which the logits are returned.
-The process ends when a socket is closed.
+Its argument is JSON: the options of the model and the sockets that are inherited. With `keep` it is one on which it listens, and the
+process ends when nobody has been connected for so many seconds; else these are two connections, and it ends with either.
+
+A connection is for reading tokens or for tokenizing. A request is a line of JSON, and so is its answer. The first answer on one
+for reading is followed by the vocabulary, and comes with a file descriptor: the memory in which the logits are returned.
 """
 
 import ctypes
@@ -19,15 +21,19 @@ import sys
 import tempfile
 import time
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 BATCH = 512
 """Tokens of one pass."""
 MAX_SEQUENCES = 32
+MAX_KEPT = 4
+"""Sequences that are kept for the next client."""
 MAX_RECURRENT_SEQUENCES = 8
 """Each sequence of a recurrent model has a state of its own in memory."""
 DEFAULT_CONTEXT = 8192
@@ -254,6 +260,18 @@ class Sequence:
         self.used = 0
 
 
+class Client:
+    """The sequences of one client by their numbers, and the memory in which it gets logits."""
+
+    def __init__(self, size: int) -> None:
+        self.sequences: dict[int, Sequence] = {}
+        self.file, self.logits = shared_memory(size)
+
+    def close(self) -> None:
+        """Close the file; the memory is freed with the object."""
+        os.close(self.file)
+
+
 class Llama:
     """A model, its context, and the sequences in it.
 
@@ -288,9 +306,11 @@ class Llama:
         self.memory = call("get_memory")(self.context)
         self.batch = call("batch_init")(BATCH, 0, 1)
         self.free = list(range(self.places))
-        self.sequences: dict[int, Sequence] = {}
+        self.clients: list[Client] = []
+        self.kept: list[Sequence] = []
+        """Sequences of clients that are gone, the last ones first."""
         self.clock = 0
-        self.file, self.logits = shared_memory(self.places * self.size * 4)
+        self.lock = Lock()
 
     def choose_context(self, size: int, free: int | None) -> int:
         """Return the number of tokens of the context: what was asked for, or what the model and the memory allow."""
@@ -355,7 +375,7 @@ class Llama:
             special[name] = call(f"vocab_{name}")(self.vocabulary)
         template = call("model_chat_template")(self.model, None)
         return {
-            "size": self.size, "rows": self.places, "context": self.limit, "threads": self.threads.count, **special,
+            "process": os.getpid(), "size": self.size, "rows": self.places, "context": self.limit, "threads": self.threads.count, **special,
             "add_bos": call("vocab_get_add_bos")(self.vocabulary),
             "template": template.decode("utf-8", "replace") if template else "",
         }  # fmt: skip
@@ -387,16 +407,42 @@ class Llama:
 
     # --- sequences ---
 
-    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Perform a request on sequences."""
-        for number in request.get("drop", ()):
-            if (dropped := self.sequences.pop(number, None)) is not None:
-                self.release(dropped)
-        if "fork" in request:
-            return self.fork(*request["fork"])
-        if "read" in request:
-            return self.read(request["read"], wants_logits=request["logits"])
-        return {}
+    def answer(self, client: "Client", request: dict[str, Any]) -> dict[str, Any]:
+        """Perform a request on the sequences of a client."""
+        with self.lock:
+            for number in request.get("drop", ()):
+                if (dropped := client.sequences.pop(number, None)) is not None:
+                    self.release(dropped)
+            if "fork" in request:
+                return self.fork(client, *request["fork"])
+            if "read" in request:
+                return self.read(client, request["read"], wants_logits=request["logits"])
+            return {}
+
+    def join(self) -> "Client":
+        """Return a new client, which has copies of the kept sequences under negative numbers."""
+        with self.lock:
+            client = Client(self.places * self.size * 4)
+            for number, source in enumerate(self.kept, 1):
+                copy = client.sequences.setdefault(-number, Sequence())
+                self.copy(source, copy, len(source.tokens))
+            self.clients.append(client)
+            return client
+
+    def leave(self, client: "Client") -> None:
+        """Keep the last sequences of a client that is gone, and release the others."""
+        with self.lock:
+            self.clients.remove(client)
+            own = [each for each in client.sequences.values() if each.place >= 0]
+            found: list[Sequence] = []
+            for each in sorted([*self.kept, *own], key=lambda each: each.used, reverse=True):
+                is_begun = any(longer.tokens[: len(each.tokens)] == each.tokens for longer in found)
+                if len(found) < MAX_KEPT and not is_begun and each.place >= 0:
+                    found.append(each)
+                else:
+                    self.release(each)
+            self.kept = found
+            client.close()
 
     def release(self, sequence: Sequence) -> None:
         """Take the place of a sequence in memory."""
@@ -407,7 +453,8 @@ class Llama:
 
     def reclaim(self, kept: list[Sequence]) -> bool:
         """Release the sequence that was not used for longest; return whether there is one beside those that are kept."""
-        others = [each for each in self.sequences.values() if each.place >= 0 and each not in kept]
+        of_clients = (each for client in self.clients for each in client.sequences.values())
+        others = [each for each in (*self.kept, *of_clients) if each.place >= 0 and each not in kept]
         if not others:
             return False
         self.release(min(others, key=lambda each: each.used))
@@ -424,16 +471,18 @@ class Llama:
         sequence.used = self.clock
         return True
 
-    def fork(self, old: int, new: int, count: int) -> dict[str, Any]:
+    def fork(self, client: "Client", old: int, new: int, count: int) -> dict[str, Any]:
+        """Copy the first tokens of a sequence."""
+        if (source := client.sequences.get(old)) is not None:
+            self.copy(source, client.sequences.setdefault(new, Sequence()), count)
+        return {}
+
+    def copy(self, source: Sequence, copy: Sequence, count: int) -> None:
         """Copy the first tokens of a sequence; they share their place in memory."""
-        source, copy = self.sequences.get(old), self.sequences.setdefault(new, Sequence())
-        if source is None or source.place < 0:
-            return {}
-        if self.settle(copy, [source, copy]):
+        if source.place >= 0 and self.settle(copy, [source, copy]):
             self.call("memory_seq_cp")(self.memory, source.place, copy.place, -1, -1)
             copy.tokens = list(source.tokens)
             self.cut(copy, count)
-        return {}
 
     def cut(self, sequence: Sequence, count: int) -> None:
         """Remove the tokens behind the first ones; all of them if the memory of the model cannot go back."""
@@ -445,12 +494,12 @@ class Llama:
             self.call("memory_seq_rm")(self.memory, sequence.place, -1, -1)
             sequence.tokens = []
 
-    def read(self, parts: list[tuple[int, int, list[int]]], *, wants_logits: bool) -> dict[str, Any]:
+    def read(self, client: "Client", parts: list[tuple[int, int, list[int]]], *, wants_logits: bool) -> dict[str, Any]:
         """Read tokens at a place of each sequence; the logits after the last token of each are left in the shared memory.
 
         If a sequence has fewer tokens than the place says, nothing is read, and the numbers are returned as `have`.
         """
-        chosen = [self.sequences.setdefault(number, Sequence()) for number, _, _ in parts]
+        chosen = [client.sequences.setdefault(number, Sequence()) for number, _, _ in parts]
         for sequence, (_, at, _) in zip(chosen, parts, strict=True):
             if not self.settle(sequence, chosen):
                 return {"full": True}
@@ -464,11 +513,11 @@ class Llama:
             for offset, token in enumerate(tokens)
         ]
         for start in range(0, len(flat), BATCH):
-            if not self.decode(flat[start : start + BATCH], chosen):
+            if not self.decode(client, flat[start : start + BATCH], chosen):
                 return {"full": True}
         return {"threads": self.threads.count}
 
-    def decode(self, part: list[tuple[int, int, int, bool]], chosen: list[Sequence]) -> bool:
+    def decode(self, client: "Client", part: list[tuple[int, int, int, bool]], chosen: list[Sequence]) -> bool:
         """Read tokens of several sequences in one pass; return whether there was room."""
         batch = self.batch
         batch.n_tokens = len(part)
@@ -490,7 +539,7 @@ class Llama:
             if wanted:
                 row_bytes = self.size * 4
                 found = self.call("get_logits_ith")(self.context, index)
-                ctypes.memmove(ctypes.addressof(self.logits) + row * row_bytes, found, row_bytes)
+                ctypes.memmove(ctypes.addressof(client.logits) + row * row_bytes, found, row_bytes)
         if self.threads.note(time.perf_counter() - wall, time.process_time() - used):
             self.call("set_n_threads")(self.context, self.threads.count, self.threads.count)
         return True
@@ -522,52 +571,108 @@ def send(connection: socket.socket, number: int, answer: dict[str, Any]) -> None
     connection.sendall(json.dumps({"id": number, **answer}).encode() + b"\n")
 
 
-def serve(connection: socket.socket, perform: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """Answer requests until the other end is gone, and end the process then, whatever it is doing."""
-    for line in connection.makefile("rb"):
-        request = json.loads(line)
-        send(connection, request["id"], perform(request))
+class Service:
+    """Serves a model, or the reason why there is none."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.failure: dict[str, Any] = {}
+        try:
+            call = load_library()
+            self.log = LOG_FUNCTION(write_log)  # must live as long as the library
+            call("log_set")(self.log, None)
+            call("backend_init")()
+            self.model = Llama(call, options)
+            self.described, self.pieces = self.model.describe(), self.model.pieces()
+        except ImportError as error:
+            self.failure = {"missing": error.name or "xllamacpp"}
+        except (RefusedError, OSError, MemoryError) as error:
+            self.failure = {"refused": str(error) or type(error).__name__}
+
+    def serve(self, connection: socket.socket) -> None:
+        """Answer the requests of a connection until its other end is gone; the first one says what it is for."""
+        with connection, suppress(OSError):
+            lines = connection.makefile("rb")
+            if not (first := lines.readline()):
+                return
+            hello = json.loads(first)
+            if self.failure:
+                send(connection, hello["id"], self.failure)
+            elif hello["for"] == "reading":
+                self.serve_reading(connection, lines, hello["id"])
+            elif hello["for"] == "tokenizing":
+                send(connection, hello["id"], {})
+                self.answer(connection, lines, self.tokenize)
+            else:
+                os._exit(0)
+
+    def serve_reading(self, connection: socket.socket, lines: Iterable[bytes], number: int) -> None:
+        """Describe the model, and answer requests on sequences."""
+        client = self.model.join()
+        try:
+            kept = [(place, each.tokens) for place, each in client.sequences.items()]
+            described = {"id": number, **self.described, "vocabulary": len(self.pieces), "kept": kept}
+            header = json.dumps(described).encode() + b"\n"
+            socket.send_fds(connection, [header[:1]], [client.file])
+            connection.sendall(header[1:] + self.pieces)
+            self.answer(connection, lines, partial(self.model.answer, client))
+        finally:
+            self.model.leave(client)
+
+    def answer(
+        self, connection: socket.socket, lines: Iterable[bytes], perform: Callable[[dict[str, Any]], dict[str, Any]]
+    ) -> None:
+        for line in lines:
+            request = json.loads(line)
+            send(connection, request["id"], perform(request))
+
+    def tokenize(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the tokens of a text."""
+        return {"tokens": self.model.tokenize(request["text"], special=request["special"])}
+
+    def listen(self, listener: socket.socket, path: Path, seconds: float) -> None:
+        """Serve all who connect, until nobody has been there for some seconds."""
+        threads: list[Thread] = []
+        last = time.monotonic()
+        listener.settimeout(min(seconds, 1.0))
+        while time.monotonic() - last < (1.0 if self.failure else seconds):
+            with suppress(TimeoutError):
+                connection, _ = listener.accept()
+                connection.setblocking(True)
+                threads.append(Thread(target=self.serve, args=(connection,), daemon=True))
+                threads[-1].start()
+            threads = [each for each in threads if each.is_alive()]
+            if threads:
+                last = time.monotonic()
+        path.unlink(missing_ok=True)
+
+
+def write_log(level: int, text: bytes | None, _: object) -> None:
+    """Write what is a warning or worse to standard error."""
+    if text and level >= WARNING:
+        with suppress(OSError):
+            os.write(2, text)
+
+
+def serve_and_exit(service: Service, connection: socket.socket) -> None:
+    """Serve, and end the process when the other end is gone, whatever else it is doing."""
+    service.serve(connection)
     os._exit(0)
 
 
 def main() -> None:
-    """Load the file that the first request names, and serve."""
+    """Serve the two sockets that are inherited, or all who connect to a third."""
     os.dup2(2, 1)  # llama.cpp writes to standard output as well
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    reading, tokenizing = (socket.socket(fileno=int(number)) for number in sys.argv[1:3])
-    line = b""
-    while not line.endswith(b"\n"):
-        if not (received := reading.recv(1 << 16)):
-            return
-        line += received
-    options = json.loads(line)
-
-    def log(level: int, text: bytes | None, _: object) -> None:
-        if text and level >= WARNING:
-            os.write(2, text)
-
-    keep_log = LOG_FUNCTION(log)
-    try:
-        call = load_library()
-        call("log_set")(keep_log, None)
-        call("backend_init")()
-        model = Llama(call, options)
-        described, pieces = model.describe(), model.pieces()
-    except ImportError as error:
-        send(reading, options["id"], {"missing": error.name or "xllamacpp"})
-        return
-    except (RefusedError, OSError, MemoryError) as error:
-        send(reading, options["id"], {"refused": str(error) or type(error).__name__})
-        return
-    header = json.dumps({"id": options["id"], **described, "vocabulary": len(pieces)}).encode() + b"\n"
-    socket.send_fds(reading, [header[:1]], [model.file])
-    reading.sendall(header[1:] + pieces)
-
-    def tokenize(request: dict[str, Any]) -> dict[str, Any]:
-        return {"tokens": model.tokenize(request["text"], special=request["special"])}
-
-    Thread(target=serve, args=(tokenizing, tokenize), daemon=True).start()
-    serve(reading, model.answer)
+    options = json.loads(sys.argv[1])
+    if options["keep"] and os.fork():  # the program that starts it does not wait for it
+        os._exit(0)
+    sockets = [socket.socket(fileno=number) for number in options["sockets"]]
+    service = Service(options)
+    if options["keep"]:
+        service.listen(sockets[0], Path(options["path"]), options["keep"])
+        os._exit(0)
+    Thread(target=serve_and_exit, args=(service, sockets[1]), daemon=True).start()
+    serve_and_exit(service, sockets[0])
 
 
 WARNING = 3
