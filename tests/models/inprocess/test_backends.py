@@ -272,6 +272,7 @@ def test_a_long_prompt_is_read_in_pieces_that_are_reported(
     monkeypatch.setattr(generator.loaded.network, "piece", 10)
 
     *pieces, found = generator.stream(ASK)
+    assert isinstance(found, GeneratedText)
 
     progress = [each for each in pieces if isinstance(each, PromptProgress)]
     assert [each.read for each in progress] == list(range(10, found.usage.input_tokens, 10))
