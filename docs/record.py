@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-
 from taiwa.cli import main as main_of_taiwa
 
 HERE = Path(__file__).parent
