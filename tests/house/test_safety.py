@@ -10,7 +10,13 @@ from tests.house.source import ROOT, Source, called, sources
 
 # The runtimes throw the error of a handler into the program; the error of a program is its outcome, for its parent, and that
 # of a call in a thread the outcome of its future. A run of the server publishes it, and logs it, as an internal error.
-CATCHERS = {"taiwa.kernel.runtime", "taiwa.kernel.async_runtime", "taiwa.kernel.execution", "taiwa.server.runs"}
+CATCHERS = {
+    "taiwa.kernel.effects",
+    "taiwa.kernel.runtime",
+    "taiwa.kernel.async_runtime",
+    "taiwa.kernel.execution",
+    "taiwa.server.runs",
+}
 EVALUATORS = {"eval", "exec", "compile", "__import__"}
 BROAD = {"Exception", "BaseException"}
 LOADERS = {"pickle", "marshal", "shelve", "dill", "code", "codeop"}

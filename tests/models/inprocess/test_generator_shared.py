@@ -58,7 +58,7 @@ def test_a_model_that_was_made_and_not_opened_is_released_at_once() -> None:
 def test_a_name_that_is_opened_twice_is_one_model_with_two_openers(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("taiwa.models.providers._load", lambda target: StubModel("Hi", target.name))
+    monkeypatch.setattr("taiwa.models.providers._load", lambda target, _: StubModel("Hi", target.name))
     target = replace(resolve("local:./model"), capabilities=StubModel("Hi").capabilities)
     first, second = (open_model(target, settings) for _ in range(2))
     assert first is second

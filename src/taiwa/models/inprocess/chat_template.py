@@ -169,17 +169,17 @@ class IsolatedTemplate:
         messages: list[Json] = [{"role": role, "content": text} for role, text in turns]
         with self._lock:
             process = self._running()
+            is_answered = False
             try:
                 answer = process.ask({"messages": messages}, RENDER_LIMITS)
-            except BaseException as error:
-                self._process = None
-                process.end()
-                if not isinstance(error, ToolError):
-                    raise
-                reason = {"timeout": f"it does not end within {RENDER_LIMITS.seconds:g} s"}.get(
-                    error.code, "it crashes"
-                )
-                raise RefusedTurnsError(reason) from None
+                is_answered = True
+            except ToolError as error:
+                late = f"it does not end within {RENDER_LIMITS.seconds:g} s"
+                raise RefusedTurnsError(late if error.code == "timeout" else "it crashes") from None
+            finally:
+                if not is_answered:
+                    self._process = None
+                    process.end()
         if "refused" in answer:
             raise RefusedTurnsError(answer["refused"])
         return str(answer["text"])
