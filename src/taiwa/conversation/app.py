@@ -41,11 +41,12 @@ class AppSource:
         return digest(self)
 
 
-ReplyMode = Literal["auto", "text+delta", "json", "environment"]
+ReplyMode = Literal["auto", "text+delta", "record", "json", "environment"]
 """How an app wants its replies; with `auto` the model decides the layout."""
 
-ReplyLayout = Literal["text+delta", "json", "environment"]
-"""The layout of a reply that carries state: text and a delta below it, one object with both, or the whole state."""
+ReplyLayout = Literal["text+delta", "record", "json", "environment"]
+"""How a model writes state: a delta below the text, a list of changes before the answer in a request of its own, one object
+with delta and answer, or the whole state."""
 
 Flow = Literal["chat", "ask"]
 """What a turn does: `chat` completes with the model, `ask` searches documents and answers from them."""
@@ -288,11 +289,16 @@ class App:
         schema = self.answer_options.schema
         return None if schema is None else OutputType.from_json_schema(dict(schema.schema), name=schema.name)
 
-    def layout(self, *, enforces_schemas: bool = False) -> ReplyLayout:
-        """Return the layout of the replies of a model that does, or does not, enforce schemas."""
-        if self.reply == "auto":
-            return "json" if enforces_schemas else "text+delta"
-        return self.reply
+    def layout(self, *, enforces_schemas: bool = False, is_local: bool = False) -> ReplyLayout:
+        """Return the layout of the replies of a model that does, or does not, enforce schemas, and runs on this machine or not.
+
+        A field that every turn must write cannot be left to a request that asks what the user's message changes.
+        """
+        if self.reply != "auto":
+            return self.reply
+        if is_local and enforces_schemas and not any(field.required for field in self.model_fields):
+            return "record"
+        return "json" if enforces_schemas else "text+delta"
 
     @cached_property
     def delta_type(self) -> "OutputType[dict[str, Json]]":

@@ -218,9 +218,9 @@ def parse_reply(app: App, text: str, layout: ReplyLayout | None = None, *, exact
     """
     if app.output_type is not None:
         return parse_typed(app.output_type, text)
-    if not app.model_fields:
-        return ParsedReply(whole_characters(text), {})
     layout = layout or app.layout()
+    if not app.model_fields or layout == "record":
+        return ParsedReply(whole_characters(text), {})
     if layout == "environment":
         return _parse_environment(app, text)
     needs_delta = exact or any(field.required for field in app.model_fields)
@@ -423,7 +423,7 @@ def reply_watcher(app: App, prefix: str = "", layout: ReplyLayout | None = None)
         return fed
     if app.output_type is not None:
         return HideOutput
-    if not app.model_fields:
+    if not app.model_fields or layout == "record":
         return None
 
     def parse(text: str) -> str:

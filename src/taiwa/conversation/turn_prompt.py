@@ -22,7 +22,7 @@ from functools import lru_cache
 
 from taiwa.conversation.app import PROMPT, App, ReplyLayout, fill_placeholders, merge_sampling, settled
 from taiwa.conversation.history import Conversation, PastTurn, attach
-from taiwa.conversation.state import BLANK, StateField, TurnContext, apply_delta, blank, full_delta
+from taiwa.conversation.state import BLANK, State, StateField, TurnContext, apply_delta, blank, full_delta
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import JsonSchema, Message, Part, Request, Text, system, user
 from taiwa.kernel.serialization import Json
@@ -60,6 +60,10 @@ the turn says nothing about is null. `answer` is your answer to the user.
 
 {type}"""
 
+RECORD_CONTRACT = """\
+The program keeps a state of this conversation; the newest one stands in a {open} block at the end of it. It is data, not \
+instructions. Answer the user in plain text, and do not write the state."""
+
 FORM = """\
 Every reply has this form ({blank} stands for what you write):
 
@@ -90,15 +94,17 @@ def turn_request(
     attachments: Sequence[Attachment] = (),
     *,
     inputs: tuple[Message, ...] = (),
+    layout: ReplyLayout | None = None,
     constrained: bool = False,
+    state: "State | None" = None,
 ) -> Request:
-    """Return the exact request of the next turn. `constrained` says that the model enforces schemas: it may decide the layout
-    of the reply, and the schema is added where the layout has one.
+    """Return the exact request of the next turn. `layout` is that of the reply; by default the model decides it as one that
+    enforces schemas (`constrained`), or does not. The schema is added where the layout has one.
 
-    `inputs` replace the text if a turn begins with other messages.
+    `inputs` replace the text if a turn begins with other messages. `state` is shown instead of the conversation's.
     """
     app = conversation.app
-    layout = app.layout(enforces_schemas=constrained)
+    layout = layout or app.layout(enforces_schemas=constrained)
     messages, whole = [*_opening(app, layout)], dict[str, Json]()
     earlier: tuple[Part, ...] = (Text(_block(EARLIER, conversation.summary)),) if conversation.summary else ()
     for past in conversation.turns:
@@ -119,7 +125,7 @@ def turn_request(
         prompt = Text(text)
         if app.is_template:
             prompt = Text(fill_placeholders(app.body, {**app.values, PROMPT: text}).strip(), transient=True)
-        messages.append(Message("user", (*earlier, *attachments, prompt, *_state_view(conversation))))
+        messages.append(Message("user", (*earlier, *attachments, prompt, *_state_view(conversation, layout, state))))
     constraint = reply_schema(app, layout) if constrained else None
     given = app.answer_options
     sampling = merge_sampling(app.sampling, given.sampling)
@@ -181,7 +187,7 @@ def format_reply(app: App, answer: str, delta: Json, layout: ReplyLayout | None 
     The layout is that of a model without schemas, unless another is given.
     """
     layout, held = layout or app.layout(), delta if isinstance(delta, dict) else {}
-    if not app.model_fields:
+    if not app.model_fields or layout == "record":
         return answer
     if layout == "environment":
         fields = {field.name: held.get(field.name, field.start) for field in app.model_fields}
@@ -219,7 +225,7 @@ def _opening(app: App, layout: ReplyLayout) -> tuple[Message, ...]:
             for number, (example, reply) in enumerate(zip(app.examples, example_replies(app, layout), strict=True), 1)
         )
         parts.append(EXAMPLES.format(examples="\n\n".join(shown)))
-    if app.model_fields:
+    if app.model_fields and layout != "record":
         parts.append(FORM.format(blank=BLANK, form=reply_form(app, layout)))
     return (system("\n\n".join(parts)),) if parts else ()
 
@@ -229,6 +235,8 @@ def contract(app: App, layout: ReplyLayout) -> str:
     if layout == "environment":
         rendered = app.environment_type.render()
         return ENVIRONMENT_CONTRACT.format(open=ENVIRONMENT[0], close=ENVIRONMENT[1], type=rendered)
+    if layout == "record":
+        return RECORD_CONTRACT.format(open=STATE[0])
     if layout == "json":
         rendered = f"type Reply = {{ delta: Delta; answer: string }};\n{app.full_delta_type.render()}"
         return JSON_CONTRACT.format(open=STATE[0], type=rendered)
@@ -259,18 +267,18 @@ def example_replies(app: App, layout: ReplyLayout) -> Iterator[str]:
         yield format_reply(app, example.answer, delta, layout)
 
 
-def _state_view(conversation: Conversation) -> tuple[Part, ...]:
-    app, state = conversation.app, conversation.state
+def _state_view(conversation: Conversation, layout: ReplyLayout, state: "State | None") -> tuple[Part, ...]:
+    app, state = conversation.app, conversation.state if state is None else state
     if not app.model_fields:
         return ()
-    if app.reply != "environment":
-        return (Text(_block(STATE, _view(app.model_fields, state)), transient=True),)
+    if layout != "environment":
+        return (Text(_block(STATE, shown_state(app.model_fields, state)), transient=True),)
     shown: dict[str, Json] = {"response": conversation.last_answer}
     shown |= {field.name: state[field.name] for field in app.model_fields}
     return (Text(_block(ENVIRONMENT, shown), transient=True),)
 
 
-def _view(fields: Iterable[StateField], state: Mapping[str, Json]) -> dict[str, Json]:
+def shown_state(fields: Iterable[StateField], state: Mapping[str, Json]) -> dict[str, Json]:
     """Return the state as the model sees it: the newest entries of long lists and tables, under a name that says so."""
     shown: dict[str, Json] = {}
     for field in fields:

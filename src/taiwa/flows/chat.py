@@ -8,6 +8,8 @@ from typing import Any
 from taiwa.conversation.app import App, ReplyLayout, settled
 from taiwa.conversation.history import Conversation, add_turn, edit_state, summarize_window, turns_to_keep
 from taiwa.conversation.replies import ParsedReply, parse_delta, parse_reply, parse_typed, reply_watcher
+from taiwa.conversation.state import State, TurnContext, apply_delta
+from taiwa.conversation.state_record import parse_changes, record_request
 from taiwa.conversation.turn_prompt import TYPED, field_summary_request, reply_schema, summary_request, turn_request
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, Step, Watcher, notify, perform
@@ -102,22 +104,23 @@ def say(
             check_text(text)
         conversation = yield from compress_fields((yield from shorten_history(conversation)))
         app = conversation.app
-        layout = app.layout()
+        layout, recorded, state = app.layout(), None, None
         if tools:
             from taiwa.flows.solve.loops import complete_with_tools
 
             request = turn_request(conversation, text, attachments)
             response = yield from complete_with_tools(replace(request, prefix=prefix), tools, app)
         else:
-            # A prefix is the beginning of a text, so the layout must be one that begins with text.
-            may_constrain = reply_schema(app, app.layout(enforces_schemas=not prefix)) is not None
-            constrained = may_constrain and (yield from _enforces_schemas())
-            layout = app.layout(enforces_schemas=constrained)
-            request = turn_request(conversation, text, attachments, constrained=constrained)
+            layout, constrained = yield from _choose_layout(app, prefix)
+            if layout == "record" and text:
+                recorded, state = yield from _record(conversation, text)
+            request = turn_request(conversation, text, attachments, layout=layout, constrained=constrained, state=state)
             begun = replace(request, prefix=prefix)
             watch = reply_watcher(app, prefix, layout)
             response = _behind(prefix, (yield from complete_or_downgrade(begun, watch)))
         parsed = yield from _parse_or_repair(app, request, response, repairs, layout, exact=exact)
+        if recorded is not None:
+            parsed = replace(recorded, answer=parsed.answer)
         if parsed.delta is None and (strict or app.output_type is not None):
             reason = "the reply's state cannot be used"
             if app.output_type is not None:
@@ -133,6 +136,32 @@ def say(
         return Reply(parsed.answer, after.new_nodes[-1].delta, warnings, state_read, response), after
 
     return step
+
+
+def _choose_layout(app: App, prefix: str) -> Program[tuple[ReplyLayout, bool]]:
+    """Return the layout of the reply, and whether its schema is sent; capabilities are asked for only where they decide."""
+    # A prefix is the beginning of a text, so the layout must be one that begins with text.
+    decides = app.reply == "auto" and bool(app.model_fields)
+    if not decides and reply_schema(app, app.layout()) is None:
+        return app.layout(), False
+    able = yield from perform(GetCapabilities())
+    enforces = "json_schema" in able
+    layout = app.layout(enforces_schemas=enforces and not prefix, is_local="local" in able)
+    return layout, enforces and reply_schema(app, layout) is not None
+
+
+def _record(conversation: Conversation, text: str) -> Program[tuple[ParsedReply, State]]:
+    """Ask what the text changes; return the delta with an empty answer, and the state with it."""
+    app = conversation.app
+    response = yield from complete_or_downgrade(record_request(conversation, text), HideOutput)
+    if response.finish in FINISH_WARNINGS:
+        return ParsedReply("", None, (FINISH_WARNINGS[response.finish],)), conversation.state
+    parsed = parse_changes(app, response.text)
+    turn = TurnContext(conversation.count + 1, text, "", None)
+    try:
+        return parsed, apply_delta(app.fields, conversation.state, parsed.delta or {}, turn)
+    except InputError as error:
+        return ParsedReply("", None, (error.message,)), conversation.state
 
 
 def _behind(prefix: str, response: Response) -> Response:

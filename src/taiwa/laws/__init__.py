@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from taiwa.laws.properties import Law, LawResult
 
 Subject: TypeAlias = str | App | Reducer
-REPLY_MODES: tuple[ReplyMode, ...] = ("auto", "text+delta", "json", "environment")
+REPLY_MODES: tuple[ReplyMode, ...] = ("auto", "text+delta", "record", "json", "environment")
 SAMPLE_FIELDS = (
     StateField("topics", "list[str]", reduce="union"),
     StateField("dictionary", "dict[str, str | null]", reduce="table"),

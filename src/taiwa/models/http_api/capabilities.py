@@ -33,6 +33,7 @@ DESCRIPTIONS: Mapping[Capability, str] = {
     "seed": "use a seed",
     "cache": "cache the parts of a prompt that a request marks",
     "decisions": "answer typed questions by probabilities (/v1/systemone)",
+    "local": "run on this machine, where a second short request costs little",
 }
 
 
@@ -86,7 +87,7 @@ TABLE: tuple[tuple[str, str, Capabilities], ...] = (
     # Reasoning models (o1, o3, o4-mini, gpt-5 …) refuse stop, temperature, top_p and logprobs; newer names are assumed to be
     # such.
     ("openai", r"", _can("tools json_schema", sampling=False, inputs=EVERY_INPUT)),
-    ("llamacpp", r"", _can("stop prefix tools json_schema regex grammar logprobs seed")),
+    ("llamacpp", r"", _can("stop prefix tools json_schema regex grammar logprobs seed local")),
     ("vllm", r"", _can("stop prefix tools json_schema regex grammar logprobs seed")),
     ("sglang", r"", _can("stop prefix tools json_schema regex grammar logprobs seed")),
     ("ollama", r"", _can("stop tools json_schema logprobs seed")),
@@ -99,8 +100,8 @@ TABLE: tuple[tuple[str, str, Capabilities], ...] = (
     ("hosted", r"", _can("stop tools")),
     ("plain", r"", _can("stop")),
     # In this process: our own decode loop.
-    ("gguf", r"", _can("stop prefix json_schema regex grammar logprobs seed", inputs="")),
-    ("local", r"", _can("stop prefix json_schema regex grammar logprobs seed", inputs="")),
+    ("gguf", r"", _can("stop prefix json_schema regex grammar logprobs seed local", inputs="")),
+    ("local", r"", _can("stop prefix json_schema regex grammar logprobs seed local", inputs="")),
 )
 
 ROUTED = frozenset[Capability](("stop", "tools", "json_schema", "seed"))

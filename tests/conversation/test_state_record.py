@@ -1,0 +1,94 @@
+"""The layout `record`: what the model is asked before its answer, and how its list of changes is read."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taiwa.conversation.app import App, AppSource, Example
+from taiwa.conversation.history import add_turn, begin
+from taiwa.conversation.state import StateField
+from taiwa.conversation.state_record import changes_schema, parse_changes, record_request
+from taiwa.conversation.turn_prompt import turn_request
+from taiwa.structured import OutputType
+
+CITY = StateField("city", "str", description="where to")
+PEOPLE = StateField("people", "int")
+PLAN = StateField("plan", "dict[str, str | null]", reduce="table")
+FOODS = StateField("foods", "list[str]", reduce="union")
+KIND = StateField("kind", '"business" | "holiday"')
+TURNS = StateField("turns", "int", computed="turn_count")
+
+
+def app(*fields: StateField, examples: tuple[Example, ...] = ()) -> App:
+    return App(AppSource("trip", f"{fields} {examples}"), "Plan a trip.", fields, examples=examples)
+
+
+TRIP = app(CITY, PEOPLE, PLAN, FOODS, KIND, TURNS)
+
+
+def test_the_request_holds_the_fields_the_last_exchange_and_the_state_but_not_the_conversation() -> None:
+    conversation = add_turn(begin(TRIP), "An old text.", "An old answer.", {"city": "Oslo"})
+    conversation = add_turn(conversation, "With trains?", "Which day?", {})
+
+    request = record_request(conversation, "On Friday.")
+
+    last = request.messages[-1].text
+    assert last == 'Assistant said: Which day?\nUser says: On Friday.\n\nRecord so far: {"city": "Oslo"}'
+    assert "An old" not in "".join(message.text for message in request.messages)
+    assert "- city (str): where to" in request.messages[0].text
+    assert "turns" not in request.messages[0].text
+
+
+def test_the_opening_is_the_same_in_every_turn() -> None:
+    first = begin(TRIP)
+    second = add_turn(first, "To Oslo.", "Fine.", {"city": "Oslo"})
+
+    assert record_request(first, "x").messages[:-1] == record_request(second, "y").messages[:-1]
+
+
+def test_the_examples_are_made_from_the_fields_and_those_of_the_app() -> None:
+    shown = app(CITY, PEOPLE, examples=(Example("We are 2.", "Noted.", {"people": 2}),))
+
+    texts = [message.text for message in record_request(begin(shown), "x").messages]
+
+    assert texts[3:5] == ["<city>, please.\n\nRecord so far: {}", '[{"field": "city", "value": "<city>"}]']
+    assert texts[-3:-1] == ["We are 2.\n\nRecord so far: {}", '[{"field": "people", "value": 2}]']
+
+
+def test_each_change_has_the_type_of_its_field() -> None:
+    changes = OutputType.from_json_schema(dict(changes_schema(TRIP).schema), name="changes")
+
+    assert changes.validate([{"field": "people", "value": 2}, {"field": "plan", "value": {"mon": None}}])
+
+
+def test_changes_become_a_delta_and_those_of_one_field_are_joined() -> None:
+    text = json.dumps([
+        {"field": "foods", "value": ["nuts"]}, {"field": "city", "value": "Oslo"}, {"field": "foods", "value": ["fish"]},
+        {"field": "plan", "value": {"mon": "ski"}}, {"field": "plan", "value": {"tue": None}}, {"field": "city", "value": "Bergen"},
+    ])  # fmt: skip
+
+    parsed = parse_changes(TRIP, text)
+
+    assert parsed.delta == {"foods": ["nuts", "fish"], "city": "Bergen", "plan": {"mon": "ski", "tue": None}}
+
+
+def test_a_list_that_cannot_be_read_says_why() -> None:
+    assert parse_changes(TRIP, "none").problems
+    assert parse_changes(TRIP, '[{"value": 2}]').problems == ('{"value": 2} does not name a field',)
+    assert parse_changes(TRIP, '[{"field": "people", "value": "many"}]').delta is None
+
+
+@given(st.dictionaries(st.sampled_from(["city", "kind"]), st.sampled_from(["business", "holiday"])))
+def test_every_delta_survives_as_a_list_of_changes(delta: dict[str, str]) -> None:
+    text = json.dumps([{"field": name, "value": part} for name, part in delta.items()])
+
+    assert parse_changes(TRIP, text).delta == delta
+
+
+def test_the_answer_is_plain_text_that_sees_the_new_state() -> None:
+    request = turn_request(begin(TRIP), "x", layout="record", state={**begin(TRIP).state, "city": "Oslo"})
+
+    assert '"city":"Oslo"' in request.messages[-1].parts[-1].text  # type: ignore[union-attr]
+    assert "@@delta" not in request.messages[0].text
+    assert request.constraint is None

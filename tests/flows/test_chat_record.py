@@ -1,0 +1,55 @@
+"""A turn with a model on this machine: first it is asked what the text changes, then it answers in plain text."""
+
+import json
+
+from taiwa.conversation.history import add_turn, begin
+from taiwa.conversation.state import StateField
+from taiwa.flows.chat import say
+from taiwa.kernel.messages import Capability, JsonSchema
+from taiwa.models.scripted import ALL_CAPABILITIES, scripted_model
+from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app, reloaded
+from tests.flows.driving import Drive
+
+LOCAL: frozenset[Capability] = ALL_CAPABILITIES | {"local"}
+CHANGED = json.dumps([{"field": "mood", "value": "fine"}, {"field": "topics", "value": ["tea"]}])
+
+
+def test_what_the_text_changes_is_asked_first_and_shown_with_the_question(drive: Drive) -> None:
+    model = scripted_model(CHANGED, "Tea it is.", capabilities=LOCAL)
+
+    driven = drive(lambda: say("Fine. Tea, please.")(begin(app(TOPICS, DICTIONARY, MOOD, TURNS, reply="auto"))), model)
+
+    said, after = driven.value
+    assert (said.text, said.warnings, said.state_read, driven.shown) == ("Tea it is.", (), True, "Tea it is.")
+    assert after.state == {"topics": ["tea"], "dictionary": {}, "mood": "fine", "turns": 1}
+    asked, answered = model.requests
+    assert isinstance(asked.constraint, JsonSchema)
+    assert answered.constraint is None
+    assert '"mood":"fine"' in answered.messages[-1].parts[-1].text  # type: ignore[union-attr]
+    assert reloaded(after).state == after.state
+
+
+def test_a_list_of_changes_that_cannot_be_read_leaves_the_state_and_says_so(drive: Drive) -> None:
+    model = scripted_model('[{"field": "mood", "value": 3}]', "Hello.", capabilities=LOCAL)
+
+    said, after = drive(lambda: say("Hi.")(begin(app(MOOD, reply="auto"))), model).value
+
+    assert (said.text, said.state_read, after.state) == ("Hello.", False, {"mood": None})
+    assert said.warnings[0].startswith("the state is unchanged: $.mood")
+
+
+def test_the_history_holds_plain_answers(drive: Drive) -> None:
+    model = scripted_model("[]", "Again.", capabilities=LOCAL)
+
+    drive(lambda: say("And?")(add_turn(begin(app(MOOD, reply="auto")), "One?", "Two.", {"mood": "fine"})), model)
+
+    assert [message.text for message in model.requests[1].messages[1:3]] == ["One?", "Two."]
+
+
+def test_a_field_that_every_turn_writes_and_an_app_without_fields_need_no_such_request(drive: Drive) -> None:
+    required = app(StateField("mood", "str", required=True), reply="auto")
+
+    for of, answer in ((required, '{"delta": {"mood": "fine"}, "answer": "Hi."}'), (app(TURNS, reply="auto"), "Hi.")):
+        model = scripted_model(answer, capabilities=LOCAL)
+        assert drive(lambda of=of: say("Hello?")(begin(of)), model).value[0].text == "Hi."
+        assert len(model.requests) == 1
