@@ -15,7 +15,7 @@ def test_each_line_is_a_turn_of_one_conversation(taiwa: Taiwa, model_server: Mod
     talked = taiwa.ok("chat", "chat", input="Hi\n\nHow are you?\n")
 
     assert talked.out == "Hello!\nFine.\n"
-    assert [len(request["messages"]) for request in model_server.requests] == [6, 8]
+    assert [len(request["messages"]) for request in model_server.requests] == [2, 4]
     assert taiwa.ok("log").lines[1].split()[:3] == ["chat-1", "chat", "2"]
 
 
@@ -84,7 +84,7 @@ def test_retry_and_edit_take_the_place_of_the_last_turn(taiwa: Taiwa, model_serv
 
     assert talked.lines[:3] == ["One.", "One, better.", "Two."]
     assert [line.split(maxsplit=3)[-1] for line in talked.lines[-2:]] == ["root", "Say two"]
-    assert [len(request["messages"]) for request in model_server.requests] == [6, 6, 6]
+    assert [len(request["messages"]) for request in model_server.requests] == [2, 2, 2]
 
 
 def test_edit_goes_back_to_the_turn_of_that_number(taiwa: Taiwa, model_server: ModelServer) -> None:

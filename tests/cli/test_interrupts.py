@@ -21,7 +21,7 @@ class Model:
     """Plays words, and presses the key at one of its own words if it is told to."""
 
     name = "words"
-    capabilities = ALL_CAPABILITIES
+    capabilities = ALL_CAPABILITIES - {"json_schema"}  # its replies are text
 
     def __init__(self, press_at: int = -1, silent_at: int = -1, *, press_at_close: bool = False) -> None:
         self.press_at_close = press_at_close

@@ -41,7 +41,7 @@ EXAMPLES = {
     "search": "taiwa search turn",
 }
 """What is run where the help has no example that runs here alone."""
-TURN = "cost delta node parent seconds session text usage warnings"
+TURN = "cost delta node parent seconds session state_read text usage warnings"
 PLACE = "node session state turn"
 KEYS = {
     "say": TURN,

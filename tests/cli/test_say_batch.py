@@ -188,7 +188,7 @@ def test_rows_of_a_map_know_nothing_of_each_other_and_keep_their_order(
     done = taiwa.ok("batch", "chat", lines("one", "two", "three"), "--mode", "map", "-j", "3")
 
     assert [row["answer"] for row in done.rows] == ["ONE", "TWO", "THREE"]
-    assert [len(request["messages"]) for request in model_server.requests] == [6, 6, 6]
+    assert [len(request["messages"]) for request in model_server.requests] == [2, 2, 2]
     assert [row["state"]["turns"] for row in done.rows] == [1, 1, 1]
     assert "there are no conversations yet" in taiwa.ok("log").err
     assert taiwa.ok("cost", "--json").json[0]["requests"] == 3

@@ -32,7 +32,7 @@ INSERT INTO call(run, strand, position, kind, key, answer, error, model, metered
 SELECT seq, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM run WHERE seq = ? AND owner = ?"""
 RUN = """
 SELECT run.seq, run.ref, base.hash, app.hash, run.status, run.input, run.at_us, run.pid,
-    (SELECT count(*) FROM call WHERE call.run = run.seq)
+    (SELECT count(*) FROM call WHERE call.run = run.seq AND call.kind NOT IN ('get-capabilities', 'get-price'))
 FROM run LEFT JOIN node base ON base.seq = run.base LEFT JOIN app ON app.seq = run.app WHERE run.owner = ?"""
 CALL = """
 SELECT call.kind, call.model, call.metered, input, output, cache_read, cache_write, reasoning, cost_nano, price, ms,
