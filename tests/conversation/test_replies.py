@@ -207,7 +207,8 @@ def test_a_delta_that_changes_nothing_is_not_missing() -> None:
 NULLABLE = app(
     MOOD, StateField("guest", "str | null"), StateField("free", "any"), StateField("seat", "int", required=True)
 )
-held: st.SearchStrategy[Json] = st.none() | st.just({"value": None}) | texts
+wrapping: dict[str, Json] = {"value": None}
+held: st.SearchStrategy[Json] = st.none() | st.just(wrapping) | texts
 nullable_deltas = st.fixed_dictionaries(
     {"seat": st.integers(0, 9)}, optional={"guest": st.none() | texts, "free": held}
 )

@@ -243,7 +243,9 @@ def test_a_model_that_enforces_schemas_must_name_every_field_before_its_answer(m
             written.validate(json.loads(answer))
     delta = {"topics": None, "dictionary": {"a": None}, "mood": None, "plan": [{"day": "Monday", "dish": "soup"}]}
     written.validate({"delta": delta, "answer": "Hi."})
-    assert [*constraint.schema["properties"]] == ["delta", "answer"]  # type: ignore[misc]  # pyright: ignore[reportGeneralTypeIssues]
+    properties = constraint.schema["properties"]
+    assert isinstance(properties, dict)
+    assert list(properties) == ["delta", "answer"]
     assert turn_request(conversation, "x").constraint is None
 
 
