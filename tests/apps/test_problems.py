@@ -210,7 +210,7 @@ BROKEN = [
         "a reply mode that does not exist",
         "state:",
         "reply: text\nstate:",
-        "6: reply must be auto, text+delta, json or environment, not 'text'; change it, or leave the key out",
+        "6: reply must be auto, text+delta, record, json or environment, not 'text'; change it, or leave the key out",
     ),
     (
         "a temperature in words",

@@ -104,18 +104,15 @@ def say(
             check_text(text)
         conversation = yield from compress_fields((yield from shorten_history(conversation)))
         app = conversation.app
-        layout, recorded, state = app.layout(), None, None
+        layout, constrained = yield from _choose_layout(app, prefix, calls_tools=bool(tools))
+        recorded, state = (yield from _record(conversation, text)) if layout == "record" and text else (None, None)
+        request = turn_request(conversation, text, attachments, layout=layout, constrained=constrained, state=state)
+        begun = replace(request, prefix=prefix)
         if tools:
             from taiwa.flows.solve.loops import complete_with_tools
 
-            request = turn_request(conversation, text, attachments)
-            response = yield from complete_with_tools(replace(request, prefix=prefix), tools, app)
+            response = yield from complete_with_tools(begun, tools, app, layout)
         else:
-            layout, constrained = yield from _choose_layout(app, prefix)
-            if layout == "record" and text:
-                recorded, state = yield from _record(conversation, text)
-            request = turn_request(conversation, text, attachments, layout=layout, constrained=constrained, state=state)
-            begun = replace(request, prefix=prefix)
             watch = reply_watcher(app, prefix, layout)
             response = _behind(prefix, (yield from complete_or_downgrade(begun, watch)))
         parsed = yield from _parse_or_repair(app, request, response, repairs, layout, exact=exact)
@@ -138,16 +135,17 @@ def say(
     return step
 
 
-def _choose_layout(app: App, prefix: str) -> Program[tuple[ReplyLayout, bool]]:
+def _choose_layout(app: App, prefix: str, *, calls_tools: bool) -> Program[tuple[ReplyLayout, bool]]:
     """Return the layout of the reply, and whether its schema is sent; capabilities are asked for only where they decide."""
-    # A prefix is the beginning of a text, so the layout must be one that begins with text.
     decides = app.reply == "auto" and bool(app.model_fields)
-    if not decides and reply_schema(app, app.layout()) is None:
+    if not decides and (calls_tools or reply_schema(app, app.layout()) is None):
         return app.layout(), False
     able = yield from perform(GetCapabilities())
     enforces = "json_schema" in able
-    layout = app.layout(enforces_schemas=enforces and not prefix, is_local="local" in able)
-    return layout, enforces and reply_schema(app, layout) is not None
+    layout = app.layout(enforces_schemas=enforces, is_local="local" in able)
+    if layout == "json" and app.reply == "auto" and (prefix or calls_tools):  # calls and a prefix belong into a text
+        layout = app.layout()
+    return layout, enforces and not calls_tools and reply_schema(app, layout) is not None
 
 
 def _record(conversation: Conversation, text: str) -> Program[tuple[ParsedReply, State]]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias, cast
 
-from taiwa.conversation.app import App
+from taiwa.conversation.app import App, ReplyLayout
 from taiwa.conversation.replies import find_delta, reply_watcher
 from taiwa.flows.solve.rationale import (
     NO_CALL_LEFT,
@@ -582,8 +582,10 @@ WARNINGS: Mapping[EndReason, str] = {
 }
 
 
-def complete_with_tools(request: Request, tools: Sequence[ToolSpec], app: App) -> Program[Response]:
-    """Request the reply of a turn; the response is like one without tools, and includes the calls in its text.
+def complete_with_tools(
+    request: Request, tools: Sequence[ToolSpec], app: App, layout: ReplyLayout
+) -> Program[Response]:
+    """Request the reply of a turn in a layout; the response is like one without tools, and includes the calls in its text.
 
     A request with a prefix continues the reply that begins with it; calls in the prefix are already answered.
 
@@ -598,9 +600,9 @@ def complete_with_tools(request: Request, tools: Sequence[ToolSpec], app: App) -
         raise UnsupportedError(why, capability="prefix")
     if request.prefix and "prefix" not in capabilities:
         raise UnsupportedError("this model cannot continue a prefix", capability="prefix")
-    replies_in_json = app.output_type is not None or (bool(app.model_fields) and app.layout() != "text+delta")
+    replies_in_json = app.output_type is not None or (bool(app.model_fields) and layout not in ("text+delta", "record"))
     if "tools" in capabilities:
-        native = FunctionCallingLoop(request, calls, TaggedFormat(), _ReplyWatch(reply_watcher(app)))
+        native = FunctionCallingLoop(request, calls, TaggedFormat(), _ReplyWatch(reply_watcher(app, layout=layout)))
         yield from native.run()
         ending = native.ending or "end"
         texts = [part.text for part in native.parts if isinstance(part, TextPart)]
@@ -614,8 +616,12 @@ def complete_with_tools(request: Request, tools: Sequence[ToolSpec], app: App) -
         head = f"{request.messages[0].text}\n\n" if has_head else ""
         instructed = system(f"{head}{TaggedFormat().instructions(tools)}")
         request = replace(request, messages=(instructed, *request.messages[has_head:]))
-        form = _TaggedBeforeDelta() if app.model_fields else TaggedFormat()
-        watch, prefill, stops = reply_watcher(app, request.prefix), "prefix" in capabilities, "stop" in capabilities
+        form = _TaggedBeforeDelta() if app.model_fields and layout != "record" else TaggedFormat()
+        watch, prefill, stops = (
+            reply_watcher(app, request.prefix, layout),
+            "prefix" in capabilities,
+            "stop" in capabilities,
+        )
         loop = TextLoop(request, calls, form, watch, prefill=prefill, stops=stops)
         yield from loop.run()
         ending, text = loop.ending or "end", loop.text
