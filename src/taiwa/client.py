@@ -1033,7 +1033,8 @@ def _answer(
     if tools:
         from taiwa.flows.solve.loops import complete_with_tools
 
-        response = yield from complete_with_tools(request, [tool.spec for tool in tools], load_app(DEFAULT_APP))
+        app = load_app(DEFAULT_APP)
+        response = yield from complete_with_tools(request, [tool.spec for tool in tools], app, app.layout())
     else:
         response = yield from perform(Complete(replace(request, constraint=wire)))
     if response.finish == "refusal":
