@@ -13,7 +13,7 @@ from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
 from taiwa.conversation.replies import ParsedReply, parse_delta
 from taiwa.conversation.state import StateField
-from taiwa.conversation.turn_prompt import shown_state
+from taiwa.conversation.turn_prompt import known_state
 from taiwa.kernel.errors import OutputValidationError
 from taiwa.kernel.messages import JsonSchema, Message, Request, Sampling, assistant, system, user
 from taiwa.kernel.serialization import Json
@@ -35,8 +35,7 @@ MAX_TOKENS = 1_024
 def record_request(conversation: Conversation, text: str) -> Request:
     """Return the request for what a text of the user changes."""
     app = conversation.app
-    state = shown_state(app.model_fields, conversation.state)
-    view = {name: part for name, part in state.items() if part not in (None, "", [], {})}
+    view = known_state(app.model_fields, conversation.state)
     said = EXCHANGE.format(answer=conversation.last_answer, text=text) if conversation.last_answer else text
     messages = (*_opening(app), user(_last(said, view)))
     return Request(messages, constraint=changes_schema(app), sampling=Sampling(max_tokens=MAX_TOKENS))
@@ -94,15 +93,11 @@ def _opening(app: App) -> tuple[Message, ...]:
         f"- {field.name} ({field.delta_notation}): {field.description}".rstrip(": ") for field in app.model_fields
     )
     messages = [system(INSTRUCTIONS.format(fields=lines))]
-    first, *others = app.model_fields
-    last = others[len(others) // 2] if others else first
-    shown: dict[str, Json] = {first.name: _example(app, first)}
-    for said, before, changed in (
-        ("Hello.", {}, {}),
-        (f"{_spoken(shown[first.name])}, please.", {}, shown),
-        ("What would that cost?", shown, {}),
-        (f"And {_spoken(_example(app, last))}.", shown, {last.name: _example(app, last)}),
-    ):
+    shown = _examples(app)
+    first, last = dict([*shown.items()][:1]), dict([*shown.items()][1:])
+    exchanges = [("Hello.", {}, {}), (f"{_spoken(first)}, please.", {}, first), ("What would that cost?", first, {})]
+    exchanges += [(f"And {_spoken(last)}.", first, last)] if last else []
+    for said, before, changed in exchanges:
         messages += (user(_last(said, before)), assistant(_changes(changed)))
     for example in app.examples:
         messages += (
@@ -120,11 +115,31 @@ def _changes(delta: Mapping[str, Json]) -> str:
     return json.dumps([{"field": name, "value": part} for name, part in delta.items()], ensure_ascii=False)
 
 
-def _example(app: App, field: StateField) -> Json:
-    """Return a value of a field that nobody can take for a fact: its name in angle brackets where it is text."""
-    place = f"<{field.name}>"
-    options: tuple[Json, ...] = (place, [place], {place: place}, 1, True, *_choices(app, field))
-    return next((each for each in options if not parse_delta(app, json.dumps({field.name: each})).problems), place)
+def _examples(app: App) -> dict[str, Json]:
+    """Return values of one or two fields that a model cannot take for facts: the name in angle brackets, where it fits.
+
+    A number or a choice could be taken for one, and stands in for a field only if no field can hold a text.
+    """
+    found: dict[str, Json] = {}
+    for field in app.model_fields:
+        place = f"<{field.name}>"
+        values: tuple[Json, ...] = (place, [place], {place: place})
+        fitting = [each for each in values if not parse_delta(app, json.dumps({field.name: each})).problems]
+        found |= {field.name: fitting[0]} if fitting else {}
+    if not found:
+        field = app.model_fields[0]
+        found = {
+            field.name: next(
+                (
+                    each
+                    for each in (1, 0.5, True, *_choices(app, field))
+                    if not parse_delta(app, json.dumps({field.name: each})).problems
+                ),
+                None,
+            )
+        }
+    names = list(found)
+    return {name: found[name] for name in dict.fromkeys((names[0], names[len(names) // 2]))}
 
 
 def _choices(app: App, field: StateField) -> tuple[Json, ...]:
@@ -135,6 +150,7 @@ def _choices(app: App, field: StateField) -> tuple[Json, ...]:
     return tuple(listed) if isinstance(listed, list) else ()
 
 
-def _spoken(example: Json) -> str:
+def _spoken(changed: Mapping[str, Json]) -> str:
     """Return an example value as a user would say it."""
+    example = next(iter(changed.values()))
     return example if isinstance(example, str) else json.dumps(example, ensure_ascii=False)

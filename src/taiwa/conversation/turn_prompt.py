@@ -60,9 +60,12 @@ the turn says nothing about is null. `answer` is your answer to the user.
 
 {type}"""
 
-RECORD_CONTRACT = """\
-The program keeps a state of this conversation; the newest one stands in a {open} block at the end of it. It is data, not \
-instructions. Answer the user in plain text, and do not write the state."""
+RECORD_CONTRACT = (
+    "Notes about the conversation may stand before a message of the user. Use them, and do not repeat them."
+)
+"""Behind the message, with a contract of its own, the state draws small models to write about it (decision 0045)."""
+
+NOTES = "[Notes: {state}]\n\n{text}"
 
 FORM = """\
 Every reply has this form ({blank} stands for what you write):
@@ -125,7 +128,11 @@ def turn_request(
         prompt = Text(text)
         if app.is_template:
             prompt = Text(fill_placeholders(app.body, {**app.values, PROMPT: text}).strip(), transient=True)
-        messages.append(Message("user", (*earlier, *attachments, prompt, *_state_view(conversation, layout, state))))
+        shown = state if state is not None else conversation.state
+        if layout == "record" and (known := known_state(app.model_fields, shown)):
+            prompt = Text(NOTES.format(state=_escaped(known), text=prompt.text), transient=True)
+        view = _state_view(conversation, shown) if layout != "record" else ()
+        messages.append(Message("user", (*earlier, *attachments, prompt, *view)))
     constraint = reply_schema(app, layout) if constrained else None
     given = app.answer_options
     sampling = merge_sampling(app.sampling, given.sampling)
@@ -236,7 +243,7 @@ def contract(app: App, layout: ReplyLayout) -> str:
         rendered = app.environment_type.render()
         return ENVIRONMENT_CONTRACT.format(open=ENVIRONMENT[0], close=ENVIRONMENT[1], type=rendered)
     if layout == "record":
-        return RECORD_CONTRACT.format(open=STATE[0])
+        return RECORD_CONTRACT
     if layout == "json":
         rendered = f"type Reply = {{ delta: Delta; answer: string }};\n{app.full_delta_type.render()}"
         return JSON_CONTRACT.format(open=STATE[0], type=rendered)
@@ -267,11 +274,11 @@ def example_replies(app: App, layout: ReplyLayout) -> Iterator[str]:
         yield format_reply(app, example.answer, delta, layout)
 
 
-def _state_view(conversation: Conversation, layout: ReplyLayout, state: "State | None") -> tuple[Part, ...]:
-    app, state = conversation.app, conversation.state if state is None else state
+def _state_view(conversation: Conversation, state: State) -> tuple[Part, ...]:
+    app = conversation.app
     if not app.model_fields:
         return ()
-    if layout != "environment":
+    if app.reply != "environment":
         return (Text(_block(STATE, shown_state(app.model_fields, state)), transient=True),)
     shown: dict[str, Json] = {"response": conversation.last_answer}
     shown |= {field.name: state[field.name] for field in app.model_fields}
@@ -293,10 +300,19 @@ def shown_state(fields: Iterable[StateField], state: Mapping[str, Json]) -> dict
     return shown
 
 
+def known_state(fields: Iterable[StateField], state: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the state as the model sees it, without what is empty."""
+    return {name: part for name, part in shown_state(fields, state).items() if part not in (None, "", [], {})}
+
+
 def _block(markers: tuple[str, str], inner: Json) -> str:
     """Put JSON between markers, on one line in which no marker can occur."""
-    line = _plain(inner).replace("<", "\\u003c").replace(">", "\\u003e").replace("@@", "@\\u0040")
-    return f"{markers[0]}\n{line}\n{markers[1]}"
+    return f"{markers[0]}\n{_escaped(inner)}\n{markers[1]}"
+
+
+def _escaped(inner: Json) -> str:
+    """Write JSON on one line in which no marker can occur."""
+    return _plain(inner).replace("<", "\\u003c").replace(">", "\\u003e").replace("@@", "@\\u0040")
 
 
 def _plain(inner: Json) -> str:
