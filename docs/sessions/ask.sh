@@ -23,6 +23,5 @@ taiwa ask "Which video system do we use for a call with a customer?" -v
 taiwa ask "What is the pay band of grade 5 in Galway?" --as group:managers
 #@ taiwa config set model written:script
 #== model
-#> {"clarity": 1, "is_question": 1, "is_consultation": 5, "in_internal_docs": 1, "ask_person": 5}
-#> {"in_documents": true, "statements": [{"text": "Up to 195 euro a night in Dublin, and 150 euro elsewhere.", "quotations": [{"passage": 1, "words": "up to 150 euro, Dublin 195"}]}, {"text": "Breakfast is included.", "quotations": [{"passage": 1, "words": "breakfast is included"}]}]}
-taiwa ask "What may a hotel in Dublin cost a night?"
+#> You can carry over up to 5 days, and they must be taken by 30 June [1]. All other days can be paid out [1].
+taiwa ask "Until when can I use leave that I carried over?"

@@ -14,7 +14,6 @@ from taiwa.evals.retrieval import CorpusTask, DialogueSample, Finder, QuestionSe
 from taiwa.evals.run import Job, Measurement
 from taiwa.flows.ask.answer import Answer, TermWeights, answer_with_citations, extractive
 from taiwa.flows.ask.ask_turn import UNCERTAIN_BELOW
-from taiwa.flows.ask.check_citations import find_quotation
 from taiwa.flows.ask.decide_search_or_clarify import answerable
 from taiwa.flows.ask.read_dialogue import reply_language
 from taiwa.kernel.serialization import Json
@@ -97,7 +96,7 @@ def judge_answer(answer: Answer, sample: DialogueSample, finder: Finder) -> dict
     standing = [each for each in cited if _quotation_stands(each.words, finder, each.passage)]
     right = [each for each in standing if each.passage in sample.relevant]
     scores: dict[str, Json] = {
-        "citations": len(cited), "standing": len(standing), "right": len(right), "dropped": answer.refused,
+        "citations": len(cited), "standing": len(standing), "right": len(right), "doubted": answer.doubted,
         "first": bool(right) and cited[0] == right[0], "claims": len(answer.claims),
         "unsupported": sum(not claim.supported for claim in answer.claims),
     }  # fmt: skip
@@ -117,7 +116,7 @@ def judge_answer(answer: Answer, sample: DialogueSample, finder: Finder) -> dict
 
 def _quotation_stands(words: str, finder: Finder, name: str) -> bool:
     passage = finder.passages.get(name)
-    return passage is not None and find_quotation(words, passage.text) is not None
+    return passage is not None and words in passage.text
 
 
 def _contains(part: Sequence[str], whole: Sequence[str]) -> bool:

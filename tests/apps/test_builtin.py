@@ -49,7 +49,7 @@ def test_the_seventh_has_the_flow_ask() -> None:
         "as": [],
         "policy": "look_first",
         "max_questions": None,
-        "assess_by": "auto",
+        "assess_by": "",
         "user": "",
     }
     assert (app.window, app.fields) == (WindowPolicy(20, 10), ())

@@ -15,10 +15,7 @@ from tests.peers.faults import silence
 SCORES = json.dumps({"clarity": 1, "is_question": 1, "is_consultation": 5, "in_internal_docs": 1, "ask_person": 5})
 
 
-def answer(text: str, passage: int, words: str) -> str:
-    return json.dumps(
-        {"in_documents": True, "statements": [{"text": text, "quotations": [{"passage": passage, "words": words}]}]}
-    )
+TEN = "Everybody has 10 days of paid leave. [1]"
 
 
 @pytest.fixture
@@ -182,29 +179,36 @@ def test_restricted_passages_appear_nowhere(taiwa: Taiwa, folder: Path) -> None:
     assert taiwa("ask", "-c", "And the bonus?", "--as", "group:boss").code == 2
 
 
-def test_a_model_judges_and_words_the_answer_and_its_words_are_checked(
+def test_a_model_words_the_answer_in_one_call_and_its_words_are_checked(
     taiwa: Taiwa, model_server: ModelServer, folder: Path
 ) -> None:
-    model_server(SCORES, answer("Ten days. [3]", 1, "ten days of paid leave"))
+    model_server("Everybody has 10 days of paid leave [3].")
 
     found = taiwa.ok("ask", "how many days of paid leave are there", "--in", str(folder), "--json").json
 
-    assert found["answer"] == "Ten days."
+    assert found["answer"] == "Everybody has 10 days of paid leave."
     assert found["source"] == "generated"
-    assert found["scores"]["clarity"] == 1
-    assert found["citations"][0]["words"] == "ten** days of paid leave"
-    assert found["usage"]["requests"] == 2
-    data = json.loads(model_server.last_message())
-    assert data["question"] == "how many days of paid leave are there"
+    assert found["citations"][0]["words"] == "Everybody has **ten** days of paid leave."
+    assert found["usage"]["requests"] == 1
+    assert model_server.last_message().endswith("\n\nQuestion: how many days of paid leave are there")
 
 
-def test_a_quotation_that_is_not_there_marks_the_claim(taiwa: Taiwa, model_server: ModelServer, folder: Path) -> None:
-    model_server(SCORES, answer("Thirty days.", 1, "thirty days"))
+def test_a_model_assesses_the_question_on_demand(taiwa: Taiwa, model_server: ModelServer, folder: Path) -> None:
+    model_server(SCORES, TEN)
+
+    found = taiwa.ok(
+        "ask", "how many days of paid leave are there", "--in", str(folder), "--assess-by", "typed", "--json"
+    ).json
+
+    assert (found["scores"]["clarity"], found["usage"]["requests"]) == (1, 2)
+
+
+def test_words_that_no_passage_says_are_the_models_own(taiwa: Taiwa, model_server: ModelServer, folder: Path) -> None:
+    model_server("Thirty days. [1]")
 
     result = taiwa.ok("ask", "how many days of paid leave are there", "--in", str(folder))
 
-    assert result.lines == ["Thirty days. (not supported by any passage)"]
-    assert "1 of 1 quotations are not in their passages or do not support their statements" in result.err
+    assert result.lines[:2] == ["Everybody has ten days of paid leave. [1]", "Thirty days. (the model's own words)"]
 
 
 def test_the_article_s_policy_asks_what_the_model_worded(taiwa: Taiwa, model_server: ModelServer, folder: Path) -> None:
@@ -234,7 +238,7 @@ def test_the_queries_of_the_article_s_policy_are_those_that_were_searched(
     taiwa: Taiwa, model_server: ModelServer, folder: Path
 ) -> None:
     lacking = json.dumps({**json.loads(SCORES), "clarity": 3, "ask_missing_info": "Which leave?"})
-    model_server(lacking, SCORES, "How many days of paid leave are there?", answer("Ten.", 1, "ten days of paid leave"))
+    model_server(lacking, SCORES, "How many days of paid leave are there?", TEN)
 
     assert taiwa("ask", "How many days?", "--in", str(folder), "--policy", "article").code == 3
     found = taiwa.ok("ask", "-c", "paid leave", "--json").json
@@ -255,9 +259,7 @@ def test_a_policy_file_is_kept_by_the_conversation(
         "---\ntaiwa: 1\npolicy: urgent\ncases:\n  - urgency <= 2: hand over\n  - otherwise: search\n---\n"
         "Judge.\n\n## statements\n\n- urgency: The machine stands still.\n"
     )
-    model_server(
-        '{"urgency": 5}', answer("Ten days.", 1, "ten days of paid leave"), '{"urgency": 1}', "It stands still"
-    )
+    model_server('{"urgency": 5}', TEN, '{"urgency": 1}', "It stands still")
 
     first = taiwa.ok("ask", "how much paid leave", "--in", str(folder), "--policy", str(policy), "--json").json
     policy.unlink()
@@ -326,15 +328,13 @@ def test_one_model_judges_and_another_answers_each_at_its_price(
 ) -> None:
     price = {"input": 1, "output": 1}
     judging = f"{model_server.url}#judge"
-    model_server(
-        SCORES, answer("Ten days.", 1, "ten days of paid leave"), prices={model_server.model: price, judging: price}
-    )
+    model_server(SCORES, TEN, prices={model_server.model: price, judging: price})
 
     question = "how many days of paid leave are there"
     judge = ("--judge-model", judging, "--max-questions", "0")
     found = taiwa.ok("ask", question, "--in", str(folder), *judge, "--json").json
 
-    assert found["answer"] == "Ten days."
+    assert found["answer"] == "Everybody has 10 days of paid leave."
     assert [request["model"] for request in model_server.requests] == ["judge", MODEL]
     models = {row["model"]: row for row in taiwa.ok("cost", "--by", "model", "--json").json}
     assert models[judging]["requests"] == models[model_server.model]["requests"] == 1

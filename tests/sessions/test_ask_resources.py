@@ -25,9 +25,7 @@ from tests.sessions.twins import Face, awaited, blocking
 
 NONE: frozenset[Capability] = frozenset()
 SCORES = json.dumps({"clarity": 1, "is_question": 1, "is_consultation": 5, "in_internal_docs": 1, "ask_person": 5})
-ANSWER = json.dumps(
-    {"in_documents": True, "statements": [{"text": "Ten.", "quotations": [{"passage": 1, "words": "ten days"}]}]}
-)
+ANSWER = "Everybody has 10 days of leave. [1]"
 QUESTION = "how many days of leave does everybody have"
 
 
@@ -169,7 +167,9 @@ def test_a_small_folder_that_holds_little_of_the_question_is_uncertain(tmp_path:
 
 def test_a_turn_that_was_cut_off_goes_on_without_judging_or_looking_again(tmp_path: Path, folder: Path) -> None:
     path = tmp_path / "store.db"
-    talk = taiwa.open("ask", model=Failing(), store=path, session="s", params={"in": [str(folder)]})
+    talk = taiwa.open(
+        "ask", model=Failing(), store=path, session="s", params={"in": [str(folder)], "assess_by": "typed"}
+    )
     with pytest.raises(KeyboardInterrupt):
         talk.say(QUESTION)
     again = scripted_model(ANSWER, capabilities=NONE)
@@ -178,7 +178,7 @@ def test_a_turn_that_was_cut_off_goes_on_without_judging_or_looking_again(tmp_pa
     resumed = later.stream_resume()
 
     assert resumed is not None
-    assert [getattr(event, "text", "") for event in resumed][-1].startswith("Ten. [1]")
+    assert [getattr(event, "text", "") for event in resumed][-1].startswith("Everybody has 10 days of leave. [1]")
     assert len(again.requests) == 1
 
 
@@ -270,7 +270,8 @@ def test_a_word_in_chinese_characters_is_answered_in_its_language_or_the_user_s(
 
 def test_every_turn_can_be_done_again_from_its_record(tmp_path: Path, folder: Path) -> None:
     model = scripted_model(SCORES, ANSWER, capabilities=NONE)
-    talk = taiwa.open("ask", model=model, store=tmp_path / "store.db", session="s", params={"in": [str(folder)]})
+    params = {"in": [str(folder)], "assess_by": "typed"}
+    talk = taiwa.open("ask", model=model, store=tmp_path / "store.db", session="s", params=params)
     talk.say(QUESTION)
     talk.say("thanks")
     (folder / "leave.md").write_text("# Leave\n\nEverybody has eleven days of leave.\n")

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 USAGE = "ask takes a QUESTION, piped text, or a file (-f)"
 ASKED_BACK, NOT_ANSWERED = 3, 4
 POLICIES = ("look_first", "article", "functions", "never", "always")
-ASSESS_BY = ("auto", "typed", "functions", "labels", "decisions", "no-model")
+ASSESS_BY = ("documents", "auto", "typed", "functions", "labels", "decisions", "no-model")
 QUOTED = re.compile("(⟦[^⟧]*⟧)")
 
 
@@ -73,7 +73,9 @@ QUOTED = re.compile("(⟦[^⟧]*⟧)")
     help=f"Set when to ask for clarification: {', '.join(POLICIES)}, or a policy file.  [default: look_first]",
 )
 @click.option(
-    "--assess-by", type=click.Choice(ASSESS_BY), help="Set how a model assesses the dialogue.  [default: auto]"
+    "--assess-by",
+    type=click.Choice(ASSESS_BY),
+    help="Set how the dialogue is assessed: by the documents found, or by a model.  [default: documents]",
 )
 @click.option(
     "--max-questions", type=click.IntRange(0, 10), metavar="N", help="Ask at most N clarifying questions in a row."

@@ -374,7 +374,7 @@ class AskOptions:
     - `indexes`: names of indexes, or folders, which are indexed first; all indexes without any.
     - `audience`: the principals for whom documents are searched (`user:ann`, `group:hr`).
     - `user`: a user of the store.
-    - `policy`: when to ask for clarification, by its name or the path of a policy file ("": `look_first`). `assess_by`: how a model assesses the dialogue ("": `auto`).
+    - `policy`: when to ask for clarification, by its name or the path of a policy file ("": `look_first`). `assess_by`: how the dialogue is assessed ("": `documents`, or `auto` for a policy that needs scores).
     - `max_questions`: the maximum of clarifying questions in a row (None: as the policy and the user set it).
     """
 

@@ -12,7 +12,7 @@ from taiwa.conversation.app import App, merge_sampling, settled
 from taiwa.conversation.history import Conversation
 from taiwa.flows.ask.answer import TermWeights
 from taiwa.flows.ask.ask_turn import AskTurnOptions, ask_turn
-from taiwa.flows.ask.clarify_then_retrieve import AssessBy, ClarifyOptions
+from taiwa.flows.ask.clarify_then_retrieve import NOT_ASSESSED, AssessBy, ClarifyOptions
 from taiwa.flows.ask.decide_search_or_clarify import policy_named
 from taiwa.flows.ask.prompts import read_policy
 from taiwa.flows.ask.types import ANONYMOUS_USER, UserProfile
@@ -42,7 +42,7 @@ NOTICE = (
     "(use --in FOLDER or `taiwa index FOLDER` for your own)"
 )
 
-ASSESS_BY: tuple[AssessBy, ...] = ("auto", "typed", "functions", "labels", "decisions", "no-model")
+ASSESS_BY: tuple[AssessBy, ...] = ("documents", "auto", "typed", "functions", "labels", "decisions", "no-model")
 
 POLICIES_WITH_MODEL = ("article", "functions")
 """Policies that require the scores of a model."""
@@ -167,7 +167,7 @@ def open_rag_resources(
     repository: "Repository",
     recorded: AskTurnOptions | None = None,
     *,
-    without_model: bool,
+    model: AnyModel,
     is_first_turn: bool = False,
 ) -> RagResources:
     """Open the indexes of a turn, with the `recorded` options if it was interrupted; the first turn has a notice if the
@@ -177,7 +177,7 @@ def open_rag_resources(
         InputError: an index, folder, user, policy or method of assessment does not exist.
         ConfigError: the policy requires a model and there is none, or the user profile is invalid.
     """
-    options = recorded or _options(app, repository, without_model=without_model)
+    options = recorded or _options(app, repository, model)
     handlers = UserProfiles(repository.store).handlers
     with ExitStack() as stack:
         if repository.retriever is not None and not app.values.get("in"):
@@ -205,8 +205,11 @@ def open_rag_resources(
         return RagResources(options, within, handlers, stack.pop_all())
 
 
-def _options(app: App, repository: "Repository", *, without_model: bool) -> AskTurnOptions:
-    """Read the parameters of an app as options of its turns."""
+def _options(app: App, repository: "Repository", model: AnyModel) -> AskTurnOptions:
+    """Read the parameters of an app as options of its turns.
+
+    By default a model assesses the dialogue only for a policy that needs its scores, or if it was named for that.
+    """
     values = app.values
     name = str(values.get("policy") or "look_first")
     table = read_policy(name) if name.startswith("---\n") else None
@@ -214,13 +217,16 @@ def _options(app: App, repository: "Repository", *, without_model: bool) -> AskT
         policy_named(name)
     else:
         name = table.name
-    named = str(values.get("assess_by") or "auto")
+    needs_scores = name in POLICIES_WITH_MODEL or table is not None
+    named = str(values.get("assess_by") or ("auto" if needs_scores or isinstance(model, ModelPerRole) else "documents"))
     known: dict[str, AssessBy] = {each: each for each in ASSESS_BY}
     if named not in known:
         raise InputError(f"unknown method of assessment {named!r}; choose one of {', '.join(ASSESS_BY)}")
-    method: AssessBy = "no-model" if without_model else known[named]
-    if (name in POLICIES_WITH_MODEL or table is not None) and method == "no-model":
-        raise ConfigError(f"policy {name!r} requires the scores of a model; pass -m, or use look_first")
+    method: AssessBy = "no-model" if isinstance(model, NoModel) else known[named]
+    if needs_scores and method in NOT_ASSESSED:
+        raise ConfigError(
+            f"policy {name!r} requires the scores of a model; pass -m and no --assess-by, or use look_first"
+        )
     most = values.get("max_questions")
     clarify = ClarifyOptions(
         name, most if isinstance(most, int) else None, method, MAX_PASSAGES, earlier_sessions=EARLIER_SESSIONS,

@@ -417,13 +417,12 @@ def _open_resources(
         name = base.app.name
         raise InputError(f"the app {name!r} was imported and may not search documents; see `taiwa apps trust {name}`")
     from taiwa.flows.ask.ask_turn import options_from_delta
-    from taiwa.sessions.ask_resources import NoModel, open_rag_resources
+    from taiwa.sessions.ask_resources import open_rag_resources
 
     options = None if recorded is None else options_from_delta(recorded)
     if recorded is not None and options is None:
         return None
-    without_model = isinstance(priced_model.model, NoModel)
-    return open_rag_resources(base.app, repository, options, without_model=without_model, is_first_turn=not base.count)
+    return open_rag_resources(base.app, repository, options, model=priced_model.model, is_first_turn=not base.count)
 
 
 def sink(repository: Repository, run: int, priced_model: PricedModel) -> Callable[[Entry], None]:

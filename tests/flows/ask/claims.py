@@ -164,8 +164,7 @@ def _other_unit(unit: str, language: str, random: Random) -> str:
 def measure() -> dict[str, tuple[int, int]]:
     """Return for each kind of wrong claims, and for `right` ones, how many are refused, and how many there are."""
     counts = Counter(
-        ("right" if case.is_right else case.kind, supports(case.claim, case.quotation, sources=case.quotation))
-        for case in claim_cases()
+        ("right" if case.is_right else case.kind, supports(case.claim, case.quotation)) for case in claim_cases()
     )
     return {kind: (counts[kind, False], counts[kind, False] + counts[kind, True]) for kind, _ in counts}
 

@@ -1,6 +1,5 @@
 """One turn: its text, its delta, and the decision made again from it."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
@@ -22,7 +21,7 @@ from taiwa.flows.ask.decide_search_or_clarify import decide
 from taiwa.flows.ask.types import UserProfile
 from taiwa.flows.chat import Reply
 from taiwa.kernel.errors import InputError, TaiwaError
-from taiwa.kernel.messages import Capability, Notice, Passage, TextDelta, user
+from taiwa.kernel.messages import Capability, Notice, Passage, Response, TextDelta, assistant, user
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.serialization import Json
 from taiwa.models.scripted import ScriptedModel, scripted_model
@@ -35,6 +34,7 @@ PAID = Passage("leave.md", "Paid leave is 20 days a year.", heading=("Leave", "P
 SICK = Passage("leave.md", "For sick leave a note is due on day 3.", start=90, heading=("Leave", "Sick leave"), id="p2")
 TRAINS = Passage("travel.md", "Trains are booked by yourself.", heading=("Trains",), page=4, id="p3")
 SHELF = InMemoryRetriever((PAID, SICK, TRAINS))
+ANSWERED = AskTurnOptions(ClarifyOptions(assess_by="documents", k=8))
 ALONE = AskTurnOptions(ClarifyOptions(assess_by="no-model", k=8))
 APP = load_text("---\ntaiwa: 1\nflow: ask\n---\nBe brief.", "ask.md", "ask").with_params({})
 
@@ -51,11 +51,6 @@ def held(
             elif not isinstance(event, TextDelta):
                 reply, conversation = event.value
     return reply, conversation, notes
-
-
-def answer(text: str, *quotations: tuple[int, str], found: bool = True) -> str:
-    rows = [{"passage": passage, "words": words} for passage, words in quotations]
-    return json.dumps({"in_documents": found, "statements": [{"text": text, "quotations": rows}] if text else []})
 
 
 def delta(reply: Reply) -> dict[str, object]:
@@ -132,40 +127,72 @@ def test_an_empty_result_asks_for_other_words() -> None:
 
 
 def test_a_model_answers_from_the_passages_and_its_words_are_checked() -> None:
-    model = scripted_model(written(1, 1, 5, 1, 5), answer("20 days. [7]", (1, "20 days"), (9, "x")), capabilities=NONE)
+    model = scripted_model(written(1, 1, 5, 1, 5), "Paid leave is twenty days a year [7].", capabilities=NONE)
 
-    reply, conversation, notes = held(
-        model, "how many days of paid leave", asking=AskTurnOptions(instructions="Be brief.")
-    )
+    reply, conversation, _ = held(model, "how many days of paid leave", asking=AskTurnOptions(instructions="Be brief."))
 
-    assert reply.text.startswith("20 days. [1]\n\n[1] leave.md › Leave › Paid leave\n")
-    assert "Paid leave is ⟦20 days⟧ a year." in reply.text
+    assert reply.text.startswith("Paid leave is twenty days a year. [1]\n\n[1] leave.md › Leave › Paid leave\n")
+    assert "⟦Paid leave is 20 days a year.⟧" in reply.text
     kept = delta(reply)
-    assert (kept["documented"], kept["source"], kept["refused"]) == (True, "generated", 1)
+    assert (kept["documented"], kept["source"]) == (True, "generated")
     assert kept["scores"] == {
         "clarity": 1, "is_question": 1, "is_consultation": 5, "in_internal_docs": 1, "ask_person": 5, "source": "typed",
     }  # fmt: skip
     assert "\n\nBe brief." in model.requests[-1].messages[0].text
-    assert dialogue_of(conversation.turns)[-1].text == "20 days."
-    assert [note.code for note in notes if note.level == "warning"] == ["citation"]
+    assert dialogue_of(conversation.turns)[-1].text == "Paid leave is twenty days a year."
 
 
-def test_unsupported_claims_are_marked_and_missing_information_is_an_answer() -> None:
-    told = scripted_model(written(), answer("It is 30 days."), capabilities=NONE)
-    assert (
-        held(told, "how many days of paid leave", asking=AskTurnOptions())[0].text
-        == "It is 30 days. (not supported by any passage)"
+def test_the_words_of_the_documents_come_before_the_models_own() -> None:
+    told = scripted_model("Paid leave is 30 days a year. [1]", capabilities=NONE)
+
+    reply, _, _ = held(told, "how many days of paid leave", asking=ANSWERED)
+
+    assert reply.text.splitlines()[:2] == [
+        "Paid leave is 20 days a year. [1]", "Paid leave is 30 days a year. (the model's own words)",
+    ]  # fmt: skip
+
+
+def test_a_clear_question_is_one_call() -> None:
+    model = scripted_model("Trains are booked by yourself. [1]", capabilities=NONE)
+
+    reply, _, _ = held(model, "who books trains", asking=ANSWERED)
+
+    assert reply.text.startswith("Trains are booked by yourself. [1]")
+    assert len(model.requests) == 1
+
+
+def test_a_follow_up_sends_the_turns_before_it() -> None:
+    model = scripted_model(
+        "Trains are booked by yourself. [1]", "Trains are booked by yourself. [1]", capabilities=NONE
     )
-    silent = scripted_model(written(), answer("", found=False), capabilities=NONE)
-    reply, _, _ = held(silent, "how many days of paid leave", asking=AskTurnOptions())
-    assert reply.text == "The documents do not say."
-    assert delta(reply)["documented"] is False
+
+    held(model, "who books trains", "and who pays for trains?", asking=ANSWERED)
+
+    assert [message.text for message in model.requests[-1].messages[1:3]] == [
+        "who books trains", "Trains are booked by yourself.",
+    ]  # fmt: skip
 
 
-def test_an_answer_that_cannot_be_read_gives_way_to_the_passages() -> None:
-    model = scripted_model(written(), "no JSON", "none again", capabilities=NONE)
+def test_if_the_model_finds_no_answer_the_passages_are_quoted_with_a_doubt() -> None:
+    model = scripted_model("NOT FOUND", capabilities=NONE)
 
-    reply, _, notes = held(model, "who books trains", asking=AskTurnOptions())
+    reply, _, notes = held(model, "who drives the trains to Mars", asking=ANSWERED)
+
+    assert reply.text.splitlines()[:3] == [
+        "The documents may not cover this. The closest passages are:", "", "Trains are booked by yourself. [1]",
+    ]  # fmt: skip
+    result = AskResult.from_delta(reply.delta)
+    assert result is not None
+    assert (result.is_answered, result.answer is not None and result.answer.doubted) == (False, True)
+    assert [note.text for note in notes if note.code == "answer"] == [
+        "the model found no answer in the passages; quoting the nearest ones"
+    ]
+
+
+def test_a_refusal_gives_way_to_the_passages() -> None:
+    model = scripted_model(Response(assistant("No."), finish="refusal"), capabilities=NONE)
+
+    reply, _, notes = held(model, "who books trains", asking=ANSWERED)
 
     assert reply.text.startswith("Trains are booked by yourself. [1]")
     assert [note.code for note in notes if note.level == "warning"] == ["answer"]
@@ -182,13 +209,14 @@ def test_small_talk_costs_nothing_and_looks_nothing_up(words: str, said: str) ->
     assert (reply.text, model.requests) == (said, [])
 
 
-def test_advice_states_no_facts() -> None:
-    model = scripted_model(written(1, 5, 5, 5, 5), "Tell me\nmore [1]. \x1b[2J", capabilities=NONE)
+def test_advice_is_a_fixed_sentence_and_no_call() -> None:
+    model = scripted_model(written(1, 5, 5, 5, 5), capabilities=NONE)
 
     reply, _, _ = held(model, "xyzzy plugh", asking=AskTurnOptions())
 
-    assert reply.text == "Tell me more . [2J"
+    assert reply.text == "I look things up in documents. What would you like to know?"
     assert delta(reply)["act"] == "advise"
+    assert len(model.requests) == 1
 
 
 def test_a_request_for_a_human_returns_the_case() -> None:
@@ -222,7 +250,7 @@ def test_both_drivers_and_the_record_give_the_same_turn(drive: Drive) -> None:
 @pytest.mark.parametrize("policy", ["never", "always"])
 def test_the_policies_to_measure_against_ask_no_model_to_judge(policy: str) -> None:
     asking = AskTurnOptions(ClarifyOptions(policy), UserProfile("ann"))
-    model = scripted_model(*([] if policy == "always" else [answer("20.", (1, "20 days"))]), capabilities=NONE)
+    model = scripted_model(*([] if policy == "always" else ["Paid leave is 20 days a year."]), capabilities=NONE)
 
     reply, _, _ = held(model, "how many days of paid leave", asking=asking)
 

@@ -1,60 +1,12 @@
-"""Quotations are found in spite of widths, spaces, quotation marks and emphasis, and absent words are not."""
+"""A claim is supported if it can be read off a sentence: the rates on claims of our own, right and false, in three languages."""
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.ask.check_citations import clean_untrusted, find_quotation, supports
+from taiwa.flows.ask.check_citations import clean_untrusted, supports
 from tests.flows.ask.claims import measure
-
-ALPHABET = "ab 12がﾞｶ。、\n*|“\"'’—-ß①ﬁÅ\u0301\u200b"
-
-
-@pytest.mark.parametrize(
-    ("words", "text", "found"),
-    [
-        ("ten days", "has **ten** days.", "ten** days"),
-        ("Ten Days.", "ｔｅｎ　ｄａｙｓ、", "ｔｅｎ　ｄａｙｓ"),
-        ("年に五日", "一年に\n五日です", "年に\n五日"),
-        ("ガギ", "ｶﾞｷﾞ", "ｶﾞｷﾞ"),
-        ("“it's” – so", '"it’s" — so', 'it’s" — so'),
-        ("3年 16日", "| 3年 | 16日 |", "3年 | 16日"),
-        ("Ångström", "A\u030angstro\u0308m", "A\u030angstro\u0308m"),
-        ("a b", "a\u200b \u00a0\n b", "a\u200b \u00a0\n b"),
-        ("straße", "STRASSE", "STRASSE"),
-    ],
-)
-def test_words_are_found_in_spite_of_widths_and_marks(words: str, text: str, found: str) -> None:
-    place = find_quotation(words, text)
-
-    assert place is not None
-    assert text[slice(*place)] == found
-
-
-@pytest.mark.parametrize(
-    ("words", "text"), [("ten days", "tendays"), ("days ten", "ten days"), ("", "a"), ("—", "a — b")]
-)
-def test_absent_words_are_not_found(words: str, text: str) -> None:
-    assert find_quotation(words, text) is None
-
-
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [("\u03011", "11111\u03011"), ("\u0301a", "a1\u0301a"), ("\u0301 x", "①\u0301 x"), ("平", "㍻です")],
-)
-def test_words_cut_in_the_middle_of_a_combining_sequence_are_not_a_quotation(words: str, text: str) -> None:
-    assert find_quotation(words, text) is None
-
-
-@given(st.text(ALPHABET, max_size=30), st.integers(0, 30), st.integers(0, 30))
-@example("11111\u0301", 5, 2)
-@example("a1\u0301a", 2, 2)
-def test_a_part_that_was_found_is_found_again(text: str, start: int, size: int) -> None:
-    part = text[start : start + size]
-    place = find_quotation(part, text)
-    if place is not None:
-        assert 0 <= place[0] < place[1] <= len(text)
-        assert find_quotation(text[slice(*place)], text) is not None
+from tests.flows.ask.support_pairs import PAIRS
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=80))
@@ -66,52 +18,31 @@ def test_cleaning_is_idempotent(text: str) -> None:
     assert "\x1b" not in shown
 
 
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        ("5 days", "There are 25 days."),
-        ("500 yen", "Up to 1,500 yen."),
-        ("1", "Up to 1,500 yen."),
-        ("5 km", "It is 2.5 km."),
-        ("you can", "You cannot carry it over."),
-        ("able to", "You are unable to."),
-        ("五日前", "十五日前までに申請する。"),
-        ("3万円", "13万円まで。"),
-    ],
-)
-def test_a_part_of_a_word_or_a_number_is_not_a_quotation(words: str, text: str) -> None:
-    assert find_quotation(words, text) is None
-
-
-@pytest.mark.parametrize(
-    ("words", "text", "found"),
-    [
-        ("5 days", "25 days, then 5 days.", "5 days"),
-        ("休暇", "年次有給休暇制度", "休暇"),
-        ("API鍵", "このAPI鍵は", "API鍵"),
-        ("1,500", "Up to 1,500.", "1,500"),
-        ("25日", "毎月25日です", "25日"),
-        ("연차", "연차휴가", "연차"),
-        ("500円", "料金は500円。", "500円"),
-        ("day 3", "On day 3. On day 4", "day 3"),
-    ],
-)
-def test_a_whole_word_is_a_quotation_anywhere(words: str, text: str, found: str) -> None:
-    start, end = find_quotation(words, text) or (0, 0)
-
-    assert text[start:end] == found
-
-
-def test_claims_with_one_thing_changed_are_refused_and_right_ones_are_not() -> None:
+def test_claims_with_one_thing_changed_are_not_supported_and_right_ones_are() -> None:
     counts = measure()
     shares = {kind: refused / total for kind, (refused, total) in counts.items()}
 
     assert all(total > 400 for _, total in counts.values())
-    assert shares["number"] >= 0.99  # measured: 0.998
-    assert shares["unit"] >= 0.98  # measured: 0.983
-    assert shares["negation"] >= 0.99  # measured: 1.0
-    assert shares["name"] >= 0.99  # measured: 0.993
-    assert shares["right"] <= 0.02  # measured: 0.011
+    assert shares.pop("right") <= 0.05  # measured: 0.002
+    assert all(share >= 0.98 for share in shares.values())  # measured: 1.0, 0.999 for numbers
+
+
+def test_false_claims_by_words_subjects_numbers_units_and_dates_are_not_supported() -> None:
+    supported = [claim for pair in PAIRS for claim in pair.false if supports(claim, pair.sentence, pair.heading)]
+
+    assert sum(len(pair.false) for pair in PAIRS) >= 80
+    assert supported == []
+
+
+def test_right_claims_in_other_spellings_numbers_and_inflections_are_supported() -> None:
+    refused = [claim for pair in PAIRS for claim in pair.right if not supports(claim, pair.sentence, pair.heading)]
+
+    assert sum(len(pair.right) for pair in PAIRS) >= 30
+    assert refused == []
+
+
+def test_right_claims_in_other_words_are_left_to_the_reader() -> None:
+    assert not any(supports(claim, pair.sentence, pair.heading) for pair in PAIRS for claim in pair.reworded)
 
 
 @pytest.mark.parametrize(
@@ -202,52 +133,48 @@ def test_claims_with_one_thing_changed_are_refused_and_right_ones_are_not() -> N
         ("The allowance is 42 pounds a month.", "The allowance is 42 pounds a day"),
     ],
 )
-def test_a_quotation_does_not_support_what_it_does_not_say(claim: str, quotation: str) -> None:
-    assert not supports(
-        claim, quotation, sources="Those in Galway have more. In Leith it rains. Suzuki approves the leave."
-    )
+def test_a_sentence_does_not_support_what_it_does_not_say(claim: str, quotation: str) -> None:
+    assert not supports(claim, quotation)
 
 
 @pytest.mark.parametrize(
-    ("claim", "quotation"),
+    ("claim", "sentence", "heading"),
     [
-        ("You get 26 days of leave a year in Galway.", "Full-time colleagues in Leith have 28 days of annual leave a year, those in Galway 26"),
-        ("Annual leave is 28 days.", "have twenty-eight days of annual leave"),
-        ("A dog may come on Mondays and Fridays.", "Dogs are welcome in Leith on Mondays and Fridays after a trial day"),
-        ("Leave can't be paid out unless you leave.", "Leave cannot be paid out, except when you leave the company"),
-        ("The deadline is 30 June.", "they must be taken by 30 June"),
-        ("The limit is 1000 pounds.", "up to 1,000 pounds"),
-        ("The shift starts at 9:30.", "from 09:30 in core time"),
-        ("申請は前日の正午までです。", "申請は前日の正午まで、五日以上続けて休むときは一か月前までにお願いします"),
-        ("20日まで繰り越せます。", "繰り越せるのは二十日までです"),
-        ("買い取りはできません。", "有給休暇の買い取りは、退職のとき以外はできません"),
-        ("五日は取らなければなりません。", "一年に五日は必ず取ってください"),
-        ("年假为15天。", "员工每年有十五天年假"),
-        ("不能养宠物。", "不允许在办公室养宠物"),
-        ("一年に28日の休暇があります。", "Full-time colleagues in Leith have 28 days of annual leave a year"),
-        ("Leave is counted per day, half day or hour.", "一日、半日、一時間の単位で取れます"),
-        ("One day a week is free.", "You have a day a week free"),
-        ("One of the managers approves the leave.", "The leave is approved by the managers"),
-        ("Es gibt 25 Tage Urlaub.", "Es gibt fünfundzwanzig Tage Urlaub"),
-        ("Am 3. Tag wird gezahlt.", "Am dritten Tag wird gezahlt"),
-        ("Il y a 97 jours.", "Il y a quatre-vingt-dix-sept jours"),
-        ("Les congés ne sont pas payés.", "Les congés ne sont pas payés par l'école"),
-        ("It is due on the 21st.", "It is due on the twenty-first day"),
-        ("12 people may come.", "A dozen people may come"),
-        ("上限は百万円です。", "上限は100万円です"),
-        ("The range is 5-10 days.", "from 5 to 10 days in range"),
-        ("It is kept at -5 degrees.", "It is kept at minus 5 degrees"),
-        ("The fee is 5 dollars.", "The fee is $5"),
-        ("The fee is 5,000 yen.", "料金は五千円です"),
-        ("30天有效。", "30日間有効です"),
-        ("It lasts 30 days.", "a 30-day period that lasts"),
-        ("It takes 5 days to pay.", "5 to 10 days to pay"),
-        ("The limit is 195 euro in Dublin.", "up to 150 euro in Galway, Dublin 195"),
-        ("Leave for your first 3 months is paid.", "Leave for your first three months is paid"),
-        ("Call Ann Smith.", "Ann Smith is the one to call"),
-        ("Employees may bring a dog.", "Colleagues may bring a dog"),
-        ("It is checked two times a year.", "It is checked twice a year"),
+        ("Annual leave is 28 days.", "Twenty-eight days.", "Annual leave"),
+        ("There are ten days of annual leave.", "ten days of annual leave, or twelve in Leith", ""),
+        ("20日まで繰り越せます。", "繰り越せるのは二十日までです", ""),
+        ("上限は百万円です。", "上限は100万円です", ""),
+        ("The fee is 5 dollars.", "The fee is $5", ""),
+        ("费用为3万元。", "费用是为30,000元", ""),
+        ("Der Urlaub wird bezahlt.", "Der Urlaub wird bezahlt, auf Antrag", ""),
+        ("연차는 15일입니다", "연차는 15일입니다.", ""),
+        ("Leave is 12.50 euro at 9:05", "Leave is 12.5 euro at 09:05.", ""),
     ],
-)  # fmt: skip
-def test_a_claim_in_other_words_or_another_language_is_supported(claim: str, quotation: str) -> None:
-    assert supports(claim, quotation)
+)
+def test_spelling_inflection_order_and_a_subject_in_the_heading_make_no_difference(
+    claim: str, sentence: str, heading: str
+) -> None:
+    assert supports(claim, sentence, heading)
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentence"),
+    [
+        ("Members pay 5 euro.", "Members pay 5 euro per visit."),
+        ("Dogs may enter.", "On Sundays dogs may enter."),
+        ("The head approves it.", "The deputy head approves it."),
+        ("部長が承認します。", "副部長が承認します。"),
+        ("Bob reports to Ann.", "Ann reports to Bob."),
+        ("28 in Galway and 26 in Leith.", "Leith 28, Galway 26."),
+        ("20 cents", "The late fee is 20 cents."),
+        ("1980年代", "1980年代には、二つの党が一緒に選挙をすることはなくなった。"),
+        ("12日", "子が二人以上 · 日数: 12日"),
+        ("12 days", "12 days"),
+        ("190 pounds", "Hotel, a night | London: 190 pounds |"),
+        ("In 1980", "In 1980, the two parties stood apart in every election."),
+        ("", "Ten days."),
+        ("The.", "Ten days."),
+    ],
+)
+def test_a_claim_that_leaves_out_a_condition_or_swaps_two_things_is_not_supported(claim: str, sentence: str) -> None:
+    assert not supports(claim, sentence)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -44,15 +44,8 @@ def asked(passage: Passage, model: ScriptedModel | None = None) -> tuple[Reply, 
 
 def parrot(attack: Attack) -> ScriptedModel:
     """A model that does what a document wants as far as it can: it repeats everything, and cites what is not there."""
-    said = {
-        "in_documents": True,
-        "statements": [
-            {"text": "There are ten days of holiday.", "quotations": [{"passage": 1, "words": "ten days of holiday"}]},
-            {"text": attack.text, "quotations": [{"passage": 7, "words": attack.text}]},
-        ],
-        "missing": attack.text,
-    }
-    return scripted_model(written(1, 1, 5, 1, 5), json.dumps(said), capabilities=NONE)
+    said = f"{FACT} [1] {attack.text} [7]"
+    return scripted_model(written(1, 1, 5, 1, 5), said, capabilities=NONE)
 
 
 def test_there_are_thirty_in_three_languages() -> None:
@@ -110,21 +103,25 @@ def test_the_assessment_sees_no_document(attack: Attack) -> None:
     assert FACT not in json.dumps([message.text for message in model.requests[0].messages])
 
 
-def test_passages_come_as_data_of_which_none_can_end_early(attack: Attack) -> None:
+def test_a_passage_has_one_number_and_the_question_is_last(attack: Attack) -> None:
     model = parrot(attack)
 
     asked(hostile(attack), model)
 
     messages = model.requests[-1].messages
-    data = json.loads(messages[-1].text)
-    assert set(data) == {"question", "passages"}
-    assert [each["source"] for each in data["passages"]] == ["hostile.md", "other.md"]
-    assert not CONTROL.search(messages[-1].text)
+    text = messages[-1].text
+    assert re.findall(r"^\[(\d+)\]", text, re.MULTILINE) == ["1", "2"]
+    assert text.endswith(QUESTION)
+    assert not CONTROL.search(text)
     assert attack.text.strip() not in messages[0].text
 
 
-def test_a_citation_of_a_forged_passage_is_refused(attack: Attack) -> None:
+def test_words_of_a_forged_passage_have_no_citation_of_their_own(attack: Attack) -> None:
     reply, _ = asked(hostile(attack), parrot(attack))
 
     assert isinstance(reply.delta, dict)
-    assert reply.delta["refused"] == 1
+    claims = cast("list[dict[str, object]]", reply.delta["claims"])
+    assert claims[0]["text"] == FACT
+    known = {"h1", "o1"}
+    cited = [cast("list[dict[str, object]]", claim["citations"]) for claim in claims]
+    assert {each["id"] for one in cited for each in one} <= known

@@ -190,7 +190,7 @@ def test_the_prompts_of_rewriting_and_answering_are_those_of_the_file(drive: Dri
 
 def test_a_turn_uses_the_prompts_of_its_policy_file() -> None:
     table = read_policy(f"{DESK}\n## answer\n\nAnswer it.\n")
-    model = scripted_model(answer(), '{"in_documents": false}', capabilities=NONE)
+    model = scripted_model(answer(), "NOT FOUND", capabilities=NONE)
     options = AskTurnOptions(clarify=ClarifyOptions(table=table))
     conversation = begin(load_app("ask").with_params({}))
 

@@ -1,28 +1,25 @@
-"""Answers as claims with citations: written by a model, or sentences of the passages if the model writes no text
-(`answer_or_quote`).
+"""Answers as claims with citations: written by a model and read off the passages, or sentences of the passages alone.
 
-`check_answer` looks up each quotation of a model word for word (`check_citations`).
+What is shown as supported are the words of the documents: a sentence of a model counts only if it can be read off a sentence of a
+passage (`check_citations.supports`). Any other one is marked as the model's own words (`check_answer`).
 """
 
-import json
 import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from taiwa.flows.ask.check_citations import clean_untrusted, find_quotation, supports
+from taiwa.flows.ask.check_citations import CITATION_NUMBER, clean_untrusted, supports
 from taiwa.flows.ask.prompts import load_prompts
-from taiwa.flows.ask.read_dialogue import REPLY_LANGUAGES
-from taiwa.flows.extract import extract
-from taiwa.kernel.effects import Program, notify
-from taiwa.kernel.errors import UnsupportedError
-from taiwa.kernel.messages import Message, Passage, Sampling, passage_key, system, user
-from taiwa.kernel.serialization import Json, value
+from taiwa.flows.ask.read_dialogue import REPLY_LANGUAGES, turns
+from taiwa.kernel.effects import Complete, HideOutput, Program, notify, perform
+from taiwa.kernel.errors import RefusalError, UnsupportedError
+from taiwa.kernel.messages import Message, Passage, Request, Sampling, passage_key, system, user
+from taiwa.kernel.serialization import value
 from taiwa.kernel.text import strip_control, terms
-from taiwa.structured import OutputType
 
 
 @value(tag="citation")
@@ -53,7 +50,7 @@ def make_citation(passage: Passage, start: int, end: int, number: int) -> Citati
 
 @value(tag="claim")
 class Claim:
-    """One statement of an answer; without citations it is unsupported."""
+    """One statement of an answer; without citations it is the model's own words."""
 
     text: str
     citations: tuple[Citation, ...] = ()
@@ -76,18 +73,16 @@ AnswerSource: TypeAlias = Literal["generated", "extractive"]
 class Answer:
     """An answer from documents.
 
-    `documented` is false if they do not answer the question; then `missing` may name what they lack. `source`: a model worded the
-    claims (`generated`), or they are sentences of the passages (`extractive`). `refused` counts quotations with an
-    unknown number, with words that the passage does not contain, or with words that do not support the claim.
+    `documented` is false if they do not answer the question. `source`: a model wrote the answer (`generated`), or it is sentences of
+    the passages alone (`extractive`). `doubted`: the model that read the passages found no answer in them.
     """
 
     query: str
     claims: tuple[Claim, ...] = ()
     passages: tuple[Passage, ...] = ()
     documented: bool = True
-    missing: str = ""
     source: AnswerSource = "generated"
-    refused: int = 0
+    doubted: bool = False
 
     @property
     def sources(self) -> tuple[Citation, ...]:
@@ -106,32 +101,27 @@ class Answer:
         return "\n".join(f"{claim.text} {claim.numbers}".strip() for claim in self.claims)
 
 
-MAX_CLAIMS = 20
+MAX_CLAIMS = 6
 
+PASSAGES_READ = 3
+"""The passages that the model reads: reading is most of the time on a CPU, and of the questions with an answer in the documents
+the first three hold it for all 52 of the handbook."""
 
-@value(tag="quotation")
-class Quotation:
-    """Words of a passage, which is identified by its number."""
+TURNS_READ = 4
+"""The messages before the question that the model reads."""
 
-    passage: int
-    words: str
+MAX_ANSWER_TOKENS = 200
+NOT_FOUND = "NOT FOUND"
+"""What a model writes, by its instructions, if the passages do not answer."""
 
+MARKS_BEHIND = re.compile(r"([.!?。！？])\s*((?:\[\d{1,3}\]\s*)+)")
+"""Numbers of passages behind the end of a sentence."""
 
-@value(tag="statement")
-class Statement:
-    """One fact with the words that support it."""
+WHOLE_SENTENCES = re.compile(r"[^.!?。！？\n]*(?:[.!?。！？]+(?:\s*\[\d{1,3}\])*|\n)")
 
-    text: str
-    quotations: tuple[Quotation, ...] = ()
+SPACE_BEFORE_END = re.compile(r"\s+(?=[.!?。！？]\Z)")
 
-
-@value(tag="answer-output")
-class AnswerOutput:
-    """The typed answer of a model."""
-
-    in_documents: bool
-    statements: tuple[Statement, ...] = ()
-    missing: str = ""
+DIGITS = re.compile(r"\d+")
 
 
 def answer_with_citations(
@@ -141,28 +131,30 @@ def answer_with_citations(
     language: str = "",
     instructions: str = "",
     own_prompts: Sequence[tuple[str, str]] = (),
+    history: Sequence[Message] = (),
+    term_weights: "TermWeights | None" = None,
     sampling: Sampling = Sampling(),
 ) -> Program[Answer]:
-    """Answer a query from passages, in a language (en, ja, zh, or that of the query); `instructions` are added to the prompt,
-    which `own_prompts` may replace.
+    """Answer a query from the first passages, in a language (en, ja, zh, or that of the query), in one call; `instructions` are
+    added to the prompt, which `own_prompts` may replace.
 
     Without passages no model is called.
 
     Raises (when run):
-        OutputValidationError: the answer could not be read.
         RefusalError: the model refused to answer.
     """
     if not passages:
         return Answer(query, documented=False)
-    messages = request_messages(query, passages, language, instructions, own_prompts)
-    typed = yield from extract(OutputType(AnswerOutput), messages, sampling=sampling)
-    output = typed.value
-    answer = check_answer(query, output, tuple(passages))
-    if answer.refused:
-        total = sum(len(statement.quotations) for statement in output.statements)
-        text = f"{answer.refused} of {total} quotations are not in their passages or do not support their statements"
-        yield from notify(text, code="citation", warning=True)
-    return answer
+    messages = request_messages(query, passages, language, instructions, own_prompts, history)
+    limited = sampling if sampling.max_tokens else replace(sampling, max_tokens=MAX_ANSWER_TOKENS)
+    request = Request(messages, sampling=limited)
+    response = yield from perform(Complete(request, HideOutput))
+    if response.finish == "refusal":
+        raise RefusalError("the model refused to answer", request=request.digest)
+    text = response.text
+    if response.finish == "length":  # the last sentence is cut off
+        text = "".join(WHOLE_SENTENCES.findall(text)) or text
+    return check_answer(query, text, passages, history, term_weights or PLAIN)
 
 
 def request_messages(
@@ -171,59 +163,122 @@ def request_messages(
     language: str = "",
     instructions: str = "",
     own_prompts: Sequence[tuple[str, str]] = (),
+    history: Sequence[Message] = (),
 ) -> tuple[Message, ...]:
-    """Return the messages to the model: instructions, then question and passages as one line of JSON."""
+    """Return the messages to the model: instructions, the last turns, then numbered passages and the question."""
     prompts = load_prompts(language if language in REPLY_LANGUAGES else "en").replaced_by(own_prompts)
     prompt = prompts.answer(language)
-    numbered: list[Json] = [_passage_json(number, passage) for number, passage in enumerate(passages, 1)]
-    material = json.dumps({"question": strip_control(query), "passages": numbered}, ensure_ascii=False)
-    return system("\n\n".join(filter(None, (prompt, instructions.strip())))), user(material)
+    numbered = "\n\n".join(_passage_text(number, each) for number, each in enumerate(passages[:PASSAGES_READ], 1))
+    material = f"{numbered}\n\n{prompts.sections['question']} {_one_line(query)}"
+    before = turns(history)[-TURNS_READ:]
+    return system("\n\n".join(filter(None, (prompt, instructions.strip())))), *before, user(material)
 
 
-def check_answer(query: str, output: AnswerOutput, passages: tuple[Passage, ...]) -> Answer:
-    """Look up the quotations of a model; refuse those that do not occur in their passage or do not support their claim.
+def _passage_text(number: int, passage: Passage) -> str:
+    """Return a passage as text under its number; no other text in it looks like a number or is a line of its own headings."""
+    text = CITATION_NUMBER.sub(lambda mark: f"({mark[0][1:-1]})", strip_control(passage.text)).strip()
+    return f"[{number}] {_heading(passage)}\n{text}"
 
-    >>> leave = Passage("leave.md", "Everybody has **ten** days.")
-    >>> quotations = Quotation(1, "ten days"), Quotation(7, "ten days")
-    >>> output = AnswerOutput(True, (Statement("Ten.", quotations), Statement("Or 20.", quotations[:1])))
-    >>> answer = check_answer("how many?", output, (leave,))
-    >>> [(claim.text, claim.supported) for claim in answer.claims], answer.refused, answer.citations[0].words
-    ([('Ten.', True), ('Or 20.', False)], 2, 'ten** days')
+
+def _heading(passage: Passage) -> str:
+    return " › ".join(map(_one_line, passage.heading or filter(None, (passage.title,))))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(strip_control(text).split())
+
+
+def check_answer(
+    query: str,
+    text: str,
+    passages: Sequence[Passage],
+    history: Sequence[Message] = (),
+    term_weights: "TermWeights | None" = None,
+) -> Answer:
+    """Check the answer of a model sentence by sentence.
+
+    A sentence that can be read off a passage cites it; any other one follows without a citation. If none can, the sentences of the
+    passages that are quoted without a model come first, and the one that is nearest to the answer.
+
+    >>> leave = Passage("leave.md", "Everybody has **ten** days. Ask your lead.")
+    >>> answer = check_answer("how many?", "Everybody has 10 days [1]. Ask anybody. [1]", (leave,))
+    >>> [(claim.text, claim.numbers) for claim in answer.claims]
+    [('Everybody has 10 days.', '[1]'), ('Ask anybody.', '')]
     """
-    sources = "\n".join(passage.text for passage in passages)
-    numbers: dict[int, int] = {}
-    claims: list[Claim] = []
-    refused = 0
-    for statement in output.statements[:MAX_CLAIMS]:
-        text = clean_untrusted(statement.text, sources)
-        citations = [_check_quotation(each, text, passages, sources, numbers) for each in statement.quotations]
-        refused += citations.count(None)
-        if text:
-            claims.append(Claim(text, tuple(dict.fromkeys(each for each in citations if each is not None))))
-    documented = bool(claims) and (output.in_documents or any(claim.supported for claim in claims))
-    missing = "" if output.in_documents and claims else clean_untrusted(output.missing, sources)
-    return Answer(query, tuple(claims), passages, documented, missing, refused=refused)
+    if text.strip().upper().startswith(NOT_FOUND):
+        return Answer(query, (), tuple(passages), documented=False, doubted=True)
+    weights = term_weights or PLAIN
+    read = tuple(passages[:PASSAGES_READ])
+    found = _Findings()
+    own: list[str] = []
+    headings = {_one_line(each) for passage in read for each in (_heading(passage), passage.title, *passage.heading)}
+    for statement, numbers in _statements(text, "\n".join(passage.text for passage in passages)):
+        if statement in headings:  # small models copy them
+            continue
+        cited = [read[number - 1] for number in numbers if 1 <= number <= len(read)]
+        for passage in dict.fromkeys((*cited, *read)):
+            if span := _support(statement, passage):
+                found.add(statement, passage, span)
+                break
+        else:
+            own.append(statement)
+    if not found.claims:
+        for passage, span in _best_spans(query, passages, history, weights):
+            found.add_quotation(passage, span)
+        nearest = _spans_of("\n".join((query, *own)), read, history, weights)
+        if nearest:
+            found.add_quotation(*max(nearest, key=lambda each: each[1].score))
+    claims = (*found.claims.values(), *map(Claim, own))
+    return Answer(query, claims, tuple(passages), documented=bool(claims))
 
 
-def _check_quotation(
-    quotation: Quotation, claim: str, passages: tuple[Passage, ...], sources: str, numbers: dict[int, int]
-) -> Citation | None:
-    """Return the citation of a quotation, None if it is refused; `numbers` renumbers passages in the order of the answer."""
-    at = quotation.passage
-    if not 1 <= at <= len(passages):
-        return None
-    passage = passages[at - 1]
-    span = find_quotation(quotation.words, passage.text)
-    heading = " ".join((passage.title, *passage.heading))
-    if span is None or not supports(claim, quotation.words, heading, sources):
-        return None
-    return make_citation(passage, *span, numbers.setdefault(at, len(numbers) + 1))
+class _Findings:
+    """The claims with a citation, in order, and the numbers of their passages."""
+
+    def __init__(self) -> None:
+        self.claims: dict[str, Claim] = {}
+        self.spans: list[tuple[Passage, Span]] = []
+        self.numbers: dict[str, int] = {}
+
+    def add(self, text: str, passage: Passage, span: "Span") -> None:
+        """Add a claim that words of a passage support."""
+        number = self.numbers.setdefault(passage_key(passage), len(self.numbers) + 1)
+        self.spans.append((passage, span))
+        self.claims.setdefault(text, Claim(text, (make_citation(passage, span.start, span.end, number),)))
+
+    def add_quotation(self, passage: Passage, span: "Span") -> None:
+        """Add a sentence of a passage, unless it is cited already."""
+        if not any(one is passage and other.start < span.end and span.start < other.end for one, other in self.spans):
+            self.add(clean_untrusted(span.text, passage.text), passage, span)
 
 
-def _passage_json(number: int, passage: Passage) -> Json:
-    source, *headings, text = map(strip_control, (passage.source, *passage.heading, passage.text))
-    parts: dict[str, Json] = {"passage": number, "source": source, "heading": " › ".join(headings), "text": text}
-    return {name: part for name, part in parts.items() if part}
+def _statements(text: str, sources: str) -> Iterator[tuple[str, list[int]]]:
+    """Yield the sentences of an answer, each once and safe to show, with the numbers of the passages that it names."""
+    seen: set[str] = set()
+    for each in text.splitlines():
+        line = MARKS_BEHIND.sub(r" \2\1 ", HEADING.sub("", each.strip()))
+        for unit in _sentences(line, 0, len(line)):
+            sentence = line[unit.start : unit.end]
+            shown = clean_untrusted(EMPHASIS.sub("", sentence).strip(), sources)
+            shown = SPACE_BEFORE_END.sub("", shown)
+            if any(map(str.isalnum, shown)) and shown not in seen and len(seen) < MAX_CLAIMS:
+                seen.add(shown)
+                yield (
+                    shown,
+                    [int(number) for mark in CITATION_NUMBER.findall(sentence) for number in DIGITS.findall(mark)],
+                )
+
+
+def _support(statement: str, passage: Passage) -> "Span | None":
+    """Return the sentence, or the pair of sentences, of a passage from which a statement can be read off."""
+    text, heading = passage.text, "\n".join((passage.title, *passage.heading))
+    units = tuple(_units(text))
+    for last in (0, 1):
+        for unit, end in zip(units, units[last:], strict=False):
+            plain = _plain(text, unit, end.end)
+            if (unit is end or _neighbours(text, unit, end)) and supports(statement, plain, heading):
+                return Span(unit.start, end.end, 1.0, plain)
+    return None
 
 
 MAX_QUOTED = 3
@@ -340,15 +395,31 @@ def extractive(
     >>> [claim.text for claim in extractive("how many days are there?", [leave]).claims]
     ['Everybody has ten days.']
     """
-    pairs = zip(passages, spans(query, passages, history, term_weights or PLAIN), strict=True)
-    found = [(passage, span) for passage, span in pairs if span is not None]
+    found = _Findings()
+    for passage, span in _best_spans(query, passages, history, term_weights or PLAIN):
+        found.add(clean_untrusted(span.text, passage.text), passage, span)
+    claims = tuple(found.claims.values())
+    return Answer(query, claims, tuple(passages), documented=bool(claims), source="extractive")
+
+
+def _best_spans(
+    query: str, passages: Sequence[Passage], history: Sequence[Message], weights: "TermWeights"
+) -> Iterator[tuple[Passage, Span]]:
+    """Yield the best parts of the best passages, each text once."""
+    found = _spans_of(query, passages, history, weights)
     best = max((passage.score for passage, _ in found), default=0.0)
-    claims: dict[str, Claim] = {}
+    texts: set[str] = set()
     for passage, span in found:
-        if passage.score >= MIN_SHARE * best and len(claims) < MAX_QUOTED and span.text not in claims:
-            citation = make_citation(passage, span.start, span.end, len(claims) + 1)
-            claims[span.text] = Claim(clean_untrusted(span.text, passage.text), (citation,))
-    return Answer(query, tuple(claims.values()), tuple(passages), documented=bool(claims), source="extractive")
+        if passage.score >= MIN_SHARE * best and len(texts) < MAX_QUOTED and span.text not in texts:
+            texts.add(span.text)
+            yield passage, span
+
+
+def _spans_of(
+    query: str, passages: Sequence[Passage], history: Sequence[Message], weights: TermWeights
+) -> list[tuple[Passage, Span]]:
+    pairs = zip(passages, spans(query, passages, history, weights), strict=True)
+    return [(passage, span) for passage, span in pairs if span is not None]
 
 
 def spans(
@@ -504,19 +575,23 @@ def answer_or_quote(
     term_weights: TermWeights = PLAIN,
     sampling: Sampling = Sampling(),
 ) -> Program[Answer]:
-    """Answer by `answer_with_citations`, or by `extractive` if the model writes no text; only that uses `history`.
+    """Answer by `answer_with_citations`, or by `extractive` if the model writes no text or finds no answer.
 
     Raises (when run):
-        OutputValidationError: the answer could not be read.
         RefusalError: the model refused to answer.
     """
+    doubted = False
     try:
-        request = answer_with_citations(
-            query, passages, language=language, instructions=instructions, own_prompts=own_prompts, sampling=sampling
-        )
-        return (yield from request)
+        answer = yield from answer_with_citations(
+            query, passages, language=language, instructions=instructions, own_prompts=own_prompts, history=history,
+            term_weights=term_weights, sampling=sampling,
+        )  # fmt: skip
+        if not answer.doubted:
+            return answer
+        doubted = True
+        yield from notify("the model found no answer in the passages; quoting the nearest ones", code="answer")
     except UnsupportedError as error:
         if not lacks_generation(error):
             raise
         yield from notify("the model writes no answers; quoting the passages instead", code="answer")
-    return extractive(query, passages, history, term_weights)
+    return replace(extractive(query, passages, history, term_weights), doubted=doubted)

@@ -273,7 +273,7 @@ def assess(
         whole = PolicyFunction("Assessment", "", (*table.scores, *table.questions))
         prompt = prompts.assess(whole.fields)
         return (yield from _assess_by_call(material, prompt, (whole,), table, "typed", open_question))
-    if needs_questions is None or not needs_questions(found):
+    if needs_questions is None or found.is_noise or not needs_questions(found):
         return found
     return (yield from _with_questions(found, material, prompts, table.questions))
 

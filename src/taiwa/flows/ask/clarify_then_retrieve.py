@@ -56,8 +56,10 @@ from taiwa.kernel.messages import Evidence, Message, Passage, passage_key, user
 from taiwa.kernel.serialization import tag_of, value
 from taiwa.kernel.text import guess_language
 
-AssessBy: TypeAlias = AssessmentMethod | Literal["no-model"]
-"""How a dialogue is assessed; with `no-model` the documents alone decide."""
+AssessBy: TypeAlias = AssessmentMethod | Literal["documents", "no-model"]
+"""How a dialogue is assessed; with `documents` and `no-model` they alone decide, and with `no-model` no model answers either."""
+
+NOT_ASSESSED = ("documents", "no-model")
 
 FIRST_SEARCH_SIZE = 10
 
@@ -75,7 +77,7 @@ class ClarifyOptions:
     """Options of the dialogue before retrieval.
 
     - `policy`: when to ask for clarification, one of `POLICIES`; `max_questions` limits any policy (None: its own limit).
-    - `assess_by`: how a model assesses the dialogue; `no-model` uses none, and rewrites nothing.
+    - `assess_by`: how a model assesses the dialogue; `documents` and `no-model` use none, and rewrite nothing.
     - `k`: number of passages for the answer.
     - `rewrite_context`: turns that the model sees when it rewrites the query; `multiple_queries`: it may write several.
     - `earlier_sessions`: number of earlier dialogues of the user that the assessment sees.
@@ -264,8 +266,13 @@ class _DialogueStep:
         if not self.is_published and situation.route not in ("", "none"):
             return policy(situation)  # small talk and a refusal of questions are not worth a call
         needs_scores = self.policy is not None or table is not None or self.options.policy not in WITHOUT_SCORES
-        if self.options.assess_by != "no-model" and needs_scores:
-            situation = replace(situation, assessment=(yield from self.assess()))
+        if self.options.assess_by not in NOT_ASSESSED and needs_scores:
+            assessment = yield from self.assess()
+            if assessment.is_noise and not self.is_published:
+                text = "the scores of the model are noise; the documents decide"
+                yield from notify(text, code="downgrade", warning=True)
+            else:
+                situation = replace(situation, assessment=assessment)
         return policy(situation)
 
     @property
@@ -283,7 +290,12 @@ class _DialogueStep:
         if self.options.earlier_sessions and self.profile.name:
             effect = SearchEarlierSessions(self.profile.name, self.text, self.options.earlier_sessions)
             self.earlier = yield from perform(effect)
-        by: AssessmentMethod = "auto" if self.options.assess_by == "no-model" else self.options.assess_by
+        by: AssessmentMethod
+        match self.options.assess_by:
+            case "documents" | "no-model":  # not reached: they assess nothing
+                by = "auto"
+            case chosen:
+                by = chosen
         if by == "auto" and self.policy is None and self.options.table is None and self.options.policy == "functions":
             by = "functions"
         sentence = dialogue_catalogue(self.language, self.options.catalogue_version)
@@ -304,8 +316,8 @@ class _DialogueStep:
         return assessment.clarity >= thresholds.unclear or (is_consultation and undocumented)
 
     def queries(self) -> Program[Queries]:
-        """Rewrite the dialogue as queries; without a model the text is the query."""
-        if self.options.assess_by == "no-model":
+        """Rewrite the dialogue as queries; without an assessment the text is the query, and the history weighs its terms."""
+        if self.options.assess_by in NOT_ASSESSED:
             return Queries(self.text)
         multiple = self.options.multiple_queries and not self.is_published
         context, language, table = self.options.rewrite_context, self.language, self.options.table

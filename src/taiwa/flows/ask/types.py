@@ -65,6 +65,10 @@ P_FALSE = (0.05, 0.45, 0.65, 0.8, 0.95)
 """Probability that a statement is false, by the level that a model wrote without probabilities."""
 
 
+MIN_CONFIDENCE = 0.1
+"""The confidence of at least one score of an assessment: a model of 1.5 billion parameters had 0.015 for `clarity`."""
+
+
 @value(tag="assessment")
 class Assessment:
     """Five scores, 1 (true) to 5 (false), and the possible clarifying questions.
@@ -89,6 +93,11 @@ class Assessment:
     own_scores: tuple[tuple[str, float], ...] = ()
     own_questions: tuple[tuple[str, str], ...] = ()
     reply: str = ""
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether every distribution of probabilities is flat: the model wrote digits, but judged nothing."""
+        return bool(self.confidence) and max(each for _, each in self.confidence) < MIN_CONFIDENCE
 
     def score(self, name: str) -> float:
         """Return a score, also one of the policy's own; 1 if it was not assessed."""

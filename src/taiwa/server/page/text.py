@@ -328,6 +328,7 @@ LABELS: Mapping[str, Mapping[str, str]] = {
         "always": gettext_noop("always"),
         "auto": gettext_noop("as the model allows"),
         "typed": gettext_noop("by a typed answer"),
+        "documents": gettext_noop("by the documents found"),
         "labels": gettext_noop("by probabilities of labels"),
         "decisions": gettext_noop("by decisions of the model's server"),
         "no-model": gettext_noop("without a model"),

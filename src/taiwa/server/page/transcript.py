@@ -303,9 +303,8 @@ def _ask_view(result: AskResult | None, app: App) -> AskView | None:
         place = place_of_passage(app, each.source)
         return SourceView(each.number, *place, each.heading, each.page, each.start, each.end, visible(each.words))
 
-    before, after = result.remarks(sentence)
-    if options:
-        after = (*after, sentence(MORE))
+    before = result.remarks(sentence)
+    after = (sentence(MORE),) if options else ()
     claims = tuple(ClaimView(to_html(claim.text), tuple(map(source, claim.citations))) for claim in answer.claims)
     texts = {" ".join(claim.text.split()) for claim in answer.claims}
     quoted = frozenset(each.number for each in answer.sources if " ".join(each.words.split()) not in texts)
