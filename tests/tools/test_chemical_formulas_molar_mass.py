@@ -55,6 +55,37 @@ def test_nuclides_of_one_element_share_its_percent() -> None:
     assert set(mass_percent(formula("^13CH3CH3"))) == {"C", "H"}
 
 
+def test_the_share_of_an_element_is_given_as_a_percentage_of_the_mass() -> None:
+    found = molar_mass("O in H2O")
+
+    assert found.text == "88.8093 %"
+    assert molar_mass("N in NH4NO3", weights="integer").text == "35 %"
+
+
+def test_an_element_that_a_substance_does_not_contain_has_no_share() -> None:
+    with pytest.raises(ToolError, match="N is not an element of H2O"):
+        molar_mass("N in H2O")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("water", "18.015 g/mol (H2O)"),
+        ("Calcium hydroxide", "74.092 g/mol (Ca(OH)2)"),
+        ("Potasium Permanganate", "158.032 g/mol (KMnO4)"),
+        ("O in water", "88.8093 % (H2O)"),
+    ],
+)
+def test_a_substance_can_be_named(name: str, text: str) -> None:
+    assert molar_mass(name).text == text
+
+
+@pytest.mark.parametrize("text", ["sodium chlorote", "Xyz", "H2o", "no such thing", "a" * 500])
+def test_a_name_that_no_substance_has_is_an_error_about_formulas(text: str) -> None:
+    with pytest.raises(ToolError, match=r"not a formula|unknown"):
+        molar_mass(text)
+
+
 def test_the_tool_says_the_mass_and_gives_all_parts() -> None:
     result = molar_mass.call({"formula": "Ca(OH)₂", "weights": "integer"})
 

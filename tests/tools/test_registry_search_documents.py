@@ -114,7 +114,7 @@ def test_a_retriever_that_breaks_is_a_failure_of_the_tool() -> None:
 
 
 def test_a_model_looks_up_in_the_middle_of_its_reasoning() -> None:
-    model = taiwa.scripted_model("Look: <<search_documents: last train>>", "So it leaves at 23:10.")
+    model = taiwa.scripted_model("Look: <<search_documents: last train>>", "Answer: 23:10")
 
     rationale = taiwa.Client(model, tools=[TOOL]).run(solve("When is the last train?", [TOOL.spec]))
 

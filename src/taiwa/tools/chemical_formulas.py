@@ -18,6 +18,8 @@ from taiwa.tools.function_tool import tool
 
 MAX_CHARS = 1_000
 
+MAX_NAME_CHARS = 60
+
 LOWERED = "₀₁₂₃₄₅₆₇₈₉"
 
 SUBSCRIPT = re.compile(f"[{LOWERED}]+")
@@ -516,21 +518,33 @@ class _Parser:
 
 SHOWN_DIGITS = 6
 
+SHARE = re.compile(r"\s*(?P<element>[A-Z][a-z]?) in (?P<whole>.+)", re.DOTALL)
+
 
 @tool(isolated=False)  # bounded by construction
 def molar_mass(formula: str, weights: Weights = "iupac") -> ToolResult:
-    """Give the molar mass of a chemical formula in g/mol; weights "integer" uses rounded atomic weights.
+    """Give the molar mass of a formula or name in g/mol, or the mass percentage of an element in it: O in H2O.
 
-    Write hydrates as CuSO4·5H2O, ions as SO4^2-, isotopes as ^13CO2.
+    Write hydrates as CuSO4·5H2O, ions as SO4^2-, isotopes as ^13CO2. Weights "integer" uses rounded atomic weights.
     """
-    found = _substance(formula)
+    share = SHARE.match(formula)
+    found, name = _named_substance(share["whole"] if share else formula)
     whole = mass(found, weights)
     value: dict[str, Json] = {
         "formula": found.text, "molar_mass": spell_near(whole), "unit": "g/mol", "weights": weights,
         "atoms": {atom: str(count) for atom, count in found.atoms.items()},
         "percent": {symbol: spell(share) for symbol, share in mass_percent(found, weights).items()},
     }  # fmt: skip
-    return ToolResult(f"{spell(Fraction(rounded(whole, SHOWN_DIGITS)))} g/mol", value=value)
+    named = f" ({name})" if name else ""
+    if share:
+        percent = mass_percent(found, weights).get(share["element"])
+        if percent is None:
+            raise ToolError(
+                f"{share['element']} is not an element of {found.text}", code="syntax", hint="write its symbol"
+            )
+        shown = f"{spell(Fraction(rounded(percent, SHOWN_DIGITS)))} %"
+        return ToolResult(shown + named, value=value | {"element": share["element"], "share": spell(percent)})
+    return ToolResult(f"{spell(Fraction(rounded(whole, SHOWN_DIGITS)))} g/mol{named}", value=value)
 
 
 def mass(substance: Formula, weights: Weights = "iupac") -> Fraction:
@@ -554,6 +568,20 @@ def mass_percent(substance: Formula, weights: Weights = "iupac") -> Mapping[str,
         symbol = atom.lstrip("^0123456789")
         shares[symbol] = shares.get(symbol, Fraction(0)) + 100 * count * weight(atom, weights) / whole
     return shares
+
+
+def _named_substance(text: str) -> tuple[Formula, str]:
+    """Read a formula, or the name of a substance; of a name, the formula is returned as text too."""
+    try:
+        return _substance(text), ""
+    except ToolError:
+        from taiwa.tools.compound_names import named, nearest_name
+
+        name = None if len(text) > MAX_NAME_CHARS or any(map(str.isdecimal, text)) else nearest_name(text)
+        if name is None:
+            raise
+        written = named()[name.lower()][1]
+        return _substance(written), written
 
 
 def _substance(text: str) -> Formula:

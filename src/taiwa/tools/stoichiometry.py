@@ -275,6 +275,8 @@ def stoichiometry(equation: str) -> ToolResult:
     All reactants and products must be given. Write ions as SO4^2- and electrons as e^-.
     """
     found = balance(equation)
+    if found.status == "impossible":
+        raise ToolError(found.text, code="impossible", hint="name all reactants and products")
     value: dict[str, Json] = {"status": found.status, "text": found.text}
     if found.status == "solved":
         value["reactants"] = {term.species.text: str(term.count) for term in found.equations[0].reactants}
