@@ -33,6 +33,7 @@ from taiwa.kernel.messages import (
     Sampling,
     StreamEnd,
     TextDelta,
+    ToolSpec,
     Usage,
     collect_response,
     user,
@@ -105,6 +106,21 @@ def test_an_answer_arrives_whole_with_its_usage(face: Face, model: HttpModel, fa
 
     assert (answer.text, answer.finish, answer.model) == ("こんにちは, world", "stop", "test-model")
     assert answer.usage == Usage(input_tokens=7, output_tokens=3, cache_read_tokens=4)
+
+
+def test_a_call_that_arrives_as_text_is_a_function_call_only_if_its_tool_was_offered(
+    face: Face, faults: FaultServer, sleeps: Sleeps
+) -> None:
+    written = '```json\n{"name": "look_up", "arguments": {"word": "tea"}}\n```'
+    tool = ToolSpec("look_up", "Look up a word.", {"type": "object", "properties": {"word": {"type": "string"}}})
+    faults.plays(speech(written), speech(written))
+
+    target = resolve("llamacpp:test-model", base_urls={"llamacpp": faults.base_url})
+    with HttpModel(target, KEY, limits=PATIENT, clock=sleeps.clock) as model:
+        offered, other = face.ask(model, replace(ASK, tools=(tool,))), face.ask(model, ASK)
+
+    assert [(call.name, call.arguments) for call in offered.message.tool_calls] == [("look_up", '{"word": "tea"}')]
+    assert (offered.text, offered.finish, other.text, other.finish) == ("", "tool_calls", written, "stop")
 
 
 def test_a_server_gets_the_path_the_key_and_no_more_than_it_needs(

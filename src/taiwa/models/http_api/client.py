@@ -25,6 +25,7 @@ from urllib.request import getproxies, proxy_bypass
 from taiwa.kernel.errors import ConfigError, ModelError, OverloadedError, ProtocolError, RateLimitError, TimeoutError
 from taiwa.kernel.messages import Capability, Choice, Chunk, FailedAttempt, Notice, Request, StreamEnd, user
 from taiwa.models.http_api.api_keys import MASK, Secret, mask_error, with_place
+from taiwa.models.http_api.calls_in_text import CallsInText
 from taiwa.models.http_api.errors import Stage, connection_faults, error_from_status, map_fault, quoted, wait_asked
 from taiwa.models.http_api.provider_interface import (
     DEFAULT_PORTS,
@@ -422,10 +423,14 @@ class HttpModel:
             from taiwa.models.http_api.constraint_encoding import ConstraintCheck
 
             check = ConstraintCheck(call.enforcement, request)
+        calls = CallsInText(request.tools) if request.tools and request.tool_choice != "none" else None
         async with aclosing(self._attempts("POST", call, _Attempt.answer, request)) as chunks:
             async for chunk in chunks:
-                for read in (chunk,) if reader is None else reader.read(chunk):
-                    yield read if check is None else check.seen(read)
+                if isinstance(chunk, FailedAttempt) and calls is not None:
+                    calls = CallsInText(request.tools)
+                for each in (chunk,) if calls is None else calls.feed(chunk):
+                    for read in (each,) if reader is None else reader.read(each):
+                        yield read if check is None else check.seen(read)
 
     def fetch(self, path: str) -> bytes:
         """Return a document of the server, such as its list of models (`models`).

@@ -1,0 +1,129 @@
+"""Function calls that a server returns as text."""
+
+import json
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taiwa.kernel.messages import Chunk, FinishReason, Response, StreamEnd, TextDelta, ToolSpec, collect_response
+from taiwa.models.http_api.calls_in_text import CallsInText
+
+WEATHER = ToolSpec(
+    "weather",
+    "Look up the weather.",
+    {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "day": {"type": "string"}},
+        "required": ["city"],
+        "additionalProperties": False,
+    },
+)
+CALL = '{"name": "weather", "arguments": {"city": "Oslo"}}'
+ARGUMENTS = '{"city": "Oslo"}'
+WRITTEN = [
+    f"```json\n{CALL}\n```",
+    f"```\n{CALL}\n```",
+    f"```tool_call\n{CALL}\n```",
+    f"```json\n{json.dumps(json.loads(CALL), indent=2)}\n```",
+    f"<tool_call>\n{CALL}\n</tool_call>",
+    f"<tool_call>{CALL}",
+    CALL,
+    f"[{CALL}]",
+    '{"name": "weather", "parameters": {"city": "Oslo"}}',
+    '{"name": "weather", "arguments": "{\\"city\\": \\"Oslo\\"}"}',
+]
+TEXTS = [
+    "Oslo is a city.",
+    '```python\nprint({"name": "weather"})\n```\nIt prints.',
+    '```json\n{"city": "Oslo"}\n```',
+    '```json\n{"name": "calendar", "arguments": {"city": "Oslo"}}\n```',
+    '```json\n{"name": "weather", "arguments": {"town": "Oslo"}}\n```',
+    '```json\n{"name": "weather", "arguments": {"city": "Oslo", "unit": "K"}}\n```',
+    '```json\n{"name": "weather"}\n```\nis no call.',
+    '{"name": "Ann", "age": 3}',
+    f"It writes `{CALL}` in a line.",
+    "{not json",
+    "``",
+    "<tool_call>",
+    "[1, 2]",
+    "",
+]
+
+
+def answer(pieces: Iterable[str], finish: FinishReason = "stop") -> tuple[Response, list[Chunk]]:
+    reader, chunks = CallsInText([WEATHER]), list[Chunk]()
+    for each in (*map(TextDelta, pieces), StreamEnd(finish)):
+        chunks += reader.feed(each)
+    return collect_response(chunks), chunks
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_a_call_of_an_offered_tool_is_a_function_call_in_whatever_form_it_is_written(written: str, size: int) -> None:
+    text = f"I look it up:\n{written}"
+
+    response, _ = answer(text[at : at + size] for at in range(0, len(text), size))
+
+    assert [(call.name, call.arguments) for call in response.message.tool_calls] == [("weather", ARGUMENTS)]
+    assert (response.text, response.finish) == ("I look it up:\n", "tool_calls")
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("size", [1, 1000])
+def test_any_other_text_stays_as_it_is(text: str, size: int) -> None:
+    response, _ = answer(text[at : at + size] for at in range(0, len(text), size))
+
+    assert (response.text, response.message.tool_calls, response.finish) == (text, (), "stop")
+
+
+def test_what_follows_a_call_was_written_without_its_result_and_is_dropped() -> None:
+    response, _ = answer([f"```json\n{CALL}\n```\nIt is 20 degrees in Oslo.\n"])
+
+    assert (response.text, len(response.message.tool_calls)) == ("", 1)
+
+
+def test_several_calls_are_one_request_each() -> None:
+    other = CALL.replace("Oslo", "Bergen")
+
+    response, _ = answer([f"<tool_call>\n{CALL}\n</tool_call>\n<tool_call>\n{other}\n</tool_call>"])
+
+    assert [call.arguments for call in response.message.tool_calls] == [ARGUMENTS, '{"city": "Bergen"}']
+    assert len({call.id for call in response.message.tool_calls}) == 2
+
+
+def test_code_of_another_kind_is_not_held_back() -> None:
+    reader = CallsInText([WEATHER])
+
+    assert reader.feed(TextDelta("```python\nx = ")) == [TextDelta("```python\n"), TextDelta("x = ")]
+
+
+def test_a_call_that_the_length_limit_cut_is_text() -> None:
+    cut = "```json\n" + CALL[:-6]
+
+    response, _ = answer([cut], "length")
+
+    assert (response.text, response.message.tool_calls, response.finish) == (cut, (), "length")
+
+
+@given(
+    st.lists(
+        st.sampled_from(["```json\n", "\n```\n", CALL, "{", "<tool_call>", "</tool_call>", "\n", "so ", '"', "["]),
+        max_size=12,
+    )
+)
+def test_no_text_is_lost_before_the_first_call(pieces: list[str]) -> None:
+    response, _ = answer(pieces)
+
+    text = "".join(pieces)
+    assert text.startswith(response.text)
+    assert response.text == text or response.message.tool_calls
+
+
+@given(st.lists(st.sampled_from(["```json\n", "\n```\n", CALL, "{", "<tool_call>", "\n", "so ", "["]), max_size=8))
+def test_pieces_make_no_difference(pieces: list[str]) -> None:
+    whole, _ = answer(["".join(pieces)])
+    single, _ = answer("".join(pieces))
+
+    assert whole == single
