@@ -6,12 +6,13 @@
 #| <<molar_mass: O2>>
 #> So the candle takes:
 #| <<calculator: 7.6 × 31.998>>
-#> Therefore, the answer is 243.1848 g.
+#> Answer: 243.1848 g
 taiwa solve "A candle burns 0.2 mol of paraffin, C25H52. How many grams of oxygen does it take?"
 #== trace
 #> The discount leaves <<calculator: 100% - 15%>>
 #> of the price, which is <<calculator: 24,800 × 0.85>>
-#> yen. Therefore, the answer is 21,080 yen.
+#> yen.
+#| Answer: 21,080 yen
 taiwa solve "A bicycle for 24,800 yen is sold at 15 % off. What is paid?" --tools calculator --trace -v
 #== dry
 taiwa solve "What is 8 % of 350?" --tools calculator --shots 1 --dry-run

@@ -62,7 +62,7 @@ def test_the_answer_is_what_the_last_tool_or_the_last_words_worked_out(worked: W
     numbers = {float(number.replace(",", "").rstrip(".")) for each in found for number in each}
     places = len(worked.answer.partition(".")[2])
     assert float(worked.answer) in {round(number, places) for number in numbers} | numbers
-    assert last.rpartition("\n")[2].startswith("Therefore, the answer is ")
+    assert last.rpartition("\n")[2].startswith("Answer: ")
 
 
 @named
@@ -110,7 +110,11 @@ def test_an_example_reads_as_the_same_calls_in_every_protocol(worked: WorkedExam
 
     wanted = [(part.tool, part.input) for part in evaluate_parts(worked, given) if isinstance(part, ExampleCall)]
     calls = [(event.name, event.input) for event in decode(text, codec, TOOLS) if isinstance(event, CallText)]
-    assert calls == ([call for call in wanted if call[0] == "calculator"] if name == "gsm" else wanted)
+    if name == "gsm":
+        wanted = [call for call in wanted if call[0] == "calculator"]
+    elif name == "inline":  # before a call it reads the last formula of the line
+        wanted = [call for call in wanted if " in " not in call[1]]
+    assert calls == wanted
     assert last_number(text) == worked.answer
 
 

@@ -116,7 +116,7 @@ def test_built_in_worked_examples_are_shown_and_correct(taiwa: Taiwa, model_serv
     five, two = (request["messages"] for request in model_server.requests)
     assert [message["role"] for message in five] == ["system", *["user", "assistant"] * 5, "user"]
     assert two[1:5] == five[1:5]
-    assert all("Therefore, the answer is" in message["content"] for message in five[2::2])
+    assert all("\nAnswer: " in message["content"] for message in five[2::2])
     assert any("<<calculator: " in message["content"] for message in five[2::2])
 
 
@@ -242,13 +242,13 @@ def test_the_choices_are_the_tool_formats_and_tool_modes_of_the_library() -> Non
 
 
 def test_v_shows_the_calls_and_the_bill(taiwa: Taiwa, model_server: ModelServer) -> None:
-    no_tools(model_server, "<<calculator: 1/0>>", "<<guess: 1>>", LAST)
+    no_tools(model_server, "<<calculator: 1/0>>", "<<guess: 1>>", "No tool does it.", LAST)
 
     done = taiwa.ok("solve", QUESTION, "-v")
 
     assert "call 1: calculator: 1/0 → error: division by zero [division_by_zero]" in done.err
     assert "call 2: guess: 1 → error: unknown tool 'guess'" in done.err
-    assert done.err.splitlines()[-1].startswith("stop · answer: line · 3 calls · at most ")
+    assert done.err.splitlines()[-1].startswith("stop · answer: line · 4 calls · at most ")
 
 
 def test_trace_shows_what_happened_with_times_and_tokens(taiwa: Taiwa, model_server: ModelServer) -> None:
@@ -323,11 +323,11 @@ def test_the_question_may_come_from_standard_input(taiwa: Taiwa, model_server: M
 
 
 def test_without_an_answer_it_failed(taiwa: Taiwa, model_server: ModelServer) -> None:
-    no_tools(model_server, "I cannot say.", "none")
+    no_tools(model_server, "I cannot say.", "Answer: none")
 
     done = taiwa("solve", QUESTION)
 
-    assert (done.code, done.out) == (1, "I cannot say.\n")
+    assert (done.code, done.out) == (1, "I cannot say.\nAnswer: none\n")
     assert done.err == "no answer was found in the text\n"
 
 
@@ -345,7 +345,7 @@ def test_a_rationale_that_reached_the_limit_of_calls_is_a_failure(taiwa: Taiwa, 
 def test_the_reaction_to_a_failed_call_can_be_chosen(
     taiwa: Taiwa, model_server: ModelServer, policy: str, code: int
 ) -> None:
-    no_tools(model_server, "<<calculator: 1/0>>", "0, so the answer is 0.")
+    no_tools(model_server, "<<calculator: 1/0>>", "\nAnswer: 0", *["Answer: 0"] * (policy == "report"))
 
     done = taiwa("solve", QUESTION, "--on-error", policy, "--json")
 
@@ -357,7 +357,7 @@ def test_a_typed_answer_is_printed_as_json(taiwa: Taiwa, model_server: ModelServ
     (place.folder / "mass.json").write_text(
         '{"title": "Mass", "type": "object", "properties": {"g": {"type": "number"}}}'
     )
-    no_tools(model_server, 'So: {"g": 132.027}')
+    no_tools(model_server, 'So:\nAnswer: {"g": 132.027}')
 
     done = taiwa.ok("solve", QUESTION, "--type", str(place.folder / "mass.json"))
 
@@ -370,7 +370,7 @@ def test_an_answer_that_does_not_have_its_type_gives_a_warning_and_fails(
     (place.folder / "mass.json").write_text(
         '{"title": "Mass", "type": "object", "properties": {"g": {"type": "number"}}}'
     )
-    no_tools(model_server, "The answer is 132.027.")
+    no_tools(model_server, "The answer is 132.027.", "no", "no")
 
     done = taiwa("solve", QUESTION, "--type", str(place.folder / "mass.json"))
 

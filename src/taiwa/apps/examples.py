@@ -95,6 +95,16 @@ def select_examples(examples: Iterable[WorkedExample], n: int, seed: int = 0) ->
     return tuple(order[:n])
 
 
+FIRST = ("bare-expression", "alumina-crucible", "limestone-cleaner", "rusty-nail", "snail")
+"""The examples that small models solve most questions with: one for each kind of step, and short."""
+
+
+def first_examples(examples: Iterable[WorkedExample]) -> tuple[WorkedExample, ...]:
+    """Move the examples of `FIRST` to the front."""
+    rank = {name: at for at, name in enumerate(FIRST)}
+    return tuple(sorted(examples, key=lambda each: rank.get(each.id, len(rank))))
+
+
 def evaluate_parts(example: WorkedExample, result_of: ResultOf) -> tuple[str | ExampleCall, ...]:
     """Evaluate the parts of an example: replace references by numbers, and give every call its result.
 

@@ -8,6 +8,7 @@ from taiwa.apps.examples import (
     ResultOf,
     WorkedExample,
     built_in_examples,
+    first_examples,
     render,
     render_native,
     results,
@@ -62,7 +63,14 @@ class ReasonRun:
         mode = self.tool_mode(capabilities)
         # Without a mode the program may still fall back from one to another.
         is_fixed = self.options.tool_mode is not None or (self.text_only and mode == "stop")
-        options = replace(self.options, tool_mode=mode if is_fixed else None, shots=self._messages(mode))
+        built_in = builtin_tools()
+        calculates = all(tool.spec.name in built_in for tool in self.tools) and self.options.on_error == "report"
+        options = replace(
+            self.options,
+            tool_mode=mode if is_fixed else None,
+            shots=self._messages(mode),
+            retry_without_tools=self.options.retry_without_tools or calculates,
+        )
         return flow(question, [tool.spec for tool in self.tools], options)
 
     def tool_mode(self, capabilities: frozenset[Capability]) -> ToolMode:
@@ -92,7 +100,10 @@ class ReasonRun:
         able = usable(built_in_examples(), self._results())
         fitting = [worked for worked in able if not offered or set(worked.tools) <= offered]
         others = [worked for worked in able if worked not in fitting]
-        order = (*select_examples(fitting, len(fitting), self.seed), *select_examples(others, len(others), self.seed))
+        first = select_examples(fitting, len(fitting), self.seed)
+        if not self.seed:
+            first = first_examples(first)
+        order = (*first, *select_examples(others, len(others), self.seed))
         if self.shots is not None and self.shots > len(order):
             raise InputError(f"shots must be at most {len(order)}, the number of worked examples; got {self.shots}")
         if self.shots is None and offered and not any(worked.tools for worked in fitting):

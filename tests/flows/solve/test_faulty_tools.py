@@ -96,7 +96,7 @@ def test_a_failure_leads_to_what_the_policy_says(
 
     done = drive(
         lambda: solve("?", [tool.spec], SolveOptions(on_error=policy)),
-        scripted_model("<<raises:>>", " 4 it is: 4"),
+        scripted_model("<<raises:>>", " four.\nIt is 4."),
         tools=[tool],
     )
 

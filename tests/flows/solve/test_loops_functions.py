@@ -149,7 +149,15 @@ def test_the_fourth_time_the_same_call_is_the_end(drive: Drive) -> None:
 
     done = drive(lambda: solve("?", SPECS), model, tools=[ADDER])
 
-    assert (done.value.ending, len(model.requests)) == ("repeat", 4)
+    assert (done.value.ending, len(model.requests)) == ("repeat", 5)
+
+
+def test_the_second_time_the_same_call_fails_is_the_end_and_the_answer_is_asked_for(drive: Drive) -> None:
+    model = scripted_model(*[asks(call("x", f"id{n}")) for n in range(2)], "Answer: 4", capabilities=NATIVE)
+
+    done = drive(lambda: solve("?", SPECS), model, tools=[ADDER])
+
+    assert (done.value.ending, done.value.answer, done.value.complete) == ("repeat", "4", False)
 
 
 def test_when_no_call_is_left_the_last_words_are_asked_for_once(drive: Drive) -> None:

@@ -54,19 +54,19 @@ def test_a_rationale_is_interrupted_spliced_and_continued_in_place(
     drive: Drive, capabilities: frozenset[Capability]
 ) -> None:
     model = scripted_model(
-        f"{FIRST} 5, wrong", ", and one is <<adder: 4+1>> 9", ".\nThe answer is 5.", capabilities=capabilities
+        f"{FIRST} 5, wrong", "And one is <<adder: 4+1>> 9", "The answer is 5.", capabilities=capabilities
     )
 
     done = drive(lambda: solve("2+2+1?", SPECS), model, tools=[ADDER])
 
-    assert done.value.text == f"{FIRST} 4, and one is <<adder: 4+1>> 5.\nThe answer is 5."
+    assert done.value.text == f"{FIRST} 4\nAnd one is <<adder: 4+1>> 5\nThe answer is 5."
     assert done.transcript == done.value.text
     assert (done.value.answer, done.value.answered_by) == ("5", "line")
     assert (done.value.ending, done.value.complete, done.value.tool_mode) == ("end", True, "prefill")
     assert [request.prefix for request in model.requests] == [
         "",
-        f"{FIRST} 4",
-        f"{FIRST} 4, and one is <<adder: 4+1>> 5",
+        f"{FIRST} 4\n",
+        f"{FIRST} 4\nAnd one is <<adder: 4+1>> 5\n",
     ]
     assert len({request.messages for request in model.requests}) == 1
 
@@ -140,7 +140,7 @@ def test_a_server_that_refuses_to_continue_a_text_is_asked_to_go_on_with_it(driv
     assert done.transcript == done.value.text
     assert (done.value.tool_mode, done.value.answer, len(done.value.calls)) == ("stop", "5", 2)
     first, refused, third, _ = model.requests
-    assert refused.prefix == f"{FIRST} 4"
+    assert refused.prefix == f"{FIRST} 4\n"
     assert third.messages == (*first.messages, assistant(f"{FIRST} 4\n"), user(CONTINUE))
     assert "native" not in [note.text.rpartition(" ")[2] for note in done.notes if note.code == "tool_mode"]
 
@@ -191,18 +191,18 @@ def test_the_stop_mark_that_a_server_keeps_is_put_back(drive: Drive) -> None:
 
     done = drive(lambda: solve("?", SPECS), scripted_model(named, silent, " 6"), tools=[ADDER])
 
-    assert done.value.text == "<<adder: 2+2>> 4 or <<adder: 3+3>> 6 6"
-    assert done.value.parts[:3] == (TextPart("<<adder: 2+2"), InsertedText(">>", "stop"), InsertedText(" 4"))
+    assert done.value.text == "<<adder: 2+2>> 4\n or <<adder: 3+3>> 6\n 6"
+    assert done.value.parts[:3] == (TextPart("<<adder: 2+2"), InsertedText(">>", "stop"), InsertedText(" 4\n"))
     assert [note.text for note in done.notes if note.code == "call"] == ["<<adder: 2+2>>", "<<adder: 3+3>>"]
 
 
 def test_a_stop_that_a_server_does_not_name_may_end_a_call_of_no_tool_or_none_at_all(drive: Drive) -> None:
     unknown, shift = Response(assistant("<<oracle: x")), Response(assistant(" Shift: 8 "))
 
-    done = drive(lambda: solve("?", SPECS), scripted_model(unknown, shift, " 1 is 4."), tools=[ADDER])
+    done = drive(lambda: solve("?", SPECS), scripted_model(unknown, shift, " 1.\nAnswer: 4"), tools=[ADDER])
 
     assert [call.name for call in done.value.calls] == ["oracle"]
-    assert done.value.text.endswith(" Shift: 8 >> 1 is 4.")
+    assert done.value.text.endswith(" Shift: 8 >> 1.\nAnswer: 4")
 
 
 def test_a_stop_outside_of_a_trigger_is_a_false_one_and_the_model_goes_on(drive: Drive) -> None:
@@ -224,7 +224,7 @@ def test_false_stops_are_bounded() -> None:
 
 
 def test_code_is_not_called(drive: Drive) -> None:
-    text = "```\n<<adder: 1+1>>\n```\nand `<<adder: 1+1>>`: 7"
+    text = "```\n<<adder: 1+1>>\n```\nand `<<adder: 1+1>>`\nAnswer: 7"
 
     done = drive(lambda: solve("?", SPECS), scripted_model(text, capabilities=NO_STOP), tools=[ADDER])
 
@@ -255,7 +255,7 @@ def test_what_stands_behind_a_call_in_the_same_piece_is_thrown_away_and_kept_for
 
     done = drive(lambda: solve("?", SPECS), model, tools=[ADDER])
 
-    assert done.value.text == f"{FIRST} 4 is it: 4"
+    assert done.value.text == f"{FIRST} 4\n is it: 4"
     assert done.value.calls[0].discarded == " 5, I am sure"
     assert [note.text for note in done.notes if note.code == "discarded"] == ["passed over: 5, I am sure"]
 
@@ -322,7 +322,7 @@ def test_failures_and_unknown_tools_have_a_policy_each(drive: Drive) -> None:
 
 def test_a_tool_that_is_withheld_is_shown_and_never_called(drive: Drive) -> None:
     adder = Adder()
-    model = scripted_model(FIRST, " 4. It is 4.", capabilities=NO_STOP)
+    model = scripted_model(FIRST, " 4.\nIt is 4.", capabilities=NO_STOP)
 
     done = drive(lambda: solve("?", SPECS, SolveOptions(simulated_tools={"adder"})), model, tools=[adder])
 
@@ -332,11 +332,11 @@ def test_a_tool_that_is_withheld_is_shown_and_never_called(drive: Drive) -> None
         "simulated",
         "model",
     )
-    assert done.value.text == f"{FIRST} 4. It is 4."
+    assert done.value.text == f"{FIRST} 4.\nIt is 4."
 
 
 def test_when_no_call_is_left_the_model_finishes_without_tools(drive: Drive) -> None:
-    model = scripted_model(*[f"\n<<adder: {n}+1>>" for n in range(3)], "\nso <<adder: 9+9>> 3")
+    model = scripted_model(*[f"\n<<adder: {n}+1>>" for n in range(3)], "\nso <<adder: 9+9>>\nAnswer: 3")
 
     done = drive(lambda: solve("?", SPECS, SolveOptions(limits=SolveLimits(max_tool_calls=2))), model, tools=[ADDER])
 
@@ -344,6 +344,28 @@ def test_when_no_call_is_left_the_model_finishes_without_tools(drive: Drive) -> 
     assert [call.input for call in done.value.calls] == ["0+1", "1+1"]
     assert done.value.answer == "3"
     assert done.transcript == done.value.text
+
+
+@pytest.mark.parametrize("capabilities", [ALL_CAPABILITIES, BARE])
+def test_a_call_that_failed_is_not_answered_again_and_the_model_finishes_without_tools(
+    drive: Drive, capabilities: frozenset[Capability]
+) -> None:
+    model = scripted_model("<<adder: x>>", "Again:\n<<adder: x>>", "Answer: 4", capabilities=capabilities - {"tools"})
+
+    done = drive(lambda: solve("?", SPECS), model, tools=[ADDER])
+
+    assert (done.value.ending, done.value.answer, done.value.answered_by) == ("repeat", "4", "line")
+    assert [call.result.error for call in done.value.calls] == ["syntax", "repeat"]
+    assert done.transcript == done.value.text
+
+
+def test_an_error_in_a_text_has_no_number_that_could_pass_for_a_result(drive: Drive) -> None:
+    model = scripted_model("<<adder: x>>", "Answer: 4")
+
+    done = drive(lambda: solve("?", SPECS), model, tools=[ADDER])
+
+    assert done.value.text == "<<adder: x>> error: not a sum\nAnswer: 4"
+    assert done.value.calls[0].result.text == "error: not a sum (write 1+2)"
 
 
 @pytest.mark.parametrize("capabilities", [ALL_CAPABILITIES, BARE, NATIVE])
@@ -410,7 +432,7 @@ def test_an_answer_that_breaks_off_says_so(drive: Drive, finish: FinishReason) -
 
     done = drive(lambda: solve("?", SPECS), model, tools=[ADDER])
 
-    assert (done.value.text, done.value.ending, done.value.answer) == (f"{FIRST} 4 and", finish, "")
+    assert (done.value.text, done.value.ending, done.value.answer) == (f"{FIRST} 4\n and", finish, "")
 
 
 def test_a_refusal_at_once_is_an_error(drive: Drive) -> None:
@@ -427,8 +449,8 @@ def test_a_result_starts_no_call_and_opens_no_code(drive: Drive, hostile: str) -
 
     assert [call.name for call in done.value.calls] == ["echo", "adder"]
     assert done.value.calls[0].result.text == hostile
-    assert "\n" not in done.value.parts[1].text
-    assert len(done.value.parts[1].text) <= 501
+    assert "\n" not in done.value.parts[1].text.removesuffix("\n")
+    assert len(done.value.parts[1].text) <= 502
 
 
 def test_shots_and_tools_stand_before_the_question(drive: Drive) -> None:

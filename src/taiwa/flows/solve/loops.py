@@ -6,6 +6,7 @@ server's prefix cache stays valid.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -32,7 +33,7 @@ from taiwa.flows.solve.tool_call_formats import (
     describe_input,
     sanitize_result,
 )
-from taiwa.kernel.effects import Complete, GetCapabilities, Program, Watcher, WatchResult, notify, perform
+from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, Watcher, WatchResult, notify, perform
 from taiwa.kernel.errors import ConfigError, RefusalError, ToolError, UnsupportedError
 from taiwa.kernel.messages import (
     FinishReason,
@@ -93,6 +94,38 @@ class RationaleBuilder:
         """The transcript so far."""
         return "".join(part.text for part in self.parts)
 
+    @property
+    def own_text(self) -> str:
+        """What the model wrote after the last result, error or cue, without what it joined to that: nothing in it was inserted."""
+        inserted = (at for at, part in enumerate(self.parts) if isinstance(part, InsertedText) and part.kind != "stop")
+        last = max(inserted, default=-1)
+        text = "".join(part.text for part in self.parts[last + 1 :])
+        is_joined = last >= 0 and self.parts[last].text[-1:].strip()
+        return re.sub(r"\A\S+", "", text) if is_joined else text
+
+    def continue_after(self, cue: str, question: str, most: int) -> Program[Response]:
+        """Let the model write one more line, as the continuation of a cue, or as the answer to a question; it becomes part of the text."""
+        start = "" if not self.text or self.text.endswith("\n") else "\n"
+        request = self.last_request(f"{start}{cue}", question)
+        sampling = replace(request.sampling, max_tokens=most)
+        request = replace(request, stop=("\n",) if request.prefix else (), sampling=sampling)
+        response = yield from perform(Complete(request, HideOutput))
+        self.count_tokens(response)
+        inserted, text = f"{start}{cue}" if request.prefix else start, response.text.rstrip()
+        self.parts.append(InsertedText(inserted, "cue"))
+        self.add_text(text)
+        yield from notify(inserted + text, code="cue")
+        return response
+
+    def last_request(self, cue: str, question: str) -> Request:  # noqa: ARG002  (only one of the loops continues its text)
+        """Make the request for one more line."""
+        return replace(self.base_request, messages=(*self.messages, user(question)))
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The messages of the first request and the transcript."""
+        return (*self.base_request.messages, assistant(self.text))
+
     def limit_tokens(self, request: Request) -> Request:
         """Limit a request to the tokens that are left."""
         if self.limits.max_tokens is None:
@@ -139,6 +172,9 @@ class TextLoop(RationaleBuilder):
 
     With `prefill` the model continues its own text; otherwise each continuation is a new turn. With `stops` the server is
     asked to stop at the format's stop strings, but only with `prefill`: otherwise one could end a repetition too early.
+
+    A result ends its line with `ends_lines`, as in the worked examples, and always if it is an error or the continuation is a new turn:
+    within the line, a small model joins digits and words of its own to the result, or ends there.
     """
 
     def __init__(
@@ -150,11 +186,13 @@ class TextLoop(RationaleBuilder):
         *,
         prefill: bool,
         stops: bool,
+        ends_lines: bool = False,
     ) -> None:
         stop = tool_format.stops if prefill and stops and calls.specs else request.stop
         super().__init__(replace(request, stop=stop), calls, tool_format, watch)
         self._scanner = tool_format.scanner(calls.specs)
         self._prefill = prefill
+        self._ends_lines = ends_lines
         self._turns: list[str] = []
         self._false_stops = 0
         self._simulated_call: int | None = None
@@ -193,10 +231,11 @@ class TextLoop(RationaleBuilder):
         turns = (message for turn in self._turns for message in (assistant(turn), user(CONTINUE)))
         return replace(self.base_request, messages=(*self.base_request.messages, *turns))
 
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        """The messages of the first request and the transcript."""
-        return (*self.base_request.messages, assistant(self.text))
+    def last_request(self, cue: str, question: str) -> Request:
+        """Make the request for one more line: with prefill, the model continues the cue."""
+        if self._prefill:
+            return replace(self.base_request, prefix=self.text + cue)
+        return super().last_request(cue, question)
 
     def _watch(self) -> Watcher:
         return self._display(self._scanner, self.text)
@@ -270,28 +309,31 @@ class TextLoop(RationaleBuilder):
             yield from self._insert_result(NO_CALL_LEFT, call.number)
         elif executed.result.origin == "model":
             self._simulated_call = len(self.calls.executed) - 1
+        elif self.calls.ending == "repeat":
+            yield from self._insert_result(NO_CALL_LEFT, call.number)
         elif self.calls.ending in (None, "calls"):
-            yield from self._insert_result(executed.shown, call.number)
-        if self.calls.ending == "calls" and self.ending is None:
-            yield from self._ask_last()
+            yield from self._insert_result(executed.shown, call.number, is_error=bool(executed.result.error))
+        if self.calls.ending in ("calls", "repeat") and self.ending is None:
+            yield from self._ask_last(self.calls.ending)
         elif self.calls.ending is not None:
             self.ending = self.calls.ending
 
-    def _insert_result(self, result: str, number: str) -> Program[None]:
-        """Insert a result after its call. A new turn begins a new line, so that none of its digits can join the result."""
+    def _insert_result(self, result: str, number: str, *, is_error: bool = True) -> Program[None]:
+        """Insert a result after its call."""
         text = self.tool_format.write_result(result, number)
-        text += "" if self._prefill or text.endswith("\n") else "\n"
+        goes_on = self._prefill and (text.endswith(CLOSE) or not (self._ends_lines or is_error))
+        text += "" if goes_on or text.endswith("\n") else "\n"
         self._turns[-1] += text
         self._scanner.skip(text)
         yield from self.insert(text, "result")
 
-    def _ask_last(self) -> Program[None]:
+    def _ask_last(self, ending: EndReason) -> Program[None]:
         """Request the end of the text once, without calls."""
         request, known = self.limit_tokens(replace(self.request(), stop=())), self.text
         response = yield from perform(Complete(request, lambda: self._display(BlockScanner({}), known)))
         self.count_tokens(response)
         self._add(strip_repetition(response.text, known), None)
-        self.ending = "calls"
+        self.ending = ending
 
     def _add(self, text: str, call_start: int | None) -> None:
         """Add text of the model; `call_start` is where a call begins in it."""
@@ -499,7 +541,7 @@ class FunctionCallingLoop(RationaleBuilder):
             elif executed.result.origin == "model":
                 result, error = BY_MODEL, ""
             else:
-                result, error = executed.shown, executed.result.error
+                result, error = executed.result.text, executed.result.error
             result = sanitize_result(result, MAX_RESULT_CHARS)
             results.append(ToolResult(result, call.name, call.id, error=error))
             yield from self._show(call, result)

@@ -68,7 +68,7 @@ class ExecutedCall:
     """One call, with its input as the model wrote it.
 
     - `result`: the whole result. Its `origin` is "memo" if an earlier result was repeated, and "model" if the model wrote
-      it. `shown`: the result as it was inserted into the text, before it was shortened.
+      it. `shown`: the result as it was inserted into the text, before it was shortened; of an error, its brief form.
     - `fault`: the full error, for the user. `discarded`: what the model had written after the call before it was
       interrupted.
     """
@@ -118,6 +118,22 @@ NO_CALL_LEFT = "error: no call is left; finish without tools"
 MAX_FAULT_CHARS = 8_000
 
 REPEATED = "the same call was requested too often"
+
+UNUSABLE = "error: this input cannot be used"
+
+
+def brief_error(error: ToolError) -> str:
+    """Return the text of an error for a rationale, without any number or example that could pass for a result.
+
+    >>> brief_error(ToolError("an equation needs an arrow", hint="for example H2 + O2 -> H2O"))
+    'error: an equation needs an arrow'
+    >>> brief_error(ToolError("expected an operator, got 'g' (character 9)"))
+    'error: this input cannot be used'
+    """
+    if any(map(str.isnumeric, error.message)):
+        return UNUSABLE
+    has_hint = error.hint and not any(map(str.isnumeric, error.hint))
+    return f"error: {error.message} ({error.hint})" if has_hint else f"error: {error.message}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +211,7 @@ class CallBudget:
         New calls are executed in parallel.
         """
         keys = [call.key for call in requested]
-        allowed = self._count_allowed(keys)
+        allowed = self._count_allowed(requested, keys)
         new: dict[bytes, RequestedCall] = {}
         for call, key in zip(requested[:allowed], keys, strict=False):
             if call.error is None and key not in self._results and call.name not in self._simulated:
@@ -220,14 +236,18 @@ class CallBudget:
         call = self.executed[place]
         self.executed[place] = replace(call, result=replace(call.result, text=text), shown=text)
 
-    def _count_allowed(self, keys: Sequence[bytes]) -> int:
-        """Count the calls to answer: those within the limit, up to the first that was repeated too often."""
+    def _count_allowed(self, requested: Sequence[RequestedCall], keys: Sequence[bytes]) -> int:
+        """Count the calls to answer: those within the limit, up to the first that was repeated too often.
+
+        A call that failed would fail again, so it is not answered twice.
+        """
         left = max(self.limits.max_tool_calls - len(self.executed), 0)
         if len(keys) > left:
             self.ending = "calls"
-        for place, key in enumerate(keys[:left]):
+        for place, (call, key) in enumerate(zip(requested[:left], keys, strict=False)):
             self._counts[key] += 1
-            if self._counts[key] > self.limits.max_repeats:
+            failed = call.error is not None or isinstance(self._results.get(key), ToolError)
+            if self._counts[key] > (1 if failed else self.limits.max_repeats):
                 self.ending = "repeat"
                 return place
         return min(left, len(keys))
@@ -260,7 +280,7 @@ class CallBudget:
             return self._record(call, ToolResult("", call.name, error=code, origin="model"), fault=fault)
         if policy == "stop":
             self.ending = "tool"
-        shown = message if policy == "report" else ""
+        shown = brief_error(error) if policy == "report" else ""
         return self._record(call, ToolResult(message, call.name, error=code), shown, fault)
 
     def _record(self, call: RequestedCall, result: ToolResult, shown: str = "", fault: str = "") -> ExecutedCall:

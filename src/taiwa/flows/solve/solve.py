@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Generic, TypeVar, get_args
@@ -20,7 +20,7 @@ from taiwa.flows.extract import extract
 from taiwa.flows.solve.loops import FunctionCallingLoop, RationaleBuilder, TextLoop
 from taiwa.flows.solve.rationale import AnswerSource, CallBudget, OnToolError, Rationale, SolveLimits, ToolMode
 from taiwa.flows.solve.tool_call_formats import TaggedFormat, ToolCallFormat
-from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, gather, notify, perform
+from taiwa.kernel.effects import GetCapabilities, Program, gather, notify, perform
 from taiwa.kernel.errors import InputError, LimitError, OutputValidationError, RefusalError, UnsupportedError
 from taiwa.kernel.messages import Capability, Message, Request, Sampling, ToolSpec, assistant, system, user
 from taiwa.kernel.serialization import Json, canonical, value
@@ -55,9 +55,9 @@ COMMA = re.compile(r"(?<=[0-9])(?:\{,\}|\\,|[\u00a0\u2009\u202f'’])(?=[0-9]{3}
 SPACED = re.compile(r"(?<![0-9])[0-9]{1,3}(?: [0-9]{3}){2,}(?![0-9])")
 
 PLAIN = r"(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+|(?=\.[0-9]))(?:\.[0-9]+)?"
-# Not \w: in "答えは25" the number follows a letter; in "H2O" it belongs to one, and in "mol-1" and "m^2" to a unit.
+# Not \w: in "答えは25" the number follows a letter; in "H2O" it belongs to one, and in "mol-1", "m^2" and "L/100 km" to a unit.
 NUMBER = re.compile(
-    rf"(?<![A-Za-z0-9_^.])(?<![A-Za-z)\]][-+])(?P<sign>[-+]?)"
+    rf"(?<![A-Za-z0-9_^.])(?<![A-Za-z)\]][-+/])(?P<sign>[-+]?)"
     rf"(?P<number>{PLAIN})"
     rf"(?:[eE](?P<short>[-+]?[0-9]+)"
     rf"|\s?(?:[×x*·]|\\times|\\cdot)\s?10(?:\^[{{(]?\s?(?P<power>[-+]?[0-9]+)[}})]?|(?P<raised>[⁺⁻]?[⁰¹²³⁴-⁹]+))"
@@ -66,18 +66,6 @@ NUMBER = re.compile(
 )
 
 PART_OF_SCALE = re.compile(rf"({PLAIN})?\s?({'|'.join(SCALES)})|({PLAIN})")
-
-ANSWER_EXAMPLES: tuple[tuple[str, str], ...] = (
-    ("Therefore, the two pumps together need 3.6 hours.", "3.6"),
-    ("Of the 48 seats 17 stayed empty, and that is what was asked.", "17"),
-    ("So 1,250 kg of gravel are delivered in 2 loads.", "1250"),
-    ("The temperature falls to −4.5 °C after 6 hours.", "-4.5"),
-    ("Nitrogen makes up 35.00 % of the mass of NH4NO3.", "35.00"),
-    ("したがって、6回分の料金は合計で8,400円です。", "8400"),
-    ("因此，每分钟流过的水是 0.75 升。", "0.75"),
-    ("The question cannot be answered without the length of the bridge.", "none"),
-)
-"""Last lines of rationales, and the number that is the answer of each."""
 
 
 def last_number(text: str) -> str:
@@ -138,17 +126,83 @@ def _scaled(text: str) -> str:
     return f"{total:f}".rstrip("0").rstrip(".") if total % 1 else f"{total:.0f}"
 
 
-LAST_LINES = 4
+ANSWER_LABEL = "Answer:"
 
-MAX_LAST_CHARS = 1_000
+STATEMENT = re.compile(
+    r"^(?:[^\w\n]*answer[^\w\n:：]*[:：])+(?P<line>.*)|\\boxed\s*\{(?P<boxed>.*)", re.IGNORECASE | re.MULTILINE
+)
+"""A statement of the answer: the line that the instructions ask for, or the mark of models trained on mathematics."""
+
+MARKS = " \t*_`$"
+
+NOT_QUANTITY = re.compile(r"->|→|⟶|⇌|<=>|⇄|=>|[0-9][:：][0-9]|[0-9][-/.][0-9]+[-/.][0-9]")
+"""Reactions, times and ratios, dates."""
+
+MAX_STATEMENT_CHARS = 300
 
 MAX_ANSWER_TOKENS = 40
 
-NUMBER_INSTRUCTIONS = """\
-You are given the last lines of a solution. Write the number that it gives as its answer, and nothing else: digits, without \
-the unit. If it gives none, write none."""
+NO_ANSWER = "none"
+
+ASK_ANSWER = f"Write only the answer, as one line: `{ANSWER_LABEL} ` and the result, or `{ANSWER_LABEL} {NO_ANSWER}`."
 
 ASK_TYPED = "Give the final answer of this solution."
+
+
+def stated_answer(text: str) -> str:
+    r"""Return the answer that a text states last in the form that the instructions ask for; '' for none.
+
+    A quantity counts as its number, and any other statement is returned as it is.
+
+    >>> stated_answer("It takes 4 h.\nAnswer: 6.67 L/100 km"), stated_answer(r"So \boxed{1{,}250}.")
+    ('6.67', '1250')
+    >>> stated_answer("**Answer:** 2H2 + O2 -> 2H2O"), stated_answer("The answer is 5.")
+    ('2H2 + O2 -> 2H2O', '')
+    """
+    return read_statement(_statement(text))
+
+
+def _statement(text: str) -> str:
+    found = next(reversed([*STATEMENT.finditer(text)]), None)
+    if found is None:
+        return ""
+    stated = _in_braces(found["boxed"]) if found["line"] is None else found["line"].strip(MARKS)
+    return stated or text[found.end() :].strip().partition("\n")[0].strip(MARKS)
+
+
+def read_statement(stated: str) -> str:
+    """Return the number of a stated quantity; a statement that is not a quantity, as it is.
+
+    >>> read_statement("3 × 31.998 = 95.994 g"), read_statement("about 5 km"), read_statement("no reaction")
+    ('95.994', '5', 'no reaction')
+    """
+    stated = stated[:MAX_STATEMENT_CHARS]
+    line = _plain(stated)
+    if NOT_QUANTITY.search(line):
+        return stated
+    result = line.rpartition("=")[2]
+    for part in (result, line):
+        found = [each for each in NUMBER.finditer(part) if not part[: each.start()].endswith("·")]
+        if found and (len(found) == 1 or not part[: found[0].start()].strip("([~≈$€£¥ ")):
+            return _written(found[0])
+    return stated
+
+
+def only_number(text: str) -> str:
+    """Return the number of the last line if it has exactly one; '' otherwise: of several, any may be the answer."""
+    lines = text.rstrip().splitlines()
+    found = list(NUMBER.finditer(_plain(lines[-1][-MAX_LINE_CHARS:]))) if lines else []
+    return _written(found[0]) if len(found) == 1 else ""
+
+
+def _in_braces(text: str) -> str:
+    """Return the part of a text up to the brace that closes the one before it."""
+    depth = 1
+    for at, char in enumerate(text):
+        depth += (char == "{") - (char == "}")
+        if not depth:
+            return text[:at].strip(MARKS)
+    return text.strip(MARKS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,49 +215,48 @@ class FinalAnswer:
 
 
 def find_answer(
-    question: Message,
-    text: str,
-    output_type: "type[Any] | OutputType[Any] | None",
-    answer_by: Collection[AnswerSource],
-    sampling: Sampling,
-    *,
-    is_enforced: bool,
-    final: str = "",
+    question: Message, loop: RationaleBuilder, options: "SolveOptions", *, is_enforced: bool
 ) -> Program[FinalAnswer]:
-    """Find the answer of a rationale.
+    """Find the answer of a rationale in what the model wrote after the last inserted text: results and errors are not its own.
 
-    `final` is what the tool-call format marks as the answer; `is_enforced` says whether the server can enforce a type.
+    `is_enforced` says whether the server can enforce a type.
     """
-    line = (last_number(final) or final) if final else last_number(text)
+    own, by = loop.own_text, options.answer_by
+    stated = _answering(loop, loop.final or _statement(own))
+    line = read_statement(stated) or (only_number(own) if "prompt" in by else last_number(own))
     try:
-        if output_type is not None and "typed" in answer_by:
-            wanted = output_type if isinstance(output_type, OutputType) else OutputType[Any](output_type)
-            found = yield from _typed(wanted, question, text, final, is_enforced=is_enforced)
+        if options.output_type is not None and "typed" in by:
+            wanted = options.output_type
+            wanted = wanted if isinstance(wanted, OutputType) else OutputType[Any](wanted)
+            found = yield from _typed(wanted, question, loop, (stated, line), is_enforced=is_enforced)
             if found is not None:
                 return found
-        if "line" in answer_by and line:
+        if "line" in by and line:
             return FinalAnswer(line, "line")
-        if "prompt" in answer_by and text.strip():
-            return (yield from _ask_number(final or text, sampling))
+        if "prompt" in by and loop.text.strip():
+            return FinalAnswer(*((yield from _ask(loop)) or ("", "none")))
     except LimitError as error:
         yield from notify(f"the answer could not be requested: {error.message}", code="limit", warning=True)
-        number = last_number(text)
-        return FinalAnswer(number, "line") if "line" in answer_by and number else FinalAnswer()
+        number = last_number(own)
+        return FinalAnswer(number, "line") if "line" in by and number else FinalAnswer()
     return FinalAnswer()
 
 
 def _typed(
-    wanted: OutputType[Any], question: Message, text: str, final: str, *, is_enforced: bool
+    wanted: OutputType[Any], question: Message, loop: RationaleBuilder, stated: Sequence[str], *, is_enforced: bool
 ) -> Program[FinalAnswer | None]:
-    """Request a value of the type if the server can enforce it; else parse it from the end of the text."""
-    lines = text.strip().splitlines()
-    last = lines[-1] if lines else ""
+    """Request a value of the type: checked, and repaired if the server does not enforce it. The statement is read instead if it
+    has the type and the server would not enforce it, or if the request is not supported after all.
+    """
     try:
-        if is_enforced:
-            messages = (question, assistant(text), user(ASK_TYPED))
-            value = yield from _ask_typed(wanted, messages, (last, last_number(text)))
-        else:
-            value = wanted.parse(final or last).value
+        value = None if is_enforced else _parsed(wanted, stated)
+        if value is None:
+            value = (yield from extract(wanted, (question, assistant(loop.text), user(ASK_TYPED)))).value
+    except UnsupportedError as error:
+        value = _parsed(wanted, stated)
+        if value is None:
+            yield from notify(f"no {wanted.name} could be requested: {error.message}", code="answer", warning=True)
+            return None
     except (OutputValidationError, RefusalError) as error:
         yield from notify(f"no {wanted.name} could be read: {error.message}", code="answer", warning=True)
         return None
@@ -213,29 +266,33 @@ def _typed(
     return FinalAnswer(plain if isinstance(plain, str) else canonical(plain).decode(), "typed", plain)
 
 
-def _ask_typed(wanted: OutputType[Any], messages: tuple[Message, ...], fallbacks: tuple[str, ...]) -> Program[Any]:
-    """Request a value; if the server does not support it after all, use the first of `fallbacks` that contains one."""
-    try:
-        return (yield from extract(wanted, messages)).value
-    except UnsupportedError as error:
-        for text in fallbacks:
-            with suppress(OutputValidationError):
-                return wanted.parse(text).value
-        raise OutputValidationError(error.message) from error
+def _answering(loop: RationaleBuilder, stated: str) -> str:
+    """Return a statement, '' if it gives no answer or only repeats an error."""
+    if stated.strip(" .").lower() == NO_ANSWER:
+        return ""
+    errors = (call.result.text for call in loop.calls.executed if call.result.error)
+    is_error = bool(stated) and read_statement(stated) == stated and any(stated in each for each in errors)
+    return "" if is_error and not last_number(stated) else stated
 
 
-def _ask_number(text: str, sampling: Sampling) -> Program[FinalAnswer]:
-    """Ask the model for the number in the last lines."""
-    lines = [line for line in text.strip().splitlines() if line.strip()][-LAST_LINES:]
-    shots = (message for line, number in ANSWER_EXAMPLES for message in (user(line), assistant(number)))
-    messages = (system(NUMBER_INSTRUCTIONS), *shots, user("\n".join(lines)[-MAX_LAST_CHARS:]))
-    sampling = Sampling(sampling.temperature, sampling.top_p, MAX_ANSWER_TOKENS, sampling.seed)
-    response = yield from perform(Complete(Request(messages, sampling=sampling), HideOutput))
-    number = last_number(response.text) if response.finish in ("stop", "cut") else ""
-    return FinalAnswer(number, "prompt") if number else FinalAnswer()
+def _parsed(wanted: OutputType[Any], stated: Sequence[str]) -> Any:  # noqa: ANN401  (a value of the type)
+    for text in stated:
+        with suppress(OutputValidationError):
+            return wanted.parse(text).value
+    return None
 
 
-INSTRUCTIONS = "Solve the problem step by step. End with a line that states the answer; its number comes last."
+def _ask(loop: RationaleBuilder) -> Program[tuple[str, AnswerSource] | None]:
+    """Let the model state the answer: it continues the rationale after the label, or writes the line when asked for it."""
+    response = yield from loop.continue_after(ANSWER_LABEL, ASK_ANSWER, MAX_ANSWER_TOKENS)
+    lines = response.text.strip().splitlines() if response.finish in ("stop", "cut") else []
+    if not lines:
+        return None
+    stated = _answering(loop, stated_answer(response.text) or read_statement(lines[0].strip(MARKS)))
+    return (stated, "prompt") if stated else None
+
+
+INSTRUCTIONS = f"Solve the problem step by step. End with a line `{ANSWER_LABEL} ` and the result."
 
 NATIVE_INSTRUCTIONS = """\
 Use the tools for whatever they can work out; never make up a result of a tool yourself. Calls that do not need each other's \
@@ -257,6 +314,8 @@ class SolveOptions:
     - `on_error`, `on_unknown`: what to do when a call fails, and when it names an unknown tool.
     - `simulated_tools`: tools that are described and never executed: the model writes their results.
       `forbid_own_results`: whether the instructions forbid the model to write results itself.
+    - `retry_without_tools`: whether a question whose last call failed is solved again without tools. It suits tools that only
+      calculate; without tools that look something up, a model would make that up.
     - `limits`: limits of one rationale. `sampling`: how tokens are sampled.
     - `output_type`: a type of the answer. `answer_by`: allowed sources of the answer.
     """
@@ -269,6 +328,7 @@ class SolveOptions:
     on_unknown: OnToolError = "report"
     simulated_tools: Collection[str] = ()
     forbid_own_results: bool = True
+    retry_without_tools: bool = False
     limits: SolveLimits = DEFAULT_LIMITS
     sampling: Sampling = Sampling()
     output_type: "type[Any] | OutputType[Any] | None" = None
@@ -324,16 +384,20 @@ def solve(question: str, tools: Iterable[ToolSpec] = (), options: SolveOptions =
     options.check()
     capabilities = yield from perform(GetCapabilities())
     loop, mode = yield from _run_loop(question, specs, options, capabilities)
+    parts, calls = loop.parts, tuple(loop.calls.executed)
+    has_failed = bool(calls and calls[-1].result.error and calls[-1].result.origin != "model")
+    if has_failed and options.retry_without_tools and loop.ending in ("end", "repeat"):
+        # What follows a failed call is a guess: models answer with its error, or with nothing better.
+        yield from notify("the last call failed; solving the question without tools", code="without_tools")
+        yield from loop.insert("\n\n", "cue")
+        loop = yield from _run_without_tools(question, options, loop, capabilities)
     ending = loop.ending or "end"
     answer = FinalAnswer()
-    if ending in ("end", "calls"):
+    if ending in ("end", "calls", "repeat"):
         is_enforced = "json_schema" in capabilities or "tools" in capabilities
-        answer = yield from find_answer(
-            user(question), loop.text, options.output_type, options.answer_by, options.sampling,
-            is_enforced=is_enforced, final=loop.final,
-        )  # fmt: skip
-    parts, calls = tuple(loop.parts), tuple(loop.calls.executed)
-    return Rationale(parts, calls, ending, mode, answer.text, answer.answered_by, answer.value)
+        answer = yield from find_answer(user(question), loop, options, is_enforced=is_enforced)
+    parts = parts if parts is loop.parts else [*parts, *loop.parts]
+    return Rationale(tuple(parts), calls, ending, mode, answer.text, answer.answered_by, answer.value)
 
 
 def tool_modes(
@@ -374,7 +438,7 @@ def _run_loop(
             loop = FunctionCallingLoop(request, calls, options.tool_format)
         else:
             prefill, stops = mode == "prefill", "stop" in capabilities
-            loop = TextLoop(request, calls, options.tool_format, prefill=prefill, stops=stops)
+            loop = TextLoop(request, calls, options.tool_format, prefill=prefill, stops=stops, ends_lines=True)
             if refused is not None:
                 yield from loop.take_over(refused)
         yield from notify(f"tool mode: {mode}", code="tool_mode")
@@ -393,6 +457,22 @@ def _run_loop(
             yield from notify(f"{error.message}; the rationale ends here", code="limit", warning=True)
             loop.ending = "limit"
         return loop, mode
+
+
+def _run_without_tools(
+    question: str, options: SolveOptions, failed: RationaleBuilder, capabilities: frozenset[Capability]
+) -> Program[RationaleBuilder]:
+    """Solve the question again step by step, without tools and their examples, with the tokens that are left."""
+    request = replace(options, shots=()).request(question, (), "stop")
+    prefill, stops = "prefix" in capabilities, "stop" in capabilities
+    loop = TextLoop(request, CallBudget((), options.limits), options.tool_format, prefill=prefill, stops=stops)
+    loop.output_tokens = failed.output_tokens
+    try:
+        yield from loop.run()
+    except LimitError as error:
+        yield from notify(f"{error.message}; the rationale ends here", code="limit", warning=True)
+        loop.ending = "limit"
+    return loop
 
 
 A = TypeVar("A")
