@@ -33,7 +33,12 @@ def test_an_error_survives_its_record(error: TaiwaError) -> None:
     }
 
 
-@pytest.mark.parametrize("cls", [each for each in error_classes().values() if each.__module__ == errors.__name__])
+ERRORS = sorted(
+    (each for each in error_classes().values() if each.__module__ == errors.__name__), key=lambda each: each.__name__
+)
+
+
+@pytest.mark.parametrize("cls", ERRORS)
 def test_every_error_has_a_docstring_and_a_place_in_the_tree(cls: type[TaiwaError]) -> None:
     assert cls.__doc__
     assert cls.__name__ in (errors.__doc__ or "")
