@@ -17,8 +17,6 @@ from taiwa.kernel.text import estimate_tokens
 
 __all__ = ["ScriptedExchange", "ScriptedServer"]
 
-PIECE_LENGTH = 6
-"""Characters of a streamed piece."""
 POLL_INTERVAL_S = 0.02
 """Seconds between two checks for shutdown."""
 
@@ -32,10 +30,10 @@ class ScriptedExchange:
 
 
 class ScriptedServer:
-    """Sends its exchanges in order while it is open; `pace` is the time between two pieces in seconds."""
+    """Sends its exchanges in order while it is open, in pieces of some characters; `pace` is the time between two in seconds."""
 
-    def __init__(self, lines: Sequence[ScriptedExchange], pace: float = 0.0) -> None:
-        self.pace = pace
+    def __init__(self, lines: Sequence[ScriptedExchange], pace: float = 0.0, piece: int = 6) -> None:
+        self.pace, self.piece = pace, piece
         self._lines = list(lines)
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
@@ -69,10 +67,10 @@ class ScriptedServer:
         return says, {"prompt_tokens": sum(map(estimate_tokens, messages)), "completion_tokens": estimate_tokens(says)}
 
 
-def _events(says: str, usage: Mapping[str, int]) -> Iterator[Mapping[str, Any]]:
+def _events(says: str, piece: int, usage: Mapping[str, int]) -> Iterator[Mapping[str, Any]]:
     """The events of a stream: the words in pieces, the finish, the bill."""
-    for at in range(0, len(says), PIECE_LENGTH):
-        yield {"choices": [{"index": 0, "delta": {"content": says[at : at + PIECE_LENGTH]}}]}
+    for at in range(0, len(says), piece):
+        yield {"choices": [{"index": 0, "delta": {"content": says[at : at + piece]}}]}
     yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
     yield {"choices": [], "usage": usage}
 
@@ -98,7 +96,7 @@ def _handler(player: ScriptedServer) -> type[BaseHTTPRequestHandler]:
             self.send_header("content-type", "text/event-stream")
             self.send_header("transfer-encoding", "chunked")
             self.end_headers()
-            for event in (*map(json.dumps, _events(says, usage)), "[DONE]"):
+            for event in (*map(json.dumps, _events(says, player.piece, usage)), "[DONE]"):
                 line = f"data: {event}\n\n".encode()
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line))
                 time.sleep(player.pace)

@@ -144,7 +144,7 @@ def test_the_model_of_an_app_answers_where_none_is_set(
     place.set(attempts=1)
     apps("poet", f'---\ntaiwa: 1\nname: poet\nmodel: "{model_server.url}#poet-model"\n---\nRhyme.\n')
 
-    taiwa.ok("chat", input="one\n/app poet\ntwo\n")
+    taiwa.ok("chat", "poet", input="two\n")
 
     assert [request["model"] for request in model_server.requests] == ["poet-model"]
 

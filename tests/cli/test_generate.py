@@ -169,7 +169,7 @@ def test_any_command_talks_with_a_model_in_this_process(taiwa: Taiwa, local: str
     # Noise is no chat: the words come, the state that should follow them does not.
     assert result.json["text"]
     assert taiwa.ok("models", "show", local, "--json").json["capabilities"]["grammar"] is True
-    assert "local:MODEL" in taiwa.ok("models", "list").out
+    assert "local:MODEL" in taiwa.ok("models", "providers").out
     assert taiwa.ok("say", "chat", "-m", local, "hello", "--dry-run", "--json").json["messages"]
 
 

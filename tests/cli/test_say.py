@@ -514,15 +514,6 @@ def test_the_built_in_model_does_not_take_over_a_conversation(
     assert taiwa.ok("say", "-c", "two").out == "B\n"
 
 
-def test_a_configured_model_takes_over_from_the_built_in_one(
-    taiwa: Taiwa, place: Place, model_server: ModelServer
-) -> None:
-    taiwa.ok("say", "one")
-    model_server("A")
-
-    assert taiwa.ok("say", "-c", "two").out == "A\n"
-
-
 @pytest.mark.parametrize("capable", [True, False])
 @pytest.mark.parametrize(
     "keys", ["about: nothing", "tools: [calculator]", "reply: json\nstate: { topics: { type: 'list[str]' } }"]

@@ -52,14 +52,14 @@ def test_the_model_of_an_imported_app_is_not_asked(
     assert "is not trusted: its model, tools and documents are ignored" in answered.err
 
 
-def test_without_a_configured_model_the_built_in_one_answers_an_imported_app(
+def test_without_a_configured_model_no_other_answers_an_imported_app(
     taiwa: Taiwa, place: Place, model_server: ModelServer, foreign: Callable[..., str]
 ) -> None:
     foreign(evil(model_server))
     place.set(attempts=1)
     before = len(model_server.requests)
 
-    assert "small model built into taiwa" in taiwa.ok("say", "-s", "gift", "Hi").out
+    assert "no model is set" in taiwa("say", "-s", "gift", "Hi").err
     assert len(model_server.requests) == before
 
 

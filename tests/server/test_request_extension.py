@@ -20,7 +20,7 @@ ASKED: dict[str, Body] = {
     "/api/generate": {"model": "order", "prompt": SAID[0]["content"]},
 }
 PARTS = ("state", "trace", "masks")
-ALWAYS = {"session", "node", "parent", "delta", "cost", "warnings"}
+ALWAYS = {"session", "node", "parent", "delta", "cost", "warnings", "state_read"}
 PATHS = pytest.mark.parametrize("path", ASKED)
 STREAMS = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 

@@ -6,8 +6,7 @@ The set of effects is open: subclass `Effect`, make it a `@value`, and give a ru
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import field, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from taiwa.kernel.messages import (
@@ -176,23 +175,26 @@ def gather(programs: Iterable[Program[R]]) -> Program[tuple[R, ...]]:
 
 def by_role(role: Role, program: Program[R]) -> Program[R]:
     """Run a program whose requests go to the model of a role."""
-    step: Callable[[], Effect[Any]] = partial(next, program)
-    while True:
-        try:
-            effect = step()
-        except StopIteration as end:
-            return cast(R, end.value)
+    return (yield from _InRole(role, program))
+
+
+@dataclass(frozen=True, slots=True)
+class _InRole(Generator[Effect[Any], Any, R]):
+    role: Role
+    program: Program[R]
+
+    def send(self, answer: Any) -> Effect[Any]:  # noqa: ANN401  (the answer of any effect)
+        return self._marked(self.program.send(answer))
+
+    def throw(self, *error: Any) -> Effect[Any]:  # noqa: ANN401  (as a generator's)
+        return self._marked(self.program.throw(*error))
+
+    def _marked(self, effect: Effect[Any]) -> Effect[Any]:
         if isinstance(effect, Complete | GetCapabilities):
-            effect = replace(effect, role=role)
-        elif isinstance(effect, Gather):
-            effect = Gather(tuple(by_role(role, each) for each in effect.programs))
-        try:
-            step = partial(program.send, (yield effect))
-        except GeneratorExit:
-            program.close()
-            raise
-        except BaseException as error:  # noqa: BLE001  (the program handles it, or raises it again)
-            step = partial(program.throw, error)
+            return replace(effect, role=self.role)
+        if isinstance(effect, Gather):
+            return Gather(tuple(by_role(self.role, each) for each in effect.programs))
+        return effect
 
 
 Step: TypeAlias = Callable[[S], Program[tuple[A, S]]]

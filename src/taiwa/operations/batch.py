@@ -24,7 +24,7 @@ from taiwa.kernel.errors import InputError, LimitError
 from taiwa.kernel.messages import Request
 from taiwa.kernel.serialization import Json, digest
 from taiwa.kernel.usage_limits import RunUsage
-from taiwa.operations.say import AskParam, model_of, open_app, request_tokens, set_options
+from taiwa.operations.say import AskParam, capabilities_of, model_of, open_app, request_tokens, set_options
 from taiwa.sessions.batch import (
     BatchInput,
     BatchRow,
@@ -228,7 +228,7 @@ def preview_extractions(settings: Settings, extract_run: ExtractRun, rows: "RowF
     Raises:
         TaiwaError: the model cannot be opened.
     """
-    capabilities = open_priced_model(None, settings).model.capabilities
+    capabilities = capabilities_of(settings)
     return _preview(rows, lambda row: extract_run.first_request(row.text, capabilities, row.attachments))
 
 

@@ -157,8 +157,10 @@ def model_of(repository: Repository, settings: Settings, conversation: Conversat
     return open_priced_model(None, settings, conversation.app, last=_last_model(repository, conversation, session))
 
 
-def target_of(repository: Repository, settings: Settings, conversation: Conversation, session: str = "") -> "Target":
-    """Return the server of the model of a conversation.
+def target_of(
+    repository: Repository, settings: Settings, conversation: Conversation, session: str = ""
+) -> "Target | None":
+    """Return the server of the model of a conversation; None if no model is set.
 
     Raises:
         ConfigError: the model is unknown.
@@ -166,9 +168,7 @@ def target_of(repository: Repository, settings: Settings, conversation: Conversa
     from taiwa.models.providers import resolve_probed
 
     name = chosen_model(settings, conversation.app, _last_model(repository, conversation, session))
-    if not name:
-        raise NoModelError
-    return resolve_probed(name, settings)
+    return resolve_probed(name, settings) if name else None
 
 
 def _last_model(repository: Repository, conversation: Conversation, session: str) -> str:
@@ -334,7 +334,7 @@ def preview_solve(settings: Settings, reason_run: "ReasonRun", question: str) ->
     Raises:
         TaiwaError: the question is empty, or the model does not support the tool mode.
     """
-    request = reason_run.first_request(question, open_priced_model(None, settings).model.capabilities)
+    request = reason_run.first_request(question, capabilities_of(settings))
     return RequestPreview(request, request_tokens(request))
 
 
@@ -346,8 +346,13 @@ def preview_extraction(
     Raises:
         InputError: the text is empty without attachments.
     """
-    request = extract_run.first_request(text, open_priced_model(None, settings).model.capabilities, attachments)
+    request = extract_run.first_request(text, capabilities_of(settings), attachments)
     return RequestPreview(request, request_tokens(request))
+
+
+def capabilities_of(settings: Settings) -> frozenset[Capability]:
+    """Return what the server of the configured model can do; without a model it is assumed."""
+    return ASSUMED if settings.model is None else open_priced_model(None, settings).model.capabilities
 
 
 def _cached_tokens(conversation: Conversation, request: Request) -> int:
