@@ -187,7 +187,7 @@ def test_without_a_model_one_line_says_how_to_set_one(taiwa: Taiwa) -> None:
     result = taiwa("say", "chat", "Hi", "-v")
 
     assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
-    assert "taiwa config set model" in result.err
+    assert "no model is set" in result.err
 
 
 @pytest.mark.parametrize("words", [(), ("a", "b", "c")])

@@ -62,6 +62,13 @@ def converse(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
         "ask", "How many days of paid leave are there?", "--in", "notes", "--user", "ann", "--assess-by", "no-model"
     )
     taiwa.ok("user", "rate", "ann", "good")
+    line = {"name": "latte", "size": "large", "quantity": 2, "options": []}
+    model_server(
+        delta("2 large lattes. Anything else?", items={"1": line}),
+        "Speed is distance divided by time.\n<<calculator: 150/2",
+        " 75\nTherefore, the answer is 75 km/h.",
+        capabilities={model_server.model: {"stop": True}},
+    )
     taiwa.ok("say", "order", "Two large lattes, please.")
     taiwa.ok("solve", "A train travels 150 km in 2 hours. What is its average speed in km/h?")
 
