@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 CORE_READY := $(VENV)/.core-ready
+DEMO_READY := $(VENV)/.demo-ready
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 NODE := tests/server/node
@@ -54,8 +55,13 @@ $(NODE_READY): $(NODE)/package-lock.json
 	@if command -v npm >/dev/null; then \
 	  npm ci --prefix $(NODE) --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null && touch $@; fi
 
-demo: $(CORE_READY) $(MESSAGES) ## watch what needs no model: tools, typed answers, a handbook, a history
-	@$(BIN)/python -m taiwa demo
+# llama.cpp beside the core, and a model of 1.1 GB; where neither can be fetched, what needs no model is shown.
+$(DEMO_READY): $(CORE_READY)
+	-$(PIP) install --no-compile --constraint constraints.txt --no-build-isolation --editable '.[gguf]'
+	@touch $@
+
+demo: $(DEMO_READY) $(MESSAGES) ## fetch a small model once, and watch it: state, tools, types, documents
+	@$(BIN)/python -m taiwa demo --fetch
 
 # The examples of Hypothesis are the same in every run (conftest.py).
 test: setup $(NODE_READY) ## run every test, the documents' examples included

@@ -30,7 +30,7 @@ ONE, NAMED, TABLE = 1, 2, 3
 PREFIX = "TAIWA_"
 AZURE_ENDPOINT = "AZURE_OPENAI_ENDPOINT"
 PRICES = ("input", "output", "cache_read", "cache_write", "currency")
-NO_MODEL = "no model is set; use -m NAME, or fetch a small one: taiwa models pull qwen2.5-coder-0.5b --use"
+NO_MODEL = "no model is set; use -m NAME, or fetch a small one: taiwa models pull qwen2.5-coder-1.5b --use"
 
 
 class NoModelError(ConfigError):

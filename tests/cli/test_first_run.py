@@ -73,7 +73,7 @@ def test_without_a_key_a_pipe_hears_how_to_set_a_model(taiwa: Taiwa) -> None:
 
     assert (said.code, said.out) == (2, "")
     assert said.err == (
-        "taiwa: no model is set; use -m NAME, or fetch a small one: taiwa models pull qwen2.5-coder-0.5b --use\n"
+        "taiwa: no model is set; use -m NAME, or fetch a small one: taiwa models pull qwen2.5-coder-1.5b --use\n"
     )
 
 
@@ -81,7 +81,7 @@ def test_with_nothing_within_reach_a_small_model_is_offered(place: Place) -> Non
     place.set(base_urls=dict.fromkeys(SERVERS, "http://127.0.0.1:9/v1"), attempts=1)
 
     with Terminal(place.environment(), "say", "Hi") as shown:
-        shown.see("fetch qwen2.5-coder-0.5b (491 MB, Apache-2.0)")
+        shown.see("fetch qwen2.5-coder-1.5b (1.1 GB, Apache-2.0)")
         shown.type("n\r")
         shown.see("no model is set")
         assert shown.end() == 2

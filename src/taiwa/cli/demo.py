@@ -1,4 +1,7 @@
-"""Demonstrate what needs no model by ordinary commands in an empty home, on the terminal or on the page: demo."""
+"""Demonstrate taiwa by ordinary commands in an empty home, on the terminal or on the page: demo.
+
+With the small model that is offered first, all five parts show its answers; without it, what needs no model is shown.
+"""
 
 import os
 import shlex
@@ -6,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
@@ -18,6 +21,8 @@ import click
 from taiwa.cli.main import BAD_INPUT, FAILED, INTERRUPTED, cli, code_of
 from taiwa.cli.output import print_line, print_notice
 from taiwa.i18n import _, gettext_noop, ngettext
+from taiwa.kernel.errors import ConfigError
+from taiwa.models.weights.model_files import FIRST_MODEL
 
 CONVERSATIONS: tuple[tuple[str, ...], ...] = (
     ("ask", "-s", "handbook", "How many days of annual leave do I have in Galway?"),
@@ -99,9 +104,70 @@ HISTORY = DemoPart(
     "taiwa show galway",
 )  # fmt: skip
 PARTS = (EXACT, TYPED, QUESTIONS, HISTORY)
+"""What needs no model."""
+APP_FILE = "trip.md"
+APP = """\
+---
+taiwa: 1
+name: trip
+state:
+  city:   { type: str, description: city to travel to }
+  people: { type: "int(1..20)", description: number of travellers }
+  plan:   { type: "dict[str, str | null]", reduce: table, description: what is planned for each day }
+sampling: { temperature: 0.0 }
+---
+You help to plan a trip. Answer in one or two sentences.
+"""
+STATEFUL = DemoPart(
+    gettext_noop("A conversation with typed state, made by one file; a message, its answer and the state are one node."),
+    (
+        DemoStep(gettext_noop("The file trip.md holds the fields and two sentences of instructions."), f"taiwa apps check {APP_FILE}", shows="no errors"),
+        DemoStep(gettext_noop("A first message: the model is asked what it changes, then answers."), f"taiwa say {APP_FILE} -s trip {{text}}",
+                 "I want to go to Lisbon with my sister in May."),
+        DemoStep(gettext_noop("Another."), "taiwa say -s trip {text}", "On Friday we would like to see a football match."),
+        DemoStep(gettext_noop("The state is data, checked by its type."), "taiwa state -s trip", shows="people: 2"),
+        DemoStep(gettext_noop("Every value can be traced to the turn that set it."), "taiwa why plan.Friday -s trip", shows="set by turn 2"),
+        DemoStep(gettext_noop("A fork continues on another branch …"), "taiwa fork trip three", shows="three"),
+        DemoStep(gettext_noop("… from the same state."), "taiwa say -s three {text}", "Actually there are three of us, my brother is coming too."),
+        DemoStep(gettext_noop("Two branches, compared."), "taiwa diff trip three", shows="people: 2 → 3"),
+        DemoStep(gettext_noop("A replay from the records: no model call, every hash checked."), "taiwa replay trip", shows="0 model calls"),
+    ),
+    f"taiwa chat {APP_FILE}",
+)  # fmt: skip
+SOLVED = DemoPart(
+    gettext_noop("Reasoning with tools: the model is interrupted where it calls one, and continues after the exact result."),
+    (
+        DemoStep(gettext_noop("Chemistry."), "taiwa solve {text}", "How many grams do 3 moles of sulfuric acid weigh?", "294.2"),
+        DemoStep(gettext_noop("Everyday life."), "taiwa solve {text}",
+                 "A train travels 210 km in 2.5 hours. What is its average speed in km/h?", "84"),
+    ),
+    'taiwa solve "A pen costs 3 dollars. How much change is there from 50 dollars for 12 pens?" --trace',
+)  # fmt: skip
+EXTRACTED = DemoPart(
+    gettext_noop("A typed answer: the text becomes a value of a type; the grammar of the type masks every token that does not fit."),
+    (
+        DemoStep(gettext_noop("Fields from a sentence."), "taiwa extract 'name, people int, day' {text}",
+                 "A table for four on Friday evening, please. The name is Tanaka.", '"people": 4'),
+        DemoStep(gettext_noop("A pattern: the model chooses among what fits, and forced tokens cost no pass of the model."),
+                 'taiwa generate --regex "(Paris|Kyoto|Tokyo|Rome|Milan) is the capital of (France|Japan|Italy)\\." -v {text}',
+                 "What is the capital of Japan?", "Tokyo is the capital of Japan."),
+    ),
+    'taiwa extract "name, people int, day" -f letter.txt',
+)  # fmt: skip
+ASKED = DemoPart(
+    gettext_noop(
+        "Questions about documents: unclear ones are asked back, and what is shown as supported are words of a source."
+    ),
+    QUESTIONS.steps,
+    QUESTIONS.then,
+)
+MODEL_PARTS = (STATEFUL, SOLVED, EXTRACTED, ASKED)
+"""What the small model shows."""
 PAUSE, PER_LINE, LONGEST_PAUSE = 1.2, 0.12, 3.0
 """Seconds to wait on a terminal after a command and after each line that it printed, and the maximum; a pipe has no pauses."""
 LONGEST_LINE = 100_000
+KEPT_SECONDS = 120
+"""Seconds that the model stays loaded after a command; it is released at the end."""
 
 
 class _EndedError(Exception):
@@ -191,6 +257,7 @@ class Demo:
 
 @click.command()
 @click.option("-i", "--interactive", is_flag=True, help="Type your own texts.")
+@click.option("--fetch", is_flag=True, help="Fetch the small model first if it is not here, without a question.")
 @click.option("--page", is_flag=True, help="Show conversations in the browser instead.")
 @click.option("--no-browser", is_flag=True, help="With --page, print the address without opening a browser.")
 @click.option(
@@ -200,11 +267,12 @@ class Demo:
     show_default=True,
     help="With --page, end after this many minutes.",
 )
-def demo(*, interactive: bool, page: bool, no_browser: bool, minutes: int) -> None:
-    """Watch what needs no model: exact tools, typed answers, a constraint, questions to a handbook, and a stored history.
+def demo(*, interactive: bool, fetch: bool, page: bool, no_browser: bool, minutes: int) -> None:
+    """Watch a small model keep a state, solve with tools, fill in types and answer from documents, on this machine.
 
-    No key, no network and no input is needed, and there are no pauses in a pipe. Nothing is stored, and your conversations are
-    not touched. The exit code is 1 if a step has an unexpected outcome.
+    The model is the one that `taiwa models pull` fetches first; without it, what needs no model is shown. No key and no input
+    is needed, and there are no pauses in a pipe. Nothing is stored, and your conversations are not touched. The exit code is 1
+    if a step has an unexpected outcome.
 
     \b
     taiwa demo
@@ -214,12 +282,18 @@ def demo(*, interactive: bool, page: bool, no_browser: bool, minutes: int) -> No
     if page:
         show_page(minutes, no_browser=no_browser)
         return
-    print_line(_("This is what taiwa does without a language model; each command is what you would type."))
+    model = small_model(fetch=fetch)
+    if model:
+        print_line(
+            _("{model} writes the answers below, on this machine; each command is what you would type.", model=model)
+        )
+    else:
+        print_line(_("This is what taiwa does without a language model; each command is what you would type."))
     if interactive:
         print_line(_("Type your own text at >; an empty line takes the example, Ctrl-D ends."))
     show = Demo(interactive=interactive)
-    with tempfile.TemporaryDirectory(prefix="taiwa-") as folder, at_home(Path(folder)), suppress(_EndedError):
-        for number, part in enumerate(PARTS, 1):
+    with tempfile.TemporaryDirectory(prefix="taiwa-") as folder, at_home(Path(folder), model), suppress(_EndedError):
+        for number, part in enumerate(MODEL_PARTS if model else PARTS, 1):
             show.part(number, part)
     if show.failed:
         failed = ngettext(
@@ -230,13 +304,38 @@ def demo(*, interactive: bool, page: bool, no_browser: bool, minutes: int) -> No
     print_line("")
     print_line(
         _(
-            "Now set a model (`taiwa models list` shows the names), and talk:\n"
-            "  taiwa config set model http://127.0.0.1:8080/v1#name\n"
-            "  taiwa chat order"
+            "Now set a model (`taiwa models list` and `taiwa models providers` show the names), and talk:\n"
+            "  taiwa models pull {model} --use\n"
+            "  taiwa chat order",
+            model=FIRST_MODEL,
         )
     )
     if show.failed:
         raise click.exceptions.Exit(FAILED)
+
+
+def small_model(*, fetch: bool) -> str:
+    """Return the name of the model that the demonstration uses; '' if it is not here, or llama.cpp is not installed.
+
+    With `fetch` it is fetched first; if that fails, a line says why.
+    """
+    from importlib.util import find_spec
+
+    from taiwa.cli.models import pull_with_display
+    from taiwa.operations.model_files import list_models
+    from taiwa.settings import load
+
+    if find_spec("xllamacpp") is None:
+        return ""
+    here = any(each.file.name == FIRST_MODEL and each.status == "here" for each in list_models().known)
+    if not here and fetch:
+        try:
+            pull_with_display(FIRST_MODEL, load())
+        except ConfigError as error:
+            print_notice(error.message, "yellow")
+        else:
+            here = True
+    return FIRST_MODEL if here else ""
 
 
 def _quoted(text: str) -> str:
@@ -263,18 +362,26 @@ def _run(command: str, piped: str = "") -> tuple[int, str]:
 
 
 @contextmanager
-def at_home(folder: Path) -> Generator[None]:
-    """Use an empty home: do not read or write settings, keys and conversations of the user, and do not prompt."""
+def at_home(folder: Path, model: str = "") -> Generator[None]:
+    """Use an empty home and working directory: do not read or write settings, keys and conversations of the user, and do not
+    prompt. The model stays loaded from command to command, and is released at the end.
+    """
     before, stdin = dict(os.environ), sys.stdin
     for name in [name for name in os.environ if name.startswith("TAIWA_") and name != "TAIWA_LANG"]:
         del os.environ[name]
     store = str(folder / "demo.db")
     os.environ |= {"XDG_CONFIG_HOME": str(folder), "TAIWA_STORE": store}
+    if model:
+        os.environ |= {"XDG_RUNTIME_DIR": str(folder), "TAIWA_MODEL": model, "TAIWA_KEEP_LOADED": str(KEPT_SECONDS)}
+        (folder / APP_FILE).write_text(APP, encoding="utf-8")
     try:
-        with Path(os.devnull).open(encoding="utf-8") as nothing:
+        with Path(os.devnull).open(encoding="utf-8") as nothing, chdir(folder):
             sys.stdin = nothing
             yield
     finally:
+        if model:
+            with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+                run_command(("models", "stop"))
         sys.stdin = stdin
         os.environ.clear()
         os.environ |= before

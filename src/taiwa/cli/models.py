@@ -116,7 +116,7 @@ def pull(common: CommonOptions, name: str, mirror: str | None, *, use: bool) -> 
     the same command continues.
 
     \b
-    taiwa models pull qwen2.5-coder-0.5b --use
+    taiwa models pull qwen2.5-coder-1.5b --use
     taiwa models pull smollm2-135m --from /mnt/models
     taiwa models pull hf:Qwen/Qwen2.5-Coder-3B-Instruct-GGUF/qwen2.5-coder-3b-instruct-q4_k_m.gguf
     """

@@ -116,30 +116,21 @@ def _changes(delta: Mapping[str, Json]) -> str:
 
 
 def _examples(app: App) -> dict[str, Json]:
-    """Return values of one or two fields that a model cannot take for facts: the name in angle brackets, where it fits.
+    """Return values of one or two fields that a model cannot take for facts: their names in angle brackets.
 
-    A number or a choice could be taken for one, and stands in for a field only if no field can hold a text.
+    A list, a table, a number or a choice stands in only if no field is text: the second two are taken for facts.
     """
-    found: dict[str, Json] = {}
-    for field in app.model_fields:
-        place = f"<{field.name}>"
-        values: tuple[Json, ...] = (place, [place], {place: place})
-        fitting = [each for each in values if not parse_delta(app, json.dumps({field.name: each})).problems]
-        found |= {field.name: fitting[0]} if fitting else {}
-    if not found:
-        field = app.model_fields[0]
-        found = {
-            field.name: next(
-                (
-                    each
-                    for each in (1, 0.5, True, *_choices(app, field))
-                    if not parse_delta(app, json.dumps({field.name: each})).problems
-                ),
-                None,
-            )
-        }
-    names = list(found)
-    return {name: found[name] for name in dict.fromkeys((names[0], names[len(names) // 2]))}
+    texts = [field for field in app.model_fields if _fits(app, field, f"<{field.name}>")]
+    if texts:
+        return {field.name: f"<{field.name}>" for field in (texts[0], texts[len(texts) // 2])}
+    field = app.model_fields[0]
+    place = f"<{field.name}>"
+    values: tuple[Json, ...] = ([place], {place: place}, 1, 0.5, True, *_choices(app, field))
+    return {field.name: next((each for each in values if _fits(app, field, each)), None)}
+
+
+def _fits(app: App, field: StateField, example: Json) -> bool:
+    return not parse_delta(app, json.dumps({field.name: example})).problems
 
 
 def _choices(app: App, field: StateField) -> tuple[Json, ...]:

@@ -57,7 +57,7 @@ class ModelFile:
     memory: int = 0
 
 
-FIRST_MODEL = "qwen2.5-coder-0.5b"
+FIRST_MODEL = "qwen2.5-coder-1.5b"
 """The model that is offered where none is set."""
 MODEL_FILES: Mapping[str, ModelFile] = {
     each.name: each
