@@ -101,7 +101,7 @@ EFFECTS: dict[tuple[str, str], Callable[[Taiwa, ModelServer, Place], bool]] = {
     ("generate", "--seed"): is_sent("seed", "--seed"),
     ("gc", "--keep"): keeps_no_move,
     ("say", "--temperature"): is_sent_by("say", "Hi"),
-    ("edit", "--temperature"): is_sent_by("edit", "Ho", before=("say", "Hi")),
+    ("edit", "--temperature"): is_sent_by("edit", "1", "Ho", before=("say", "Hi")),
     ("retry", "--temperature"): is_sent_by("retry", before=("say", "Hi")),
     ("batch", "--temperature"): is_sent_by("batch", "plain", "rows.txt", "--mode", "map"),
     ("extract", "--temperature"): is_sent_by("extract", "schema.json", "one"),
