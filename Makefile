@@ -64,7 +64,9 @@ demo: $(DEMO_READY) $(MESSAGES) ## fetch a small model once, and watch it: state
 	@$(BIN)/python -m taiwa demo --fetch
 
 # The examples of Hypothesis are the same in every run (conftest.py).
+# A real model of 98 MB, fetched once; without it, its tests are skipped and say so.
 test: setup $(NODE_READY) ## run every test, the documents' examples included
+	@$(BIN)/python -m taiwa models pull smollm2-135m || true
 	@$(PYTEST)
 
 explore: setup ## run the fuzzers and property tests for EXPLORE_SECONDS (600), each round with a fresh seed
