@@ -10,7 +10,7 @@ from taiwa.models.scripted import ALL_CAPABILITIES, scripted_model
 from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app, reloaded
 from tests.flows.driving import Drive
 
-LOCAL: frozenset[Capability] = ALL_CAPABILITIES | {"local"}
+LOCAL = ALL_CAPABILITIES | frozenset[Capability](("local",))
 CHANGED = json.dumps([{"field": "mood", "value": "fine"}, {"field": "topics", "value": ["tea"]}])
 
 

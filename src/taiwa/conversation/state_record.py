@@ -8,6 +8,7 @@ list of changes, because a list that may be empty is left empty more reliably th
 import json
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import cast
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
@@ -67,9 +68,11 @@ def parse_changes(app: App, text: str) -> ParsedReply:
         return ParsedReply("", None, error.diagnostics or (error.message,))
     delta: dict[str, Json] = {}
     for item in items:
-        if not isinstance(item, dict) or not isinstance(name := item.get("field"), str):
+        name = item.get("field")
+        if not isinstance(name, str):
             return ParsedReply("", None, (f"{json.dumps(item, ensure_ascii=False)[:60]} does not name a field",))
-        delta[name] = _joined(delta[name], item.get("value")) if name in delta else item.get("value")
+        new = cast("Json", item.get("value"))
+        delta[name] = _joined(delta[name], new) if name in delta else new
     return parse_delta(app, json.dumps(delta, ensure_ascii=False))
 
 
@@ -82,8 +85,8 @@ def _joined(before: Json, after: Json) -> Json:
 
 
 @lru_cache(maxsize=1)
-def _any_list() -> OutputType[list[object]]:
-    return OutputType(list[object])
+def _any_list() -> OutputType[list[dict[str, object]]]:
+    return OutputType(list[dict[str, object]])
 
 
 @lru_cache(maxsize=64)
@@ -95,7 +98,11 @@ def _opening(app: App) -> tuple[Message, ...]:
     messages = [system(INSTRUCTIONS.format(fields=lines))]
     shown = _examples(app)
     first, last = dict([*shown.items()][:1]), dict([*shown.items()][1:])
-    exchanges = [("Hello.", {}, {}), (f"{_spoken(first)}, please.", {}, first), ("What would that cost?", first, {})]
+    exchanges: list[tuple[str, dict[str, Json], dict[str, Json]]] = [
+        ("Hello.", {}, {}),
+        (f"{_spoken(first)}, please.", {}, first),
+        ("What would that cost?", first, {}),
+    ]
     exchanges += [(f"And {_spoken(last)}.", first, last)] if last else []
     for said, before, changed in exchanges:
         messages += (user(_last(said, before)), assistant(_changes(changed)))
