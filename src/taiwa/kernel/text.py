@@ -156,7 +156,7 @@ def repeated_end(text: str) -> str:
     """Return what the end of a text repeats at least four times over a hundred characters, "" if it repeats nothing.
 
     >>> repeated_end('[{"tea": 1}, ' + '{"milk": 2}, ' * 9 + '{"mi')
-    '2}, {"milk": '
+    'lk": 2}, {"mi'
     >>> repeated_end("one, two, " * 3)
     ''
     """
