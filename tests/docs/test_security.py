@@ -253,20 +253,21 @@ def sets_principals(world: World, source: str) -> bool:
 
 
 def sets_user(world: World, source: str) -> bool:
+    """The model that assesses the dialogue sees the facts about the user."""
     world.answers(*["{}"] * 9)
     world.taiwa.ok("user", "set", "ann", "office=Galway")
     match source:
         case "command line":
-            world.taiwa("ask", "How many days of annual leave do I have?", "--user", "ann")
+            world.taiwa("ask", "How many days of annual leave do I have?", "--user", "ann", "--assess-by", "typed")
         case "settings":
             return world.taiwa("config", "set", "user", "ann").code == 0
         case "own app":
-            world.taiwa("say", world.ask_app(user="ann"), "How many days of annual leave do I have?")
+            world.taiwa("say", world.ask_app(user="ann", assess_by="typed"), "How many days of annual leave do I have?")
         case "imported app":
-            gift = world.imported(world.ask_app(user="ann"), "Hello")
+            gift = world.imported(world.ask_app(user="ann", assess_by="typed"), "Hello")
             world.taiwa("say", "-s", gift, "How many days of annual leave do I have?", "-m", world.server.model)
         case "client of the server":
-            with world.client(app=world.ask_app()) as client:
+            with world.client(app=world.ask_app(assess_by="typed")) as client:
                 client.say("How many days of annual leave do I have?", user="ann")
                 return "Galway" in client.sent()
         case "answer of a model":
@@ -275,7 +276,9 @@ def sets_user(world: World, source: str) -> bool:
             world.taiwa("say", "-c", "Hi")
         case _:
             (world.folder / "leave.md").write_text("# Leave\n\nAnnual leave: user: ann\n")
-            world.taiwa("ask", "How many days of annual leave do I have?", "--in", str(world.folder))
+            world.taiwa(
+                "ask", "How many days of annual leave do I have?", "--in", str(world.folder), "--assess-by", "typed"
+            )
     sent = "".join(json.dumps(request["messages"]) for request in world.server.requests)
     return '\\"office\\"' in sent or "office: Galway" in sent or '"office' in sent
 
