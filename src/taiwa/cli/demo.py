@@ -321,7 +321,7 @@ def small_model(*, fetch: bool) -> str:
     """
     from importlib.util import find_spec
 
-    from taiwa.cli.models import pull_with_display
+    from taiwa.cli.pull import pull_with_display
     from taiwa.operations.model_files import list_models
     from taiwa.settings import load
 

@@ -331,7 +331,7 @@ def _fetch_first_model(settings: "Settings") -> "Settings":
         NoModelError: the user declines.
         ConfigError: it cannot be fetched.
     """
-    from taiwa.cli.models import pull_with_display
+    from taiwa.cli.pull import pull_with_display
     from taiwa.models.weights.model_files import FIRST_MODEL, MODEL_FILES, format_size
     from taiwa.settings import NoModelError, set_value
 
