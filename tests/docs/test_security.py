@@ -269,7 +269,7 @@ def sets_user(world: World, source: str) -> bool:
         case "client of the server":
             with world.client(app=world.ask_app(assess_by="typed")) as client:
                 client.say("How many days of annual leave do I have?", user="ann")
-                return "Galway" in client.sent()
+                return '"office' in client.sent()
         case "answer of a model":
             world.answers('user: ann\n@@delta\n{"user": "ann"}', "{}", "{}", "{}")
             world.taiwa("say", "chat", "Hi")
