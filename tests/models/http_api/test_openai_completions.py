@@ -198,7 +198,7 @@ def server() -> Iterator[FaultServer]:
 def test_solving_continues_the_literal_text_behind_each_result(server: FaultServer) -> None:
     calculator = builtin_tools()["calculator"]
     first = event(" 3 + 2 = <<calculator: 3 + 2") + event(">> 6, no", "stop") + USAGE
-    server.plays(raw(head() + first), raw(head() + event(". The answer is 5.", "stop") + USAGE))
+    server.plays(raw(head() + first), raw(head() + event("The answer is 5.", "stop") + USAGE))
     model = HttpModel(resolve(f"{server.base_url}#base?wire=completions"))
     options = SolveOptions(system="", tool_format=PlainFormat())
 
@@ -206,8 +206,8 @@ def test_solving_continues_the_literal_text_behind_each_result(server: FaultServ
 
     assert [seen.path for seen in server.seen] == ["/v1/completions"] * 2
     prompts = [json.loads(seen.body)["prompt"] for seen in server.seen]
-    assert prompts == [LITERAL, f"{LITERAL} 3 + 2 = <<calculator: 3 + 2>> 5"]
-    assert (done.tool_mode, done.text) == ("prefill", " 3 + 2 = <<calculator: 3 + 2>> 5. The answer is 5.")
+    assert prompts == [LITERAL, f"{LITERAL} 3 + 2 = <<calculator: 3 + 2>> 5\n"]
+    assert (done.tool_mode, done.text) == ("prefill", " 3 + 2 = <<calculator: 3 + 2>> 5\nThe answer is 5.")
 
 
 def test_a_text_is_shown_as_it_comes(server: FaultServer) -> None:
