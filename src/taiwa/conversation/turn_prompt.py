@@ -129,8 +129,10 @@ def turn_request(
         if app.is_template:
             prompt = Text(fill_placeholders(app.body, {**app.values, PROMPT: text}).strip(), transient=True)
         shown = state if state is not None else conversation.state
-        if layout == "record" and (known := known_state(app.model_fields, shown)):
-            prompt = Text(NOTES.format(state=_escaped(known), text=prompt.text), transient=True)
+        if layout == "record" and app.model_fields:  # an edit can put notes before the text
+            known = known_state(app.model_fields, shown)
+            noted = NOTES.format(state=_escaped(known), text=prompt.text) if known else prompt.text
+            prompt = Text(noted, transient=True)
         view = _state_view(conversation, shown) if layout != "record" else ()
         messages.append(Message("user", (*earlier, *attachments, prompt, *view)))
     constraint = reply_schema(app, layout) if constrained else None

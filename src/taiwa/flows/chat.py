@@ -105,7 +105,8 @@ def say(
         conversation = yield from compress_fields((yield from shorten_history(conversation)))
         app = conversation.app
         layout, constrained = yield from _choose_layout(app, prefix, calls_tools=bool(tools))
-        recorded, state = (yield from _record(conversation, text)) if layout == "record" and text else (None, None)
+        records = layout == "record" and bool(app.model_fields) and bool(text)
+        recorded, state = (yield from _record(conversation, text)) if records else (None, None)
         request = turn_request(conversation, text, attachments, layout=layout, constrained=constrained, state=state)
         begun = replace(request, prefix=prefix)
         if tools:
