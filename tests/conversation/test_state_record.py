@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.conversation.app import App, AppSource, Example
-from taiwa.conversation.history import add_turn, begin
+from taiwa.conversation.history import add_turn, begin, edit_state
 from taiwa.conversation.state import StateField
 from taiwa.conversation.state_record import changes_schema, parse_changes, record_request
-from taiwa.conversation.turn_prompt import turn_request
+from taiwa.conversation.turn_prompt import stable_bytes, turn_request
 from taiwa.structured import OutputType
 
 CITY = StateField("city", "str", description="where to")
@@ -54,6 +54,15 @@ def test_the_examples_are_made_from_the_fields_and_those_of_the_app() -> None:
 
     assert texts[3:5] == ["<city>, please.\n\nRecord so far: {}", '[{"field": "city", "value": "<city>"}]']
     assert texts[-3:-1] == ["We are 2.\n\nRecord so far: {}", '[{"field": "people", "value": 2}]']
+
+
+def test_a_text_before_which_an_edit_can_put_notes_is_no_part_of_the_prefix() -> None:
+    first = begin(TRIP)
+    edited = edit_state(first, {"city": "Oslo"})
+
+    before, after = (stable_bytes(turn_request(each, "x", layout="record")) for each in (first, edited))
+
+    assert before == after
 
 
 def test_each_change_has_the_type_of_its_field() -> None:

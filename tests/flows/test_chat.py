@@ -62,6 +62,13 @@ def turn(
     return drive(lambda: say(text, strict=strict, repairs=repairs)(conversation), model), model
 
 
+def test_an_app_without_fields_asks_for_no_record(drive: Drive) -> None:
+    driven, model = turn(drive, app(reply="record"), "Hi.")
+
+    assert driven.value[0].text == "Hi."
+    assert len(model.requests) == 1
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_a_turn_answers_and_folds_its_delta_into_the_state(drive: Drive, mode: ReplyMode) -> None:
     driven, model = turn(drive, app(*FIELDS, reply=mode), reply(mode, "Hi, tea?", topics=["tea"], mood="fine"))

@@ -22,7 +22,7 @@ from taiwa.kernel.messages import (
     ToolSpec,
     user,
 )
-from taiwa.kernel.serialization import Json
+from taiwa.kernel.serialization import Json, text_at
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.constraint_encoding import ChoiceReader, choice_as_schema
 from taiwa.models.http_api.openai_chat import ChatCompletions
@@ -237,7 +237,7 @@ def test_the_chosen_text_is_the_answer(faults: FaultServer, face: Face, text: st
     assert answer.text == chosen
     assert answer.enforcement is not None
     assert answer.enforcement.broken == (() if chosen in ("tea", "green tea") else ("/: choice",))
-    assert faults.seen[0].json["response_format"]["type"] == "json_schema"
+    assert text_at(faults.seen[0].json, "response_format", "type") == "json_schema"
 
 
 def test_the_text_of_a_failed_attempt_is_no_part_of_the_choice() -> None:

@@ -1,7 +1,6 @@
 """A model without a network: what it wants to say next follows from the tokens before, and it counts what it is asked."""
 
 from collections.abc import Sequence
-from typing import Self
 
 import numpy as np
 
@@ -70,6 +69,5 @@ class Side:
         self.widths.append(len(tokens))
         return [text.read(given, few) for text, given, few in zip(self.texts, tokens, rows, strict=True)]
 
-    def select(self, indices: Sequence[int]) -> Self:
+    def select(self, indices: Sequence[int]) -> None:
         self.texts = [self.texts[place] for place in indices]
-        return self
