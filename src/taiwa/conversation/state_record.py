@@ -57,7 +57,8 @@ def changes_schema(app: App) -> JsonSchema:
         for name, kind in kinds.items()
     ]
     named: dict[str, Json] = {"$defs": delta["$defs"]} if "$defs" in delta else {}
-    return JsonSchema({"type": "array", "items": {"anyOf": items}, **named}, "changes")
+    # Without a bound, a small model that has begun to list changes goes on until it is cut.
+    return JsonSchema({"type": "array", "maxItems": len(items), "items": {"anyOf": items}, **named}, "changes")
 
 
 def parse_changes(app: App, text: str) -> ParsedReply:
