@@ -152,7 +152,7 @@ def answer_line(rows: Sequence[EvalRow]) -> Line:
     line: Line = {"n": len(counted), "answerable": len(there), "unanswerable": len(absent), "citations": cited}
     for name, share in shares.items():
         line |= {name: share.share, f"{name}_interval": interval_json(share.interval)}
-    line |= {"dropped_quotations": total("dropped"), "unsupported_claims": total("unsupported")}
+    line |= {"unsupported_claims": total("unsupported")}
     if not any("f1" in row.found for row in there):
         return line | dict.fromkeys(("exact", "exact_interval", "f1", "f1_interval", "holds", "holds_interval"))
     # A refused answer contains no expected one.
@@ -207,7 +207,6 @@ ANSWER = (
     Column("holds the answer %", with_interval("holds", "holds_interval"), figure=True),
     Column("F1", decimal("f1"), figure=True, main=False),
     Column("exact %", with_interval("exact", "exact_interval"), figure=True, main=False),
-    Column("dropped quotations", plain("dropped_quotations"), figure=True, main=False),
     FAILED_COLUMN,
 )
 REPORTS = {
