@@ -41,7 +41,7 @@ from taiwa.models.http_api.api_keys import Secret
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.inprocess import chat_template, gguf
 from taiwa.models.inprocess.gguf import GgufModel
-from taiwa.models.inprocess.gguf_backend import runtime_folder, stop_kept
+from taiwa.models.inprocess.gguf_backend import LlamaProcess, runtime_folder, stop_kept
 from taiwa.models.inprocess.gguf_process import (
     CONTEXT_DEFAULTS,
     LAST_RETRY_SECONDS,
@@ -653,6 +653,22 @@ def test_a_socket_that_a_killed_process_left_is_replaced(kept: Callable[[str], G
         assert until(lambda: is_gone(process))
 
         assert ask(model, Regex("a{3}")).text == "aaa"
+
+
+def test_a_kept_process_that_ends_between_the_check_and_the_request_is_replaced(
+    kept: Callable[[str], GgufModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with kept("keep=60") as model:
+        process = process_of(model)
+        stop_kept()
+        assert until(lambda: is_gone(process))
+        found, late = LlamaProcess.is_usable, iter([True, True])
+        monkeypatch.setattr(
+            LlamaProcess, "is_usable", property(lambda self: next(late, False) or found.__get__(self, LlamaProcess))
+        )
+
+        assert ask(model, Regex("a{3}")).text == "aaa"
+        assert process_of(model) != process
 
 
 def test_other_options_or_another_file_are_another_kept_model(kept: Callable[[str], GgufModel]) -> None:

@@ -1,10 +1,11 @@
 """Models in GGUF files: our decode loop on llama.cpp, which runs in a process of its own, so that nothing in it ends this one."""
 
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from taiwa.kernel.errors import ConfigError
-from taiwa.kernel.messages import Request
+from taiwa.kernel.errors import ConfigError, ModelError
+from taiwa.kernel.messages import Chunk, Notice, Request
 from taiwa.models.http_api.capabilities import Capabilities, capabilities
 from taiwa.models.http_api.provider_interface import parse_options
 from taiwa.models.inprocess.chat_template import ChatTemplate, IsolatedTemplate
@@ -145,6 +146,26 @@ class GgufModel(InProcessModel[LoadedGguf]):
     def is_usable(self, loaded: LoadedGguf) -> bool:
         """Whether its process still runs."""
         return loaded.network.process.is_usable
+
+    def stream(self, request: Request) -> Generator[Chunk]:
+        """Answer in chunks; a kept process that another program has just stopped is replaced by a new one.
+
+        Raises:
+            ConfigError, InputError, ModelError: see `InProcessModel.stream`.
+        """
+        has_begun = False
+        try:
+            for chunk in super().stream(request):
+                has_begun = has_begun or not isinstance(chunk, Notice)
+                yield chunk
+        except ModelError:
+            # Its socket stays open for a moment after the process is killed, so asking it beforehand is not enough.
+            loaded = self.loaded
+            if has_begun or not self.spec.keep or loaded is None or self.is_usable(loaded):
+                raise
+        else:
+            return
+        yield from super().stream(request)
 
     def loading_text(self) -> str:
         """Return what is shown while it is loaded."""

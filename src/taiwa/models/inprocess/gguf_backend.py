@@ -161,7 +161,11 @@ class LlamaProcess:
             with connection.lock:
                 return connection.request(request), then()
         except (EOFError, OSError):
-            how = self.exit_reason() if self._owner == os.getpid() else "it belongs to the process that forked this one"
+            how = "it belongs to the process that forked this one"
+            if self._owner == os.getpid():
+                how = self.exit_reason()
+                for each in self._connections:  # its other socket may look open for a moment
+                    each.close()
             raise ModelError(f"the llama.cpp process of {self.name} has ended: {how}") from None
 
     def exit_reason(self) -> str:
