@@ -7,13 +7,14 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 from uuid import UUID
 
 import pytest
 from jsonschema import Draft202012Validator
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ImportString, WithJsonSchema
 from typing_extensions import Doc, TypedDict
 
 from taiwa.kernel.errors import InputError, OutputValidationError
@@ -316,3 +317,50 @@ def test_an_unsupported_annotation_is_an_input_error() -> None:
     for annotation in (Foreign, "Nowhere", Callable[[int], int]):
         with pytest.raises(InputError, match="cannot be an output type"):
             OutputType(annotation)
+
+
+CALLED: list[str] = []
+
+
+def send_mail(to: str) -> str:
+    CALLED.append(to)
+    return "sent"
+
+
+send_all = lambda to: [send_mail(each) for each in to]  # noqa: E731
+
+
+class Mailer:
+    @classmethod
+    def send(cls, to: str) -> str:
+        return send_mail(to)
+
+
+@dataclass
+class Mailing:
+    sent: send_mail  # type: ignore[valid-type]
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        send_mail, Mailer.send, partial(send_mail), send_all, list[send_mail], Mailing,  # type: ignore[valid-type]
+        Annotated[send_mail, WithJsonSchema({"type": "object"})], ImportString, list[ImportString[Any]],
+    ],
+)  # fmt: skip
+def test_a_type_calls_and_imports_nothing_that_an_answer_names(annotation: Any) -> None:
+    CALLED.clear()
+
+    with pytest.raises(InputError, match=r"only a tool is called|ImportString imports|cannot be an output type"):
+        OutputType(annotation).parse('{"to": "a@b.example"}')
+    assert not CALLED
+
+
+@pytest.mark.parametrize("keyword", ["$ref", "$dynamicRef"])
+@pytest.mark.parametrize("within", ["properties", "if", "propertyNames", "dependentSchemas", "unevaluatedProperties"])
+def test_a_schema_fetches_nothing_that_it_refers_to(keyword: str, within: str) -> None:
+    reference = {keyword: "http://127.0.0.1:9/x.json"}
+    inner = {"a": reference} if within in ("properties", "dependentSchemas") else reference
+
+    with pytest.raises(InputError, match="leaves the schema"):
+        OutputType.of({"type": "object", within: inner})

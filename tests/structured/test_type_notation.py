@@ -1,12 +1,12 @@
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field, TypeAdapter, ValidationError
 
-from taiwa.kernel.errors import InputError
+from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.serialization import canonical
 from taiwa.laws.properties import values
 from taiwa.structured import OutputType, parse_notation, render_notation
@@ -195,3 +195,37 @@ def test_a_type_that_the_notation_cannot_express_is_refused() -> None:
     for annotation in (set[int], Annotated[int, Field(gt=1)], Literal["\x00"]):
         with pytest.raises(InputError, match="cannot express"):
             render_notation(annotation)
+
+
+@pytest.mark.parametrize(
+    ("text", "good", "bad"),
+    [
+        ("name: str", {"name": "Aiko"}, {"name": 3}),
+        ("age:int", {"age": 3}, {"age": "3"}),
+        ("age: integer, ok: boolean", {"age": 3, "ok": True}, {"age": "3", "ok": True}),
+        ("tags: list[str]: the words", {"tags": ["a"]}, {"tags": "a"}),
+        ("any: list", {"any": [1, "a"]}, {"any": 1}),
+        ("label: spam|ham", {"label": "ham"}, {"label": "eggs"}),
+        ("label spam | ham | null: the kind", {"label": None}, {"label": "the kind"}),
+        ("at: {x: int, y: int}", {"at": {"x": 1, "y": 2}}, {"at": "x"}),
+    ],
+)
+def test_a_type_may_follow_the_colon_of_a_field(text: str, good: Any, bad: Any) -> None:
+    output_type = OutputType.of(text)
+
+    assert output_type.validate(good) == good
+    with pytest.raises(OutputValidationError):
+        output_type.validate(bad)
+
+
+def test_what_is_not_a_type_after_the_colon_of_a_field_describes_it() -> None:
+    schema = OutputType.of("bio: one sentence in EUR|USD, price: float: in EUR, at: see http://x").schema()
+
+    described = {name: part.get("description") for name, part in cast("dict[str, Any]", schema["properties"]).items()}
+    assert described == {"bio": "one sentence in EUR|USD", "price": "in EUR", "at": "see http://x"}
+
+
+@pytest.mark.parametrize("text", ["tags: list[foo]", "age: int|nul", "age: int(5", "at: {x: foo}"])
+def test_a_mistake_in_the_type_of_a_field_is_not_its_description(text: str) -> None:
+    with pytest.raises(InputError, match="type notation"):
+        OutputType.of(text)

@@ -1,7 +1,6 @@
 """Output types by name, typed extraction, generation under a constraint, and the explanation of a constraint."""
 
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -29,7 +28,7 @@ from taiwa.kernel.text import truncate
 from taiwa.operations.files import read_file, read_json_object
 from taiwa.operations.results import ExplainResult, ExtractResult, GenerateResult, SchemaResult
 from taiwa.structured import OutputType, ParseOptions, ParseResult
-from taiwa.structured.type_notation import parse_fields
+from taiwa.structured.type_notation import is_field_list, parse_fields
 
 if TYPE_CHECKING:
     from taiwa.constraints.explain import TokenStep
@@ -96,7 +95,7 @@ class ExplainOptions:
 
 def load_output_type(target: str) -> OutputType[Any]:
     """Find an output type: FILE.json (a JSON Schema), FILE.ts:Type, FILE.py:Type or `module:Type`, whose module is imported
-    from the current folder, or the fields of an object, such as `name, age int, bio: one sentence`.
+    from the current folder, or the fields of an object, such as `name, age: int, kind: spam|ham, bio: one sentence`.
 
     Raises:
         InputError: the type is not found or not supported, or its module failed.
@@ -108,7 +107,7 @@ def load_output_type(target: str) -> OutputType[Any]:
         return _type_of_typescript(Path(file), declared)
     if file.endswith(".py"):
         module, path = file, declared
-    elif re.search(r"[\s,]", target.strip()):
+    elif is_field_list(target):
         return OutputType.fields("Answer", *parse_fields(target))
     else:
         module, sign, path = target.partition(":")

@@ -38,7 +38,7 @@ from taiwa.structured.lenient_parser import (
 )
 from taiwa.structured.lenient_scanner import MAX_DEPTH, BudgetError, DepthError, Fix, Level, ParseHints, WorkBudget
 from taiwa.structured.rendering import ServerSchema, to_json_schema, to_typescript
-from taiwa.structured.type_notation import parse_fields
+from taiwa.structured.type_notation import is_field_list, parse_fields
 from taiwa.structured.validators import (
     FieldsValidator,
     InvalidValueError,
@@ -94,9 +94,6 @@ class ParseResult(Generic[T]):
     stage: Stage = "exact"
 
 
-FIELDS = re.compile(r"[\s,]")
-"""Characters of field notations that do not occur in a single word."""
-
 RenderStyle = Literal["typescript", "jsonschema"]
 
 
@@ -143,7 +140,7 @@ class OutputType(Generic[T]):
             return cls.from_json_schema(wanted.schema, name=wanted.name)
         if isinstance(wanted, Mapping):
             return cls.from_json_schema(cast("Mapping[str, Json]", wanted))
-        if isinstance(wanted, str) and FIELDS.search(wanted.strip()):
+        if isinstance(wanted, str) and is_field_list(wanted):
             return cls.fields("Answer", *parse_fields(wanted))
         return OutputType[Any](wanted)
 

@@ -9,6 +9,7 @@ The notation is parsed, never evaluated.
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NotRequired, TypeAlias, Union, cast, get_args, get_origin
@@ -50,17 +51,32 @@ TOKEN = re.compile(
 PLAIN_KEY = re.compile(rf"{NAME}\Z")
 
 
-FIELD = re.compile(rf"(?P<name>{NAME})(?P<optional>\?)?(?:\s+(?P<type>[^:\s][^:]*?))?\s*(?::\s*(?P<about>.+))?")
+FIELD = re.compile(rf"(?P<name>{NAME})(?P<optional>\?)?(?:\s+(?P<type>[^:\s][^:]*?))?\s*(?::\s*(?P<rest>.+))?")
+ONE_OF = re.compile(rf"{NAME}(?:\s*\|\s*{NAME})+")
+"""Words to choose from, as in `spam|ham`."""
+SCHEMA_WORDS = {"string": str, "integer": int, "number": float, "boolean": bool}
+FIELD_WORDS = {**WORDS, **SCHEMA_WORDS, "None": None, "list": list[Any], "dict": dict[str, Any]}
+"""The names of types in a field: those of the notation, of Python and of JSON Schema."""
+TYPE_START = re.compile(r"(?:list|dict|str|int|float)\s*[\[(]|(?:str|int|float|bool|null|any)\s*\||\{")
+"""The beginning of a text that is a type, or a mistake in one, but not a description."""
 COMMA = re.compile(r",(?![^\[{(]*[\]})])")
+
+
+def is_field_list(text: str) -> bool:
+    """Return whether a text lists fields, and is not one word or an address such as `module:Type`."""
+    return bool(re.search(r"[\s,|]", text.strip())) or text.rpartition(":")[2] in FIELD_WORDS
 
 
 def parse_fields(text: str) -> tuple[dict[str, Annotation], frozenset[str]]:
     """Parse the fields of an object on one line, or a field on each line; return their types and the required ones.
 
-    A field has a name, `?` if it is optional, a type (default: `str`), and, after a colon, a description.
+    A field has a name, `?` if it is optional, a type (default: `str`), and a description after a colon. The type follows the name
+    or a colon; what is not a type after the first colon is the description.
 
-    >>> parse_fields("name, age? int")
+    >>> parse_fields("name, age?: int")
     ({'name': <class 'str'>, 'age': <class 'int'>}, frozenset({'name'}))
+    >>> parse_fields("label: spam|ham")[0]
+    {'label': typing.Literal['spam', 'ham']}
 
     Raises:
         InputError: a field is invalid or duplicate, or there is none.
@@ -71,14 +87,44 @@ def parse_fields(text: str) -> tuple[dict[str, Annotation], frozenset[str]]:
         field = FIELD.fullmatch(part.strip())
         if field is None or field["name"] in fields:
             raise InputError(
-                f"invalid field {part.strip()!r} of a type; write NAME, NAME TYPE or NAME TYPE: DESCRIPTION"
+                f"invalid field {part.strip()!r} of a type; write NAME, NAME: TYPE or NAME: TYPE: DESCRIPTION"
             )
-        annotation, about = parse_notation(field["type"] or "str"), field["about"]
+        if field["type"]:
+            annotation, about = _field_type(field["type"]), field["rest"]
+        else:
+            annotation, about = _type_and_description(field["rest"] or "str")
         fields[field["name"]] = _described(annotation, about) if about else annotation
         required |= set() if field["optional"] else {field["name"]}
     if not fields:
         raise InputError("a type needs at least one field")
     return fields, frozenset(required)
+
+
+def _field_type(text: str) -> Annotation:
+    """Parse the type of a field.
+
+    Raises:
+        InputError: the text is not a type.
+    """
+    text = text.strip()
+    if text in FIELD_WORDS:
+        return FIELD_WORDS[text]
+    options = [word.strip() for word in text.split("|")]
+    words = [word for word in options if FIELD_WORDS.get(word, NoneType) in (None, NoneType)]
+    if ONE_OF.fullmatch(text) and words == options:
+        return CONSTRUCTORS["union"][
+            tuple(None if word in FIELD_WORDS else CONSTRUCTORS["literal"][word] for word in options)
+        ]
+    return parse_notation(text)
+
+
+def _type_and_description(text: str) -> tuple[Annotation, str]:
+    """Split what follows the colon of a field: a type, a description, or both with a colon between them."""
+    colons = [at for at, char in enumerate(text) if char == ":"]
+    for end in (len(text), *reversed(colons)):
+        with suppress(InputError):
+            return _field_type(text[:end]), text[end + 1 :].strip()
+    return (_field_type(text), "") if TYPE_START.match(text) else (str, text)
 
 
 def _described(annotation: Annotation, about: str) -> Annotation:

@@ -5,7 +5,7 @@ for a model.
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -42,6 +42,8 @@ from taiwa.structured.ir import describe, join_names, join_or, literal, members,
 
 if TYPE_CHECKING:
     from pydantic.json_schema import GenerateJsonSchema
+
+    from taiwa.json_schema import Schema
 
 T = TypeVar("T")
 
@@ -160,6 +162,33 @@ def _is_closed(schema: Json) -> bool:
     return not (is_class and schema.get("additionalProperties") is not False) and all(map(_is_closed, schema.values()))
 
 
+def _refuse_calls(part: object) -> None:
+    """Check that validation calls nothing that the data chooses the arguments of: pydantic calls a function that stands for a type
+    with the data, and imports the module that an `ImportString` names.
+
+    Raises:
+        TypeError: it does.
+    """
+    if isinstance(part, (list, tuple)):
+        for each in cast("Sequence[object]", part):
+            _refuse_calls(each)
+    if not isinstance(part, dict):
+        return
+    node = cast("dict[str, object]", part)
+    kind = node.get("type")
+    called = node.get("function")
+    if isinstance(called, dict):
+        called = cast("dict[str, object]", called).get("function")
+    if kind == "call" and not isinstance(called, type):
+        raise TypeError(f"{describe_object(called)} is not a type; only a tool is called (@taiwa.tool)")
+    if getattr(called, "__module__", "").startswith("pydantic.") and getattr(called, "__name__", "") == "import_string":
+        raise TypeError("ImportString imports what the answer names; use str")
+    skipped = ("default", "metadata", "serialization") if isinstance(kind, str) else ()
+    for key, inner in node.items():
+        if key not in skipped:
+            _refuse_calls(inner)
+
+
 class PydanticValidator(Generic[T]):
     """Validates with pydantic in strict JSON mode: `"2"` is not a number, a date is an ISO 8601 string.
 
@@ -173,6 +202,7 @@ class PydanticValidator(Generic[T]):
         refusals = (NameError, TypeError, ValueError, AttributeError, RecursionError, SyntaxError)
         try:
             self.adapter: TypeAdapter[T] = TypeAdapter(with_bases_resolved(annotation))
+            _refuse_calls(self.adapter.core_schema)
             self.schema = cast("dict[str, Json]", self.adapter.json_schema(schema_generator=_schema_generator()))
             add_comments(self.schema, annotation)
             self.checks_keys = _is_closed(self.schema)
@@ -218,6 +248,10 @@ class FieldsValidator(PydanticValidator[Json]):
         return cast("Json", value)
 
 
+SPECIFICATIONS = ("http://json-schema.org/", "https://json-schema.org/")
+"""The beginning of the references to the schemas of JSON Schema itself, which need no network."""
+
+
 class JsonSchemaValidator(FieldsValidator):
     """Validates with the jsonschema library; the value is the plain JSON."""
 
@@ -232,8 +266,10 @@ class JsonSchemaValidator(FieldsValidator):
             raise InputError(f"not a JSON Schema: {error.message} at {error.json_path}") from error
         except RecursionError as error:
             raise InputError("schema: nested too deep") from error
-        # formats are rendered for the model, so they are checked as well
-        self.validator = validator_class(self.schema, format_checker=validator_class.FORMAT_CHECKER)
+        _check_references(self.schema)
+        # Without a registry, jsonschema would fetch what a reference names. Formats are rendered for the model, so they are checked.
+        known = import_module("jsonschema_specifications").REGISTRY
+        self.validator = validator_class(self.schema, registry=known, format_checker=validator_class.FORMAT_CHECKER)
 
     def from_json(self, text: bytes) -> Json:
         """Validate JSON text in UTF-8."""
@@ -249,6 +285,31 @@ class JsonSchemaValidator(FieldsValidator):
                 tuple(ValidationIssue(tuple(each.absolute_path), each.message, str(each.validator)) for each in errors)
             )
         return data
+
+
+def _check_references(schema: Mapping[str, Json]) -> None:
+    """Check that a schema refers to nothing outside itself.
+
+    Raises:
+        InputError: it does.
+    """
+    from taiwa.json_schema import ROOT, Document, is_object, subschemas
+
+    document: Document | None = None
+    waiting: list[tuple[Schema, str]] = [(schema, ROOT)]
+    while waiting:
+        part, base = waiting.pop()
+        if not is_object(part):
+            continue
+        base = Document.base_of(part, base)
+        for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
+            reference = part.get(keyword)
+            if not isinstance(reference, str) or reference.startswith("#"):
+                continue
+            document = document or Document(schema)
+            if document.find(reference, base) is None and not reference.startswith(SPECIFICATIONS):
+                raise InputError(f"schema: the reference {reference!r} leaves the schema; put the type into `$defs`")
+        waiting.extend((inner, base) for _, inner in subschemas(part))
 
 
 BRACKETS = b"[]{}"
