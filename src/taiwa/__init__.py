@@ -42,10 +42,12 @@ if TYPE_CHECKING:
     from taiwa.flows.function_api import Api
     from taiwa.flows.solve.rationale import Rationale
     from taiwa.flows.solve.solve import SolveOptions
+    from taiwa.kernel.approval import ApprovalRequest
     from taiwa.kernel.async_runtime import AsyncRuntime
     from taiwa.kernel.attachments import Attachment
     from taiwa.kernel.effects import Effect, Program, gather, perform
     from taiwa.kernel.errors import (
+        ApprovalRequiredError,
         AuthenticationError,
         ConfigError,
         ConflictError,
@@ -94,6 +96,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Api",
     "App",
+    "ApprovalRequest",
+    "ApprovalRequiredError",
     "AskResult",
     "AsyncClient",
     "AsyncRuntime",
@@ -192,10 +196,11 @@ MODULES = {
     "flows.extract": "ExtractError RepairPolicy",
     "flows.solve.rationale": "Rationale",
     "flows.solve.solve": "SolveOptions",
+    "kernel.approval": "ApprovalRequest",
     "kernel.async_runtime": "AsyncRuntime",
     "kernel.attachments": "Attachment",
     "kernel.effects": "Effect Program gather perform",
-    "kernel.errors": "AuthenticationError ConfigError ConflictError InputError LimitError ModelError NoValidTokenError OutputValidationError OverloadedError ProtocolError RateLimitError RefusalError StoreError TaiwaError TimeoutError ToolError UnsupportedError",
+    "kernel.errors": "ApprovalRequiredError AuthenticationError ConfigError ConflictError InputError LimitError ModelError NoValidTokenError OutputValidationError OverloadedError ProtocolError RateLimitError RefusalError StoreError TaiwaError TimeoutError ToolError UnsupportedError",
     "kernel.execution": "Journal RunResult replay",
     "kernel.messages": "Choice Grammar JsonSchema Message Notice Passage Regex Request Response TextDelta Usage assistant system user",
     "kernel.serialization": "value",

@@ -29,6 +29,7 @@ from taiwa.flows.route import RouteResult
 from taiwa.flows.route import route as route_program
 from taiwa.flows.solve.rationale import Rationale
 from taiwa.flows.solve.solve import SolveOptions
+from taiwa.kernel.approval import Approve, check_approve
 from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.attachments import AttachmentSource, read_attachments
 from taiwa.kernel.effects import Complete, Effect, GetCapabilities, HideOutput, Program, Watcher, WatchResult, perform
@@ -209,6 +210,10 @@ class BaseClient:
     - `timeout`: seconds that one answer may take in total. `attempts`: how often a call is tried. `retry_paid`: whether a
       failed call is retried although the server may have charged it. None stands for the configured value.
 
+    - `approve`: decides on calls of tools that need approval (`@tool(confirm=True)`, tools of MCP servers that may destroy): a
+      function of an `ApprovalRequest`, "always" or "never". Without it, or if it returns None, the turn ends with an
+      `ApprovalRequiredError` and can be resumed.
+
     Each method that asks a model takes `model`, a name or a model that answers this call instead; `api_key`, `base_url` and
     `prices` do not apply to it.
 
@@ -224,9 +229,11 @@ class BaseClient:
         store: str | Path | Store | None = None, limits: Limits | None = None, prices: Prices | None = None,
         observers: Iterable[Observer] = (), handlers: Handlers = NO_HANDLERS, api_key: str | None = None,
         base_url: str | None = None, timeout: float | None = None, attempts: int | None = None,
-        retry_paid: bool | None = None,
+        retry_paid: bool | None = None, approve: Approve | None = None,
     ) -> None:  # fmt: skip
         self.tools = _tools(tools)
+        check_approve(approve)
+        self.approve = approve
         if isinstance(retriever, str):
             retriever = cast("Retriever", make_retriever(retriever))
         self._check_model(model)
@@ -336,6 +343,7 @@ class BaseClient:
             "observers": self.observers,
             "limits": (_limits(limits) or self.limits).usage_limits,
             "price": priced_model.price,
+            "approve": self.approve,
         }
 
     @contextmanager
@@ -399,6 +407,7 @@ class BaseClient:
             options,
             tools=(*self.tools, *start.tools, *options.tools),
             limits=options.limits if limits is None else limits.usage_limits,
+            approve=options.approve or self.approve,
         )
 
     def _ask_app(self, name: str, options: AskOptions) -> App | None:
@@ -638,7 +647,7 @@ class Client(BaseClient):
         options = ask_options(documents, audience, user, policy)
         opened = self.session(
             self._ask_app(session, options), session, temperature=temperature, max_tokens=max_tokens,
-            options=TurnOptions(limits=(_limits(limits) or self.limits).usage_limits), model=model,
+            options=TurnOptions(limits=(_limits(limits) or self.limits).usage_limits, approve=self.approve), model=model,
         )  # fmt: skip
         return _asked(opened.say(question))
 
@@ -889,7 +898,7 @@ class AsyncClient(BaseClient):
         app = await asyncio.to_thread(self._ask_app, session, options)
         opened = await self.session(
             app, session, temperature=temperature, max_tokens=max_tokens,
-            options=TurnOptions(limits=(_limits(limits) or self.limits).usage_limits), model=model,
+            options=TurnOptions(limits=(_limits(limits) or self.limits).usage_limits, approve=self.approve), model=model,
         )  # fmt: skip
         return _asked(await opened.say(question))
 
@@ -1317,13 +1326,13 @@ def open(
     store: str | Path | Store | None = None, params: Mapping[str, Json] | None = None, system: str | None = None,
     tools: Tools | None = None, temperature: float | None = None, max_tokens: int | None = None, schema: object = None,
     limits: Limits | None = None, prices: Prices | None = None, options: TurnOptions | None = None,
-    retry_paid: bool | None = None,
+    retry_paid: bool | None = None, approve: Approve | None = None,
 ) -> Session:  # fmt: skip
     """Open the session of that name, or create one with an app (default: `plain`); see `Client.session`.
 
     The session has its own client, which `Session.close` closes.
     """
-    client = Client(model, store=store, prices=prices, retry_paid=retry_paid)
+    client = Client(model, store=store, prices=prices, retry_paid=retry_paid, approve=approve)
     opened = client.session(
         app, session, params=params, system=system, tools=tools, temperature=temperature, max_tokens=max_tokens,
         schema=schema, limits=limits, options=options,

@@ -66,3 +66,43 @@ def test_an_unknown_tool_is_reported_before_any_call(tmp_path: Path, name: str, 
         talk.say("?")
 
     assert model.requests == []
+
+
+SENT: list[str] = []
+
+
+@tool(confirm=True, isolated=False)
+def send(text: str) -> str:
+    """Send a mail."""
+    SENT.append(text)
+    return "sent"
+
+
+def test_a_turn_that_waits_for_an_approval_is_resumed_with_a_decision(tmp_path: Path) -> None:
+    SENT.clear()
+    model = calling("send", text="hello")
+    talk = taiwa.open(model=model, tools=[send], store=tmp_path / "s.db")
+
+    with pytest.raises(taiwa.ApprovalRequiredError) as waiting:
+        talk.say("Send hello.")
+    assert [each.arguments for each in waiting.value.calls] == [{"text": "hello"}]
+    assert (SENT, len(talk.turns)) == ([], 0)
+    with pytest.raises(taiwa.ApprovalRequiredError):
+        talk.resume()
+    resumed = talk.resume(approve="always")
+
+    assert resumed is not None
+    assert (resumed.text, SENT, len(talk.turns)) == ("It is 42.", ["hello"], 1)
+    assert len(model.requests) == 2
+    assert all(not each.difference for each in talk.replay())
+
+
+def test_a_refused_call_is_reported_to_the_model(tmp_path: Path) -> None:
+    SENT.clear()
+    model = calling("send", text="hello")
+    talk = taiwa.open(model=model, tools=[send], store=tmp_path / "s.db", approve=lambda call: call.name != "send")
+
+    assert talk.say("Send hello.").text == "It is 42."
+    assert SENT == []
+    assert "the user refused the call of send" in str(model.requests[-1].messages[-1])
+    assert all(not each.difference for each in talk.replay())

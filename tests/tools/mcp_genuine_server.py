@@ -5,6 +5,7 @@ import sys
 
 from mcp.server.mcpserver import Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import ToolAnnotations
 
 server = MCPServer("Weather & more!")
 
@@ -31,6 +32,24 @@ def refuse(why: str) -> str:
 def break_down() -> str:
     """Fail with an error of its own."""
     raise KeyError("a secret")
+
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
+def read_note() -> str:
+    """Read a note."""
+    return "a note"
+
+
+@server.tool(annotations=ToolAnnotations(destructive_hint=False))
+def add_note() -> str:
+    """Add a note."""
+    return "added"
+
+
+@server.tool(annotations=ToolAnnotations(destructive_hint=True))
+def delete_note() -> str:
+    """Delete a note."""
+    return "deleted"
 
 
 @server.tool()

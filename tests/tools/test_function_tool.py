@@ -296,3 +296,14 @@ def test_an_asynchronous_function_that_blocks_its_loop_is_left(monkeypatch: pyte
     with pytest.raises(ToolError, match="block timed out"):
         block.call({})
     go.set()
+
+
+def test_a_tool_that_needs_approval_keeps_that_in_its_presets() -> None:
+    @tool(confirm=True)
+    def send(to: str, text: str) -> str:
+        """Send a mail."""
+        return to + text
+
+    assert send.confirm
+    assert send.preset(to="a").confirm
+    assert not tool(send.function).confirm

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import taiwa
 from taiwa.flows.solve.solve import solve
 from taiwa.isolation import ProcessLimits
+from taiwa.kernel.approval import needs_approval
 from taiwa.kernel.errors import ConfigError, InputError, ToolError
 from taiwa.kernel.runtime import Tool
 from taiwa.kernel.text import clean_untrusted
@@ -80,6 +81,12 @@ def test_an_mcp_tool_is_untrusted_and_its_description_names_the_server(genuine: 
 def test_an_mcp_tool_cannot_take_the_name_of_a_built_in_tool(genuine: dict[str, Tool]) -> None:
     assert "calculator" not in genuine
     assert genuine["Weather___more__calculator"].call({"expression": "1"}).text == "42"
+
+
+def test_a_tool_needs_approval_unless_its_server_says_that_it_destroys_nothing(genuine: dict[str, Tool]) -> None:
+    names = ["read_note", "add_note", "delete_note", "add"]
+
+    assert [needs_approval(genuine[name]) for name in names] == [False, False, True, True]
 
 
 def test_a_refusal_of_the_server_is_a_tool_error(genuine: dict[str, Tool]) -> None:
@@ -229,7 +236,7 @@ def test_a_program_calls_an_mcp_tool_beside_a_built_in_tool(genuine: dict[str, T
         'Sum: <<add: {"a": 20, "b": 1}>>', "Twice: <<calculator: 21 * 2>>", "The answer is 42."
     )
 
-    rationale = taiwa.Client(model, tools=tools).run(solve("What?", [each.spec for each in tools]))
+    rationale = taiwa.Client(model, tools=tools, approve="always").run(solve("What?", [each.spec for each in tools]))
 
     assert [call.result.text for call in rationale.calls] == ["21", "42"]
     assert rationale.answer == "42"

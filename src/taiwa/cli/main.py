@@ -260,9 +260,16 @@ def _taiwa_error() -> "type[TaiwaError]":
 
 def code_of(error: "TaiwaError") -> int:
     """Return the exit code of an error."""
-    from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, StoreError, UnsupportedError
+    from taiwa.kernel.errors import (
+        ApprovalRequiredError,
+        ConfigError,
+        InputError,
+        OutputValidationError,
+        StoreError,
+        UnsupportedError,
+    )
 
-    bad = (InputError, ConfigError, OutputValidationError, StoreError, UnsupportedError)
+    bad = (ApprovalRequiredError, InputError, ConfigError, OutputValidationError, StoreError, UnsupportedError)
     return BAD_INPUT if isinstance(error, bad) else FAILED
 
 

@@ -138,6 +138,13 @@ class CommonOptions:
         multiple=True,
         help="Let the model call this tool (function calling); may be given several times.",
     )
+    approve: str = option(
+        "--approve",
+        type=click.Choice(["ask", "always", "never"]),
+        default="ask",
+        show_default=True,
+        help="Decide on calls of tools that need approval; without a terminal such a call ends the turn.",
+    )
     schema: str | None = option(
         "--schema",
         metavar="TYPE",
@@ -457,8 +464,11 @@ def _read_whitespace(_context: click.Context, _parameter: click.Parameter, text:
     return modes.get(text) or Regex(text)
 
 
-def turn_options(common: CommonOptions, settings: "Settings", interrupts: "Interrupts" = "raise") -> "TurnOptions":
-    """Return the options of turns under the common options."""
+def turn_options(
+    common: CommonOptions, settings: "Settings", interrupts: "Interrupts" = "raise", *, asks: bool = True
+) -> "TurnOptions":
+    """Return the options of turns under the common options; without `asks` the user is not asked to approve calls."""
+    from taiwa.cli.approval import approver
     from taiwa.sessions.commit_turn import TurnOptions
 
     return TurnOptions(
@@ -466,6 +476,7 @@ def turn_options(common: CommonOptions, settings: "Settings", interrupts: "Inter
         limits=UsageLimits(cost=settings.max_cost_nano),
         interrupts=interrupts,
         tools=common.tools(),
+        approve=approver(common.approve) if asks or common.approve != "ask" else None,
     )
 
 

@@ -193,6 +193,7 @@ class RawDisplay:
         self._is_begun = False
 
     def __enter__(self) -> Self:
+        self._is_begun = False
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -217,6 +218,34 @@ def answer_display(*, raw: bool) -> "RawDisplay | AnswerDisplay":
     from taiwa.cli.display import AnswerDisplay
 
     return AnswerDisplay(console())
+
+
+_DISPLAYS: "list[RawDisplay | AnswerDisplay]" = []
+"""The displays of the answers that are written now, the innermost last."""
+
+
+@contextmanager
+def displayed(display: "RawDisplay | AnswerDisplay") -> "Generator[RawDisplay | AnswerDisplay]":
+    """Show an answer on a display."""
+    with display:
+        _DISPLAYS.append(display)
+        try:
+            yield display
+        finally:
+            _DISPLAYS.remove(display)
+
+
+@contextmanager
+def suspended_display() -> Generator[None]:
+    """Remove the display of an answer, so that a question can be asked, and show it again."""
+    display = _DISPLAYS[-1] if _DISPLAYS else None
+    if display is not None:
+        display.__exit__(None, None, None)
+    try:
+        yield
+    finally:
+        if display is not None:
+            display.__enter__()
 
 
 class HiddenAnswer:
@@ -268,7 +297,7 @@ def print_stream(
 
     started, first = time.monotonic(), 0.0
     written, held = ReadableText(), list[str]()
-    with answer_display(raw=raw or as_json) as display:
+    with displayed(answer_display(raw=raw or as_json)) as display:
 
         def show(text: str) -> None:
             held.append(text) if as_json or no_stream else display.feed(plain(text))

@@ -126,7 +126,7 @@ def _preview(common: CommonOptions, app: str, text: str, attachments: "tuple[Att
 
 @click.command()
 @click.argument("name", default="", shell_complete=complete_session)
-@common_options("session", "model", *ANSWERS, *SHOWN, "max_cost", "retry_paid", "strict", "store")
+@common_options("session", "model", *ANSWERS, "approve", *SHOWN, "max_cost", "retry_paid", "strict", "store")
 def retry(common: CommonOptions, name: str) -> None:
     """Send the text of the last turn, of the conversation NAME, again, from the same state; the new answer replaces the old one.
 
@@ -145,7 +145,7 @@ def retry(common: CommonOptions, name: str) -> None:
 @click.argument("text", required=False)
 @click.option("--fork", "name", metavar="NAME", help="Answer on a new branch and leave the conversation unchanged.")
 @common_options(
-    "session", "model", *ANSWERS, "fragments", "attachments", "attach_as_text", *SHOWN, "max_cost", "retry_paid",
+    "session", "model", *ANSWERS, "approve", "fragments", "attachments", "attach_as_text", *SHOWN, "max_cost", "retry_paid",
     "strict", "store",
 )  # fmt: skip
 def edit(common: CommonOptions, revision: str, text: str | None, name: str | None) -> None:
@@ -176,7 +176,7 @@ def edit(common: CommonOptions, revision: str, text: str | None, name: str | Non
 @click.command()
 @click.argument("name", default="", shell_complete=complete_session)
 @click.option("--discard", is_flag=True, help="Drop the turn instead; its calls stay on the bill.")
-@common_options("session", "model", "tool_names", *SHOWN, "max_cost", "retry_paid", "store")
+@common_options("session", "model", "tool_names", "approve", *SHOWN, "max_cost", "retry_paid", "store")
 def resume(common: CommonOptions, name: str, discard: bool) -> None:
     """Finish the turn of the conversation NAME that was cut off last; answered calls are not paid for again.
 
@@ -208,7 +208,9 @@ def resume(common: CommonOptions, name: str, discard: bool) -> None:
 @click.argument("revision", required=False, default="", shell_complete=complete_session)
 @click.option("-o", "--as", "name", metavar="NAME", required=True, help="Name the new conversation.")
 @click.option("--app", metavar="APP", default="", help="Use another app.")
-@common_options("session", "model", "params", "as_json", "verbose", "max_cost", "retry_paid", "strict", "store")
+@common_options(
+    "session", "model", "params", "approve", "as_json", "verbose", "max_cost", "retry_paid", "strict", "store"
+)
 def rerun(common: CommonOptions, revision: str, name: str, app: str) -> None:
     """Send every text of a conversation to a model again, on a new branch NAME; compare with taiwa diff.
 
@@ -256,7 +258,7 @@ FAILED, INTERRUPTED = 1, 130
 )  # fmt: skip
 @row_options
 @common_options(
-    "model", "params", *ANSWERS, "session", "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "no_store",
+    "model", "params", *ANSWERS, "approve", "session", "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "no_store",
     "strict", "store",
 )  # fmt: skip
 def batch(
@@ -296,7 +298,7 @@ def batch(
             return
         print_skipped(unreadable)
         settings = common.settings()
-        repository, turns = common.repository(settings), turn_options(common, settings)
+        repository, turns = common.repository(settings), turn_options(common, settings, asks=False)
 
         def run(on_row: "OnRow") -> "Counts":
             return run_turns(repository, settings, turns, options, rows, on_row, ask=ask_param())

@@ -70,6 +70,13 @@ def served_options(verb: str, first_model: str, to: str = "") -> Callable[[C], C
     default="",
     help="Send the spans of each turn to this OpenTelemetry collector, without texts.",
 )
+@click.option(
+    "--approve",
+    type=click.Choice(["ask", "always", "never"]),
+    default="ask",
+    show_default=True,
+    help="Decide on calls of tools that need approval; ask on the page, and of other clients that can.",
+)
 @click.option("--json-log", is_flag=True, help="Write the log as JSON lines.")
 @common_options("max_cost", "retry_paid", "store")
 @click.pass_context

@@ -146,7 +146,7 @@ answer_by_option = click.option(
 @click.option("--trace", is_flag=True, help="Show each step with times and tokens.")
 @click.option("--trace-file", type=NEW_FILE, metavar="FILE", help="Write the trace as JSONL.")
 @common_options(
-    "model", "system", "temperature", "fragments", "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "wire",
+    "model", "system", "temperature", "approve", "fragments", "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "wire",
     "no_store", "store", system="Replace the built-in instructions (system prompt).",
 )  # fmt: skip
 def solve(common: CommonOptions, question: str | None, trace: bool, trace_file: Path | None, **values: Any) -> None:  # noqa: ANN401

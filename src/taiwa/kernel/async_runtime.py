@@ -13,6 +13,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from taiwa.kernel.approval import apply_decision
 from taiwa.kernel.effects import CallTool, Complete, Effect, GetEvidence, Program, Retrieve
 from taiwa.kernel.errors import ToolErrorBoundary
 from taiwa.kernel.execution import Execution, Journal, PendingEffect, RunResult
@@ -167,6 +168,8 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
     async def _answer(self, effect: Effect[Any]) -> object:
         handler = self.handler(effect)
         if isinstance(effect, CallTool) and CallTool not in self.handlers:
+            await self._approve(effect)
+            handler = self.call_approved
             tool = self._tools.get(effect.name)
             if isinstance(tool, AsyncTool):
                 with ToolErrorBoundary(effect.name):
@@ -176,6 +179,22 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
             return await asyncio.wrap_future(in_thread)
         answer: Any = handler(effect)
         return await answer if inspect.isawaitable(answer) else answer
+
+    async def _approve(self, effect: CallTool) -> None:
+        """Wait for the decision on a call; a plain function is called in a thread.
+
+        Raises:
+            ToolError, ApprovalRequiredError: as `apply_decision`.
+        """
+        request = self.approval_request(effect)
+        if request is None:
+            return
+        if inspect.iscoroutinefunction(self.approve):
+            decision: Any = self.decide(request)
+        else:
+            decision = await asyncio.wrap_future(start_in_thread(partial(self.decide_in_turn, request), "approve"))
+        decision = await decision if inspect.isawaitable(decision) else decision
+        apply_decision(request, decision)
 
     async def _complete(self, run: "_Run[T]", pending: PendingEffect, effect: Complete, ticks: asyncio.Event) -> None:
         pending.begin()

@@ -6,6 +6,7 @@
      ├ OutputValidationError      text cannot be parsed as the output type
      ├ NoValidTokenError          a constraint allows no next token
      ├ LimitError                 a usage limit is reached
+     ├ ApprovalRequiredError      a tool call needs approval, and nothing decides on it
      ├ ReplayError                a program differs from its journal
      ├ ModelError
      │  ├ RefusalError · UnsupportedError · AuthenticationError · RateLimitError
@@ -125,6 +126,19 @@ class LimitError(TaiwaError):
         self.which = which
         self.amount = amount
         self.bound = bound
+
+
+class ApprovalRequiredError(TaiwaError):
+    """A tool call needs approval, and nothing decides on it: `calls` are the `ApprovalRequest`s.
+
+    The run ends before the calls, and answers so far stay in its journal: the turn of a session can be resumed with `approve`.
+    """
+
+    tag = "approval-required"
+
+    def __init__(self, message: str, *, calls: tuple[Any, ...] = ()) -> None:
+        super().__init__(message)
+        self.calls = calls
 
 
 class ReplayError(TaiwaError):

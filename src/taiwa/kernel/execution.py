@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from taiwa.kernel.approval import ApprovalRequest, approval_message
 from taiwa.kernel.effects import (
     CallTool,
     Complete,
@@ -21,7 +22,15 @@ from taiwa.kernel.effects import (
     Program,
     Watcher,
 )
-from taiwa.kernel.errors import InputError, ModelError, ReplayError, TaiwaError, describe, restore_error
+from taiwa.kernel.errors import (
+    ApprovalRequiredError,
+    InputError,
+    ModelError,
+    ReplayError,
+    TaiwaError,
+    describe,
+    restore_error,
+)
 from taiwa.kernel.messages import (
     Capability,
     Chunk,
@@ -166,6 +175,8 @@ class PendingEffect:
     chunks: list[Chunk] = field(default_factory=list[Chunk])
     refusal: TaiwaError | None = None
     """Set when a limit is reached while the answer streams."""
+    deferred: tuple[ApprovalRequest, ...] = ()
+    """The calls that need approval, without a decision."""
     _watcher: Watcher | None = None
     _cut: int | None = None
     _splitter: ThinkingSplitter | None = None
@@ -328,6 +339,7 @@ class Execution(Generic[T]):
         self._value: object = None
         self._error: BaseException | None = None
         self._missing = ""
+        self._has_deferred = False
         self._root = _Strand((), program)
         self._ready.append((self._root, None, None))
         self._pump()
@@ -390,12 +402,29 @@ class Execution(Generic[T]):
         """Throw the error of a pending effect into its program."""
         if not pending.active:
             return
+        if isinstance(error, ApprovalRequiredError):
+            self._defer(pending, error)
+            return
         pending.flush()
         answer = collect_response(pending.chunks) if pending.chunks else None
         if answer is None and isinstance(error, ModelError) and error.may_be_charged:
             bound = max_attempt_usage(pending.effect.request) if isinstance(pending.effect, Complete) else None
             answer = Response(Message("assistant", ()), "interrupted", max_usage=bound)
         self._settle(pending, answer, error)
+
+    def _defer(self, pending: PendingEffect, error: ApprovalRequiredError) -> None:
+        """Leave an effect without an answer; the run ends when no other effect can be answered."""
+        pending.active, pending.deferred = False, error.calls
+        self._has_deferred = True
+        self._end_deferred()
+
+    def _end_deferred(self) -> None:
+        if not self._has_deferred:
+            return
+        waiting = [each.pending for each in _with_children(self._root) if each.pending is not None]
+        calls = tuple(call for pending in waiting for call in pending.deferred)
+        if calls and not any(pending.active for pending in waiting):
+            self._abort(ApprovalRequiredError(approval_message(calls), calls=calls))
 
     def expire(self) -> None:
         """Fail all pending effects if the time limit is reached."""
@@ -459,6 +488,7 @@ class Execution(Generic[T]):
                 self._notify(EffectFinished(entry))
         self._ready.append((pending.strand, answer, error))
         self._pump()
+        self._end_deferred()
 
     def _pump(self) -> None:
         ready = self._ready

@@ -2,7 +2,7 @@
 
 import queue
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import closing
 from contextvars import copy_context
@@ -10,6 +10,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypeGuard, TypeVar, cast, runtime_checkable
 
+from taiwa.kernel.approval import ApprovalRequest, Approve, Decision, apply_decision, check_approve, needs_approval
 from taiwa.kernel.effects import (
     CallTool,
     Complete,
@@ -163,7 +164,8 @@ Interrupts = Literal["raise", "keep"]
 class BaseRuntime(Generic[M]):
     """What both runtimes have: a model, tools, a retriever, handlers and limits. `handlers` take precedence.
 
-    `width` limits the programs of a gather that run at a time; `interrupts` says what a KeyboardInterrupt does to a
+    `approve` decides on calls of tools that need approval, one at a time; without it such a call ends the run with an
+    `ApprovalRequiredError`. `width` limits the programs of a gather that run at a time; `interrupts` says what a KeyboardInterrupt does to a
     streaming answer: `keep` ends the answer with the text so far, `raise` ends the run.
     """
 
@@ -175,12 +177,15 @@ class BaseRuntime(Generic[M]):
     observers: Iterable[Observer] = ()
     limits: UsageLimits | Limits | None = None
     price: Price | None = None
+    approve: Approve | None = None
     width: int = 16
     interrupts: Interrupts = "raise"
 
     def __post_init__(self) -> None:
         self.width = max(self.width, 1)
+        check_approve(self.approve)
         self._tools = {tool.spec.name: tool for tool in self.tools}
+        self._asking = threading.Lock()
         defaults: dict[type[Effect[Any]], Handler] = {
             GetCapabilities: self._capabilities,
             CallTool: self._call_tool,
@@ -236,6 +241,39 @@ class BaseRuntime(Generic[M]):
         return cast("frozenset[Capability]", getattr(model, "capabilities", frozenset[Capability]()))
 
     def _call_tool(self, effect: CallTool) -> ToolResult:
+        request = self.approval_request(effect)
+        if request is not None:
+            decision = self.decide_in_turn(request)
+            if not isinstance(decision, bool | None):
+                getattr(decision, "close", int)()
+                raise ConfigError("approve is asynchronous; run the program on an AsyncRuntime")
+            apply_decision(request, decision)
+        return self.call_approved(effect)
+
+    def approval_request(self, effect: CallTool) -> ApprovalRequest | None:
+        """Return the request for the approval of a call; None if it needs none."""
+        tool = self._tools.get(effect.name)
+        if tool is None or self.approve == "always" or not needs_approval(tool):
+            return None
+        return ApprovalRequest(effect.name, effect.arguments, tool.spec.description)
+
+    def decide(self, request: ApprovalRequest) -> Decision | Awaitable[Decision]:
+        """Return the decision on a call, or the promise of one."""
+        if callable(self.approve):
+            return self.approve(request)
+        return False if self.approve == "never" else None
+
+    def decide_in_turn(self, request: ApprovalRequest) -> Decision | Awaitable[Decision]:
+        """As `decide`, one call at a time, as a user is asked."""
+        with self._asking:
+            return self.decide(request)
+
+    def call_approved(self, effect: CallTool) -> ToolResult:
+        """Call a tool.
+
+        Raises:
+            ToolError: as `Tool.call`, or the tool is unknown.
+        """
         tool = self._tools.get(effect.name)
         if tool is None:
             known = ", ".join(sorted(self._tools)) or "none"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import App
+from taiwa.kernel.approval import needs_approval
 from taiwa.kernel.errors import InputError, TaiwaError, ToolError, ToolErrorBoundary, UnknownToolError
 from taiwa.kernel.messages import TextDelta, ToolResult, ToolSpec
 from taiwa.kernel.runtime import Tool
@@ -208,13 +209,15 @@ def encode_error(error: ToolError) -> dict[str, Json]:
 
 
 def _listed(tool: Tool) -> "ListedTool":
-    """Describe a tool; built-in tools are read-only and do not use the network."""
+    """Describe a tool; built-in tools are read-only and do not use the network. The client asks before a call that needs approval."""
     from mcp.types import Tool as ListedTool
     from mcp.types import ToolAnnotations
 
     spec = tool.spec
     exact = spec.name in builtin_tools() and builtin_tools()[spec.name].spec == spec
     hints = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False) if exact else None
+    if needs_approval(tool):
+        hints = ToolAnnotations(read_only_hint=False, destructive_hint=True)
     output = None
     if isinstance(tool, StructuredTool):
         output = dict(tool.output)

@@ -14,6 +14,7 @@ from hashlib import sha256
 from ipaddress import ip_address
 from secrets import token_urlsafe
 from threading import Lock
+from typing import Literal
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -66,6 +67,8 @@ class ServerOptions:
     - `token`: the key that API clients send; "" allows all callers.
     - `hosts`: names besides the loopback ones by which browsers and clients may address the server.
     - `origins`: origins of pages that may call it from a browser (CORS).
+    - `approve`: what happens to calls of tools that need approval: `ask` interrupts the turn, which the page or a client resumes with
+      a decision; `always` makes them, `never` refuses them.
     - `otel`: the address of an OpenTelemetry collector that receives the spans of each turn; "" for none.
     """
 
@@ -79,6 +82,7 @@ class ServerOptions:
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     json_log: bool = False
+    approve: Literal["ask", "always", "never"] = "ask"
     otel: str = ""
     limits: Limits = Limits()
 

@@ -377,10 +377,24 @@ class NewParams(TypedDict, total=False):
     person: str
 
 
+class WaitingCall(TypedDict):
+    """A tool call that needs approval before it is made."""
+
+    name: str
+    arguments: JsonObject
+
+
+class WaitingCalls(TypedDict):
+    """The calls for whose approval the interrupted turn of a conversation waits."""
+
+    calls: list[WaitingCall]
+
+
 class ResumeTurn(TypedDict, total=False):
-    """The model that completes an interrupted turn."""
+    """The model that completes an interrupted turn, and whether the tool calls for which it waits are made."""
 
     model: str
+    approve: bool
 
 
 class MoveTurns(TypedDict, total=False):

@@ -81,9 +81,14 @@ class ApiClient:
         """Return the clarifying question at which a conversation pauses."""
         return self._call(api.QuestionBack, "GET", "/api/conversations/{name}/question", name=name)
 
-    def resume(self, name: str) -> api.RunStarted:
-        """Complete the interrupted turn; see `events`."""
-        return self._call(api.RunStarted, "POST", "/api/conversations/{name}/resume", {}, name=name)
+    def waiting(self, name: str) -> api.WaitingCalls:
+        """Return the tool calls for whose approval the interrupted turn waits."""
+        return self._call(api.WaitingCalls, "GET", "/api/conversations/{name}/waiting", name=name)
+
+    def resume(self, name: str, *, approve: bool | None = None) -> api.RunStarted:
+        """Complete the interrupted turn; see `events`. `approve` says whether the tool calls for which it waits are made."""
+        body: api.ResumeTurn = {} if approve is None else {"approve": approve}
+        return self._call(api.RunStarted, "POST", "/api/conversations/{name}/resume", body, name=name)
 
     def undo(self, name: str, turns: int = 1) -> api.Moved:
         """Undo some turns."""

@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import RequestResponseCycle
 
 from taiwa.kernel.errors import (
+    ApprovalRequiredError,
     ConfigError,
     ConflictError,
     InputError,
@@ -31,6 +32,8 @@ from taiwa.sessions.repository import BudgetError
 
 INVALID = "invalid_request_error"
 SERVER = "server_error"
+APPROVAL_REQUIRED = "approval_required"
+"""The code of the error of a turn that waits for the approval of a tool call."""
 
 
 @dataclass
@@ -68,6 +71,7 @@ STOPPING = ApiError(503, "the server is stopping; the turn can be resumed", SERV
 ERRORS: Mapping[type[TaiwaError], tuple[int, str, str | None]] = {
     RateLimitError: (429, "rate_limit_error", "rate_limit_exceeded"),
     LimitError: (429, "insufficient_quota", "insufficient_quota"),
+    ApprovalRequiredError: (403, "permission_error", APPROVAL_REQUIRED),
     UnsupportedError: (400, INVALID, "unsupported_parameter"),
     NoValidTokenError: (400, INVALID, "unsupported_parameter"),
     RefusalError: (400, INVALID, "content_filter"),

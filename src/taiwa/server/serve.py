@@ -239,7 +239,10 @@ class TaiwaServer:
         self._host = LOOPBACKS.get(bound[0], options.host)
         self.access = Access(options.token, self.port, repositories.find)
         cost = settings.max_cost_nano
-        turns = TurnOptions(limits=None if cost is None else UsageLimits(cost=cost))
+        turns = TurnOptions(
+            limits=None if cost is None else UsageLimits(cost=cost),
+            approve=None if options.approve == "ask" else options.approve,
+        )
         self.state = ServerState(
             options,
             repositories,

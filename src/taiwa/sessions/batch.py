@@ -311,8 +311,9 @@ class ParallelBatch(ABC, Generic[A, R]):
         if limits is not None and limits.cost is not None and known is not None:
             limits = replace(limits, cost=limits.cost - known)
         runtime = AsyncRuntime(
-            self.priced_model.model, tools=program.tools, limits=limits, price=self.priced_model.price
-        )
+            self.priced_model.model, tools=program.tools, limits=limits, price=self.priced_model.price,
+            approve=self.options.approve,
+        )  # fmt: skip
         try:
             events = [event async for event in runtime.stream(program.program, journal) if isinstance(event, RunResult)]
         except TaiwaError as error:

@@ -11,14 +11,15 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
 from taiwa.conversation.history import Conversation, Transcript, change_app, next_address, turn_digest
 from taiwa.conversation.state import State
 from taiwa.flows.chat import Reply, compact, complete_turn, say
+from taiwa.kernel.approval import ApprovalRequest, Approve
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.effects import Complete, Effect, Program
-from taiwa.kernel.errors import ConflictError, InputError, StoreError, TaiwaError
+from taiwa.kernel.errors import ApprovalRequiredError, ConflictError, InputError, StoreError, TaiwaError
 from taiwa.kernel.execution import EffectStarted, Entry, Event, Journal, Observer, RunResult
 from taiwa.kernel.messages import Message, Notice, Response, TextDelta, ToolResult, Usage
 from taiwa.kernel.runtime import AnyModel, Handler, Interrupts, Retriever, Runtime, Tool
@@ -46,6 +47,7 @@ class RuntimeOptions(TypedDict, total=False):
     observers: Iterable[Observer]
     limits: UsageLimits | None
     price: Price
+    approve: Approve | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class TurnOptions:
     - `limits`: usage limits of all turns of an opened session together; None: those that the conversation keeps.
     - `interrupts`: what a KeyboardInterrupt does to a streaming answer (`keep`: the turn is committed with the text so far).
     - `tools`: tools that an app may name in addition to the built-in ones.
+    - `approve`: decides on calls of tools that need approval, as that of a runtime.
     """
 
     strict: bool = False
@@ -84,6 +87,7 @@ class TurnOptions:
     limits: UsageLimits | None = None
     interrupts: Interrupts = "raise"
     tools: tuple[Tool, ...] = ()
+    approve: Approve | None = None
 
     @property
     def cost_limit(self) -> int | None:
@@ -220,10 +224,12 @@ class ActiveTurn:
         return Journal(self.paid, sink(self.repository, self.run, self.priced_model))
 
     def fail(self, error: BaseException) -> None:
-        """Record how the turn failed; an exception other than `TaiwaError` is an interruption and leaves the turn open."""
+        """Record how the turn failed; a missing approval, or an exception other than `TaiwaError`, leaves the turn open."""
         runs = self.repository.store.runs
         with suppress(StoreError):
-            if isinstance(error, TaiwaError):
+            if isinstance(error, ApprovalRequiredError):
+                runs.wait(self.run, [{"name": each.name, "arguments": dict(each.arguments)} for each in error.calls])
+            elif isinstance(error, TaiwaError):
                 runs.end(self.run, "failed", error)
             else:
                 runs.release(self.run)
@@ -256,7 +262,9 @@ class ActiveTurn:
     @property
     def runtime_options(self) -> RuntimeOptions:
         """The tools of the turn and the price of its model; the retriever and handlers of one of the flow `ask`."""
-        options: RuntimeOptions = {"tools": self.tools, "price": self.priced_model.price}
+        options: RuntimeOptions = {
+            "tools": self.tools, "price": self.priced_model.price, "approve": self.options.approve
+        }  # fmt: skip
         if self.resources is not None:
             options |= {"retriever": self.resources.retriever, "handlers": self.resources.handlers}
         return options
@@ -346,7 +354,9 @@ def begin_turn(
     return ActiveTurn(repository, session, turn_input, run, priced_model, options, tools, resources)
 
 
-def resume_turn(repository: Repository, interrupted: Run, priced_model: PricedModel) -> ActiveTurn:
+def resume_turn(
+    repository: Repository, interrupted: Run, priced_model: PricedModel, approve: Approve | None = None
+) -> ActiveTurn:
     """Resume an interrupted turn; recorded calls are not repeated. If its session has moved, the turn is kept as a branch.
 
     Raises:
@@ -362,7 +372,7 @@ def resume_turn(repository: Repository, interrupted: Run, priced_model: PricedMo
     base = repository.start(app) if run.base is None else repository.checkout(run.base)
     base = base if base.app.hash == app.hash else change_app(base, app)
     repairs = recorded.get("repairs")
-    options = TurnOptions(bool(recorded.get("strict")), repairs if isinstance(repairs, int) else 1)
+    options = TurnOptions(bool(recorded.get("strict")), repairs if isinstance(repairs, int) else 1, approve=approve)
     attachments = tuple(map(read_reference, items_at(recorded, "attachments")))
     messages, transcript = restore(recorded.get("messages") or []), restore(recorded.get("transcript"))
     turn_input = TurnInput(
@@ -377,6 +387,19 @@ def resume_turn(repository: Repository, interrupted: Run, priced_model: PricedMo
     if has_moved:
         session, turn_input = store.refs.free_name(run.ref), replace(turn_input, branches=True, may_branch=True)
     return ActiveTurn(repository, session, turn_input, run.id, priced_model, options, tools, resources, paid)
+
+
+def waiting_calls(interrupted: Run) -> tuple[ApprovalRequest, ...]:
+    """Return the calls for whose approval an interrupted turn waits."""
+    recorded, _, _ = _recorded(interrupted)
+    found = (each for each in items_at(recorded, "waiting") if isinstance(each, dict))
+    return tuple(ApprovalRequest(str(each["name"]), cast("dict[str, Json]", each["arguments"])) for each in found)
+
+
+def decide_waiting(interrupted: Run, *, approved: bool) -> Approve:
+    """Return who decides on the calls for which an interrupted turn waits, and on no other."""
+    waiting = [(each.name, each.arguments) for each in waiting_calls(interrupted)]
+    return lambda request: approved if (request.name, request.arguments) in waiting else None
 
 
 def has_moved_since(repository: Repository, interrupted: Run) -> bool:
@@ -481,7 +504,7 @@ def run_outside_sessions(
     observers = (*run_observers(repository, run, priced_model), *observers)
     runtime = Runtime(
         priced_model.model, tools=options.tools, limits=options.limits, price=priced_model.price,
-        interrupts=options.interrupts, observers=observers,
+        interrupts=options.interrupts, observers=observers, approve=options.approve,
     )  # fmt: skip
     with runs.ending(run):
         yield from runtime.stream(program, Journal((), sink(repository, run, priced_model)))

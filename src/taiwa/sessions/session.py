@@ -16,6 +16,7 @@ from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node, change_app
 from taiwa.conversation.state import Change, State, diff_states, parse_path
 from taiwa.flows.chat import Reply
+from taiwa.kernel.approval import Approve, check_approve
 from taiwa.kernel.async_runtime import AsyncRuntime, Now, Outcome, Stop, finish_in_thread, make_step
 from taiwa.kernel.attachments import AttachmentSource, read_attachments
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, StoreError, TaiwaError, check_argument
@@ -228,11 +229,12 @@ class BaseSession:
         check_argument("prefix", prefix, str, "a str")
         return self._begin(self.edit_input(self.last_turn_text(), -1, reason="retry", prefix=prefix))
 
-    def _resume(self) -> ActiveTurn | None:
+    def _resume(self, approve: Approve | None = None) -> ActiveTurn | None:
+        check_approve(approve)
         runs = self.repository.store.runs.open_runs(self.name)
         if not runs:
             return None
-        turn = resume_turn(self.repository, runs[-1], self.priced_model)
+        turn = resume_turn(self.repository, runs[-1], self.priced_model, approve or self.options.approve)
         self.name = turn.session
         return turn
 
@@ -408,9 +410,12 @@ class Session(BaseSession):
         """
         return self._run(self._begin(self.edit_input(text, turn, attachments)))
 
-    def resume(self) -> TurnResult | None:
-        """Finish an interrupted turn of this session; None without one."""
-        turn = self._resume()
+    def resume(self, *, approve: Approve | None = None) -> TurnResult | None:
+        """Finish an interrupted turn of this session, or one that waits for an approval; None without one.
+
+        `approve` decides on calls of tools that need approval, in place of that of the session.
+        """
+        turn = self._resume(approve)
         return None if turn is None else self._run(turn)
 
     def stream(self, text: str, attachments: Iterable[AttachmentSource] = ()) -> TurnStream:
@@ -427,9 +432,9 @@ class Session(BaseSession):
         """As `edit`, with the events of `stream`."""
         return Stream(self._events(lambda: self._begin(self.edit_input(text, turn, attachments))))
 
-    def stream_resume(self) -> TurnStream | None:
+    def stream_resume(self, *, approve: Approve | None = None) -> TurnStream | None:
         """As `resume`, with the events of `stream`."""
-        turn = self._resume()
+        turn = self._resume(approve)
         return None if turn is None else Stream(self._events(lambda: turn))
 
     def undo(self, turns: int = 1) -> Conversation:
@@ -527,9 +532,9 @@ class AsyncSession(BaseSession):
         """As `Session.edit`."""
         return await self._run(lambda: self._begin(self.edit_input(text, turn, attachments)))
 
-    async def resume(self) -> TurnResult | None:
+    async def resume(self, *, approve: Approve | None = None) -> TurnResult | None:
         """As `Session.resume`."""
-        turn = await to_thread(self._resume)
+        turn = await to_thread(self._resume, approve)
         return None if turn is None else await self._run(lambda: turn)
 
     def stream(self, text: str, attachments: Iterable[AttachmentSource] = ()) -> "AsyncTurnStream":
@@ -564,9 +569,9 @@ class AsyncSession(BaseSession):
         """As `Session.stream_edit`."""
         return AsyncStream(self._events(lambda: self._begin(self.edit_input(text, turn, attachments))))
 
-    async def stream_resume(self) -> "AsyncTurnStream | None":
+    async def stream_resume(self, *, approve: Approve | None = None) -> "AsyncTurnStream | None":
         """As `Session.stream_resume`."""
-        turn = await to_thread(self._resume)
+        turn = await to_thread(self._resume, approve)
         return None if turn is None else AsyncStream(self._events(lambda: turn))
 
     async def undo(self, turns: int = 1) -> Conversation:

@@ -323,6 +323,16 @@ class Runs:
         """Mark an open run as interrupted, so that any process can resume it."""
         self._db.run("UPDATE run SET pid = 0 WHERE seq = ? AND owner = ? AND status = 'open'", run, self._owner)
 
+    def wait(self, run: int, calls: Json) -> None:
+        """As `release`, for a run that ended before these calls, which need approval; its options name them as `waiting`."""
+        with self._db.transaction():
+            self._db.lock(f"run {run}")
+            found = self.run(run)
+            options = found.options if isinstance(found.options, dict) else {}
+            recorded = pack({"text": found.text, "options": {**options, "waiting": check_json(calls)}})
+            update = "UPDATE run SET pid = 0, input = ? WHERE seq = ? AND owner = ? AND status = 'open'"
+            self._db.run(update, recorded, run, self._owner)
+
     @contextmanager
     def ending(self, run: int) -> Generator[None]:
         """End an open run outside any session as its block ends: done, failed by one of our errors, else abandoned."""

@@ -54,6 +54,7 @@ class FunctionTool(Generic[P, R]):
         isolated: bool | None = None,
         limits: ProcessLimits = DEFAULT_LIMITS,
         secrets: Sequence[str] = (),
+        confirm: bool = False,
     ) -> None:
         self.function = function
         self.fixed: Mapping[str, object] = dict(fixed or {})
@@ -61,6 +62,8 @@ class FunctionTool(Generic[P, R]):
         self._isolated = isolated
         self._limits = limits
         self.secrets = tuple(secrets)
+        self.confirm = confirm
+        """Whether a call by a model needs approval."""
         self._worker: IsolatedTool | None = None
         hints = _hints(function)
         returns = hints["return"]
@@ -103,7 +106,7 @@ class FunctionTool(Generic[P, R]):
         fixed = {**self.fixed, **fixed}
         return type(self)(
             self.function, self.spec.name, fixed, description=self.spec.description, isolated=self._isolated,
-            limits=self._limits, secrets=self.secrets,
+            limits=self._limits, secrets=self.secrets, confirm=self.confirm,
         )  # fmt: skip
 
     def call(self, arguments: Mapping[str, Json]) -> ToolResult:
@@ -254,7 +257,7 @@ class IsolatedTool(AbstractContextManager["IsolatedTool"]):
     """
 
     def __init__(self, tool: FunctionTool[Any, Any], limits: ProcessLimits = DEFAULT_LIMITS) -> None:
-        self._tool, self.spec, self._limits = tool, tool.spec, limits
+        self._tool, self.spec, self.confirm, self._limits = tool, tool.spec, tool.confirm, limits
         self._address = _address(tool)
         self._idle: deque[IsolatedProcess] = deque()
         self._lock = Lock()
@@ -344,7 +347,7 @@ def tool(function: Callable[P, R]) -> FunctionTool[P, R]: ...
 @overload
 def tool(
     *, name: str = ..., description: str = ..., isolated: bool | None = ..., seconds: float = ..., memory_mb: int = ...,
-    characters: int = ..., secrets: Sequence[str] = ...,
+    characters: int = ..., secrets: Sequence[str] = ..., confirm: bool = ...,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...  # fmt: skip
 
 
@@ -358,10 +361,12 @@ def tool(
     memory_mb: int = DEFAULT_LIMITS.memory_mb,
     characters: int = DEFAULT_LIMITS.characters,
     secrets: Sequence[str] = (),
+    confirm: bool = False,
 ) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """Make a tool of a function: parameters and result need types, its docstring describes it to the model.
 
-    `name` and `description` override those of the function.
+    `name` and `description` override those of the function. A call of a tool with `confirm` needs approval: by a user on a terminal or
+    the page, or by the function `approve` of a client.
 
     A model's call runs in a worker process that is killed at its deadline, if a worker can import the function: from the top
     of a module or of the program's file. Changes to variables of the program stay in the worker. Any other function runs in a
@@ -384,7 +389,9 @@ def tool(
 
     def make(function: Callable[P, R]) -> FunctionTool[P, R]:
         kind = AsyncFunctionTool[P, R] if inspect.iscoroutinefunction(cast("object", function)) else FunctionTool[P, R]
-        return kind(function, name, description=description, isolated=isolated, limits=limits, secrets=secrets)
+        return kind(
+            function, name, description=description, isolated=isolated, limits=limits, secrets=secrets, confirm=confirm
+        )  # fmt: skip
 
     return make if function is None else make(function)
 

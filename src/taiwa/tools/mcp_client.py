@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskStatus
     from anyio.from_thread import BlockingPortal
     from mcp import Client
-    from mcp.types import CallToolResult
+    from mcp.types import CallToolResult, ToolAnnotations
     from mcp.types import Tool as ListedTool
 
 DEFAULT_LIMITS = ProcessLimits(seconds=30.0)
@@ -104,6 +104,8 @@ class McpTool:
     spec: ToolSpec
     name_on_server: str
     server: "McpServerConnection"
+    confirm: bool = True
+    """Whether a call by a model needs approval: unless the server says that the tool only reads, or destroys nothing."""
 
     def __repr__(self) -> str:
         return f"McpTool({self.spec.name})"
@@ -228,11 +230,19 @@ class McpServerConnection(AbstractContextManager["McpServerConnection"]):
             taken.add(name)
             about = clean_untrusted(tool.description or tool.title or "", MAX_DESCRIPTION_CHARS)
             about = " ".join(f"(From the server {server}.) {about}".split())
-            yield McpTool(ToolSpec(name, about, _parameters(tool.input_schema), trust="untrusted"), tool.name, self)
+            spec = ToolSpec(name, about, _parameters(tool.input_schema), trust="untrusted")
+            yield McpTool(spec, tool.name, self, _needs_approval(tool.annotations))
 
     def _last_stderr_line(self) -> str:
         lines = self._stderr.decode(errors="replace").strip().splitlines()
         return _clean_line(lines[-1]) if lines else ""
+
+
+def _needs_approval(hints: "ToolAnnotations | None") -> bool:
+    """Read the annotations of a tool; what is left out has the defaults of MCP: the tool writes, and may destroy."""
+    if hints is None:
+        return True
+    return hints.read_only_hint is not True and hints.destructive_hint is not False
 
 
 def clean_schema(schema: Json) -> dict[str, Json]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from taiwa.flows.solve.tool_call_formats import normalize_name
+from taiwa.kernel.approval import NOT_APPROVED
 from taiwa.kernel.effects import CallTool, Program, gather, notify, perform
 from taiwa.kernel.errors import InputError, LimitError, ToolError, UnknownToolError
 from taiwa.kernel.messages import ToolResult, ToolSpec
@@ -273,6 +274,9 @@ class CallBudget:
 
     def _fail(self, call: RequestedCall, error: ToolError) -> Program[ExecutedCall]:
         policy = self._on_unknown if isinstance(error, UnknownToolError) else self._on_error
+        policy = (
+            "report" if error.code == NOT_APPROVED else policy
+        )  # a model is not to write the result of what was refused
         message = f"error: {error.message}" + (f" ({error.hint})" if error.hint else "")
         yield from notify(f"{call.name}: {error.message}", code="tool")
         code, fault = error.code or "error", (error.trace or message)[-MAX_FAULT_CHARS:]

@@ -293,6 +293,7 @@ LABELS: Mapping[str, Mapping[str, str]] = {
         "unknown_unit": gettext_noop("unknown unit"),
     },
     "error": {
+        "approval_required": gettext_noop("A tool waits for approval."),
         "authentication_error": gettext_noop(
             "This browser is not logged in. Open the address that the server printed."
         ),

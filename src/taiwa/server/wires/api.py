@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import cast
@@ -63,7 +64,7 @@ from taiwa.server.shared_store import Followable
 from taiwa.server.wire_interface import COUNT, DELETE, GET, LIMIT, POST, TEXT, Described, Route, Wire
 from taiwa.server.wires.answer_request import read_base64, read_params
 from taiwa.server.wires.responses import is_response
-from taiwa.sessions.commit_turn import TurnResult
+from taiwa.sessions.commit_turn import TurnResult, decide_waiting, waiting_calls
 from taiwa.sessions.replay import replay_history
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import AsyncSession
@@ -301,8 +302,23 @@ async def set_params(request: Request) -> Json:
     return await _reading(request, write)
 
 
+async def waiting(request: Request) -> Json:
+    """Return the tool calls for whose approval the interrupted turn waits; `approve` of `resume` decides on them."""
+    name = await _session(request)
+
+    def read(repository: Repository) -> Json:
+        interrupted = interrupted_turn(repository, name)
+        calls = () if interrupted is None else waiting_calls(interrupted)
+        return {"calls": [{"name": each.name, "arguments": dict(each.arguments)} for each in calls]}
+
+    return await _reading(request, read)
+
+
 async def resume(request: Request) -> Json:
-    """Complete the interrupted turn; answered calls are not repeated. The response names its run."""
+    """Complete the interrupted turn; answered calls are not repeated. The response names its run.
+
+    `approve` decides on the calls for which the turn waits.
+    """
     state, name = state_of(request), await _idle_session(request)
     body = await read_body(request, api_types.ResumeTurn.__annotations__)
     repository = repository_of(request)
@@ -312,7 +328,10 @@ async def resume(request: Request) -> Json:
         if interrupted is None:
             raise ApiError(409, f"{name!r} has no interrupted turn", "conflict_error", "conflict")
         model = _model(request, body) or repository.store.runs.model(interrupted.id)
-        return open_conversation(state.catalogue, repository, state.turns, name, model)
+        turns = state.turns
+        if "approve" in body.data:
+            turns = replace(turns, approve=decide_waiting(interrupted, approved=body.flag("approve")))
+        return open_conversation(state.catalogue, repository, turns, name, model)
 
     session = await asyncio.to_thread(reopen)
     return run_to_json(await state.followed.resume(state.runs, caller_of(request), session))
@@ -641,6 +660,7 @@ wire = Wire(
         ),
         Route(f"{HERE}/params", set_params, POST, api=Described(api_types.Moved, api_types.NewParams)),
         Route(f"{HERE}/question", question, GET, api=Described(api_types.QuestionBack)),
+        Route(f"{HERE}/waiting", waiting, GET, api=Described(api_types.WaitingCalls)),
         Route(f"{HERE}/resume", resume, POST, api=Described(api_types.RunStarted, api_types.ResumeTurn, status=202)),
         Route(f"{HERE}/undo", undo, POST, api=Described(api_types.Moved, api_types.MoveTurns)),
         Route(f"{HERE}/redo", redo, POST, api=Described(api_types.Moved, api_types.MoveTurns)),

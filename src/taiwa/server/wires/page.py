@@ -11,6 +11,7 @@ from starlette.responses import Response
 from taiwa.i18n import LANGUAGES, Translate, translator
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
+from taiwa.kernel.serialization import Json
 from taiwa.operations.inspect import tokens
 from taiwa.operations.markdown_html import MarkdownStream
 from taiwa.operations.resent_history import Completion
@@ -28,12 +29,20 @@ from taiwa.server.request import (
     repository_of,
     state_of,
 )
-from taiwa.server.responses import ApiError, EventStream, error_to_json, event, invalid, json_response
+from taiwa.server.responses import (
+    APPROVAL_REQUIRED,
+    ApiError,
+    EventStream,
+    error_to_json,
+    event,
+    invalid,
+    json_response,
+)
 from taiwa.server.wire_interface import GET, POST, Route, Wire
 from taiwa.server.wires import documents
 from taiwa.server.wires.api import LOOK_SECONDS
 from taiwa.server.wires.persons import shown_person
-from taiwa.sessions.commit_turn import TurnResult
+from taiwa.sessions.commit_turn import TurnResult, waiting_calls
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.users import UserProfiles
 
@@ -202,9 +211,9 @@ async def follow(request: Request) -> Response:
     def look() -> str:
         return repository.store.refs.tip(session) if repository.store.refs.has(session) else ""
 
-    def left() -> str:
+    def left() -> Json:
         found = interrupted_turn(repository, session)
-        return "" if found is None else found.text
+        return None if found is None else {"text": found.text, "calls": [str(each) for each in waiting_calls(found)]}
 
     translate = translator("page", language_of(request))
 
@@ -219,8 +228,8 @@ async def follow(request: Request) -> Response:
         else:
             seen = {run.id for run in known if run.ended}
         yield b"retry: 1000\n\n"
-        if len(seen) == len(names) and (text := await asyncio.to_thread(left)):
-            yield event({"text": text}, "interrupted")
+        if len(seen) == len(names) and (interrupted := await asyncio.to_thread(left)):
+            yield event(interrupted, "interrupted")
         ready = False
         while not state.followed.stopping:
             version = state.followed.version
@@ -229,6 +238,8 @@ async def follow(request: Request) -> Response:
                     seen.add(run.id)
                     async for part in _written(run, translate):
                         yield part
+                    if _waits(run) and (interrupted := await asyncio.to_thread(left)):
+                        yield event(interrupted, "interrupted")
             tip = await asyncio.to_thread(look)
             if tip != shown:
                 shown = tip
@@ -267,6 +278,12 @@ async def _written(run: FollowedRun, translate: Translate) -> AsyncGenerator[byt
             case ThinkingDelta():
                 yield event({"text": each.event.text}, "thinking")
     yield _numbered(run, event({}, "done"))
+
+
+def _waits(run: FollowedRun) -> bool:
+    """Return whether a run ended before a tool call that needs approval."""
+    last = run.runs[-1].last
+    return isinstance(last, ApiError) and last.code == APPROVAL_REQUIRED
 
 
 def _begun(run: FollowedRun, completion: Completion) -> bytes:

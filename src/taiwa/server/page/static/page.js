@@ -16,6 +16,8 @@ const acts = {
   redo: async () => show((await call("POST", `${here}/redo`, {})).node),
   retry: () => begin({ retry: true }),
   resume: () => call("POST", `${here}/resume`, {}),
+  approve: () => call("POST", `${here}/resume`, { approve: true }),
+  refuse: () => call("POST", `${here}/resume`, { approve: false }),
   fork, rename, remove, verify,
 };
 

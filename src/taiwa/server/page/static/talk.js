@@ -184,7 +184,7 @@ const heard = {
     giveBack();
     notify(failure(answer).message);
   },
-  interrupted({ text: said }) {
+  interrupted({ text: said, calls }) {
     page.run = "";
     mine = false;
     pending = null; // it is shown beside the button
@@ -192,6 +192,9 @@ const heard = {
     busy(false);
     $("#interrupted").hidden = false;
     $("#interrupted q").textContent = said;
+    $("#waiting").hidden = !calls.length;
+    $("#waiting code").textContent = calls.join("\n");
+    $("#interrupted [data-act=resume]").hidden = calls.length > 0;
   },
   deleted: () => location.assign("/"),
 };

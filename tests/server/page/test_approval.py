@@ -1,0 +1,34 @@
+"""A turn that waits for the approval of a tool call, on the page."""
+
+from pathlib import Path
+
+import pytest
+
+from taiwa.tools.calculator import calculator
+from tests.server.page.conftest import OpenTab
+from tests.server.serving import serving
+from tests.server.test_approval import calling_model
+
+
+@pytest.mark.parametrize("act", ["approve", "refuse"])
+def test_a_call_that_needs_approval_is_shown_with_buttons(
+    act: str, open_tab: OpenTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calculator, "confirm", True)
+    app = tmp_path / "desk.md"
+    app.write_text("---\ntaiwa: 1\ntools: [calculator]\n---\nAnswer.\n")
+
+    with serving(model=calling_model(), apps=(str(app),)) as server:
+        tab = open_tab(server)
+        tab.begin_only("6*7?", "desk")
+        tab.has("#waiting code", 'calculator({"expression": "6*7"})')
+        assert tab.page.locator("#interrupted [data-act=resume]").is_hidden()
+        tab.page.reload()
+        tab.has("#waiting code", "calculator")
+        tab.page.click(f"#interrupted [data-act={act}]")
+        tab.has(".turn .answer", "It is 42.")
+        assert tab.page.locator("#interrupted").is_hidden()
+        tab.page.goto("about:blank")
+        result = str(server.model.requests[-1].messages[-1])
+
+    assert ("the user refused" in result) == (act == "refuse")
