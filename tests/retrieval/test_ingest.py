@@ -2,7 +2,9 @@
 
 import json
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from unicodedata import normalize
 
 import pytest
@@ -266,6 +268,50 @@ def test_rules_that_cannot_be_understood_stop_the_indexing(index: Index, folder:
     (folder / SIDECAR).write_text(rules)
 
     with pytest.raises(ConfigError, match=SIDECAR):
+        index.refresh()
+
+    assert sources(index, "apples") == []
+
+
+@pytest.mark.parametrize("broken", ["hr.md: [group:boss", "hr.md: 3", "hrr.md: [group:boss]", None])
+def test_rules_that_can_no_longer_be_understood_close_every_document(
+    index: Index, folder: Path, broken: str | None
+) -> None:
+    (folder / "hr.md").write_text("---\naccess: [user:ann]\n---\napples")
+    (folder / "open.md").write_text("apples")
+    (folder / SIDECAR).write_text("hr.md: [group:hr]")
+    index.refresh()
+    assert sources(index, "apples", "group:hr", "user:ann") == ["hr.md", "open.md"]
+
+    if broken is None:
+        (folder / SIDECAR).unlink()
+        (folder / SIDECAR).mkdir()
+    else:
+        (folder / SIDECAR).write_text(broken)
+    trouble = index.catch_up()
+
+    assert "closed to everyone until its access rules can be read" in trouble
+    assert sources(index, "apples", "group:hr", "user:ann", "group:boss") == []
+    if broken is None:
+        (folder / SIDECAR).rmdir()
+    (folder / SIDECAR).write_text("hr.md: [group:boss]")
+    assert index.catch_up() == ""
+    assert sources(index, "apples", "group:hr", "user:ann") == ["open.md"]
+    assert sources(index, "apples", "group:boss", "user:ann") == ["hr.md", "open.md"]
+
+
+def test_a_part_of_the_folder_that_can_no_longer_be_read_closes_every_document(
+    index: Index, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "open.md").write_text("apples")
+    index.refresh()
+
+    def refuse(*_: object, onerror: Callable[[OSError], None], **__: object) -> Iterator[Any]:
+        onerror(PermissionError(13, "Permission denied", "hr"))
+        yield from ()
+
+    monkeypatch.setattr("taiwa.retrieval.ingest.os.fwalk", refuse)
+    with pytest.raises(InputError, match="the folder hr cannot be read"):
         index.refresh()
 
     assert sources(index, "apples") == []

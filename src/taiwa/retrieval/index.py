@@ -291,14 +291,22 @@ class Index:
         return refresh(self.backend, wait, progress)
 
     def catch_up(self, progress: Progress | None = None) -> str:
-        """Read changes in the folder before a search; return why the index could not be updated, or ""."""
+        """Read changes in the folder before a search; return why the index could not be updated, or "".
+
+        Raises:
+            ConfigError: the access rules are invalid, and the index cannot be closed because it cannot be written.
+        """
         if not self.root:
             return ""
         try:
             self.refresh(CATCH_UP_SECONDS, progress)
         except ConflictError:
             why = "another process is indexing its folder"
-        except (ConfigError, InputError, StoreError) as error:
+        except ConfigError as error:
+            return f"{self.name}: closed to everyone until its access rules can be read: {error.message}"
+        except (InputError, StoreError) as error:
+            if isinstance(error, StoreError) and Path(self.root).exists():
+                list_rules(self.root)
             why = error.message
         else:
             return ""

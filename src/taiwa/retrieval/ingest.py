@@ -27,7 +27,7 @@ from taiwa.retrieval.document_access import (
     unmatched_rule,
 )
 from taiwa.retrieval.readers import MISSING, IsolatedReader, document_format, reader_name
-from taiwa.retrieval.types import Batch, Document, FileFacts, UnreadableError, reason_of
+from taiwa.retrieval.types import CLOSED, Batch, Document, FileFacts, UnreadableError, reason_of
 
 LARGEST_FILE = 64 << 20
 LEFT_OUT = frozenset({"CVS", "_darcs", "RCS", "SCCS", "__pycache__", "node_modules"})
@@ -320,8 +320,9 @@ def refresh(backend: IndexBackend, wait: float = 0.0, progress: Progress | None 
 
     Raises:
         ConflictError: another process held the writer lock for `wait` seconds.
-        ConfigError: the access rules are invalid.
-        InputError: the folder does not exist; the index stays unchanged.
+        ConfigError: the access rules are invalid; until they are mended, all documents of the index are closed to everyone.
+        InputError: the folder does not exist, and the index stays unchanged; or a part of it cannot be read and may hide rules, and
+        the documents are closed.
     """
     if not backend.root:
         raise InputError(f"index {backend.name!r} has no folder; its documents come from elsewhere")
@@ -329,7 +330,11 @@ def refresh(backend: IndexBackend, wait: float = 0.0, progress: Progress | None 
     quiet: Progress = lambda _done, _all, _path: None  # noqa: E731
     with backend.write_lock(wait):
         folder = Folder(backend.root)
-        files = list(folder.files())
+        try:
+            files = list(folder.files())
+        except (ConfigError, InputError):
+            _close(backend)
+            raise
         work = _Work(folder, backend.known(), folder.rules)
         gone = tuple(sorted(work.known.keys() - {file.path for file in files}))
         if gone:
@@ -339,6 +344,14 @@ def refresh(backend: IndexBackend, wait: float = 0.0, progress: Progress | None 
                 backend.commit(batch)
         backend.update_derived()
     return replace(work.done, removed=len(gone), others=folder.others, seconds=time.monotonic() - began)
+
+
+def _close(backend: IndexBackend) -> None:
+    """Close all documents of an index to everyone: their earlier rights may have been withdrawn by what cannot be read."""
+    known = backend.known().items()
+    touched = tuple((path, replace(facts, audience=CLOSED)) for path, facts in known if facts.audience != CLOSED)
+    if touched:
+        backend.commit(Batch(touched=touched))
 
 
 class _Work:

@@ -17,6 +17,8 @@ Audience: TypeAlias = tuple[tuple[str, ...], ...]
 """Who may see a document: one name of every group must be among the principals. Without groups it is public."""
 
 PUBLIC: Audience = ()
+CLOSED: Audience = ((),)
+"""The audience that includes nobody."""
 ENOUGH = 20
 """The minimum number of questions of a check."""
 
