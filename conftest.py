@@ -88,11 +88,14 @@ def shipped_synchronous() -> Iterator[str]:
 
 @pytest.fixture(scope="session", autouse=True)
 def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Hide keys, settings, proxies and files of the user from the tests, and protect them from changes."""
+    """Hide keys, settings, addresses, proxies and files of the user from the tests, and protect them from changes."""
+    from taiwa.settings import ADDRESS_VARIABLES
+
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
-            if name.startswith("TAIWA_") or name.upper().endswith(("_API_KEY", "_PROXY")):
+            ours = name.startswith("TAIWA_") or name in ADDRESS_VARIABLES.values()
+            if ours or name.upper().endswith(("_API_KEY", "_PROXY")):
                 patch.delenv(name)
         # Processes started by tests find the bytecode compiled by earlier ones.
         patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)

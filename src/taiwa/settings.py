@@ -28,7 +28,12 @@ LONGEST_KEPT = 86_400
 ONE, NAMED, TABLE = 1, 2, 3
 """Depth of the values of a setting: `key: value`, `key: NAME: value`, `key: NAME: KEY: value`."""
 PREFIX = "TAIWA_"
-AZURE_ENDPOINT = "AZURE_OPENAI_ENDPOINT"
+ADDRESS_VARIABLES: Mapping[str, str] = {
+    "openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL", "ollama": "OLLAMA_HOST", "groq": "GROQ_BASE_URL",
+    "cerebras": "CEREBRAS_BASE_URL", "azure": "AZURE_OPENAI_ENDPOINT",
+}  # fmt: skip
+"""The variables in which the libraries of some providers read their address."""
+OLLAMA_PORT = 11434
 PRICES = ("input", "output", "cache_read", "cache_write", "currency")
 NO_MODEL = "no model is set; use -m NAME, or fetch a small one: taiwa models pull qwen2.5-coder-1.5b --use"
 
@@ -272,7 +277,7 @@ def load(
     """
     environ = os.environ if environ is None else environ
     path = config_path(environ) if path is None else path
-    found = _from_azure(environ) | _from_file(path) | _from_environment(environ)
+    found = _from_libraries(environ) | _from_file(path) | _from_environment(environ)
     for name, argument in (arguments or {}).items():
         found |= _from_argument(name, argument, f"--{name.replace('_', '-')}" if are_flags else "argument")
     values: dict[str, object] = {}
@@ -291,14 +296,43 @@ def load(
     return Settings(path=path, origins=origins, **values)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  (SETTINGS types them)
 
 
-def _from_azure(environ: Mapping[str, str]) -> dict[Keys, SourcedValue]:
-    """Read the address of the user's resource from the variable that OpenAI's own library reads."""
-    try:
-        endpoint = _url(environ.get(AZURE_ENDPOINT, ""))
-    except ValueError:  # another program's variable; it breaks nothing here
-        return {}
-    address = endpoint if urlsplit(endpoint).path else f"{endpoint}/openai/v1"
-    return {("base_urls", "azure"): SourcedValue(address, AZURE_ENDPOINT)}
+def _from_libraries(environ: Mapping[str, str]) -> dict[Keys, SourcedValue]:
+    """Read addresses from the variables that the libraries of the providers read.
+
+    An invalid one becomes an empty address: it prevents a call, which would otherwise go where the user did not send it, but no other
+    command.
+    """
+    found: dict[Keys, SourcedValue] = {}
+    for provider, variable in ADDRESS_VARIABLES.items():
+        if text := environ.get(variable, "").strip():
+            try:
+                address = _url(_ollama_address(text) if provider == "ollama" else text)
+            except ValueError:
+                address = ""
+            path = urlsplit(address).path
+            if provider == "azure" and address and not path:
+                address += "/openai/v1"
+            elif provider in ("anthropic", "ollama") and address and not path.endswith("/v1"):
+                address += "/v1"  # their libraries append it
+            found["base_urls", provider] = SourcedValue(address, variable)
+    return found
+
+
+def _ollama_address(text: str) -> str:
+    """Return the address that `OLLAMA_HOST` means: `host`, `:port`, `host:port` or a URL; the address of any interface is this machine.
+
+    Raises:
+        ValueError: the port is invalid, or it contains a password.
+    """
+    parts = urlsplit(text if "://" in text else f"//{text}")
+    if "@" in parts.netloc:
+        raise ValueError("must not contain a password")
+    host = parts.hostname or "127.0.0.1"
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  (replaced, not listened on)
+    default = None if parts.scheme else OLLAMA_PORT
+    port = parts.port or default
+    place = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme or 'http'}://{place}{'' if port is None else f':{port}'}{parts.path}"
 
 
 def _from_file(path: Path) -> dict[Keys, SourcedValue]:
@@ -390,6 +424,8 @@ def _form(name: str) -> str:
 
 def _value(keys: Keys, found: SourcedValue) -> object:
     setting = SETTINGS[keys[0]]
+    if not found.text and found.origin in ADDRESS_VARIABLES.values():
+        return ""
     if len(keys) != setting.depth:
         raise ConfigError(f"{found.origin}: {'.'.join(keys)} is a mapping; write {_form(keys[0])}")
     subject = found.origin if found.origin.startswith("--") else f"{found.origin}: {'.'.join(keys)}"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from taiwa.kernel.errors import ConfigError
 from taiwa.models import providers
 from taiwa.models.http_api.openai_chat import DIALECTS, OpenAICodec, ServerDialect
 from taiwa.models.http_api.provider_interface import Target
@@ -17,10 +18,12 @@ from taiwa.models.providers import (
     FoundModel,
     find_by_keys,
     find_servers,
+    key_variables,
     resolve,
     resolve_asked,
     resolve_permissive,
     resolve_probed,
+    resolve_server,
 )
 from taiwa.settings import Settings, load
 from tests.peers.faults import FaultServer, head, raw, silence
@@ -100,12 +103,61 @@ def test_azure_is_found_by_its_three_variables() -> None:
     [
         ("https://acme.openai.azure.com", "https://acme.openai.azure.com/openai/v1"),
         ("https://acme.openai.azure.com/openai/v1/", "https://acme.openai.azure.com/openai/v1"),
-        ("not an address", None),
+        ("not an address", ""),
         ("", None),
     ],
 )
 def test_the_endpoint_of_azure_is_the_address_of_its_resource(endpoint: str, base_url: str | None) -> None:
     assert settings({"AZURE_OPENAI_ENDPOINT": endpoint}).base_urls.get("azure") == base_url
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "name", "base_url"),
+    [
+        ("OPENAI_BASE_URL", "https://relay.example/openai/v1/", "openai:gpt-x", "https://relay.example/openai/v1"),
+        ("OPENAI_BASE_URL", "https://relay.example", "openai:gpt-x", "https://relay.example/v1"),
+        ("GROQ_BASE_URL", "https://relay.example/groq", "groq:x", "https://relay.example/groq"),
+        ("ANTHROPIC_BASE_URL", "https://relay.example", "anthropic:claude-x", "https://relay.example/v1"),
+        ("ANTHROPIC_BASE_URL", "https://relay.example/a", "anthropic:claude-x", "https://relay.example/a/v1"),
+        ("ANTHROPIC_BASE_URL", "https://relay.example/v1", "anthropic:claude-x", "https://relay.example/v1"),
+        ("OLLAMA_HOST", "gpu.example", "ollama:qwen3", "http://gpu.example:11434/v1"),
+        ("OLLAMA_HOST", "gpu.example:80", "ollama:qwen3", "http://gpu.example/v1"),
+        ("OLLAMA_HOST", ":9999", "ollama:qwen3", "http://127.0.0.1:9999/v1"),
+        ("OLLAMA_HOST", "0.0.0.0", "ollama:qwen3", "http://127.0.0.1:11434/v1"),
+        ("OLLAMA_HOST", "[::]:9999", "ollama:qwen3", "http://[::1]:9999/v1"),
+        ("OLLAMA_HOST", "https://gpu.example/ollama", "ollama:qwen3", "https://gpu.example/ollama/v1"),
+    ],
+)
+def test_the_address_in_the_variable_of_a_provider_s_library_holds(
+    variable: str, value: str, name: str, base_url: str
+) -> None:
+    chosen = settings({variable: value})
+    prefix = name.partition(":")[0]
+
+    assert resolve(name, base_urls=chosen.base_urls).base_url == base_url
+    assert chosen.origins[f"base_urls.{prefix}"] == variable
+    own = settings({variable: value}, **{prefix: "https://own.example/v1"})
+    assert resolve(name, base_urls=own.base_urls).base_url == "https://own.example/v1"
+
+
+@pytest.mark.parametrize(
+    ("variable", "name"),
+    [("OPENAI_BASE_URL", "openai:gpt-x"), ("OLLAMA_HOST", "ollama:x"), ("GROQ_BASE_URL", "groq:x")],
+)
+@pytest.mark.parametrize("value", ["not an address", "http://user:canary@relay.example/v1", "http://x:99999"])
+def test_an_invalid_address_in_the_environment_stops_the_call_and_nothing_else(
+    variable: str, name: str, value: str
+) -> None:
+    chosen = settings({variable: value})
+
+    with pytest.raises(ConfigError, match=f"is not a web address; set {variable}, or") as refused:
+        resolve(name, base_urls=chosen.base_urls)
+    assert "canary" not in str(refused.value)
+    assert key_variables(chosen)
+    assert find_by_keys(chosen, {"OPENAI_API_KEY": "k", "GROQ_API_KEY": "k"}) == find_by_keys(
+        chosen, {"OPENAI_API_KEY": "k" if variable != "OPENAI_BASE_URL" else "", "GROQ_API_KEY": "k" if variable != "GROQ_BASE_URL" else ""}
+    )  # fmt: skip
+    assert resolve_server("mistral", chosen).base_url == "https://api.mistral.ai/v1"
 
 
 def test_the_user_s_own_address_of_azure_takes_precedence() -> None:

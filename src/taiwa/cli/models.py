@@ -169,6 +169,7 @@ def providers(common: CommonOptions) -> None:
     """
     from taiwa.models.http_api.api_keys import list_keys
     from taiwa.models.providers import IN_PROCESS, PROVIDERS, key_variables
+    from taiwa.settings import ADDRESS_VARIABLES
 
     settings = common.settings()
     variables = key_variables(settings)
@@ -176,7 +177,7 @@ def providers(common: CommonOptions) -> None:
     rows = [
         (
             f"{name}:MODEL",
-            settings.base_urls.get(name, provider.base_url) or "that of your resource (AZURE_OPENAI_ENDPOINT)",
+            settings.base_urls.get(name, provider.base_url) or f"that in {ADDRESS_VARIABLES[name]}",
             _key(provider, keys_set),
         )
         for name, provider in PROVIDERS.items()

@@ -47,7 +47,7 @@ from taiwa.models.http_api.provider_interface import (
 )
 from taiwa.models.weights.model_files import MODEL_FILES
 from taiwa.plugins import Plugin, find_plugin, plugin_names
-from taiwa.settings import Settings
+from taiwa.settings import ADDRESS_VARIABLES, Settings
 
 if TYPE_CHECKING:
     from taiwa.models.inprocess.gguf import GgufModel
@@ -187,10 +187,12 @@ def resolve(
         raise ConfigError(
             f"the base URL of {prefix!r} ends in the name of a model; remove it, names give it as '{prefix}:MODEL'"
         )
-    if not address and prefix not in base_urls:
-        raise ConfigError(
-            f"{prefix!r} has an address for each user; set AZURE_OPENAI_ENDPOINT, or `taiwa config set base_urls.{prefix} URL`"
-        )
+    if not address:
+        problem = f"the base URL of {prefix!r} is not a web address"
+        problem = problem if prefix in base_urls else f"{prefix!r} has an address for each user"
+        setting = f"`taiwa config set base_urls.{prefix} URL`"
+        variable = ADDRESS_VARIABLES.get(prefix)
+        raise ConfigError(f"{problem}; set {variable}, or {setting}" if variable else f"{problem}; use {setting}")
     base_url = _base_url(parse_base_url(address, f"the base URL of {prefix!r}"), provider)
     if prefix not in PROVIDERS:
         provider = _recognised(provider, base_url, servers or {})
@@ -439,7 +441,7 @@ def resolve_server(name: str, settings: Settings) -> Target:
         return resolve(f"{name.partition('#')[0]}#any")
     prefixes = (*PROVIDERS, *settings.base_urls)
     for prefix in prefixes:
-        if prefix != name and not (settings.base_urls.get(prefix) or PROVIDERS[prefix].base_url):
+        if prefix != name and not _address(prefix, settings):
             continue
         target = resolve(f"{prefix}:any", base_urls=settings.base_urls)
         if name in (prefix, target.key_variable):
@@ -448,10 +450,16 @@ def resolve_server(name: str, settings: Settings) -> Target:
     raise ConfigError(f"unknown provider {name[:40]!r}: did you mean {near[0]!r}? (known: {', '.join(prefixes)})")
 
 
+def _address(prefix: str, settings: Settings) -> str:
+    """Return the address of a provider, "" if it has none or an invalid one."""
+    provider = PROVIDERS.get(prefix)
+    return settings.base_urls.get(prefix, "" if provider is None else provider.base_url)
+
+
 def key_variables(settings: Settings) -> dict[str, str]:
     """Map the origin of each provider, those of the settings included, to the environment variable of its key."""
-    addressed = [prefix for prefix, provider in PROVIDERS.items() if provider.base_url]
-    targets = [resolve(f"{prefix}:any", base_urls=settings.base_urls) for prefix in (*addressed, *settings.base_urls)]
+    addressed = [prefix for prefix in (*PROVIDERS, *settings.base_urls) if _address(prefix, settings)]
+    targets = [resolve(f"{prefix}:any", base_urls=settings.base_urls) for prefix in addressed]
     return {target.origin: target.key_variable for target in targets}
 
 
@@ -644,7 +652,7 @@ def find_by_keys(settings: Settings, environ: Mapping[str, str] | None = None) -
     found: list[FoundModel] = []
     for prefix, provider in PROVIDERS.items():
         model = environ.get(DEPLOYMENT, "") if prefix == "azure" else provider.suggested
-        if not model or (prefix == "azure" and prefix not in settings.base_urls):
+        if not model or not settings.base_urls.get(prefix, provider.base_url):
             continue
         variable, _ = key_in_environment(provider.key_variable, environ)
         if variable:
@@ -658,7 +666,7 @@ def find_servers(settings: Settings, seconds: float = SECONDS) -> tuple[FoundMod
     A server is looked for at its configured address, else at its default port; servers on other machines are skipped.
     """
     addresses = {prefix: settings.base_urls.get(prefix, PROVIDERS[prefix].base_url) for prefix in SERVERS}
-    local = {prefix: url for prefix, url in addresses.items() if parse_base_url(url).is_local}
+    local = {prefix: url for prefix, url in addresses.items() if url and parse_base_url(url).is_local}
     # A server that accepts but does not answer must not keep the program from exiting.
     asked = [start_in_thread(partial(_ask, *server, seconds), "discovery") for server in local.items()]
     wait(asked, seconds)

@@ -407,9 +407,13 @@ class Collector:
         """
         import httpx2
 
+        from taiwa.models.http_api.provider_interface import parse_base_url
+
         sent = 0
         try:
-            with httpx2.Client(timeout=SECONDS, headers=self._headers) as client:
+            # A loopback address is never reached through a proxy.
+            trust_env = not parse_base_url(self.url).is_local
+            with httpx2.Client(timeout=SECONDS, headers=self._headers, trust_env=trust_env) as client:
                 for body in bodies:
                     url = self.metrics_url if body.startswith('{"resourceMetrics"') else self.url
                     response = client.post(url, content=body, headers={"content-type": "application/json"})
