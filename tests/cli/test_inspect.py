@@ -1,6 +1,7 @@
 """Looking: state, why, diff, log, show and search, in wide characters too."""
 
 import re
+from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
@@ -225,7 +226,62 @@ def test_why_lists_the_calls_of_its_own_conversation_where_two_share_a_turn(
     taiwa.ok("say", "chat", "-s", "two", "-m", other, "I like tea")
     taiwa.ok("fork", "two", "three")
 
-    models = {name: taiwa.ok("why", "topics", name, "--json").json["models"] for name in ("one", "two")}
+    models = {name: taiwa.ok("why", "topics", name, "--json").json["models"] for name in ("one", "two", "three")}
 
-    assert models == {"one": [model_server.model], "two": [other]}
-    assert len(taiwa.ok("why", "topics", "three", "--json").json["models"]) == 2
+    assert models == {"one": [model_server.model], "two": [other], "three": [other]}
+
+
+def test_equal_turns_of_two_models_are_different_turns(model_server: ModelServer, taiwa: Taiwa) -> None:
+    model_server(*["Hello!"] * 4)
+    other = model_server.model.replace("#test-model", "#other-model")
+    taiwa.ok("say", "-s", "one", "Hi")
+    taiwa.ok("say", "-s", "two", "-m", other, "Hi")
+    taiwa.ok("rerun", "one", "-o", "three", "-m", other)
+
+    shown = {name: taiwa.ok("show", name).out for name in ("one", "two", "three")}
+    assert [other in shown[name] for name in shown] == [False, True, True]
+    assert [model_server.model in shown[name] for name in shown] == [True, False, False]
+    assert all(text.count("call:") == 1 for text in shown.values())
+    assert taiwa.ok("diff", "one", "three").out == f"answered by {model_server.model} → {other}\n"
+    assert taiwa.ok("diff", "two", "three").out == "nothing changed\n"
+    assert taiwa.ok("diff", "one", "three", "--json").json["after_models"] == [other]
+
+
+def test_two_conversations_with_the_same_turn_list_their_own_calls(model_server: ModelServer, taiwa: Taiwa) -> None:
+    model_server(*["Hello!"] * 2)
+    taiwa.ok("say", "-s", "one", "Hi")
+    taiwa.ok("say", "-s", "two", "Hi")
+    taiwa.ok("fork", "two", "three")
+
+    assert [taiwa.ok("show", name).out.count("call:") for name in ("one", "two", "three")] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("branch", [("undo", "one"), ("fork", "one", "two"), ("rename", "one", "two")])
+def test_a_conversation_never_goes_on_with_another_model_than_the_one_that_answered_it(
+    branch: tuple[str, ...], model_server: ModelServer, taiwa: Taiwa
+) -> None:
+    model_server(*["Hello!"] * 3)
+    other = model_server.model.replace("#test-model", "#other-model")
+    taiwa.ok("say", "-s", "one", "-m", other, "Hi")
+    taiwa.ok("say", "-s", "configured", "Hi")
+    taiwa.ok(*branch)
+
+    taiwa.ok("say", "-s", branch[-1], "And now?")
+
+    assert [each["model"] for each in model_server.requests] == ["other-model", "test-model", "other-model"]
+
+
+def test_the_model_of_an_imported_turn_is_shown_and_not_called(
+    model_server: ModelServer, taiwa: Taiwa, tmp_path: Path
+) -> None:
+    model_server(*["Hello!"] * 2)
+    other = model_server.model.replace("#test-model", "#other-model")
+    taiwa.ok("say", "-s", "one", "-m", other, "Hi")
+    file = tmp_path / "one.jsonl"
+    file.write_text(taiwa.ok("export", "one", "--app").out)
+    store = ("--store", str(tmp_path / "other.db"))
+    taiwa.ok("import", str(file), *store)
+
+    assert f"answered by {other}" in taiwa.ok("show", "one", *store).out
+    taiwa.ok("say", "-s", "one", "And now?", *store)
+    assert model_server.requests[-1]["model"] == "test-model"

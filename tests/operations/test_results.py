@@ -89,7 +89,9 @@ def test_what_is_inspected_is_json(repository: Repository) -> None:
 
     assert [each.turn for each in inspect.log(repository, "s", 9)] == [0, 1, 2]
     assert keys(to_json(inspect.show(repository, "s")))[-2:] == ["state", "calls"]
-    assert keys(to_json(inspect.diff(repository, "s~1", "s"))) == ["before", "after", "state", "text"]
+    assert keys(to_json(inspect.diff(repository, "s~1", "s"))) == [
+        "before", "after", "state", "before_models", "after_models", "text",
+    ]  # fmt: skip
     assert keys(to_json(inspect.why(repository, "topics", "s")))[:3] == ["path", "node", "kind"]
     assert keys(to_json(StateResult(repository.at("s")))) == ["node", "turn", "app", "state"]
     assert json.dumps(to_json(inspect.tree(repository)))

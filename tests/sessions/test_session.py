@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 
+from taiwa import open as open_session
 from taiwa.apps.catalog import load_app, load_text
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Node
@@ -438,7 +439,8 @@ def exported(store: Store, **forged: object) -> list[str]:
     """A conversation of one turn, its turn forged under a hash that fits."""
     lines = [json.loads(line) for line in store.export("t")]
     made = lines[-1] | forged
-    node = Node(made["parent"], "turn", made["of"], made["user"], made["answer"], made["delta"], made["state"])
+    texts = made["user"], made["answer"], made["delta"]
+    node = Node(made["parent"], "turn", made["of"], *texts, made["state"], model=made["model"])
     return [json.dumps(line) for line in (lines[0] | {"tip": node.hash}, *lines[1:-1], made | {"node": node.hash})]
 
 
@@ -462,6 +464,18 @@ def test_a_history_with_an_invalid_node_is_not_imported(
 
     assert not other.refs.has("forged")
     assert other.nodes.count() == 2
+
+
+def test_equal_answers_of_one_model_on_two_hosts_are_different_turns(store: Store) -> None:
+    tips: list[str] = []
+    for name, host in (("a", "one.example"), ("b", "two.example"), ("c", "one.example")):
+        model = scripted_model("Hello!")
+        model.host = host  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+        talk = open_session(model=model, store=store, session=name)
+        tips.append(talk.say("Hi").node)
+
+    assert tips[0] == tips[2] != tips[1]
+    assert [store.nodes.get(tip).host for tip in tips] == ["one.example", "two.example", "one.example"]
 
 
 def test_a_check_of_the_store_follows_every_state(store: Store) -> None:

@@ -186,6 +186,8 @@ def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
         print_line(f"\ndelta: {inspect.format_value(node.delta)}")
     for field, value in here.state.items():
         print_line(f"  {field}: {inspect.format_value(value)}")
+    if node.model and not any(call.model for call in found.calls):  # imported
+        print_line(_("answered by {model}", model=node.answered_by), "dim")
     for call in found.calls:
         print_line(f"call: {_describe_call(call)}", "dim")
 
@@ -217,7 +219,7 @@ def search(common: CommonOptions, text: str | None, limit: int) -> None:
 @click.argument("after", required=False, default="", shell_complete=complete_session)
 @common_options("session", "as_json", "store")
 def diff(common: CommonOptions, before: str, after: str) -> None:
-    """Compare two revisions: their states, and the texts of their turns.
+    """Compare two revisions: their states, the texts of their turns, and the models that answered.
 
     AFTER defaults to the current conversation.
 
@@ -241,7 +243,11 @@ def print_diff(repository: "Repository", before: str, after: str, *, as_json: bo
     for line in difflib.unified_diff(one, other, before or "latest", after or "latest", lineterm="", n=0):
         if not line.startswith(("---", "+++", "@@")):
             print_line(f"{line[0]} {line[1:]}", "green" if line.startswith("+") else "red")
-    if not found.changes and one == other:
+    models = found.before_models, found.after_models
+    if models[0] != models[1]:
+        old, new = (", ".join(names) or _("none") for names in models)
+        print_line(_("answered by {before} → {after}", before=old, after=new), STYLES["changed"])
+    elif not found.changes and one == other:
         print_line(_("nothing changed"))
 
 

@@ -14,7 +14,7 @@ from itertools import groupby
 from json.encoder import encode_basestring
 from operator import attrgetter
 from types import NoneType
-from typing import Literal, TypeAlias, TypeVar, cast
+from typing import Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from taiwa.conversation.app import App
 from taiwa.conversation.state import State, TurnContext, apply_delta, apply_edit, migrate_state, replace_state
@@ -38,6 +38,22 @@ T = TypeVar("T")
 NodeKind = Literal["root", "turn", "summary", "edit", "app"]
 
 
+class AnsweredBy(NamedTuple):
+    """The model that answered a turn, under the name that the user gave, and the host and port of its server.
+
+    The model is "" if none answered, the host if it has no server.
+    """
+
+    model: str = ""
+    host: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.model} at {self.host}" if self.host and self.host not in self.model else self.model
+
+
+NO_MODEL = AnsweredBy()
+
+
 @value(tag="node")
 class Node:
     """A root, a turn, a summary of old turns, an edit of the state, or a change of app.
@@ -46,7 +62,8 @@ class Node:
     kept turns of a summary. `state_hash` names the state after this node. `attachments` are those of the user's message; a
     node refers to them by their hashes. `thinking` is the signed or encrypted reasoning of a turn, for the server that it
     came from. `messages` are those of a turn, the answer last, without attachments and reasoning, if they are more than its
-    two texts: calls of a client's tools and their results. `prefix` is the prefilled beginning of its answer.
+    two texts: calls of a client's tools and their results. `prefix` is the prefilled beginning of its answer. `model` and
+    `host` are those of `AnsweredBy`: equal texts of different models are different turns.
     """
 
     parent: str | None
@@ -60,7 +77,14 @@ class Node:
     thinking: tuple[Thinking, ...] = ()
     messages: tuple[Message, ...] = ()
     prefix: str = ""
+    model: str = ""
+    host: str = ""
     _hash: str = field(default_factory=str, init=False, repr=False, compare=False)
+
+    @property
+    def answered_by(self) -> AnsweredBy:
+        """The model of a turn."""
+        return AnsweredBy(self.model, self.host)
 
     @property
     def hash(self) -> str:
@@ -191,12 +215,13 @@ def add_turn(
     thinking: tuple[Thinking, ...] = (),
     messages: tuple[Message, ...] = (),
     prefix: str = "",
+    by: AnsweredBy = NO_MODEL,
 ) -> Conversation:
     """Add a turn: fold its delta into the state. `messages` are those of the turn, the answer last; `prefix` is that of `Node`."""
     if messages == (user_message(user), assistant(answer)):
         messages = ()
     app, delta = conversation.app.hash, _ordered(delta)
-    turn = Node(conversation.tip, "turn", app, user, answer, delta, "", attachments, thinking, messages, prefix)
+    turn = Node(conversation.tip, "turn", app, user, answer, delta, "", attachments, thinking, messages, prefix, *by)
     return _append(conversation, turn)
 
 

@@ -6,7 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 from taiwa.conversation.app import App, ReplyLayout, settled
-from taiwa.conversation.history import Conversation, add_turn, edit_state, summarize_window, turns_to_keep
+from taiwa.conversation.history import (
+    NO_MODEL,
+    AnsweredBy,
+    Conversation,
+    add_turn,
+    edit_state,
+    summarize_window,
+    turns_to_keep,
+)
 from taiwa.conversation.replies import ParsedReply, parse_delta, parse_reply, parse_typed, reply_watcher
 from taiwa.conversation.state import State, TurnContext, apply_delta
 from taiwa.conversation.state_record import parse_changes, record_request
@@ -87,11 +95,12 @@ def say(
     tools: Sequence[ToolSpec] = (),
     exact: bool = False,
     prefix: str = "",
+    by: AnsweredBy = NO_MODEL,
 ) -> Step[Conversation, Reply]:
     """Answer one turn. An invalid state delta is requested again, without the answer, at most `repairs` times.
 
     If that fails, the turn is committed with an unchanged state and a warning; with `strict` it fails instead. With `tools`
-    the model may call them before it replies. `exact` is that of `parse_reply`. `prefix` is prefilled.
+    the model may call them before it replies. `exact` is that of `parse_reply`. `prefix` is prefilled. `by` is recorded in the turn.
 
     Raises (when run):
         InputError: the text is longer than 2,000,000 characters, or empty without attachments.
@@ -126,7 +135,9 @@ def say(
             message = f"{reason}: {parsed.problems[0]}"
             raise OutputValidationError(message, text=response.text, diagnostics=parsed.problems)
         thinking = response.message.signed_thinking
-        after, parsed = _commit(conversation, text, tuple(attachments), parsed, thinking, strict=strict, prefix=prefix)
+        after, parsed = _commit(
+            conversation, text, tuple(attachments), parsed, thinking, strict=strict, prefix=prefix, by=by
+        )
         warnings = _warnings(response, parsed)
         for warning in warnings:
             yield from notify(warning, code="turn", warning=True)
@@ -172,11 +183,12 @@ def _behind(prefix: str, response: Response) -> Response:
 
 
 def complete_turn(
-    inputs: Sequence[Message], attachments: Sequence[Attachment] = (), prefix: str = ""
+    inputs: Sequence[Message], attachments: Sequence[Attachment] = (), prefix: str = "", by: AnsweredBy = NO_MODEL
 ) -> Step[Conversation, Reply]:
     """Answer messages by one unmodified response of the model: for an app without state, whose tools its client calls.
 
-    The attachments are those of the last message of the user. The model is made to begin with `prefix`.
+    The attachments are those of the last message of the user. The model is made to begin with `prefix`. `by` is recorded in the
+    turn.
 
     Raises (when run):
         InputError: a text is longer than 2,000,000 characters, or not valid Unicode.
@@ -200,7 +212,7 @@ def complete_turn(
         words = whole_characters(response.text)
         answer = Message("assistant", (Text(words), *response.message.tool_calls))
         thinking = response.message.signed_thinking
-        after = add_turn(conversation, text, words, {}, tuple(attachments), thinking, (*inputs, answer), prefix)
+        after = add_turn(conversation, text, words, {}, tuple(attachments), thinking, (*inputs, answer), prefix, by)
         return Reply(words, {}, warnings, response=response), after
 
     return step
@@ -355,6 +367,7 @@ def _commit(
     *,
     strict: bool,
     prefix: str,
+    by: AnsweredBy,
 ) -> tuple[Conversation, ParsedReply]:
     """Commit a turn, without its delta if a reducer rejects it.
 
@@ -363,12 +376,12 @@ def _commit(
     """
     delta = {name: part for name, part in (parsed.delta or {}).items() if name != "response"}
     try:
-        return add_turn(conversation, text, parsed.answer, delta, attachments, thinking, prefix=prefix), parsed
+        return add_turn(conversation, text, parsed.answer, delta, attachments, thinking, prefix=prefix, by=by), parsed
     except InputError as error:
         if strict or parsed.delta is None:
             raise
         without = replace(parsed, delta=None, problems=(error.message,))
-        return _commit(conversation, text, attachments, without, thinking, strict=strict, prefix=prefix)
+        return _commit(conversation, text, attachments, without, thinking, strict=strict, prefix=prefix, by=by)
 
 
 def _parse_or_repair(

@@ -88,7 +88,7 @@ def log(repository: Repository, revision: str, limit: int) -> tuple[TurnEntry, .
     session = revision if repository.store.refs.has(revision) else ""
     entries: list[TurnEntry] = []
     for name, node in path[:limit]:
-        entries.append(TurnEntry(name, node, number, repository.store.runs.model_of(name, session)))
+        entries.append(TurnEntry(name, node, number, node.model or repository.store.runs.model_of(name, session)))
         number -= node.kind == "turn"
     return tuple(reversed(entries))
 
@@ -121,7 +121,7 @@ def show(repository: Repository, revision: str, *, reasoning: bool = False) -> S
         name,
         repository.store.nodes.get(name),
         repository.checkout(name),
-        _model_calls(repository.store.runs.calls(name)),
+        _model_calls(repository.store.runs.calls(name, repository.store.refs.session_of(revision))),
         _reasoning(repository, name) if reasoning else None,
     )
 
@@ -135,11 +135,15 @@ def _reasoning(repository: Repository, node: str) -> str:
 
 
 def diff(repository: Repository, before: str, after: str) -> DiffResult:
-    """Compare two revisions: their states, and the texts of their turns."""
+    """Compare two revisions: their states, the texts of their turns, and the models that answered."""
     left, right = repository.store.resolve(before), repository.store.resolve(after)
     old, new = repository.checkout(left), repository.checkout(right)
     found = tuple(diff_states(dict(old.state), dict(new.state)))
-    return DiffResult(left, right, found, _texts(repository, left), _texts(repository, right))
+    texts, models = (
+        (_texts(repository, left), _texts(repository, right)),
+        (_models(repository, left), _models(repository, right)),
+    )
+    return DiffResult(left, right, found, *texts, *models)
 
 
 def why(repository: Repository, path: str, revision: str) -> WhyResult:
@@ -293,6 +297,12 @@ def _texts(repository: Repository, tip: str) -> tuple[str, ...]:
             lines += [f"> {line}" for line in (node.user or "").splitlines()]
             lines += [f"  {line}" for line in (node.answer or "").splitlines()]
     return tuple(lines)
+
+
+def _models(repository: Repository, tip: str) -> tuple[str, ...]:
+    """Return the models that answered up to a node, the first one first."""
+    path = reversed(tuple(repository.store.nodes.path(tip)))
+    return tuple(dict.fromkeys(str(node.answered_by) for _, node in path if node.kind == "turn" and node.model))
 
 
 def as_markdown(entries: Sequence[HistoryEntry], title: str, language: str = "en") -> str:

@@ -280,7 +280,7 @@ def _diff(result: results.DiffResult) -> Json:
     from difflib import ndiff
 
     lines: list[Json] = [line for line in ndiff(result.before_lines, result.after_lines) if line[0] in "+-"]
-    return {**members(result, "before after state=changes"), "text": lines}
+    return {**members(result, "before after state=changes before_models after_models"), "text": lines}
 
 
 @to_json.register

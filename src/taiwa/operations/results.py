@@ -223,13 +223,15 @@ class ShowResult:
 
 @value
 class DiffResult:
-    """What differs between two revisions: values of the state, and lines of text."""
+    """What differs between two revisions: values of the state, lines of text, and the models that answered."""
 
     before: str
     after: str
     changes: "tuple[Change, ...]"
     before_lines: tuple[str, ...]
     after_lines: tuple[str, ...]
+    before_models: tuple[str, ...] = ()
+    after_models: tuple[str, ...] = ()
 
 
 @value

@@ -359,7 +359,8 @@ def _again(repository: Repository, here: Conversation, node: Node, names: dict[s
     match node.kind:
         case "turn":
             files, thinking = node.attachments, node.thinking
-            return add_turn(here, node.user or "", node.answer or "", node.delta, files, thinking, node.messages)
+            texts = node.user or "", node.answer or ""
+            return add_turn(here, *texts, node.delta, files, thinking, node.messages, node.prefix, node.answered_by)
         case "summary":
             kept = [names.get(str(each), str(each)) for each in items_at(node.delta, "kept")]
             return summarize_window(here, kept, node.answer or "")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from taiwa.apps.catalog import HANDBOOK
 from taiwa.conversation.app import App, merge_sampling, settled
-from taiwa.conversation.history import Conversation
+from taiwa.conversation.history import AnsweredBy, Conversation
 from taiwa.flows.ask.answer import TermWeights
 from taiwa.flows.ask.ask_turn import AskTurnOptions, ask_turn
 from taiwa.flows.ask.clarify_then_retrieve import NOT_ASSESSED, AssessBy, ClarifyOptions
@@ -92,6 +92,11 @@ class NamedModel:
         return self._model.name
 
     @property
+    def host(self) -> str:
+        """The host of its server."""
+        return str(getattr(self._model, "host", ""))
+
+    @property
     def capabilities(self) -> frozenset[Capability]:
         """What its server can do."""
         return self._model.capabilities
@@ -139,9 +144,9 @@ class RagResources:
     handlers: Mapping[type[Effect[Any]], Handler]
     stack: ExitStack
 
-    def program(self, text: str) -> Step[Conversation, Reply]:
+    def program(self, text: str, by: AnsweredBy) -> Step[Conversation, Reply]:
         """Return the program of the turn."""
-        turn = ask_turn(text, self.options, term_weights_of(self.options.terms))
+        turn = ask_turn(text, self.options, term_weights_of(self.options.terms), by)
 
         def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
             done = yield from turn(conversation)

@@ -451,7 +451,7 @@ def _committed_row(session: Session, row_input: BatchInput, node: str) -> BatchR
     turn, after = repository.store.nodes.get(node), repository.checkout(node)
     place = session.name, node, repository.store.refs.back(node, 1)
     spent = RunUsage()
-    for call in repository.store.runs.calls(node):
+    for call in repository.store.runs.calls(node, session.name):
         if call.kind == "complete":
             cost = None if call.usage is None else call.cost_nano
             spent = spent + RunUsage(1, 0, call.usage or Usage(), int(call.usage is None), cost, call.ms / 1000)

@@ -13,7 +13,7 @@ from decimal import Decimal
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
-from taiwa.conversation.history import Conversation, Transcript, change_app, next_address, turn_digest
+from taiwa.conversation.history import AnsweredBy, Conversation, Transcript, change_app, next_address, turn_digest
 from taiwa.conversation.state import State
 from taiwa.flows.chat import Reply, compact, complete_turn, say
 from taiwa.kernel.approval import ApprovalRequest, Approve
@@ -210,13 +210,21 @@ class ActiveTurn:
         if turn_input.compacts:
             return compact(turn_input.base)
         if self.resources is not None:
-            return self.resources.program(turn_input.text)(turn_input.base)
+            return self.resources.program(turn_input.text, self.answered_by)(turn_input.base)
         if turn_input.messages:
-            return complete_turn(turn_input.messages, turn_input.attachments, turn_input.prefix)(turn_input.base)
+            return complete_turn(turn_input.messages, turn_input.attachments, turn_input.prefix, self.answered_by)(
+                turn_input.base
+            )
         return say(
             turn_input.text, turn_input.attachments, strict=options.strict, repairs=options.repairs,
-            tools=[tool.spec for tool in self.tools], prefix=turn_input.prefix,
+            tools=[tool.spec for tool in self.tools], prefix=turn_input.prefix, by=self.answered_by,
         )(turn_input.base)  # fmt: skip
+
+    @property
+    def answered_by(self) -> AnsweredBy:
+        """The model of the turn and its host."""
+        model = self.priced_model.model
+        return AnsweredBy(model.name, str(getattr(model, "host", "")))
 
     @property
     def journal(self) -> Journal:

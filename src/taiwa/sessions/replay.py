@@ -126,8 +126,11 @@ def _program(repository: Repository, node: Node, app: App, repairs: int, *, exac
     if not node.messages and not app.answer_options.shapes_reply:
         specs = [tool.spec for tool in repository.tools_of(app)]
         text, files = node.user or "", node.attachments
-        return say(text, files, repairs=repairs, tools=specs, exact=exact, prefix=node.prefix)
-    return complete_turn(node.messages[:-1] or (user(node.user or ""),), node.attachments, node.prefix)
+        return say(
+            text, files, repairs=repairs, tools=specs, exact=exact, prefix=node.prefix, by=node.answered_by
+        )  # fmt: skip
+    inputs = node.messages[:-1] or (user(node.user or ""),)
+    return complete_turn(inputs, node.attachments, node.prefix, node.answered_by)
 
 
 def _replay_ask_turn(entry: HistoryEntry, before: Conversation, entries: Iterable[Entry], watch: Observer) -> str:
@@ -142,7 +145,9 @@ def _replay_ask_turn(entry: HistoryEntry, before: Conversation, entries: Iterabl
     if options.clarify.catalogue_version > dialogue_version():
         return f"version {options.clarify.catalogue_version} of the dialogue catalogue worded it, which is not installed here"
     try:
-        program = ask_turn(entry.node.user or "", options, term_weights_of(options.terms))(before)
+        program = ask_turn(entry.node.user or "", options, term_weights_of(options.terms), entry.node.answered_by)(
+            before
+        )
         _, after = replay(program, Journal(entries), (watch,))
     except (ConfigError, ReplayError, OutputValidationError) as error:
         return error.message

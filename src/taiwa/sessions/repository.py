@@ -221,10 +221,11 @@ class Repository:
     def last_model(self, tip: str, session: str = "") -> str:
         """Return the name of the model of the last answer up to a node; "" if there is none in this store.
 
-        If sessions with equal histories share a node, the model of the given session counts.
+        Without an answer up to there, as after `undo` of the first turn, it is the model that the session called last. The model
+        of an imported answer does not count: the conversation would be sent to a place that its sender chose.
         """
         models = (self.store.runs.model_of(name, session) for name, _ in self.store.nodes.path(tip))
-        return next(filter(None, models), "")
+        return next(filter(None, models), "") or (self.store.runs.model_of_session(session) if session else "")
 
     def tools_of(self, app: App) -> "tuple[Tool, ...]":
         """Find the tools that an app names.

@@ -221,7 +221,7 @@ def searchable_texts(body: bytes) -> tuple[str, ...]:
 BATCH = 256
 KINDS = get_args(NodeKind)
 OPTIONAL = (str, NoneType)
-PLAIN = {"user", "answer", "delta"}
+PLAIN = {"user", "answer", "delta", "model", "host"}
 """The texts of most turns."""
 COLUMNS = "node.kind, app.hash, node.state, node.body"
 """The columns that `node_from_row` reads, after the hash of the parent."""
@@ -276,6 +276,8 @@ def node_texts(node: Node) -> dict[str, Json]:
         "thinking": record(node.thinking) or None,
         "messages": record(node.messages) or None,
         "prefix": node.prefix or None,
+        "model": node.model or None,
+        "host": node.host or None,
     }  # fmt: skip
     return {name: part for name, part in texts.items() if part is not None}
 
@@ -297,7 +299,8 @@ def _node(parent: bytes | None, kind: NodeKind, app: bytes, state: bytes, body: 
     if kind not in KINDS or not isinstance(user, OPTIONAL) or not isinstance(answer, OPTIONAL):
         raise ValueError(kind)
     above, delta = None if parent is None else parent.hex(), fields.get("delta")
-    node = Node(above, kind, app.hex(), user, answer, delta, state.hex())
+    by = str(fields.get("model", "")), str(fields.get("host", ""))
+    node = Node(above, kind, app.hex(), user, answer, delta, state.hex(), model=by[0], host=by[1])
     if fields.keys() <= PLAIN:
         return node
     return replace(

@@ -262,24 +262,33 @@ class Runs:
     def calls(self, node: str, session: str = "", *, together: bool = True) -> tuple[CallRecord, ...]:
         """Return the paid calls of a node: those of all runs that committed it or nodes together with it.
 
-        Sessions with equal histories share nodes: for a given session only its own calls are returned, if any. Without
+        Sessions with equal histories share nodes: the calls are those of the given session, or of the first run. Without
         `together`, only calls of runs that ended with exactly this node, so a walk over nodes counts each call once.
         """
-        select, key = f"{CALL} WHERE call.run IN ({STEP if together else HERE})", (hash_to_bytes(node), self._owner)
-        of_session = " AND (SELECT ref FROM run WHERE run.seq = call.run) = ?"
-        own = self._db.rows(f"{select}{of_session} ORDER BY call.seq", *key, composed(session)) if session else ()
-        return tuple(map(_call, own or self._db.rows(f"{select} ORDER BY call.seq", *key)))
+        runs, key = STEP if together else HERE, (hash_to_bytes(node), self._owner)
+        of_session = "(SELECT ref FROM run WHERE run.seq = call.run) = ?"
+        own = f"{CALL} WHERE call.run IN ({runs}) AND {of_session} ORDER BY call.seq"
+        rows = self._db.rows(own, *key, composed(session)) if session else ()
+        if not rows:
+            first = f"(SELECT min(run.seq) FROM run WHERE run.seq IN ({runs}))"  # noqa: S608
+            rows = self._db.rows(f"{CALL} WHERE call.run = {first} ORDER BY call.seq", *key)
+        return tuple(map(_call, rows))
 
     def model_of(self, node: str, session: str = "") -> str:
         """Return the name of the model called by a run that ended with exactly this node; "" without one.
 
-        Sessions with equal histories share nodes: a run of the given session takes precedence.
+        Sessions with equal histories and models share nodes: a run of the given session takes precedence.
         """
         select = (
             "SELECT model FROM run JOIN node ON node.seq = run.node WHERE node.hash = ? AND owner = ? AND model <> ''"
         )
         order = "ORDER BY CASE WHEN ref = ? THEN 0 ELSE 1 END, run.seq LIMIT 1"
         return str(self._db.one(f"{select} {order}", hash_to_bytes(node), self._owner, session) or "")
+
+    def model_of_session(self, session: str) -> str:
+        """Return the name of the model that a session called last, whether its turn was kept or not; "" without one."""
+        select = "SELECT model FROM run WHERE ref = ? AND owner = ? AND model <> '' ORDER BY seq DESC LIMIT 1"
+        return str(self._db.one(select, composed(session), self._owner) or "")
 
     def bill_of(self, node: str) -> "CostLine | None":
         """Return the cost of a node and those committed together with it, under the name of the first model called; None for

@@ -465,10 +465,14 @@ def _attachment(text: object) -> Attachment:
 
 
 def _node(data: dict[str, Any]) -> Node:
-    user, answer, prefix = data.get("user"), data.get("answer"), data.get("prefix", "")
+    user, answer = data.get("user"), data.get("answer")
+    texts = [data.get(name, "") for name in ("prefix", "model", "host")]
     match data:
         case {"parent": str() | None as parent, "kind": kind, "of": str(app), "state": str(state)} if (
-            kind in KINDS and isinstance(user, OPTIONAL) and isinstance(answer, OPTIONAL) and isinstance(prefix, str)
+            kind in KINDS
+            and isinstance(user, OPTIONAL)
+            and isinstance(answer, OPTIONAL)
+            and all(isinstance(text, str) for text in texts)
         ):
             listed = data.get("attachments", [])
             if not isinstance(listed, list):
@@ -476,7 +480,7 @@ def _node(data: dict[str, Any]) -> Node:
             attachments = tuple(map(read_reference, cast("list[object]", listed)))
             thinking, messages = restore_thinking(data.get("thinking")), restore_messages(data.get("messages"))
             delta = check_json(data.get("delta"))
-            return Node(parent, kind, app, user, answer, delta, state, attachments, thinking, messages, prefix)
+            return Node(parent, kind, app, user, answer, delta, state, attachments, thinking, messages, *texts)
         case _:
             raise InputError("a field of the node is missing or has the wrong type")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar, cast
 
-from taiwa.conversation.history import Conversation, PastTurn, add_turn
+from taiwa.conversation.history import NO_MODEL, AnsweredBy, Conversation, PastTurn, add_turn
 from taiwa.flows.ask.answer import (
     PLAIN,
     Answer,
@@ -468,8 +468,10 @@ UNCERTAIN_BELOW = 0.15
 """Probability of an answer in the documents below which the text warns that they may not contain one."""
 
 
-def ask_turn(text: str, options: AskTurnOptions, term_weights: TermWeights = PLAIN) -> Step[Conversation, Reply]:
-    """Return the step of one turn; `term_weights` defines the terms of extractive answers.
+def ask_turn(
+    text: str, options: AskTurnOptions, term_weights: TermWeights = PLAIN, by: AnsweredBy = NO_MODEL
+) -> Step[Conversation, Reply]:
+    """Return the step of one turn; `term_weights` defines the terms of extractive answers, and `by` is recorded in the turn.
 
     Raises (when run):
         InputError: the text is empty or too large.
@@ -489,7 +491,7 @@ def ask_turn(text: str, options: AskTurnOptions, term_weights: TermWeights = PLA
         result = _result(found, answered, text, language, options, term_weights)
         sentence = dialogue_catalogue(language, options.clarify.catalogue_version)
         words = result.render_text(sentence)
-        after = add_turn(settled, text, words, result.to_delta())
+        after = add_turn(settled, text, words, result.to_delta(), by=by)
         return Reply(words, after.new_nodes[-1].delta), after
 
     return step

@@ -380,6 +380,11 @@ class HttpModel:
         weakref.finalize(self, _abandon, self._connections).atexit = False
 
     @property
+    def host(self) -> str:
+        """The host and port of its server."""
+        return self.base.authority
+
+    @property
     def name(self) -> str:
         """The name that the user gave it."""
         return self.target.name
