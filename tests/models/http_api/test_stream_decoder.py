@@ -99,12 +99,15 @@ def test_a_call_that_was_cut_off_is_not_a_finish_for_tools() -> None:
 
 
 def test_a_call_without_arguments_has_an_empty_object_and_one_without_an_id_a_stable_one() -> None:
-    call = ToolCallBuilder(name="clock", pieces=[" ", ""]).build(3)
+    speech = ResponseBuilder()
+    speech.calls += [ToolCallBuilder("a", "clock"), ToolCallBuilder(name="clock", pieces=[" ", ""])]
+    speech.end()
 
-    assert (call.arguments, call.id) == ("{}", "call_3")
+    calls = collect_response(speech.take_chunks()).message.tool_calls
+    assert [(call.arguments, call.id) for call in calls] == [("{}", "a"), ("{}", "call_1")]
 
 
 def test_a_call_never_holds_half_a_character() -> None:
-    call = ToolCallBuilder("x\ud83d", "dice\ude00", ['{"a": "\ud83d', '\ude00"}']).build(0)
+    [call] = ToolCallBuilder("x\ud83d", "dice\ude00", ['{"a": "\ud83d', '\ude00"}']).build()
 
     assert (call.id, call.name, call.arguments) == ("x\ufffd", "dice\ufffd", '{"a": "😀"}')

@@ -433,7 +433,7 @@ class _Reader:
             case "input_json_delta":
                 call = self._calls.get(-1 if index is None else index)
                 if call is not None:
-                    call.pieces.append(text_at(delta, "partial_json"))
+                    call.add_arguments(text_at(delta, "partial_json"))
             case _:
                 pass
 

@@ -5,7 +5,7 @@ Typed questions (`Questions`) are sent to `/v1/systemone` of the same server, wh
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from json import dumps
 from math import isfinite
@@ -515,11 +515,11 @@ class ChatReader:
             response.add_text(refusal)
             self._refused = True
         calls = message.get("tool_calls")
-        for call in calls if isinstance(calls, list) else ():
-            self._read_call(call)
+        if isinstance(calls, list):
+            self._read_calls(calls)
         legacy = message.get("function_call")
         if isinstance(legacy, dict):
-            self._read_call({"index": 0, "function": legacy})
+            self._read_calls([{"index": 0, "function": legacy}])
 
     def _read_part(self, part: Json) -> None:
         """Read one part of content that is a list, as the reasoning models of Mistral send it."""
@@ -554,23 +554,39 @@ class ChatReader:
             text = "".join(piece for pieces in self._reasoning.values() for piece in pieces)
             self.response.keep_thinking(text, kept, self._origin)
 
-    def _read_call(self, call: Json) -> None:
-        builder = self._find_call(call)
+    def _read_calls(self, calls: list[Json]) -> None:
+        """Read the fragments of an event. Those that nothing but their place names continue the last calls, in their order."""
+        known = self.response.calls
+        are_unnamed = all(
+            count_at(each, "index") is None and not text_at(each, "id") and not text_at(each, "function", "name")
+            for each in calls
+        )
+        by_place = known[-len(calls) :] if are_unnamed and 1 < len(calls) <= len(known) else []
+        new: set[int] = set()
+        for place, call in enumerate(calls):
+            before = len(known)
+            self._read_call(call, by_place[place] if by_place else self._find_call(call, new))
+            if len(known) > before:
+                new.add(before)
+
+    def _read_call(self, call: Json, builder: ToolCallBuilder) -> None:
         if extra := item_at(call, "extra_content"):
             self._signed[next(at for at, each in enumerate(self.response.calls) if each is builder)] = extra
         builder.id = builder.id or text_at(call, "id")
-        builder.name = builder.name or text_at(call, "function", "name")
+        if name := text_at(call, "function", "name"):
+            builder.add_name(name)
         arguments = item_at(call, "function", "arguments")
         if isinstance(arguments, str):
-            builder.pieces.append(arguments)
+            builder.add_arguments(arguments)
         elif isinstance(arguments, dict):
             builder.pieces.append(dumps(arguments, ensure_ascii=False, separators=(",", ":")))
 
-    def _find_call(self, call: Json) -> ToolCallBuilder:
-        """Find the call that a fragment continues, or begin a new one.
+    def _find_call(self, call: Json, new: Set[int]) -> ToolCallBuilder:
+        """Find the call that a fragment continues, or begin a new one; `new` are the places of those that began in this event.
 
         Fragments of a call have its index. Some servers send no index, or the same one for every call: then the id decides;
-        without an id, a name starts a new call once the last one is complete.
+        without an id, a name starts a new call once the last one is complete. Another name under the same index or id continues
+        the name, unless the arguments have begun or the call is of the same event.
         """
         index, id_, name = count_at(call, "index"), text_at(call, "id"), text_at(call, "function", "name")
         calls = self.response.calls
@@ -580,10 +596,12 @@ class ChatReader:
             known = next((each for each in calls if each.id == id_), None)
         else:
             known = calls[-1] if calls else None
-        is_other = known is not None and bool(
-            (id_ and known.id and id_ != known.id)
-            or (name and known.name and not id_ and (name != known.name or known.is_complete))
-        )
+        is_other = known is not None and bool(id_ and known.id and id_ != known.id)
+        if known is not None and not is_other and name and known.name:
+            has_begun = bool("".join(known.pieces).strip()) or any(calls[place] is known for place in new)
+            may_continue = (index is not None or bool(id_)) and not has_begun
+            is_other = name != known.name if id_ else name != known.name or known.is_complete
+            is_other = is_other and not may_continue
         if known is None or is_other:
             known = ToolCallBuilder()
             calls.append(known)

@@ -26,6 +26,7 @@ USAGE = (
     "output_tokens_details.reasoning_tokens",
 )  # fmt: skip
 """The paths of the counts of a usage report."""
+ENDS = tuple(f"response.{end}" for end in ("completed", "incomplete", "failed", "cancelled", "done"))
 INCOMPLETE: Mapping[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "refusal"}
 
 
@@ -143,45 +144,61 @@ def _split(messages: Sequence[Message]) -> tuple[str, Sequence[Message]]:
 
 
 class _Reader:
-    """Reads events of the Responses protocol into a `ResponseBuilder`."""
+    """Reads events of the Responses protocol into a `ResponseBuilder`.
+
+    Servers send a text or the arguments of a call piece by piece, when they are complete, with their item, or only with the complete
+    response. What is complete counts; of it, only what was not streamed is added.
+    """
 
     def __init__(self, response: ResponseBuilder, server: Server, origin: str, *, keeps_id: bool) -> None:
         self._response = response
         self._server = server
         self._origin = origin
         self._keeps_id = keeps_id
+        self._indexes: dict[str, int] = {}
+        """The index of each item by its id, for events without an index."""
+        self._kinds: dict[int, str] = {}
+        """The type of each item, in the order of arrival."""
         self._calls: dict[int, ToolCallBuilder] = {}
-        self._written: set[int] = set()
-        """The items whose text or reasoning was streamed."""
+        self._previews: set[int] = set()
+        """The calls whose arguments are those of the start of the item, which pieces replace."""
+        self._written: dict[tuple[int, str, int], str] = {}
+        """The text of each part: the index of its item, its kind, and its place."""
+        self._read: set[int] = set()
+        """The items that were read completely."""
         self._refused = False
 
     def read_event(self, data: Json) -> None:
         """Read one event of a stream."""
-        index = count_at(data, "output_index") or 0
-        match text_at(data, "type"):
-            case "response.output_text.delta":
-                self._written.add(index)
-                self._response.add_text(text_at(data, "delta"))
+        kind = text_at(data, "type")
+        match kind:
+            case "response.output_text.delta" | "response.refusal.delta":
+                self._add_text(data, text_at(data, "delta"), is_refusal="refusal" in kind)
                 self._response.logprobs += read_logprobs({"logprobs": {"content": items_at(data, "logprobs")}})
-            case "response.refusal.delta":
-                self._written.add(index)
-                self._refused = True
-                self._response.add_text(text_at(data, "delta"))
+            case "response.output_text.done" | "response.refusal.done":
+                text = text_at(data, "text") or text_at(data, "refusal")
+                self._complete_text(self._index(data), count_at(data, "content_index") or 0, text, data, kind)
+            case "response.content_part.done":
+                part = item_at(data, "part")
+                self._read_part(part, self._index(data), count_at(data, "content_index") or 0)
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                self._written.add(index)
-                self._response.add_thinking(text_at(data, "delta"))
+                self._add_thinking(data, text_at(data, "delta"))
+            case "response.reasoning_summary_text.done" | "response.reasoning_text.done":
+                self._add_thinking(data, text_at(data, "text"), is_complete=True)
             case "response.reasoning_summary_part.added" if count_at(data, "summary_index"):
                 self._response.add_thinking(PARAGRAPH)
             case "response.output_item.added":
-                self._read_start(item_at(data, "item"), index)
+                self._read_start(item_at(data, "item"), self._index(data))
             case "response.function_call_arguments.delta":
-                if (call := self._calls.get(index)) is not None:
-                    call.pieces.append(text_at(data, "delta"))
+                self._add_arguments(self._index(data), text_at(data, "delta"))
+            case "response.function_call_arguments.done":
+                self._set_arguments(self._index(data), text_at(data, "arguments"))
             case "response.output_item.done":
-                self._read_item(item_at(data, "item"), index)
+                self._read_item(item_at(data, "item"), self._index(data))
             case "response.created":
                 self._response.model = text_at(data, "response", "model")
-            case "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled":
+            case _ if kind in ENDS:
+                self._read_output(item_at(data, "response"))
                 self._read_end(item_at(data, "response"))
                 self._response.end()
             case "error":
@@ -193,33 +210,99 @@ class _Reader:
         """Read a response of one piece."""
         if not isinstance(item_at(data, "output"), list):
             raise protocol_error("sent a response without output", str(data), self._server)
-        for index, item in enumerate(items_at(data, "output")):
-            self._read_start(item, index)
-            self._read_item(item, index)
+        self._read_output(data)
         self._read_end(data)
 
+    def _index(self, data: Json) -> int:
+        """Return the index of the item of an event, which is known by its id if the event has no index."""
+        name = text_at(data, "item_id") or text_at(data, "item", "id")
+        index = count_at(data, "output_index")
+        if index is None:
+            index = self._indexes.get(name) if name else max(self._kinds, default=0)
+        if index is None:
+            index = self._next_index
+        if name:
+            self._indexes.setdefault(name, index)
+        return index
+
+    @property
+    def _next_index(self) -> int:
+        return max((*self._kinds, *self._indexes.values()), default=-1) + 1
+
     def _read_start(self, item: Json, index: int) -> None:
-        if text_at(item, "type") == "function_call":
+        self._kinds.setdefault(index, text_at(item, "type"))
+        if text_at(item, "type") == "function_call" and index not in self._calls:
             self._calls[index] = call = ToolCallBuilder(text_at(item, "call_id"), text_at(item, "name"))
             self._response.calls.append(call)
+            if arguments := text_at(item, "arguments"):
+                call.pieces.append(arguments)
+                self._previews.add(index)
+
+    def _add_arguments(self, index: int, piece: str) -> None:
+        if (call := self._calls.get(index)) is not None:
+            if index in self._previews:
+                self._previews.remove(index)
+                call.pieces.clear()
+            call.add_arguments(piece)
+
+    def _set_arguments(self, index: int, arguments: str) -> None:
+        if arguments and (call := self._calls.get(index)) is not None:
+            call.pieces[:] = [arguments]
+
+    def _add_text(self, data: Json, text: str, *, is_refusal: bool) -> None:
+        key = self._index(data), "text", count_at(data, "content_index") or 0
+        self._kinds.setdefault(key[0], "message")
+        self._written[key] = self._written.get(key, "") + text
+        self._refused = self._refused or is_refusal
+        self._response.add_text(text)
+
+    def _complete_text(self, index: int, place: int, text: str, part: Json, kind: str) -> None:
+        """Read the complete text of a part: add what was not streamed."""
+        key = index, "text", place
+        self._kinds.setdefault(index, "message")
+        if not self._written.get(key):
+            self._response.logprobs += read_logprobs({"logprobs": {"content": items_at(part, "logprobs")}})
+        self._response.add_text(self._rest(key, text))
+        self._refused = self._refused or (bool(text) and "refusal" in kind)
+
+    def _rest(self, key: tuple[int, str, int], text: str) -> str:
+        """Return what follows the known text of a part in its complete text; "" if they differ, because a text cannot be withdrawn."""
+        known = self._written.get(key, "")
+        if not text.startswith(known):
+            return ""
+        self._written[key] = text
+        return text[len(known) :]
+
+    def _add_thinking(self, data: Json, text: str, *, is_complete: bool = False) -> None:
+        place = count_at(data, "summary_index")
+        kind = "reasoning" if place is None else "summary"
+        key = self._index(data), kind, (count_at(data, "content_index") or 0) if place is None else place
+        self._kinds.setdefault(key[0], "reasoning")
+        added = self._rest(key, text) if is_complete else text
+        if not is_complete:
+            self._written[key] = self._written.get(key, "") + text
+        if added:
+            self._response.add_thinking(added)
+
+    def _read_part(self, part: Json, index: int, place: int) -> None:
+        kind = text_at(part, "type")
+        if kind in ("output_text", "refusal", "text"):
+            self._complete_text(index, place, text_at(part, "text") or text_at(part, "refusal"), part, kind)
 
     def _read_item(self, item: Json, index: int) -> None:
-        """Read a complete item: content that was not streamed, and reasoning in the form to send back."""
+        """Read a complete item, and reasoning in the form to send back."""
+        self._kinds.setdefault(index, text_at(item, "type"))
         match text_at(item, "type"):
-            case "message" if index not in self._written:
-                for part in items_at(item, "content"):
-                    self._response.add_text(text_at(part, "text") or text_at(part, "refusal"))
-                    self._refused = self._refused or text_at(part, "type") == "refusal"
-                    self._response.logprobs += read_logprobs({"logprobs": {"content": items_at(part, "logprobs")}})
+            case "message":
+                for place, part in enumerate(items_at(item, "content")):
+                    self._read_part(part, index, place)
             case "function_call":
-                if index not in self._calls:
-                    self._read_start(item, index)
-                if arguments := text_at(item, "arguments"):
-                    self._calls[index].pieces[:] = [arguments]
+                self._read_start(item, index)
+                self._set_arguments(index, text_at(item, "arguments"))
             case "reasoning" if isinstance(item, dict):
                 texts = [text_at(part, "text") for part in [*items_at(item, "summary"), *items_at(item, "content")]]
                 text = PARAGRAPH.join(filter(None, texts))
-                if index not in self._written:
+                if not any(key[0] == index for key in self._written):
                     self._response.add_thinking(text)
                 # Without its content the server would look for the item by its id, and it stores none.
                 if item.get("encrypted_content"):
@@ -228,6 +311,25 @@ class _Reader:
                     self._response.keep_thinking(text, kept, self._origin)
             case _:
                 pass
+        self._read.add(index)
+
+    def _read_output(self, data: Json) -> None:
+        """Read the items of a complete response that were not read; an item without a known id is the next one of its type."""
+        waiting = dict(self._kinds)
+        for item in items_at(data, "output"):
+            kind, call = text_at(item, "type"), text_at(item, "call_id")
+            index = self._indexes.get(text_at(item, "id"))
+            if index is None and call:
+                index = next((at for at, each in self._calls.items() if each.id == call), None)
+            elif index is None:
+                index = next((at for at, known in waiting.items() if known == kind), None)
+            if index is None:
+                index = self._next_index
+            waiting.pop(index, None)
+            if index not in self._read:
+                self._read_item(item, index)
+        if not self._written and not self._calls:
+            self._response.add_text(text_at(data, "output_text"))
 
     def _read_end(self, data: Json) -> None:
         response = self._response

@@ -6,10 +6,13 @@ answer are found by `taiwa.flows.solve.tool_call_formats`.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import groupby
+from json import JSONDecoder
+from types import NoneType
 from typing import NamedTuple, Protocol
 
 from taiwa.kernel.errors import ModelError, ProtocolError
@@ -174,14 +177,56 @@ class ToolCallBuilder:
             return False
         return True
 
-    def build(self, index: int) -> ToolCall:
-        """Build the call; one without an id gets a stable one from its position."""
-        arguments = join_surrogates("".join(self.pieces))
-        return ToolCall(
-            join_surrogates(self.name),
-            arguments if arguments.strip() else "{}",
-            join_surrogates(self.id) or f"call_{index}",
-        )
+    def add_name(self, name: str) -> None:
+        """Add a fragment of the name, or the name so far."""
+        self.name = name if name.startswith(self.name) else self.name + name
+
+    def add_arguments(self, piece: str) -> None:
+        """Add a fragment of the arguments, or, as some servers send it, the arguments so far."""
+        known = "".join(self.pieces)
+        if known.strip() and len(piece) > len(known) and piece.startswith(known):
+            self.pieces.clear()
+        self.pieces.append(piece)
+
+    def build(self) -> list[ToolCall]:
+        """Build the call: several if several objects of arguments arrived under its id."""
+        found = _objects("".join(self.pieces)) or ["{}"]
+        return [ToolCall(join_surrogates(self.name), join_surrogates(each), join_surrogates(self.id)) for each in found]
+
+
+def _objects(text: str) -> list[str]:
+    """Split arguments into the JSON objects that follow each other; a text of another form stays whole.
+
+    `{}` and `null` before another object are placeholders, and an object that is repeated is the same call.
+
+    >>> _objects('{}{"a": 1}{"a": 2}{"a": 2}'), _objects('{"a": 1'), _objects(" ")
+    (['{"a": 1}', '{"a": 2}'], ['{"a": 1'], [])
+    """
+    if not text.strip():
+        return []
+    decoder, at, parts = JSONDecoder(), 0, list[str]()
+    while at < len(text):
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return [text]
+        if not isinstance(value, dict | NoneType):
+            return [text]
+        parts.append(text[at:end])
+        at = end + len(text[end:]) - len(text[end:].lstrip())
+    filled = [part for part, _ in groupby(parts) if part.replace(" ", "") not in ("{}", "null")]
+    return filled if len(parts) > 1 and filled else [text]
+
+
+def _with_ids(calls: "Iterable[ToolCall]") -> tuple[ToolCall, ...]:
+    """Give each call a unique id: its own, or a stable one from its position."""
+    named: list[ToolCall] = []
+    taken: set[str] = set()
+    for index, call in enumerate(calls):
+        name = call.id if call.id and call.id not in taken else f"{call.id or 'call'}_{index}"
+        taken.add(name)
+        named.append(replace(call, id=name))
+    return tuple(named)
 
 
 class ResponseBuilder:
@@ -233,7 +278,7 @@ class ResponseBuilder:
             self._out.append(ThinkingDelta(left))
         if left := self._text.feed(self._echo.close()) + self._text.close():
             self._out.append(TextDelta(left))
-        calls = tuple(call.build(index) for index, call in enumerate(self.calls) if call.name)
+        calls = _with_ids(call for builder in self.calls if builder.name for call in builder.build())
         finish = self.finish or "stop"
         if finish in ("stop", "tool_calls"):
             # Servers disagree on the finish reason of a response with calls.
@@ -381,10 +426,13 @@ class StreamDecoder:
         for event in events:
             if self._response.done:
                 return
-            if event.data.strip() == "[DONE]":
+            data = event.data.strip()
+            if data == "[DONE]":
                 self._response.end()
                 return
-            self._reader.read_event(self._parse(event))
+            # Every protocol sends objects; relays keep a connection open with empty events, `ping`, numbers or their own words.
+            if data.startswith("{") or event.name == "error":
+                self._reader.read_event(self._parse(event))
 
     def _parse(self, event: Event) -> Json:
         try:
