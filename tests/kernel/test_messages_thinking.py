@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from taiwa.kernel.effects import Complete, Program, WatchResult, perform
@@ -28,7 +28,28 @@ from tests.models.pieces import PLACES, cut
 from tests.strategies import texts
 
 pieces = st.sampled_from(
-    ["<think>", "</think>", "<thi", "nk>", "</", "[THINK]", "\n", " ", "<", "so", "日本", "<b>", "</thinking>"]
+    [
+        "<think>",
+        "</think>",
+        "<thi",
+        "nk>",
+        "</",
+        "[THINK]",
+        "\n",
+        " ",
+        "<",
+        "so",
+        "日本",
+        "<b>",
+        "</thinking>",
+        "`",
+        "<|channel|>analysis<|message|>",
+        "<|channel|>final<|message|>",
+        "<|start|>assistant",
+        "<|end|>",
+        "<|cha",
+        "<|message|>",
+    ]
 )
 
 
@@ -43,6 +64,8 @@ def ask(request: Request) -> Program[Response]:
     return (yield from perform(Complete(request)))
 
 
+@example("<think></think>`<think>a</think>", [16])
+@example("<think></think><think>a<think>b</think>", [20, 25])
 @given(st.lists(pieces | texts, max_size=8).map("".join), PLACES)
 def test_wherever_an_answer_is_cut_it_is_split_alike(text: str, places: list[int]) -> None:
     assert split(cut(text, places)) == split([text])
@@ -65,6 +88,24 @@ def test_a_text_without_thinking_stays_as_it_is(text: str, places: list[int]) ->
         ("<think></think>\n\nTwo", "", "Two"),
         ("<think>Cut off </thi", "Cut off </thi", ""),
         ("Use <think>tags</think>.", "", "Use <think>tags</think>."),
+        ("<think>One</think>So <think>Or</think>two", "One\n\nOr", "So two"),
+        ("<think>One</think>Use <think> for this", "One", "Use <think> for this"),
+        ("<think>One</think>Use `<think>a</think>` for this", "One", "Use `<think>a</think>` for this"),
+        (
+            "<|channel|>analysis<|message|>One<|end|><|start|>assistant<|channel|>final<|message|>Two<|return|>",
+            "One",
+            "Two",
+        ),
+        (
+            "<|start|>assistant<|channel|>analysis<|message|>One<|channel|>commentary<|message|>So<|end|>"
+            "<|start|>assistant<|channel|>final <|constrain|>json<|message|>{}",
+            "One\n\nSo",
+            "{}",
+        ),
+        ("<|channel|>analysis<|message|>Cut off", "Cut off", ""),
+        ("<|channel|>final<|message|>Two", "", "Two"),
+        ("<|start|>assistant<|message|>Two<|end|>", "", "Two"),
+        ("<|channel|> is a token", "", "<|channel|> is a token"),
         ("<thinker>", "", "<thinker>"),
         ("  code()", "", "  code()"),
         ("<thi", "", "<thi"),
@@ -84,6 +125,11 @@ def test_thinking_stands_in_blocks_before_the_answer(text: str, thinking: str, a
         ("```\nOne\n</think>\nTwo\n```", None, None),
         ("Write <think>\nso\n</think>\nand answer", None, None),
         ("One\n</think>\n", None, None),
+        ("One and one.</think>Two.", "One and one.", "Two."),
+        ("</think>\n\nTwo.", "", "Two."),
+        ("Write `</think>` and go on", None, None),
+        ("analysisOne and one.assistantfinalTwo.", "One and one.", "Two."),
+        ("analysis of the data by the assistant: final", None, None),
     ],
 )
 def test_thinking_that_the_chat_template_opened_ends_at_a_tag_on_a_line(

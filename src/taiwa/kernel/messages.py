@@ -5,7 +5,7 @@ response.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Literal, TypeAlias, cast
@@ -512,28 +512,43 @@ BLOCKS = {
     "[think]": "[/think]",
 }  # fmt: skip
 
+CHANNEL_STARTS = ("<|channel|>", "<|start|>")
+CHANNEL_TOKENS = (*CHANNEL_STARTS, "<|message|>", "<|end|>", "<|return|>", "<|call|>")
+STARTS = (*BLOCKS, *CHANNEL_STARTS)
+LATER_BLOCK = re.compile(rf"(?<!`)(?:{'|'.join(map(re.escape, BLOCKS))})")
 MAX_BLANK_CHARS = 1_000
 """White space before an answer that is held back to see whether a block follows."""
 
-UNOPENED = re.compile(r"\n[ \t]*</think(?:ing)?>[ \t]*\r?\n\s*(?=\S)", re.IGNORECASE)
+UNOPENED = re.compile(r"(?:\A\s*|\n[ \t]*|(?<=[^\s`'\"“(<]))</think(?:ing)?>\s*(?=\S)", re.IGNORECASE)
+"""A closing tag at the start of a line, or directly after a word: `the tag </think>` in a sentence is text."""
+HARMONY = re.compile(r"analysis(?=[A-Z\s])(.*?)assistant\s*final(?=\S)(.*)\Z", re.DOTALL)
+"""An answer in channels (Harmony) whose server has removed the special tokens."""
+CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)")
 
 FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 
 
 class ThinkingSplitter:
-    """Splits the text of an answer, in pieces, into thinking and text. Thinking is in blocks at the start of the answer.
+    """Splits the text of an answer, in pieces, into thinking and text.
+
+    Thinking is in blocks at the start of the answer, in blocks further on if one was at its start, and in the channels of Harmony
+    other than `final`. A later block that does not end is text, and so is a tag in backticks.
 
     >>> splitter = ThinkingSplitter()
     >>> [*splitter.feed("<think>One and one"), *splitter.feed("…</th"), *splitter.feed("ink>\\n\\nTwo.")]
     [ThinkingDelta(text='One and one', block=None), ThinkingDelta(text='…', block=None), TextDelta(text='Two.')]
     """
 
-    __slots__ = ("_after_block", "_closing", "_held", "is_text")
+    __slots__ = ("_after_block", "_channel", "_closing", "_has_text", "_held", "_last", "_step", "is_text")
 
     def __init__(self) -> None:
         self._held = ""
         self._closing = ""
-        self._after_block = False
+        self._channel = ""
+        self._last = ""
+        """The last character of the text before what is held."""
+        self._after_block = self._has_text = False
+        self._step: Callable[[list[Delta]], bool] = self._begin
         self.is_text = False
 
     def feed(self, text: str) -> list[Delta]:
@@ -542,31 +557,42 @@ class ThinkingSplitter:
             return [TextDelta(text)]
         deltas: list[Delta] = []
         self._held += text
-        while self._held and (self._think(deltas) if self._closing else self._begin(deltas)):
+        while self._held and self._step(deltas):
             pass
         return deltas
 
     def close(self) -> list[Delta]:
         """Return what was held back at the end of the answer."""
         held, self._held = self._held, ""
-        if self._closing:
+        if self._step == self._think:
             return [ThinkingDelta(held)] if held else []
-        held = held.lstrip() if self._after_block else held
+        if self._step == self._read_content:
+            return self._content(held)
+        if self._step == self._read_header:
+            held = "" if self._channel else held
+        held = held.lstrip() if self._after_block and not self._has_text else held
         return [TextDelta(held)] if held else []
 
     def _begin(self, deltas: list[Delta]) -> bool:
-        """Decide whether a block or the text begins; return whether this is decided."""
+        """Decide whether a block, a channel or the text begins; return whether this is decided."""
         begun = self._held.lstrip()
-        lower = begun[: max(map(len, BLOCKS))].lower()
-        opening = next((opening for opening in BLOCKS if lower.startswith(opening)), None)
-        if opening is not None:
+        lower = begun[: max(map(len, STARTS))].lower()
+        opening = next((opening for opening in STARTS if lower.startswith(opening)), None)
+        if opening in BLOCKS:
             self._closing, self._held = BLOCKS[opening], begun[len(opening) :]
             if self._after_block:
                 deltas.append(ThinkingDelta("\n\n"))
+            self._step = self._think
             return True
-        if any(opening.startswith(lower) for opening in BLOCKS) and len(self._held) < MAX_BLANK_CHARS:
+        if opening is not None:
+            self._step = self._read_header
+            return True
+        if any(opening.startswith(lower) for opening in STARTS) and len(self._held) < MAX_BLANK_CHARS:
             return False
-        deltas.append(TextDelta(begun if self._after_block else self._held))
+        if self._after_block:
+            self._held, self._step, self._has_text = begun, self._answer, True
+            return True
+        deltas.append(TextDelta(self._held))
         self.is_text, self._held = True, ""
         return True
 
@@ -575,15 +601,71 @@ class ThinkingSplitter:
         end = self._held.lower().find(self._closing)
         if end >= 0:
             thought, self._held = self._held[:end], self._held[end + len(self._closing) :]
-            self._closing, self._after_block = "", True
+            self._step, self._after_block = self._begin, True
         else:
-            keep = max(
-                (n for n in range(1, len(self._closing)) if self._held.lower().endswith(self._closing[:n])), default=0
-            )
-            thought, self._held = self._held[: len(self._held) - keep], self._held[len(self._held) - keep :]
+            thought = self._take_certain((self._closing,))
         if thought:
             deltas.append(ThinkingDelta(thought))
         return end >= 0
+
+    def _answer(self, deltas: list[Delta]) -> bool:
+        """Add the certain part of the text after a block; return whether another block has ended."""
+        opened = LATER_BLOCK.search(self._last + self._held.lower())
+        start = -1 if opened is None else opened.start() - len(self._last)
+        text = self._take_certain(BLOCKS) if opened is None else self._held[:start]
+        if text:
+            deltas.append(TextDelta(text))
+            self._last = text[-1]
+        if opened is None:
+            return False
+        self._held = self._held[max(start, 0) :]
+        closing = BLOCKS[opened[0]]
+        end = self._held.lower().find(closing, len(opened[0]))
+        if end < 0:
+            return False
+        deltas.append(ThinkingDelta("\n\n" + self._held[len(opened[0]) : end]))
+        self._held = self._held[end + len(closing) :]
+        return True
+
+    def _read_header(self, deltas: list[Delta]) -> bool:
+        """Read the header of a channel, up to its message; return whether it is complete."""
+        header, token, content = self._held.partition("<|message|>")
+        channel = CHANNEL.search(header)
+        if not token:
+            return False
+        if channel is None and not self._channel:  # the message of a role without a channel is the answer
+            self._channel = "final"
+        else:
+            self._channel = channel[1].lower() if channel is not None else self._channel
+        if self._channel != "final" and self._after_block:
+            deltas.append(ThinkingDelta("\n\n"))
+        self._held, self._step = content, self._read_content
+        return True
+
+    def _read_content(self, deltas: list[Delta]) -> bool:
+        """Add the certain part of the message of a channel; return whether it has ended."""
+        ends = [(at, token) for token in CHANNEL_TOKENS if (at := self._held.find(token)) >= 0]
+        if not ends:
+            deltas += self._content(self._take_certain(CHANNEL_TOKENS))
+            return False
+        at, token = min(ends)
+        deltas += self._content(self._held[:at])
+        self._held = self._held[at if token in CHANNEL_STARTS else at + len(token) :]
+        self._step = self._read_header
+        return True
+
+    def _content(self, text: str) -> list[Delta]:
+        if not text:
+            return []
+        self._after_block = self._after_block or self._channel != "final"
+        return [TextDelta(text) if self._channel == "final" else ThinkingDelta(text)]
+
+    def _take_certain(self, marks: Iterable[str]) -> str:
+        """Take what is held up to a possible beginning of one of the marks at its end."""
+        lower = self._held.lower()
+        keep = max((n for mark in marks for n in range(1, len(mark)) if lower.endswith(mark[:n])), default=0)
+        certain, self._held = self._held[: len(self._held) - keep], self._held[len(self._held) - keep :]
+        return certain
 
 
 @value
@@ -595,10 +677,14 @@ class SplitAnswer:
 
 
 def split_unopened(text: str) -> SplitAnswer | None:
-    """Split an answer whose thinking was opened by the chat template, so that it has only a closing tag; None for others.
+    """Split an answer whose thinking was opened by the chat template, so that it has only a closing tag, or whose channels have lost
+    their tokens; None for others.
 
-    The tag is on a separate line, outside of code. While such an answer streams, its thinking cannot be told from text.
+    The tag begins a line or follows a word directly, outside of code. While such an answer streams, its thinking cannot be told from
+    text.
     """
+    if (channels := HARMONY.match(text)) is not None:
+        return SplitAnswer(channels[1].strip(), channels[2])
     closing = UNOPENED.search(text)
     if closing is None:
         return None
