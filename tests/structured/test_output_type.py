@@ -364,3 +364,31 @@ def test_a_schema_fetches_nothing_that_it_refers_to(keyword: str, within: str) -
 
     with pytest.raises(InputError, match="leaves the schema"):
         OutputType.of({"type": "object", within: inner})
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text", "value"),
+    [
+        (int, "3.0", 3),
+        (list[int], "[1, 2.0, 1e3]", [1, 2, 1000]),
+        (dict[str, int | str], '{"a": 3.0}', {"a": 3}),
+        (Coffee, '{"size": "small", "shots": 2.0}', Coffee(size=Size.SMALL, shots=2)),
+        (dict[str, float], '{"a": 3.0}', {"a": 3.0}),
+        (int | float, "3.0", 3.0),
+    ],
+)
+def test_a_number_without_a_fraction_is_an_integer(annotation: Any, text: str, value: Any) -> None:
+    output_type = OutputType(annotation)
+
+    for found in (output_type.parse(text).value, output_type.validate(json.loads(text))):
+        assert repr(found) == repr(value)
+
+
+def test_a_number_without_a_fraction_is_an_integer_among_fields_too() -> None:
+    assert repr(OutputType.of("n: int, x: float").parse('{"n": 3.0, "x": 2.0}').value) == "{'n': 3, 'x': 2.0}"
+
+
+@pytest.mark.parametrize(("annotation", "text"), [(int, "3.5"), (bool, "1.0"), (str, "3.0")])
+def test_other_numbers_are_no_integers(annotation: Any, text: str) -> None:
+    with pytest.raises(OutputValidationError):
+        OutputType(annotation).validate(json.loads(text))

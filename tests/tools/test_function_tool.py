@@ -1,6 +1,8 @@
 import asyncio
+import datetime
 import json
 import threading
+import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
@@ -307,3 +309,49 @@ def test_a_tool_that_needs_approval_keeps_that_in_its_presets() -> None:
     assert send.confirm
     assert send.preset(to="a").confirm
     assert not tool(send.function).confirm
+
+
+class Town(typing.TypedDict):
+    city: str
+    zip: typing.NotRequired[str]
+
+
+def test_a_plain_typed_dict_is_a_parameter_and_a_result() -> None:
+    @tool(isolated=False)
+    def move(place: Town, more: list[Town]) -> Town:
+        """Move to a place."""
+        return more[0] if more else place
+
+    assert move.call({"place": {"city": "Nara"}, "more": [{"city": "Kobe"}]}).value == {"city": "Kobe"}
+    with pytest.raises(ToolError, match="city"):
+        move.call({"place": {}, "more": []})
+
+
+def test_the_default_of_a_parameter_is_in_its_schema() -> None:
+    @tool(isolated=False)
+    def book(
+        seats: int = 2, note: str | None = None, when: datetime.date = datetime.date(2026, 1, 2), by: object = ...
+    ) -> str:
+        """Book seats."""
+        return str(seats)
+
+    properties = cast("dict[str, dict[str, Any]]", book.spec.parameters["properties"])
+    assert [each.get("default", "none") for each in properties.values()] == [2, None, "2026-01-02", "none"]
+    assert book.call({"seats": 3.0}).text == "3"
+
+
+def test_the_numbers_and_arrays_of_numpy_are_results() -> None:
+    numpy = pytest.importorskip("numpy")
+
+    @tool(isolated=False)
+    def count() -> int:
+        """Count."""
+        return cast("int", numpy.int64(3))
+
+    @tool(isolated=False)
+    def table() -> dict[str, Any]:
+        """Make a table."""
+        return {"rows": [numpy.array([1, 2])], "sum": numpy.float32(1.5), "full": numpy.bool_(True)}
+
+    assert count.call({}).value == 3
+    assert table.call({}).value == {"rows": [[1, 2]], "sum": 1.5, "full": True}

@@ -189,8 +189,31 @@ def _refuse_calls(part: object) -> None:
             _refuse_calls(inner)
 
 
+def _with_integers(text: bytes, issues: tuple[ValidationIssue, ...]) -> bytes | None:
+    """Return JSON text in which whole numbers such as `3.0` are integers where integers were missing; None if there is none.
+
+    In JSON Schema a number without a fraction is an integer.
+    """
+    places = [issue.path for issue in issues if issue.code == "int_type"]
+    if not places:
+        return None
+    root = [cast("Json", json.loads(text))]
+    changed = False
+    for path in places:
+        holder: Any = root
+        key: str | int = 0
+        for step in path:
+            inner = holder[key]
+            # A step may name a branch of a union, which is not in the data.
+            if (isinstance(inner, dict) and step in inner) or (isinstance(inner, list) and step in range(len(inner))):
+                holder, key = inner, step
+        if isinstance(holder[key], float) and holder[key].is_integer():
+            holder[key], changed = int(holder[key]), True
+    return json.dumps(root[0], ensure_ascii=False).encode() if changed else None
+
+
 class PydanticValidator(Generic[T]):
-    """Validates with pydantic in strict JSON mode: `"2"` is not a number, a date is an ISO 8601 string.
+    """Validates with pydantic in strict JSON mode: `"2"` is not a number, a date is an ISO 8601 string, `3.0` is an integer.
 
     An unknown key is invalid, as in TypeScript's object literals, unless the class sets `extra` itself.
     """
@@ -216,6 +239,19 @@ class PydanticValidator(Generic[T]):
 
     def from_json(self, text: bytes) -> T:
         """Validate JSON text in UTF-8."""
+        return self.read(text)[0]
+
+    def read(self, text: bytes) -> tuple[T, bytes]:
+        """Validate JSON text in UTF-8; return the value, and the text with `3` where it has `3.0` for an integer."""
+        try:
+            return self._validate(text), text
+        except InvalidValueError as error:
+            whole = _with_integers(text, error.issues)
+            if whole is None:
+                raise
+        return self._validate(whole), whole
+
+    def _validate(self, text: bytes) -> T:
         with _InvalidOnError():
             return self.adapter.validate_json(text, strict=True, extra="forbid" if self.checks_keys else None)
 
@@ -236,7 +272,7 @@ class FieldsValidator(PydanticValidator[Json]):
 
     def from_json(self, text: bytes) -> Json:
         """Validate JSON text in UTF-8."""
-        super().from_json(text)
+        _, text = super().read(text)
         return cast("Json", json.loads(text))
 
     def dump(self, value: object) -> Json:

@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from importlib import import_module
 from importlib.machinery import SourceFileLoader
@@ -79,7 +79,10 @@ class FunctionTool(Generic[P, R]):
         if not description:
             raise InputError(f"the tool {name} needs a docstring, or description=…, which describes it to the model")
         self._arguments = OutputType.fields(name, {each: hints[each] for each in parameters}, required)
-        self.spec = ToolSpec(name, description, self._arguments.schema())
+        schema = self._arguments.schema()
+        for each, part in parameters.items():
+            _add_default(schema, each, part.default, self._parameters[each])
+        self.spec = ToolSpec(name, description, schema)
         """How a model sees the tool."""
         # Strict function calling sends null for an omitted parameter, unless null is a value of its type.
         optional = parameters.keys() - required
@@ -189,7 +192,7 @@ class FunctionTool(Generic[P, R]):
             return replace(returned, name=name)
         if self._returns is None:
             return ToolResult(str(returned), name, value=str(returned))
-        plain = self._returns.dump(returned)
+        plain = self._returns.dump(_without_arrays(returned))
         return ToolResult(canonical(plain).decode(), name, value=plain)
 
 
@@ -412,6 +415,28 @@ def json_size(part: object, most: int, depth: int = 0) -> int:
         if total > most:
             break
     return total
+
+
+def _add_default(schema: dict[str, Json], name: str, default: object, output_type: OutputType[Any]) -> None:
+    """Add the default of a parameter to the schema of the parameters, if JSON can express it."""
+    properties = schema.get("properties")
+    if default is inspect.Parameter.empty or not isinstance(properties, dict):
+        return
+    declared = properties.get(name)
+    with suppress(InputError):  # such as an object that stands for "not given"
+        if isinstance(declared, dict) and "$ref" not in declared:
+            declared.setdefault("default", output_type.dump(default))
+
+
+def _without_arrays(value: object) -> object:
+    """Return a result with the scalars and arrays of numpy, and what resembles them, as Python's own numbers and lists."""
+    if hasattr(value, "dtype") and hasattr(value, "tolist"):
+        return cast("Any", value).tolist()
+    if type(value) is dict:
+        return {key: _without_arrays(part) for key, part in cast("dict[object, object]", value).items()}
+    if type(value) in (list, tuple):
+        return type(cast("list[object]", value))(map(_without_arrays, cast("list[object]", value)))
+    return value
 
 
 def _accepts_null(output_type: OutputType[Any]) -> bool:

@@ -10,9 +10,9 @@ from tests.server.serving import serving
 from tests.server.test_approval import calling_model
 
 
-@pytest.mark.parametrize("act", ["approve", "refuse"])
+@pytest.mark.parametrize("yes", ["1", "0"])
 def test_a_call_that_needs_approval_is_shown_with_buttons(
-    act: str, open_tab: OpenTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    yes: str, open_tab: OpenTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calculator, "confirm", True)
     app = tmp_path / "desk.md"
@@ -22,13 +22,13 @@ def test_a_call_that_needs_approval_is_shown_with_buttons(
         tab = open_tab(server)
         tab.begin_only("6*7?", "desk")
         tab.has("#waiting code", 'calculator({"expression": "6*7"})')
-        assert tab.page.locator("#interrupted [data-act=resume]").is_hidden()
+        assert tab.page.locator("#interrupted > button").is_hidden()
         tab.page.reload()
         tab.has("#waiting code", "calculator")
-        tab.page.click(f"#interrupted [data-act={act}]")
+        tab.page.click(f"#waiting [data-yes='{yes}']")
         tab.has(".turn .answer", "It is 42.")
         assert tab.page.locator("#interrupted").is_hidden()
         tab.page.goto("about:blank")
         result = str(server.model.requests[-1].messages[-1])
 
-    assert ("the user refused" in result) == (act == "refuse")
+    assert ("the user refused" in result) == (yes == "0")

@@ -15,9 +15,7 @@ const acts = {
   undo: async () => show((await call("POST", `${here}/undo`, {})).node),
   redo: async () => show((await call("POST", `${here}/redo`, {})).node),
   retry: () => begin({ retry: true }),
-  resume: () => call("POST", `${here}/resume`, {}),
-  approve: () => call("POST", `${here}/resume`, { approve: true }),
-  refuse: () => call("POST", `${here}/resume`, { approve: false }),
+  resume: (yes) => call("POST", `${here}/resume`, yes ? { approve: yes > 0 } : {}),
   fork, rename, remove, verify,
 };
 
@@ -41,7 +39,7 @@ document.addEventListener("click", attempt(async (event) => {
   const target = event.target.closest("[data-act], [data-go], [data-select], [data-edit], [data-again], [data-copy], [data-why], [data-bisect], [data-option], [data-toggle], [role=tab]");
   if (!target) return;
   const { act, go: there, select: node, edit: number, again: answered, why: path, toggle, bisect: verdict } = target.dataset;
-  if (act) await acts[act]();
+  if (act) await acts[act](target.dataset.yes);
   else if (there) await go(there);
   else if (node) await select(node);
   else if (number) await edit(number);

@@ -118,7 +118,7 @@ function begun(said, names) {
 }
 
 const scroller = $("#transcript");
-const LONGEST_THOUGHT = 600; // characters of what a model thinks that are shown while it does
+const LONGEST_THOUGHT = 600; // characters of thinking that are shown
 const thoughts = Object.assign(document.createElement("p"), { className: "thinking", dir: "auto" });
 const pinned = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 120;
 
@@ -157,7 +157,7 @@ const heard = {
     if (tip === page.tip) return;
     const past = page.end !== page.tip && !mine;
     page.tip = tip;
-    if (past) return mark(""); // the person reads an earlier place, which another tab has not changed
+    if (past) return mark(""); // an earlier place is read
     cancelAnimationFrame(frame);
     await show(tip, tip, true, tip);
     live.replaceChildren();
@@ -187,14 +187,12 @@ const heard = {
   interrupted({ text: said, calls }) {
     page.run = "";
     mine = false;
-    pending = null; // it is shown beside the button
+    pending = null;
     live.replaceChildren();
     busy(false);
     $("#interrupted").hidden = false;
     $("#interrupted q").textContent = said;
-    $("#waiting").hidden = !calls.length;
     $("#waiting code").textContent = calls.join("\n");
-    $("#interrupted [data-act=resume]").hidden = calls.length > 0;
   },
   deleted: () => location.assign("/"),
 };
