@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from taiwa.json_schema import Document, are_disjoint, complement, equal_json, pattern_without
+from taiwa.json_schema import Document, are_disjoint, complement, equal_json, name_keys, pattern_without
 from tests.json_schema_cases import MAKERS, Maker, cases
 
 
@@ -81,3 +81,42 @@ def test_numbers_are_equal_as_in_json_schema() -> None:
     assert equal_json(1, 1.0)
     assert not equal_json(1, True)
     assert equal_json({"a": [1.0]}, {"a": [1]})
+
+
+CLOSED: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": False}
+INTEGERS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "integer"}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "rule", "named"),
+    [
+        (CLOSED, True, CLOSED),
+        (CLOSED, {}, CLOSED),
+        (CLOSED, {"type": "string", "title": "Key"}, CLOSED),
+        (CLOSED, {"pattern": "^a$", "minLength": 1}, CLOSED),
+        (CLOSED, {"enum": ["a", "b"]}, CLOSED),
+        (INTEGERS, {"minLength": 0}, INTEGERS),
+        (INTEGERS, {"const": "a"}, CLOSED),
+        (INTEGERS, {"$ref": "#/$defs/K"}, CLOSED),
+        (CLOSED | {"additionalProperties": True}, {"enum": ["a"]}, CLOSED),
+        ({"type": "object"}, {"enum": ["a"]}, {"type": "object", "properties": {"a": True}, "additionalProperties": False}),
+        # rules that forbid keys and cannot be expressed otherwise remain
+        (INTEGERS, {"minLength": 1}, None),
+        (INTEGERS, {"pattern": "^a"}, None),
+        (INTEGERS, False, None),
+        (INTEGERS, {"enum": [1]}, None),
+        (CLOSED, {"pattern": "^b"}, None),
+        (CLOSED, {"enum": ["b"]}, None),
+        (INTEGERS | {"patternProperties": {"b": {}}}, {"enum": ["a"]}, None),
+    ],
+)  # fmt: skip
+def test_names_of_keys_are_written_as_properties_where_they_are_known(
+    schema: dict[str, Any], rule: Any, named: dict[str, Any] | None
+) -> None:
+    definitions = {"$defs": {"K": {"type": "string", "enum": ["a"]}}}
+    whole = {"items": schema | {"propertyNames": rule}, **definitions}
+
+    assert name_keys(whole) == ({"items": named, **definitions} if named is not None else whole)
+    assert name_keys(INTEGERS | {"propertyNames": {"enum": [1]}}, numbers_as_text=True)["properties"] == {
+        "1": {"type": "integer"}
+    }

@@ -7,6 +7,7 @@ proved disjoint; `not` and `if` if their complement is exact.
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -276,6 +277,84 @@ def bound(schema: Mapping[str, Json], side: Literal["min", "max"]) -> tuple[floa
     if not bounds:
         return None
     return max(bounds) if side == "min" else min(bounds, key=lambda pair: (pair[0], not pair[1]))
+
+
+MAX_NAMED_KEYS = 256
+"""Keys of an object that are named one by one in place of `propertyNames`."""
+
+
+def name_keys(schema: Mapping[str, Json], *, numbers_as_text: bool = False) -> dict[str, Json]:
+    """Replace `propertyNames` where it lists the keys by optional properties, and remove it where it forbids nothing: most servers ignore
+    or refuse the keyword. With `numbers_as_text` a number in the list stands for its text, as in the schema of `dict[IntEnum, …]`.
+
+    >>> name_keys({"type": "object", "propertyNames": {"enum": ["a"]}, "additionalProperties": {"type": "null"}})
+    {'type': 'object', 'additionalProperties': False, 'properties': {'a': {'type': 'null'}}}
+    """
+    return _with_named_keys(schema, schema, as_text=numbers_as_text) if _has_key_rules(schema) else dict(schema)
+
+
+def _has_key_rules(schema: Mapping[str, Json]) -> bool:
+    waiting: list[Schema] = [schema]
+    while waiting:
+        part = waiting.pop()
+        if is_object(part):
+            if "propertyNames" in part:
+                return True
+            waiting.extend(inner for _, inner in subschemas(part))
+    return False
+
+
+def _with_named_keys(schema: Mapping[str, Json], root: Mapping[str, Json], *, as_text: bool) -> dict[str, Json]:
+    named = map_subschemas(
+        schema, lambda _, part: _with_named_keys(part, root, as_text=as_text) if is_object(part) else part
+    )
+    rule = named.get("propertyNames")
+    if is_object(rule) and isinstance(reference := rule.get("$ref"), str) and reference.startswith("#"):
+        with suppress(LookupError):
+            rule = resolve_pointer(dict(root), reference)
+    listed = listed_values(rule) if is_object(rule) else None
+    if listed is not None and as_text:
+        listed = [str(each) if type(each) is int else each for each in listed]
+    properties, extra = named.get("properties", {}), named.get("additionalProperties", True)
+    if not isinstance(properties, dict) or "patternProperties" in named or not (is_object(rule) or rule is True):
+        return named
+    without = {keyword: part for keyword, part in named.items() if keyword != "propertyNames"}
+    if rule is True or _allows_any_key(rule):
+        return without
+    if listed is None:
+        is_idle = extra is False and all(_allows_key(rule, key) for key in properties)
+        return without if is_idle else named
+    names = [each for each in listed if isinstance(each, str)]
+    if len(names) < len(listed) or len(names) > MAX_NAMED_KEYS or not properties.keys() <= set(names):
+        return named
+    added = {} if extra is False else {key: extra for key in names if key not in properties}
+    return without | {"properties": {**properties, **added}, "additionalProperties": False}
+
+
+def _allows_any_key(rule: Mapping[str, Json]) -> bool:
+    ignored = ("title", "description", "$comment")
+    rules = {keyword: part for keyword, part in rule.items() if keyword not in ignored}
+    return "string" in types(rules) and rules.keys() <= {"type", "minLength"} and rules.get("minLength", 0) == 0
+
+
+def _allows_key(rule: Mapping[str, Json], key: str) -> bool:
+    """Return whether a key certainly fits simple rules."""
+    if "string" not in types(rule) or not rule.keys() <= {
+        "type",
+        "minLength",
+        "maxLength",
+        "pattern",
+        "title",
+        "description",
+    }:
+        return False
+    pattern = rule.get("pattern", "")
+    try:
+        fits = isinstance(pattern, str) and re.search(pattern, key) is not None
+    except re.error:
+        return False
+    most = whole(rule, "maxLength")
+    return fits and (whole(rule, "minLength") or 0) <= len(key) and (most is None or len(key) <= most)
 
 
 ROOT = "taiwa:/schema"

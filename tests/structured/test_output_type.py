@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
-from enum import Enum
+from enum import Enum, IntEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired
@@ -392,3 +392,19 @@ def test_a_number_without_a_fraction_is_an_integer_among_fields_too() -> None:
 def test_other_numbers_are_no_integers(annotation: Any, text: str) -> None:
     with pytest.raises(OutputValidationError):
         OutputType(annotation).validate(json.loads(text))
+
+
+class Level(IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+def test_a_dict_with_known_keys_is_an_object_with_these_keys() -> None:
+    sizes, levels = OutputType(dict[Size, int]), OutputType(dict[Level, bool])
+
+    assert sizes.parse('{"small": 3}').value == {Size.SMALL: 3}
+    assert levels.parse('{"1": true}').value == {Level.LOW: True}
+    assert list(sizes.schema()["properties"]) == ["small", "large"]  # type: ignore[arg-type]
+    assert "propertyNames" not in sizes.render() + levels.render()
+    with pytest.raises(OutputValidationError, match="the keys are"):
+        sizes.parse('{"medium": 3}')

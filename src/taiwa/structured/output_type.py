@@ -118,7 +118,7 @@ class OutputType(Generic[T]):
         _check_json(validator.schema)
         self.validator = validator
         self.name = name or _name(annotation)
-        self.bare_ir = type_ir_from_schema(validator.schema, self.name)
+        self.bare_ir = type_ir_from_schema(_with_plain_keys(validator.schema), self.name)
         """The intermediate representation of the type itself, not wrapped."""
         self.wrapped = not _admits(self, ObjectNode, AnyNode)
         from_schema = isinstance(annotation, JsonSchemaValidator)
@@ -284,6 +284,14 @@ def _check_json(schema: Mapping[str, Json]) -> None:
     """
     for path, problem in not_json(dict(schema)):
         raise InputError(f"schema: {pointer(path)} {problem}")
+
+
+def _with_plain_keys(schema: Mapping[str, Json]) -> Mapping[str, Json]:
+    if "propertyNames" not in str(schema):
+        return schema
+    from taiwa.json_schema import name_keys
+
+    return name_keys(schema)
 
 
 def _name(annotation: object) -> str:

@@ -227,6 +227,10 @@ class PydanticValidator(Generic[T]):
             self.adapter: TypeAdapter[T] = TypeAdapter(with_bases_resolved(annotation))
             _refuse_calls(self.adapter.core_schema)
             self.schema = cast("dict[str, Json]", self.adapter.json_schema(schema_generator=_schema_generator()))
+            if "propertyNames" in str(self.schema):
+                from taiwa.json_schema import name_keys
+
+                self.schema = name_keys(self.schema, numbers_as_text=True)
             add_comments(self.schema, annotation)
             self.checks_keys = _is_closed(self.schema)
         except (PydanticUserError, SchemaError, *refusals) as error:

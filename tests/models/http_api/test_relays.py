@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from taiwa.kernel.messages import Chunk, Response, collect_response
+from taiwa.kernel.messages import Chunk, JsonSchema, Request, Response, collect_response, user
 from taiwa.models.providers import resolve
 
 CHAT, RESPONSES, MESSAGES, TEXT = (
@@ -211,3 +211,19 @@ BOTH = [("add", '{"a":1}'), ("mul", '{"a":2}')]
 )  # fmt: skip
 def test_calls_are_assembled_from_what_servers_send(pieces: list[bytes], calls: list[Any]) -> None:
     assert calls_of(read(CHAT, *pieces, *END)) == calls
+
+
+@pytest.mark.parametrize("name", ["openai:gpt-4o", "openai:gpt-5", "anthropic:claude-sonnet-5", "ollama:x", "vllm:x"])
+@pytest.mark.parametrize("rule", [True, {"type": "string"}, {"enum": ["a", "b"]}, {"pattern": "^a"}])
+def test_a_rule_for_keys_that_forbids_nothing_is_never_sent(name: str, rule: Any) -> None:
+    schema: dict[str, Any] = {
+        "type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False,
+        "propertyNames": rule,
+    }  # fmt: skip
+    codec = resolve(name).codec
+    assert codec is not None
+
+    body = codec.encode(Request((user("?"),), constraint=JsonSchema(schema, "Answer"))).body
+
+    assert b"propertyNames" not in body
+    assert b'"integer"' in body

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from json import dumps
 from typing import TypeAlias
 
+from taiwa.json_schema import name_keys
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.messages import (
@@ -51,7 +52,7 @@ FINISH_REASONS: Mapping[str, FinishReason] = {
 
 UNSUPPORTED_KEYWORDS = frozenset(
     ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "maxItems",
-     "uniqueItems")
+     "uniqueItems", "propertyNames")
 )  # fmt: skip
 """Keywords of a schema that the server refuses; the answer is checked against them afterwards."""
 USAGE_PATHS: Mapping[str, tuple[str, ...]] = {
@@ -225,7 +226,7 @@ class AnthropicMessages:
     def _format(self, constraint: Constraint) -> Json:
         if isinstance(constraint, JsonSchema):
             self.capabilities.require("json_schema", self.model)
-            return {"type": "json_schema", "schema": _portable(dict(constraint.schema), "the schema")}
+            return {"type": "json_schema", "schema": _portable(name_keys(constraint.schema), "the schema")}
         capabilities: dict[type, Capability] = {Regex: "regex", Questions: "decisions"}
         capability: Capability = capabilities.get(type(constraint), "grammar")
         raise UnsupportedError(f"{self.label} does not support constraint {capability!r}", capability=capability)

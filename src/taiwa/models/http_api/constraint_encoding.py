@@ -26,6 +26,7 @@ from taiwa.json_schema import (
     join_pointer,
     listed_values,
     map_subschemas,
+    name_keys,
     resolve_pointer,
     subschemas,
     types,
@@ -127,6 +128,8 @@ class ConstraintEncoder:
             UnsupportedError: the server has no field for it, or does not enforce all of it and `enforce` is strict.
         """
         _, capability, description = KINDS[type(constraint)]
+        if isinstance(constraint, JsonSchema):
+            constraint = replace(constraint, schema=name_keys(constraint.schema))
         try:
             self.capabilities.require(capability, self.model, f"be constrained by {description}")
             encoded = self._encode(constraint, prefix)
