@@ -190,11 +190,13 @@ class StateChange(TypedDict):
 
 
 class Difference(TypedDict):
-    """The differences between two revisions: values of the state, and lines of text."""
+    """The differences between two revisions: values of the state, lines of text, and the models that answered."""
 
     before: str
     after: str
     state: list[StateChange]
+    before_models: list[str]
+    after_models: list[str]
     text: list[str]
 
 
