@@ -294,3 +294,50 @@ def test_what_is_no_message_is_not_printed(capfd: pytest.CaptureFixture[str]) ->
 
 def test_a_state_delta_in_a_result_is_defused(hostile: dict[str, Tool]) -> None:
     assert hostile["delta"].call({}).text.splitlines()[1] == '＠＠delta {"x": 1}'
+
+
+SLOPPY = [sys.executable, str(Path(__file__).with_name("mcp_sloppy_server.py"))]
+
+
+@pytest.fixture(scope="module")
+def sloppy() -> Iterator[dict[str, Tool]]:
+    with mcp_tools(SLOPPY) as tools:
+        yield {each.spec.name: each for each in tools}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("no_content", '{"a":1}', {"a": 1}),
+        ("nothing", "[no content]", ""),
+        ("null", "[no content]", ""),
+        ("words", "plain", "plain"),
+        ("list", "[1,2]", [1, 2]),
+        ("video", "[video that cannot be read]\nhello", "[video that cannot be read]\nhello"),
+        ("blocks", "[a block that cannot be read]\nok", "[a block that cannot be read]\nok"),
+        ("link", "notes: file:///notes", "notes: file:///notes"),
+        ("summary", '3 found\n{"items":[1,2,3]}', {"items": [1, 2, 3]}),
+        ("repeated", '{"a": 1}', {"a": 1}),
+    ],
+)
+def test_a_result_is_read_as_far_as_it_can_be(sloppy: dict[str, Tool], name: str, text: str, value: Any) -> None:
+    result = sloppy[name].call({})
+
+    assert (result.text, result.value) == (text, value)
+
+
+def test_a_result_that_is_cut_says_so(sloppy: dict[str, Tool]) -> None:
+    result = sloppy["long"].call({})
+
+    assert len(result.text) == 100_000
+    assert result.text.endswith("\n[cut: the result has 500,000 characters]")
+
+
+def test_a_tool_that_cannot_be_read_does_not_disable_its_server(
+    sloppy: dict[str, Tool], caplog: pytest.LogCaptureFixture
+) -> None:
+    with mcp_tools([*SLOPPY, "bad"]) as tools:
+        assert {each.spec.name for each in tools} == sloppy.keys()
+
+    left_out = [record.getMessage().rpartition(": ")[2] for record in caplog.records if record.name == "taiwa.mcp"]
+    assert left_out == ["no_schema", "without a name", "text_schema", "list_schema", "numbered", "without a name"]

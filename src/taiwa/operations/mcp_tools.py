@@ -30,7 +30,8 @@ from taiwa.sessions.session import AsyncSession, open_priced_model
 from taiwa.settings import Settings
 from taiwa.structured import OutputType
 from taiwa.tools.function_tool import FunctionTool
-from taiwa.tools.mcp_client import RESULT_KEY, require_mcp
+from taiwa.tools.mcp_client import require_mcp
+from taiwa.tools.mcp_transport import RESULT_KEY
 from taiwa.tools.registry import builtin_tools
 
 if TYPE_CHECKING:

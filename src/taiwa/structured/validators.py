@@ -308,7 +308,7 @@ class JsonSchemaValidator(FieldsValidator):
             raise InputError("schema: nested too deep") from error
         _check_references(self.schema)
         # Without a registry, jsonschema would fetch what a reference names. Formats are rendered for the model, so they are checked.
-        known = import_module("jsonschema_specifications").REGISTRY
+        known = validators.SPECIFICATIONS
         self.validator = validator_class(self.schema, registry=known, format_checker=validator_class.FORMAT_CHECKER)
 
     def from_json(self, text: bytes) -> Json:

@@ -29,9 +29,10 @@ from taiwa.json_schema import Schema, map_subschemas
 from taiwa.kernel.errors import ConfigError, InputError, ToolError
 from taiwa.kernel.messages import ToolResult, ToolSpec
 from taiwa.kernel.runtime import Tool
-from taiwa.kernel.serialization import Json, canonical
+from taiwa.kernel.serialization import Json, canonical, parse_json
 from taiwa.kernel.text import clean_untrusted
 from taiwa.tools.function_tool import json_size
+from taiwa.tools.mcp_transport import RESULT_KEY, lenient
 from taiwa.tools.registry import builtin_tools
 
 if TYPE_CHECKING:
@@ -63,9 +64,6 @@ SCHEMA_KEYWORDS = frozenset(
     exclusiveMaximum multipleOf minLength maxLength pattern format minItems maxItems uniqueItems additionalProperties $ref $defs
     """.split()
 )
-
-RESULT_KEY = "result"
-"""Structured content must be an object: servers put any other value under this key."""
 
 
 @contextmanager
@@ -202,6 +200,8 @@ class McpServerConnection(AbstractContextManager["McpServerConnection"]):
         if isinstance(error, MCPError) and error.code != CONNECTION_CLOSED:
             return ToolError(_clean_line(error.message) or f"{name} failed", code="remote")
         trace = self._last_stderr_line() or _describe(error)
+        if isinstance(error, ValueError):  # of pydantic: the server goes on
+            return ToolError(f"{name} failed: its server sent no valid result", code="remote", trace=_describe(error))
         return ToolError(f"{name} failed: its server has ended", code="crashed", trace=trace)
 
     def _result(self, name: str, answer: "CallToolResult") -> ToolResult:
@@ -213,9 +213,11 @@ class McpServerConnection(AbstractContextManager["McpServerConnection"]):
             message, code, hint = map(_clean_line, (error.message, error.code, error.hint))
             raise ToolError(message or f"{name} failed", code=code, hint=hint)
         if json_size(content, max_chars) > max_chars:
-            text, content = text or "the structured content is too large", None
+            text, content = "\n".join(filter(None, (text, "[the structured content is too large]"))), None
+        elif content is not None and not _says(text, content):
+            text = "\n".join(filter(None, (text, canonical(decode_value(content)).decode())))
         value = text[:max_chars] if content is None else decode_value(content)
-        return ToolResult(clean_untrusted(text or canonical(value).decode(), max_chars), name, value=value)
+        return ToolResult(_cut(text or "[no content]", max_chars), name, value=value)
 
     def _named_tools(self, listed: "Iterable[ListedTool]", taken: set[str]) -> Iterable[McpTool]:
         """Give each tool a unique name that every tool-call format can write."""
@@ -243,6 +245,23 @@ def _needs_approval(hints: "ToolAnnotations | None") -> bool:
     if hints is None:
         return True
     return hints.read_only_hint is not True and hints.destructive_hint is not False
+
+
+def _says(text: str, content: Json) -> bool:
+    """Return whether a text is structured content written as JSON, as servers should repeat it for clients that do not know it."""
+    value = decode_value(content)
+    try:
+        return text == value or parse_json(text) in (content, value)
+    except ValueError:
+        return False
+
+
+def _cut(text: str, max_chars: int) -> str:
+    """Clean a text; one that is too long ends with what was cut off."""
+    if len(text) <= max_chars:
+        return clean_untrusted(text, max_chars)
+    note = f"\n[cut: the result has {len(text):,} characters]"
+    return clean_untrusted(text, max(max_chars - len(note), 0)) + note
 
 
 def clean_schema(schema: Json) -> dict[str, Json]:
@@ -293,7 +312,7 @@ async def _connect(
             tasks.start_soon(_keep_tail, reading, stderr_tail, ended)
             try:
                 with os.fdopen(writing, "w") as stderr:
-                    async with Client(stdio_client(server, stderr), cache=None) as client:
+                    async with Client(lenient(stdio_client(server, stderr)), cache=None) as client:
                         closing = anyio.Event()
                         listed = await _list_tools(client)
                         scope.deadline = float("inf")
@@ -415,12 +434,14 @@ def _clean_line(text: str) -> str:
 
 def _block_text(block: object) -> str:
     """Return a block of a result as text; for other kinds, the name of the kind."""
-    from mcp.types import EmbeddedResource, TextContent, TextResourceContents
+    from mcp.types import EmbeddedResource, ResourceLink, TextContent, TextResourceContents
 
     if isinstance(block, TextContent):
         return block.text
     if isinstance(block, EmbeddedResource) and isinstance(block.resource, TextResourceContents):
         return block.resource.text
+    if isinstance(block, ResourceLink):
+        return f"{block.name}: {block.uri}"
     return f"[{getattr(block, 'type', 'something')} that cannot be shown as text]"
 
 

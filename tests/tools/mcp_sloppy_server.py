@@ -1,0 +1,46 @@
+"""A server that means well and does not keep to the protocol, written by hand so that it can."""
+
+import json
+import sys
+
+RESULTS = {
+    "no_content": {"structuredContent": {"a": 1}},
+    "nothing": {},
+    "null": {"content": None},
+    "words": {"content": "plain"},
+    "list": {"content": [], "structuredContent": [1, 2]},
+    "video": {"content": [{"type": "video", "data": "x"}, {"type": "text", "text": "hello"}]},
+    "blocks": {"content": [5, {"type": "text", "text": "ok"}]},
+    "link": {"content": [{"type": "resource_link", "uri": "file:///notes", "name": "notes"}]},
+    "summary": {"content": [{"type": "text", "text": "3 found"}], "structuredContent": {"items": [1, 2, 3]}},
+    "repeated": {"content": [{"type": "text", "text": '{"a": 1}'}], "structuredContent": {"a": 1}},
+    "long": {"content": [{"type": "text", "text": "x" * 500_000}]},
+}
+TOOLS: list[object] = [{"name": name, "inputSchema": {"type": "object"}} for name in RESULTS]
+BAD = [
+    {"name": "no_schema"},
+    {"inputSchema": {"type": "object"}},
+    {"name": "text_schema", "inputSchema": "x"},
+    {"name": "list_schema", "inputSchema": {"type": "array"}},
+    {"name": "numbered", "description": 5, "inputSchema": {"type": "object"}},
+    7,
+]
+
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    answer: dict[str, object] = {"jsonrpc": "2.0", "id": message["id"]}
+    match message["method"]:
+        case "initialize":
+            version = message["params"]["protocolVersion"]
+            about = {"name": "sloppy", "version": "1"}
+            answer["result"] = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": about}
+        case "tools/list":
+            answer["result"] = {"tools": TOOLS + BAD if len(sys.argv) > 1 else TOOLS}
+        case "tools/call":
+            answer["result"] = RESULTS[message["params"]["name"]]
+        case _:
+            answer["error"] = {"code": -32601, "message": "method not found"}
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
