@@ -552,3 +552,9 @@ def test_conversations_with_equal_histories_keep_their_own_models(taiwa: Taiwa, 
         taiwa.ok("say", "-s", "b", "-m", f"{other.base_url}#x", "Hi")
 
         assert "from the other" in taiwa.ok("say", "-s", "b", "again").out
+
+
+def test_line_breaks_of_two_characters_are_line_breaks(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server("One\r\nTwo\rThree\r\n")
+
+    assert taiwa.ok("say", "Count.").out == "One\nTwo␍Three\n\n"

@@ -229,10 +229,10 @@ KEYCAPS = "0123456789#*"
 
 
 def plain(text: str) -> str:
-    """Make text safe to show: control codes and invisible layout controls become visible characters.
+    """Make text safe to show: control codes and invisible layout controls become visible characters, CRLF a line break.
 
-    >>> plain("a\\x1b[2Jb\\r")
-    'a␛[2Jb␍'
+    >>> plain("a\\x1b[2Jb\\r"), plain("a\\r\\nb")
+    ('a␛[2Jb␍', 'a\\nb')
     """
 
     def shown(match: re.Match[str]) -> str:
@@ -240,7 +240,7 @@ def plain(text: str) -> str:
             return match[0]
         return chr(0x2400 + ord(match[0])) if ord(match[0]) < 0x20 else "\ufffd"
 
-    return text if text.isascii() and text.isprintable() else UNSHOWABLE.sub(shown, text)
+    return text if text.isascii() and text.isprintable() else UNSHOWABLE.sub(shown, text.replace("\r\n", "\n"))
 
 
 def _is_needed(match: re.Match[str]) -> bool:

@@ -328,12 +328,14 @@ class CompletionOptions:
     """A request of a client: its app with parameters, the messages without the leading system text, and its options.
 
     - `request`: what the client sets for the answer; see `AnswerOptions.request`.
+    - `prefix`: the beginning of the answer, which the model continues.
     """
 
     app: str
     messages: tuple[Message, ...]
     params: Mapping[str, Json] = field(default_factory=dict[str, Json])
     request: AnswerOptions = NO_OPTIONS
+    prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,6 +413,8 @@ def begin_completion(
     else:
         address = repository.store.transcripts.address_of(after.node) or START
         placed = place_after(repository, app, after.node, after.session, address, options.messages)
+    if options.prefix:
+        placed = replace(placed, turn_input=replace(placed.turn_input, prefix=options.prefix))
     return placed.completion(repository, priced_model, turns)
 
 
@@ -516,6 +520,19 @@ def _open_app(options: CompletionOptions, repository: Repository) -> App:
     if given.tool_choice in ("auto", "none") and not is_relayed(app):
         given = replace(given, client_tools=())  # an answer without calls is valid; many clients offer tools always
     return app.with_options(AnswerOptions(request=given))
+
+
+def split_prefix(messages: Sequence[Message]) -> tuple[tuple[Message, ...], str]:
+    """Split off the beginning of the answer: a last message of the assistant that is only text (prefill)."""
+    last = messages[-1] if len(messages) > 1 else None
+    if (
+        last is None
+        or last.role != "assistant"
+        or not last.text
+        or any(not isinstance(part, Text) for part in last.parts)
+    ):
+        return tuple(messages), ""
+    return tuple(messages[:-1]), last.text
 
 
 def split_system(messages: Sequence[Message]) -> tuple[str, tuple[Message, ...]]:

@@ -151,7 +151,7 @@ class TurnResult:
     """A committed turn: the answer, its state delta, its place in the store, and its usage.
 
     `state` is the dialogue state after it, `calls` are the results of the tools that it called, and `ask` is the typed result of
-    a turn of the flow `ask`. `state_read` is that of `Reply`.
+    a turn of the flow `ask`. `state_read` is that of `Reply`, `prefix` the prefilled beginning of the answer.
     """
 
     text: str
@@ -166,6 +166,12 @@ class TurnResult:
     calls: tuple[ToolResult, ...] = ()
     response: Response | None = None
     state_read: bool = True
+    prefix: str = ""
+
+    @property
+    def continuation(self) -> str:
+        """The text that the model wrote after the prefilled beginning of the answer."""
+        return self.text.removeprefix(self.prefix)
 
     def __repr__(self) -> str:
         return f"TurnResult({truncate(self.text, 60)!r}, session {self.session!r}, node {self.node[:8]})"
@@ -300,7 +306,7 @@ class ActiveTurn:
         place = self.session, committed.tip, parent
         result = TurnResult(
             reply.text, reply.delta, reply.warnings, *place, spent, state=committed.state, calls=calls,
-            response=reply.response, state_read=reply.state_read,
+            response=reply.response, state_read=reply.state_read, prefix=turn_input.prefix,
         )  # fmt: skip
         if self.resources is not None:
             from taiwa.flows.ask.ask_turn import AskResult

@@ -11,7 +11,10 @@ from taiwa.flows.solve.loops import StopAtCall
 from taiwa.flows.solve.tool_call_formats import (
     TOOL_CALL_FORMATS,
     CallText,
+    FenceFormat,
+    ReActFormat,
     ResultText,
+    TaggedFormat,
     TextSegment,
     ToolCallFormat,
     decode,
@@ -229,3 +232,18 @@ def test_a_transcript_is_read_as_what_was_said_called_and_given() -> None:
         ResultText(" 2\n"),
         TextSegment("So two."),
     )
+
+
+@pytest.mark.parametrize(
+    ("tool_format", "text"),
+    [
+        (ReActFormat(), "Thought: so\r\nAction: calculator[6*7]\r\n"),
+        (FenceFormat(), "So\r\n```calculator\r\n6*7\r\n```\r\n"),
+        (TaggedFormat(), "So\r\n<<calculator: 6*7>>"),
+    ],
+)
+def test_a_call_may_end_in_a_line_break_of_two_characters(tool_format: ToolCallFormat, text: str) -> None:
+    call = tool_format.scanner(["calculator"]).feed(text)
+
+    assert call is not None
+    assert (call.name, call.input, call.end) == ("calculator", "6*7", len(text))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from taiwa.kernel.messages import Chunk, JsonSchema, Request, Response, collect_response, user
+from taiwa.kernel.messages import Chunk, JsonSchema, Request, Response, TextDelta, collect_response, user
 from taiwa.models.providers import resolve
 
 CHAT, RESPONSES, MESSAGES, TEXT = (
@@ -227,3 +227,15 @@ def test_a_rule_for_keys_that_forbids_nothing_is_never_sent(name: str, rule: Any
 
     assert b"propertyNames" not in body
     assert b'"integer"' in body
+
+
+def test_a_line_break_of_two_characters_is_never_split_between_chunks() -> None:
+    codec = resolve(CHAT).codec
+    assert codec is not None
+    decoder = codec.decoder("text/event-stream")
+    parts = [event({"choices": [{"index": 0, "delta": {"content": part}}]}) for part in ("a\r", "\nb\r", "c\r")]
+
+    chunks = [chunk for part in parts for chunk in decoder.feed(part)]
+    chunks += [*decoder.feed(END[0]), *decoder.feed(DONE)]
+
+    assert [chunk.text for chunk in chunks if isinstance(chunk, TextDelta)] == ["a", "\r\nb", "\rc", "\r"]

@@ -210,7 +210,7 @@ class BlockScanner:
             name, block = self._name, self._block
             self._name = self._block = ""
             if len(block) <= MAX_BLOCK_CHARS:
-                code = block.rstrip("\n").rpartition("\n")[0] if block.count("\n") > 1 else ""
+                code = block.rstrip("\n").rpartition("\n")[0].removesuffix("\r") if block.count("\n") > 1 else ""
                 return CallMatch(name, code, end, self._size)
         return None
 
@@ -606,7 +606,7 @@ class ReActFormat(ToolCallFormat):
             name = tools.get(action, self.finish if final else match["name"].strip())
             return CallMatch(name, match["input"].strip(), match.end(), match.end(), match["number"] or "", final)
 
-        closed, opened = re.compile(rf"{ACTION}\n"), re.compile(rf"{ACTION}\Z")
+        closed, opened = re.compile(rf"{ACTION}\r?\n"), re.compile(rf"{ACTION}\r?\Z")
         return LineScanner(CallPattern("\n", closed, opened, read, anchored=True))
 
     def write_call(self, name: str, text: str, after: str = "", number: str = "") -> str:

@@ -244,6 +244,7 @@ class ResponseBuilder:
         self._out: list[Chunk] = []
         self._pieces: list[str] = []
         """Text that is not in a chunk yet: text that arrives together becomes one chunk."""
+        self._held = ""
         self._echo = EchoFilter(prefix)
         self._text = SurrogateJoiner()
         self._thinking = SurrogateJoiner()
@@ -276,7 +277,7 @@ class ResponseBuilder:
         self._flush()
         if left := self._thinking.close():
             self._out.append(ThinkingDelta(left))
-        if left := self._text.feed(self._echo.close()) + self._text.close():
+        if left := self._held + self._text.feed(self._echo.close()) + self._text.close():
             self._out.append(TextDelta(left))
         calls = _with_ids(call for builder in self.calls if builder.name for call in builder.build())
         finish = self.finish or "stop"
@@ -298,9 +299,11 @@ class ResponseBuilder:
         return out
 
     def _flush(self) -> None:
-        if text := self._text.feed(self._echo.feed("".join(self._pieces))):
-            self._out.append(TextDelta(text))
+        text = self._held + self._text.feed(self._echo.feed("".join(self._pieces)))
         self._pieces.clear()
+        self._held = "\r" if text.endswith("\r") else ""  # the two characters of a line break stay in one chunk
+        if text := text.removesuffix("\r"):
+            self._out.append(TextDelta(text))
 
 
 def _with_whole_characters(data: Json) -> Json:

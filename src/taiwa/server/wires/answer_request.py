@@ -24,7 +24,14 @@ from taiwa.kernel.serialization import Json, parse_json
 from taiwa.kernel.usage_limits import currency_units
 from taiwa.operations.documents import find_ask_turn
 from taiwa.operations.inspect import tokens, trace
-from taiwa.operations.resent_history import Completion, CompletionOptions, Place, begin_completion, split_system
+from taiwa.operations.resent_history import (
+    Completion,
+    CompletionOptions,
+    Place,
+    begin_completion,
+    split_prefix,
+    split_system,
+)
 from taiwa.operations.result_json import to_json
 from taiwa.server.catalogue import Catalogue
 from taiwa.server.request import Fields, ServerState, caller_of, start_run, state_of
@@ -277,7 +284,8 @@ def _begin(state: ServerState, caller: str, asked: AnswerRequest, after: Place |
     """Find the position of each answer to a resent history; those after the first are branches."""
     choice = state.catalogue.choose(asked.model)
     params: Mapping[str, Json] = {} if asked.extension is None else asked.extension.params
-    options = CompletionOptions(choice.app, asked.messages, params, asked.options)
+    messages, prefix = split_prefix(asked.messages)
+    options = CompletionOptions(choice.app, messages, params, asked.options, prefix)
     repository, priced_model = state.repository(caller), state.catalogue.open(choice)
     return [begin_completion(repository, priced_model, options, state.turns, after) for _ in range(asked.choices)]
 

@@ -376,13 +376,18 @@ class _Reply:
         choices: list[Json] = []
         for index, result in enumerate(results):
             response = response_of(result)
-            message: dict[str, Json] = {"role": "assistant", "content": result.text, "refusal": None, "annotations": []}
+            message: dict[str, Json] = {
+                "role": "assistant",
+                "content": result.continuation,
+                "refusal": None,
+                "annotations": [],
+            }
             message |= _thinking(response)
             calls = write_calls(response)
             if calls:
-                message |= {"content": result.text or None, "tool_calls": calls}
+                message |= {"content": result.continuation or None, "tool_calls": calls}
             if response.finish == "refusal":
-                message |= {"content": None, "refusal": result.text}
+                message |= {"content": None, "refusal": result.continuation}
             end: dict[str, Json] = {"logprobs": self._logprobs(response), "finish_reason": _finish(response)}
             choices.append({"index": index, "message": message, **end})
         whole = self._head("chat.completion")
@@ -443,8 +448,8 @@ class _Reply:
     def _end(self, index: int, result: TurnResult, *, has_text: bool, has_thought: bool) -> bytes:
         """Write the chunks at the end of an answer, including everything that was not streamed."""
         out, response = b"", response_of(result)
-        if result.text and not has_text:
-            out = self._piece(index, b"content", result.text)
+        if result.continuation and not has_text:
+            out = self._piece(index, b"content", result.continuation)
         more: dict[str, Json] = {} if has_thought else dict(_thinking(response))
         if calls := write_calls(response):
             more["tool_calls"] = [{"index": at, **cast("dict[str, Json]", call)} for at, call in enumerate(calls)]

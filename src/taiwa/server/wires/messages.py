@@ -354,9 +354,9 @@ class _Reply:
         if self._asked.thinks:
             content += [self._thinking(part) for part in response.message.thinking]
         calls = _calls(response)
-        if result.text or not calls:
+        if result.continuation or not calls:
             # the specification requires an array or null here, and the Vercel AI SDK an array
-            content.append({"type": "text", "text": result.text, "citations": []})
+            content.append({"type": "text", "text": result.continuation, "citations": []})
         content += calls
         return self._message(content, _ending(response), self._usage(result))
 
@@ -457,7 +457,7 @@ class _Reply:
         """Write the usage of all calls; the protocol requires numbers, so unknown ones are estimated."""
         if not result.spent.calls_without_usage:
             return _write_usage(result.spent.usage)
-        said = result.text + "".join(call.arguments for call in response_of(result).message.tool_calls)
+        said = result.continuation + "".join(call.arguments for call in response_of(result).message.tool_calls)
         return _write_usage(Usage(self._asked.estimate(), estimate_tokens(said)))
 
 

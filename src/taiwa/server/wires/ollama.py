@@ -234,7 +234,7 @@ class _Reply:
         """Return the complete answer."""
         (result,) = results
         thinking = "".join(part.text for part in response_of(result).message.thinking)
-        return self._part(result.text, thinking, _calls(result)) | self._end(result)
+        return self._part(result.continuation, thinking, _calls(result)) | self._end(result)
 
     async def stream(self, run: LiveRun, extend: Extend, send_now: SendNow) -> AsyncGenerator[bytes]:
         """Yield the lines of the answer."""
