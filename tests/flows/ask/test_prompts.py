@@ -167,6 +167,10 @@ def test_the_documented_file_is_the_one_of_the_package() -> None:
         ("hand over", "hand_over", "unknown act 'hand_over'; did you mean 'hand over'?"),
         ("late: 2", "late: soon", "threshold late must be a number, got 'soon'"),
         ("## questions", "## questoins", "unknown section 'questoins'; did you mean 'questions'?"),
+        ("## questions\n\n", "## questoins\n", "unknown section 'questoins'; did you mean 'questions'?"),
+        ("## questions", "## Answer in short", "unknown section 'Answer in short'"),
+        ("## questions", "## statements", "the section `## statements` occurs twice"),
+        ("unclear: 3 }", "unclear: 3, uncler: 2 }", "unknown threshold 'uncler'; did you mean 'unclear'?"),
         ("cases:\n", "cases: { a: b }\nabout:\n", "`cases` must be a list"),
         ("thresholds: { late", "thresholds: { late: *x", "desk.md:4"),
     ],
@@ -174,6 +178,12 @@ def test_the_documented_file_is_the_one_of_the_package() -> None:
 def test_a_wrong_file_is_an_error_with_its_place_and_a_hint(old: str, new: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(problem)):
         read_policy(DESK.replace(old, new, 1), "desk.md")
+
+
+def test_a_section_needs_no_blank_line_behind_its_heading() -> None:
+    close = DESK.replace("## statements\n\n", "## statements\n").replace("## questions\n\n", "##  questions \n")
+
+    assert read_policy(close) == read_policy(DESK)
 
 
 def test_the_prompts_of_rewriting_and_answering_are_those_of_the_file(drive: Drive) -> None:

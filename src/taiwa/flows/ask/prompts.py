@@ -18,7 +18,7 @@ from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.serialization import Json
 from taiwa.yamlfile import read_yaml, to_json
 
-SECTION = re.compile(r"^## (\w+)\n\n(.*?)\n(?=\n## |\Z)", re.MULTILINE | re.DOTALL)
+SECTION = re.compile(r"^##[ \t]+(\S.*?)[ \t]*\n(.*?)(?=^##[ \t]|\Z)", re.MULTILINE | re.DOTALL)
 
 ENTRY = re.compile(r"^- (\w+): (.*)", re.MULTILINE)
 
@@ -86,7 +86,7 @@ class Prompts:
 def load_prompts(language: str) -> Prompts:
     """Return the prompts in English, Japanese or Chinese."""
     text = (files("taiwa.flows.ask") / "prompt_texts" / f"{language}.md").read_text("utf-8")
-    return Prompts(dict(SECTION.findall(text)))
+    return Prompts({name: section.strip("\n") for name, section in SECTION.findall(text)})
 
 
 MAX_POLICY_CHARS = 64_000
@@ -140,23 +140,31 @@ class _Reader:
         cases = keys.get("cases") or []
         if not isinstance(cases, list):
             raise self.error("`cases` must be a list")
-        names = {*levels, *(name for name in Thresholds.__dataclass_fields__)}
+        built_in = tuple(Thresholds.__dataclass_fields__)
+        names = {*levels, *built_in}
         functions = self.mapping("functions", keys.get("functions") or {})
+        read = tuple(self.case(number, each, scores, questions, names) for number, each in enumerate(cases, 1))
+        used = {condition.level for case in read for condition in case.conditions}
+        for name in levels.keys() - used:  # without a case that uses it, only a threshold of taiwa has an effect
+            self.known("threshold", name, (*built_in, *sorted(used - set(built_in))))
         return PolicyTable(
             str(keys.get("policy") or self.where),
             scores,
             questions,
             tuple(levels.items()),
             tuple(self.function(name, each, (*scores, *questions)) for name, each in functions.items()),
-            tuple(self.case(number, each, scores, questions, names) for number, each in enumerate(cases, 1)),
+            read,
             tuple(sections.items()),
         )
 
     def sections(self, body: str) -> dict[str, str]:
-        head, *_ = re.split(r"^## ", body, maxsplit=1, flags=re.MULTILINE)
-        sections = {str(name): str(text).strip() for name, text in SECTION.findall(body)}
-        for name in sections:
+        head, *_ = re.split(r"^##[ \t]", body, maxsplit=1, flags=re.MULTILINE)
+        sections: dict[str, str] = {}
+        for name, text in SECTION.findall(body):
             self.known("section", name, (*load_prompts("en").sections, "assess", "clarify"))
+            if name in sections:
+                raise self.error(f"the section `## {name}` occurs twice; keep one")
+            sections[name] = text.strip()
         return ({"assess": head.strip()} if head.strip() else {}) | sections
 
     def function(self, name: str, data: Json, fields: tuple[str, ...]) -> PolicyFunction:
