@@ -19,7 +19,7 @@ from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import App, ReplyMode, WindowPolicy
 from taiwa.conversation.history import Conversation, begin
 from taiwa.conversation.turn_prompt import format_reply
-from taiwa.flows.chat import say
+from taiwa.flows.turn import say
 from taiwa.kernel.messages import Request
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.serialization import Json

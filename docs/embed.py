@@ -53,6 +53,17 @@ def session(name: str, *parts: str) -> str:
     return "\n".join([f"{fence}console", *shown, fence, ""])
 
 
+def source(path: str, language: str) -> str:
+    """Return a file of the project as one block."""
+    text = (HERE.parent / path).read_text(encoding="utf-8").rstrip()
+    return f"````{language}\n{text}\n````\n"
+
+
+def together(part: str) -> str:
+    """Return a part of the talks that `docs/together.py` recorded with a real model."""
+    return session("../real/together", part)
+
+
 def commands() -> str:
     """Return the help of every command, by section."""
     return "".join(_pages())

@@ -12,8 +12,8 @@ from typing import cast
 
 from taiwa.apps.catalog import HANDBOOK
 from taiwa.flows.ask.answer import TermWeights, extractive
-from taiwa.flows.ask.ask_turn import other_meanings
 from taiwa.flows.ask.clarify_then_retrieve import Clarified, ClarifyOptions, clarify
+from taiwa.flows.ask.consult import other_meanings
 from taiwa.flows.ask.types import Ask
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError

@@ -13,7 +13,7 @@ from taiwa.evals.data import Item
 from taiwa.evals.retrieval import CorpusTask, DialogueSample, Finder, QuestionSet, read_sample, sample_item
 from taiwa.evals.run import Job, Measurement
 from taiwa.flows.ask.answer import Answer, TermWeights, answer_with_citations, extractive
-from taiwa.flows.ask.ask_turn import UNCERTAIN_BELOW
+from taiwa.flows.ask.consult import UNCERTAIN_BELOW
 from taiwa.flows.ask.decide_search_or_clarify import answerable
 from taiwa.flows.ask.read_dialogue import reply_language
 from taiwa.kernel.serialization import Json

@@ -30,7 +30,7 @@ from taiwa.evals.report import (
     with_interval,
 )
 from taiwa.evals.run import EvalRow, Evaluation, Job, Measurement, ModelTask
-from taiwa.flows.chat import Reply, say
+from taiwa.flows.turn import Reply, say
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.execution import first_request

@@ -40,8 +40,9 @@ from taiwa.evals.report import (
 )
 from taiwa.evals.retrieval import Corpora, DialogueSample, Finder, QuestionSet, digest_of_sets, read_sample
 from taiwa.evals.run import EvalRow, Job
-from taiwa.flows.ask.ask_turn import AskResult, AskTurnOptions, ask_turn
+from taiwa.flows.ask.ask_result import AskTurnOptions
 from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions
+from taiwa.flows.turn import say
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
@@ -133,13 +134,11 @@ class AnswerTask(RealTask):
             clarify = replace(clarify, assess_by="no-model")
         elif variant:
             clarify = replace(clarify, policy=variant)
-        options = AskTurnOptions(
-            clarify, instructions=conversation.app.instructions, terms=terms, sampling=self.real.sampling
-        )
-        program = ask_turn(sample.last, options, term_weights_of(terms))(conversation)
-        done = await self.ours(backend).runtime(limits, retriever=finder).run_result(program)
-        result = AskResult.from_delta(done.value[0].delta)
-        assert result is not None, "a turn of the flow `ask` has a result"
+        conversation = replace(conversation, app=replace(conversation.app, sampling=self.real.sampling))
+        turn = say(sample.last, documents=AskTurnOptions(clarify, terms=terms), term_weights=term_weights_of(terms))
+        done = await self.ours(backend).runtime(limits, retriever=finder).run_result(turn(conversation))
+        result = done.value[0].documents
+        assert result is not None, "the app has documents"
         found: Found = {
             "valid": True, "refused": not result.is_answered, "asked": bool(result.question_back), "text": result.answer_text,
         }  # fmt: skip

@@ -38,7 +38,7 @@ from taiwa.evals.report import (
     with_interval,
 )
 from taiwa.evals.run import EvalRow, Job
-from taiwa.flows.chat import say
+from taiwa.flows.turn import say
 from taiwa.kernel.errors import InputError, ModelError, OutputValidationError, OverloadedError
 from taiwa.kernel.serialization import Json, canonical
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits

@@ -37,11 +37,13 @@ if TYPE_CHECKING:
     )
     from taiwa.conversation.app import App
     from taiwa.conversation.reducers import Reducer
-    from taiwa.flows.ask.ask_turn import AskResult
+    from taiwa.flows.ask.ask_result import AskResult
     from taiwa.flows.extract import ExtractError, RepairPolicy
     from taiwa.flows.function_api import Api
+    from taiwa.flows.program_turn import AskUser
     from taiwa.flows.solve.rationale import Rationale
     from taiwa.flows.solve.solve import SolveOptions
+    from taiwa.flows.turn import Reply
     from taiwa.kernel.approval import ApprovalRequest
     from taiwa.kernel.async_runtime import AsyncRuntime
     from taiwa.kernel.attachments import Attachment
@@ -99,6 +101,7 @@ __all__ = [
     "ApprovalRequest",
     "ApprovalRequiredError",
     "AskResult",
+    "AskUser",
     "AsyncClient",
     "AsyncRuntime",
     "AsyncSession",
@@ -137,6 +140,7 @@ __all__ = [
     "RefusalError",
     "Regex",
     "RepairPolicy",
+    "Reply",
     "Request",
     "Response",
     "RunResult",
@@ -187,12 +191,14 @@ __version__ = "0.1.0"
 
 MODULES = {
     "apps.catalog": "load_app",
-    "flows.ask.ask_turn": "AskResult",
+    "flows.ask.ask_result": "AskResult",
     "cli.main": "exit_on_error",
     "client": "AsyncClient Client Extraction Generation SessionInfo ask extract find generate open route run solve stream stream_extract try_extract",
     "conversation.app": "App",
     "conversation.reducers": "Reducer",
     "flows.function_api": "Api",
+    "flows.program_turn": "AskUser",
+    "flows.turn": "Reply",
     "flows.extract": "ExtractError RepairPolicy",
     "flows.solve.rationale": "Rationale",
     "flows.solve.solve": "SolveOptions",

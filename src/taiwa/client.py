@@ -23,7 +23,7 @@ from taiwa.apps.catalog import DEFAULT_APP, load_app
 from taiwa.conversation.app import AnswerOptions, App
 from taiwa.conversation.history import Conversation
 from taiwa.flows import extract as extracting
-from taiwa.flows.ask.ask_turn import AskResult
+from taiwa.flows.ask.ask_result import AskResult
 from taiwa.flows.extract import DEFAULT_REPAIR, Attempt, OutputSpec, RepairPolicy, Schema
 from taiwa.flows.route import RouteResult
 from taiwa.flows.route import route as route_program
@@ -1043,7 +1043,8 @@ def _answer(
         from taiwa.flows.solve.loops import complete_with_tools
 
         app = load_app(DEFAULT_APP)
-        response = yield from complete_with_tools(request, [tool.spec for tool in tools], app, app.layout())
+        specs = [tool.spec for tool in tools]
+        response, _ = yield from complete_with_tools(request, specs, app, app.layout(), None)
     else:
         response = yield from perform(Complete(replace(request, constraint=wire)))
     if response.finish == "refusal":

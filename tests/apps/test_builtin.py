@@ -40,13 +40,14 @@ def test_all_six_are_there() -> None:
     assert [path.stem for path in FILES] == sorted(PUBLISHED)
 
 
-def test_the_seventh_has_the_flow_ask() -> None:
+def test_the_app_ask_only_answers_from_documents() -> None:
     app = load(ASK, {})
 
-    assert app.flow == "ask"
+    assert app.only_answers
     assert app.values == {
         "in": [],
         "as": [],
+        "quote": False,
         "policy": "look_first",
         "max_questions": None,
         "assess_by": "",

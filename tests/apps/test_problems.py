@@ -305,12 +305,6 @@ WARNED = [
         "name: b",
         "3: the app is named 'b' and its file 'a': apps are found by the name of the file; use the same name for both",
     ),
-    (
-        "a reply mode without fields",
-        'state:\n  topics: { type: "list[str]", reduce: union }\n',
-        "reply: json\nstate:\n",
-        "6: reply has no effect: the state has no field that the model writes; remove it",
-    ),
 ]
 
 

@@ -164,7 +164,7 @@ def test_scores_act_query_and_hits_are_shown_on_demand_and_kept(taiwa: Taiwa, fo
     assert "searched for: how many days of paid leave does everybody have" in result.err
     assert "leave.md › Leave › Paid leave" in result.err
     kept = taiwa.ok("show", "--json").json
-    assert kept["delta"]["passages"][0]["path"] == "leave.md"
+    assert kept["findings"]["documents"]["passages"][0]["path"] == "leave.md"
     assert taiwa.ok("replay").lines[-1].endswith("every state has its recorded hash")
 
 

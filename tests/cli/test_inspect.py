@@ -91,7 +91,10 @@ def test_why_prints_the_turn_its_texts_and_the_call(talked: Taiwa, model_server:
     assert data[0] == 'dictionary.文 = "text"'
     assert data[1].startswith("  set by turn 2 (")
     assert data[1].endswith(', before: "sentence"')
-    assert data[2] == "  you:         猫(cat)が文(text)を読む。"
+    assert data[2:4] == [
+        "  from:        your words: “猫(cat)が文(text)を読む。”",
+        "  you:         猫(cat)が文(text)を読む。",
+    ]
     assert model_server.model in data[-1]
 
 

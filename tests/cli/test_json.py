@@ -41,7 +41,7 @@ EXAMPLES = {
     "search": "taiwa search turn",
 }
 """What is run where the help has no example that runs here alone."""
-TURN = "cost delta node parent seconds session state_read text usage warnings"
+TURN = "cost delta findings node parent seconds session state_read text usage warnings"
 PLACE = "node session state turn"
 KEYS = {
     "say": TURN,
@@ -60,9 +60,9 @@ KEYS = {
     "rename": PLACE,
     "replay": "calls kind node problem turn",
     "log": "answer app at client cost model node session text turns",
-    "show": "answer app attachments calls delta kind model node options parent state state_hash turn user",
+    "show": "answer app attachments calls delta findings kind model node options parent state state_hash turn user",
     "diff": "after before state text",
-    "why": "after answer before delta kind models node path turn user",
+    "why": "after answer before delta findings kind models node path sources turn user",
     "state": "app node state turn",
     "state history": "by node value",
     "state set": "node parent session state",

@@ -107,7 +107,7 @@ ABSENT = (
     "httpx2",
     "asyncio",
     "taiwa.models",
-    "taiwa.flows.chat",
+    "taiwa.flows.turn",
     "taiwa.sessions.session",
     "taiwa.sessions.batch",
 )

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.apps.catalog import check, load, load_source, own_reducers
+from taiwa.apps.catalog import check, load, load_source, own_code
 from taiwa.conversation.app import App
+from taiwa.conversation.code_files import confirm_file
 from taiwa.conversation.history import add_turn, begin
-from taiwa.conversation.reducers import confirm_file
-from taiwa.flows.chat import say
+from taiwa.flows.turn import say
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import scripted_model
@@ -51,7 +51,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path
 
 
 def confirmed(path: Path) -> App:
-    for file in own_reducers(path):
+    for file in own_code(path):
         confirm_file(file)
     return load(path)
 
@@ -70,7 +70,7 @@ def test_code_runs_only_after_it_was_confirmed_and_as_it_was(write: Callable[...
     assert state.state == {"f": [5, 7, 9]}
     assert ran.exists()
     assert app.body == "reduce: tops.py:x"
-    assert [file.confirmed for file in own_reducers(path)] == [True]
+    assert [file.confirmed for file in own_code(path)] == [True]
 
     path = write(code=CODE.replace("[-count:]", "[:count]"))
     with pytest.raises(ConfigError, match="was not confirmed here"):
@@ -82,9 +82,9 @@ def test_code_runs_only_after_it_was_confirmed_and_as_it_was(write: Callable[...
 
 def test_a_copy_that_was_changed_does_not_run(write: Callable[..., Path], tmp_path: Path) -> None:
     path = write(code=CODE + "# another\n")
-    (file,) = own_reducers(path)
+    (file,) = own_code(path)
     confirm_file(file)
-    (tmp_path / "config" / "reducers" / f"{file.hash}.py").write_text("raise SystemExit\n")
+    (tmp_path / "config" / "code" / f"{file.hash}.py").write_text("raise SystemExit\n")
 
     with pytest.raises(ConfigError, match="was not confirmed here"):
         load(path)
@@ -112,7 +112,7 @@ def test_a_function_that_fails_leaves_the_state_and_the_turn_goes_on(write: Call
     ("reduce", "message"),
     [
         ("none.py:highest(3)", "the file none.py was not found"),
-        ("tops.py:nothing", "has no function or Reducer 'nothing'"),
+        ("tops.py:nothing", "does not define 'nothing'"),
     ],
 )
 def test_what_is_not_there_is_an_error_with_its_line(write: Callable[..., Path], reduce: str, message: str) -> None:

@@ -5,7 +5,7 @@ import pytest
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.history import add_turn, begin, restore_thinking
 from taiwa.conversation.turn_prompt import turn_request
-from taiwa.flows.chat import say
+from taiwa.flows.turn import say
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, Response, Text, Thinking, assistant, user
 from taiwa.kernel.runtime import Runtime

@@ -87,7 +87,7 @@ def loaded_by(statement: str) -> set[str]:
     ("module", "text"),
     [
         ("taiwa.kernel.messages", "import pydantic"),
-        ("taiwa.flows.chat", "from httpx2 import Client"),
+        ("taiwa.flows.turn", "from httpx2 import Client"),
         ("taiwa.structureds", "import pydantic"),
         ("taiwa.models.http_api.client", "def f():\n    import sqlite3"),
         ("taiwa.apps.catalog", "import requests"),

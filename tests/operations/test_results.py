@@ -76,7 +76,7 @@ def test_a_turn_has_its_place_and_its_bill(repository: Repository) -> None:
     turn = opened(repository, 'Hello!\n@@delta\n{"topics": ["tea"]}').say("Hi")
 
     assert keys(to_json(turn)) == [
-        "session", "node", "parent", "text", "delta", "state_read", "warnings", "usage", "cost", "seconds",
+        "session", "node", "parent", "text", "delta", "findings", "state_read", "warnings", "usage", "cost", "seconds",
     ]  # fmt: skip
     assert to_json(turn)["text"] == "Hello!"
     assert turn.ask is None

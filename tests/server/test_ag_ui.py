@@ -510,7 +510,7 @@ def desk_app(folder: Path) -> str:
   user: { type: str, default: "" }
 """
     app = folder / "desk.md"
-    app.write_text(f"---\ntaiwa: 1\nflow: ask\nparams:{params}---\nBe brief.\n", "utf-8")
+    app.write_text(f"---\ntaiwa: 1\ndocuments: {{}}\nparams:{params}---\nBe brief.\n", "utf-8")
     return str(app)
 
 

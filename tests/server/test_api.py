@@ -188,7 +188,7 @@ def test_a_body_that_is_no_object_is_refused(server: Serving, body: bytes) -> No
 def test_the_served_apps_are_listed_with_their_parameters(server: Serving) -> None:
     apps = {app["name"]: app for app in get(server, "/api/apps")}
 
-    assert apps["chat"]["flow"] == "chat"
+    assert apps["chat"]["documents"] is False
     assert all("problem" not in app for app in apps.values())
 
 
@@ -289,7 +289,7 @@ OWN_GRANTS = """---
 taiwa: 1
 name: pay
 about: Questions on the pay of one department
-flow: ask
+documents: {}
 params:
   in: { type: "list[str]", default: [pay] }
   as: { type: "list[str]", default: ["group:hr"] }

@@ -76,10 +76,7 @@ def test_little_evidence_is_stated_in_the_answer_and_recorded(tmp_path: Path) ->
     much = talk.say("How many days of annual leave do I have in Galway?")
 
     assert little.text.startswith("The documents may not cover this. The closest passages are:")
-    assert isinstance(little.delta, dict)
-    assert little.delta["is_uncertain"] is True
-    assert isinstance(much.delta, dict)
-    assert "is_uncertain" not in much.delta
+    assert [each.ask is not None and each.ask.is_uncertain for each in (little, much)] == [True, False]
 
 
 FOLDERS = {
@@ -262,10 +259,10 @@ def test_a_word_in_chinese_characters_is_answered_in_its_language_or_the_user_s(
     monkeypatch.setenv("TAIWA_LANG", locale)
     talk = taiwa.open("ask", model=NoModel(), store=Store.open(tmp_path / "store.db"))
 
-    delta = talk.say(words).delta
+    result = talk.say(words).ask
 
-    assert isinstance(delta, dict)
-    assert delta["language"] == language
+    assert result is not None
+    assert result.language == language
 
 
 def test_every_turn_can_be_done_again_from_its_record(tmp_path: Path, folder: Path) -> None:

@@ -559,7 +559,7 @@ def test_only_turns_that_write_some_short_rows_are_begun_on_the_loop() -> None:
     assert little()
     assert not little("state: {n: int}\n")
     assert not little("tools: [calculator]\n")
-    assert not little("flow: ask\n")
+    assert not little("documents: {}\n")
     assert not little("", "Hi", Attachment.from_bytes(b"a", "a.txt"))
     assert not little("", "a" * (LONGEST_AT_ONCE + 1))
 

@@ -3,27 +3,36 @@
 import re
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Literal, TypeVar, cast, get_args
+from typing import Any, Literal, TypeVar, cast, get_args
 
 from taiwa.conversation.app import (
     ALL,
     PLACEHOLDER,
     PROMPT,
     UNSET,
+    UNTYPED_REPLIES,
     App,
     AppSource,
+    Documents,
     Example,
-    Flow,
     Param,
     ReplyMode,
     WindowPolicy,
     fit_params,
 )
-from taiwa.conversation.reducers import IN_FILE, reducer, reducer_names
-from taiwa.conversation.state import COMPUTED_FIELDS, StateField, check_field, delta_output_type, fits_delta
+from taiwa.conversation.code_files import IN_FILE, function_named
+from taiwa.conversation.reducers import reducer, reducer_names
+from taiwa.conversation.state import (
+    COMPUTED_FIELDS,
+    FieldSource,
+    StateField,
+    check_field,
+    delta_output_type,
+    fits_delta,
+)
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError
-from taiwa.kernel.messages import Sampling
-from taiwa.kernel.serialization import is_number
+from taiwa.kernel.messages import JsonSchema, Sampling
+from taiwa.kernel.serialization import Json, is_number
 from taiwa.yamlfile import SURROGATE, Entry, Items, Location, Scalar, Table, Tree, parse_yaml, to_json
 
 T = TypeVar("T", bound=str)
@@ -213,9 +222,11 @@ class Keys:
 
 FORMAT = 1
 
-TOP = ("taiwa", "name", "about", "params", "state", "window", "reply", "model", "sampling", "tools", "flow")
+TOP = (
+    "taiwa", "name", "about", "params", "state", "window", "reply", "model", "sampling", "tools", "documents", "answer", "flow",
+)  # fmt: skip
 
-FIELD = ("type", "reduce", "description", "init", "max_shown", "required", "computed")
+FIELD = ("type", "reduce", "description", "init", "max_shown", "required", "from", "cite", "computed")
 
 PARAM = ("type", "ask", "default")
 
@@ -223,10 +234,7 @@ WINDOW = ("max_size", "keep", "summarize", "keep_first", "keep_setting")
 
 REPLIES: tuple[ReplyMode, ...] = get_args(ReplyMode)
 
-FLOWS: tuple[Flow, ...] = get_args(Flow)
-
-ASK_PARAMS = ("in", "as", "policy", "max_questions", "user", "assess_by")
-"""Parameters that the flow `ask` reads."""
+FIELD_SOURCES: tuple[FieldSource, ...] = get_args(FieldSource)
 
 RESERVED = {"state": ("response",), "params": (PROMPT,)}
 """Reserved names of fields, which other parts of a reply use, and reserved names of parameters."""
@@ -275,11 +283,21 @@ def read_front(tree: Tree | None, problems: Problems) -> Front:
         about=" ".join(keys.text("about").split()),
         sampling=_sampling(keys),
         tools=_tools(keys),
-        flow=keys.choice("flow", FLOWS),
+        documents=_documents(keys),
+        answer=_answer(keys),
+        flow=_flow(keys),
     )
     if app.reply != REPLIES[0] and not app.model_fields:
         message = "reply has no effect: the state has no field that the model writes"
-        problems.warn(keys.location("reply"), message, "remove it")
+        problems.error(keys.location("reply"), message, "remove it")
+    elif app.document_settings.get("quote") and (
+        app.answer is not None or app.tools or app.reply not in ("auto", "record")
+    ):
+        message = "a quotation has no place for a type, for the calls of tools, or for another reply than `record`"
+        problems.error(keys.location("documents"), message, "remove `quote`, or what it cannot be combined with")
+    elif app.answer is not None and app.reply in UNTYPED_REPLIES:
+        message = f"`reply: {app.reply}` has no place for an answer that has a type"
+        problems.error(keys.location("reply"), message, "remove `reply` or `answer`")
     for each, entry in zip(fields, entries, strict=True):
         if app.reply == "environment" and not each.computed and each.reducer.needs_before:
             message = f"the field {each.name}: with `reply: environment` the model writes it whole, so {each.reduce!r} is not applied"
@@ -377,8 +395,9 @@ def _field(entry: Entry, problems: Problems) -> StateField:
     tree = keys.tree("init")
     known = len(problems.entries)
     init, kind, reduce = to_json(tree) if tree else None, _type(keys), _reduce(keys)
-    shown, required = keys.whole("max_shown", 0), keys.flag("required")
-    made = StateField(entry.key, kind, init, reduce, description, shown, required=required)
+    shown, required, cite = keys.whole("max_shown", 0), keys.flag("required"), keys.flag("cite")
+    source = keys.choice("from", FIELD_SOURCES)
+    made = StateField(entry.key, kind, init, reduce, description, shown, required=required, source=source, cite=cite)
     if len(problems.entries) == known:
         try:
             check_field(made)
@@ -394,7 +413,7 @@ def _computed(entry: Entry, keys: Keys, description: str) -> StateField:
         hint = suggest(how, tuple(COMPUTED_FIELDS), "computed fields")
         keys.error("computed", f"unknown computed field {quoted(how)}", hint)
         how = next(iter(COMPUTED_FIELDS))
-    for key in ("type", "reduce", "init", "max_shown", "required"):
+    for key in ("type", "reduce", "init", "max_shown", "required", "from", "cite"):
         if key in keys:
             keys.error(key, f"{entry.key} is computed and cannot have `{key}`", "remove one of the two")
     return StateField(entry.key, description=description, computed=how)
@@ -458,7 +477,15 @@ def _tools(keys: Keys) -> tuple[str, ...]:
     """Return the names of tools. Unknown names are allowed: a program can pass its own tools when it opens the app."""
     names: list[str] = []
     for item in keys.texts("tools"):
-        if not TOOL_NAME.fullmatch(item.text):
+        if IN_FILE.fullmatch(item.text):
+            try:
+                function_named(item.text)
+            except ConfigError as error:
+                keys.problems.error(
+                    item.at, error.message, "write FILE.py:NAME, with a function of a file next to the app"
+                )
+            names.append(item.text)
+        elif not TOOL_NAME.fullmatch(item.text):
             message = f"{quoted(item.text)} is not a valid tool name"
             hint = "use letters, digits, `_` and `-`, beginning with a letter; see `taiwa tools list`"
             keys.problems.error(item.at, message, hint)
@@ -472,6 +499,95 @@ def _tools(keys: Keys) -> tuple[str, ...]:
                 hint = suggest(item.text, tool_names(), "tools")
                 keys.problems.warn(item.at, f"the tool {item.text} is not built in; the program must pass it", hint)
     return tuple(names)
+
+
+def _documents(keys: Keys) -> Documents | None:
+    """Return the documents: a table of settings, or only the names of indexes and folders."""
+    tree = keys.tree("documents")
+    if tree is None:
+        return None
+    if not isinstance(tree, Table):
+        tree = Table((Entry("in", tree, keys.location("documents")),), keys.location("documents"))
+    inner = Keys(tree, Documents.KEYS, "documents", keys.problems)
+    settings: dict[str, Json] = {}
+    for key in ("in", "as"):
+        listed = inner.tree(key)
+        if isinstance(listed, Scalar) and listed.value is not None:
+            settings[key] = [listed.text]
+        elif listed is not None:
+            settings[key] = [item.text for item in inner.texts(key)]
+    for key in ("policy", "assess_by", "user"):
+        if key in inner:
+            settings[key] = inner.text(key)
+    if "quote" in inner:
+        settings["quote"] = inner.flag("quote")
+    for key, low in (("max_questions", 0), ("k", 1)):
+        if key in inner:
+            settings[key] = inner.whole(key, low)
+    from taiwa.flows.ask.clarify_then_retrieve import ASSESS_BY
+    from taiwa.flows.ask.decide_search_or_clarify import POLICIES
+
+    _check_choice(inner, "policy", tuple(POLICIES))
+    _check_choice(inner, "assess_by", ASSESS_BY)
+    return Documents(settings or None)
+
+
+def _check_choice(keys: Keys, key: str, choices: tuple[str, ...]) -> None:
+    text = keys.text(key)
+    if text and text not in choices:
+        keys.error(key, f"unknown {key} {quoted(text)}", suggest(text, choices, "choices"))
+
+
+SCHEMA_KEYS = {"$ref", "anyOf", "enum", "properties", "type"}
+"""Keys by which a mapping is a JSON Schema rather than the fields of an object."""
+
+
+def _answer(keys: Keys) -> JsonSchema | None:
+    """Return the type of the answers, in the notation of fields, as TypeScript or as JSON Schema."""
+    tree = keys.tree("answer")
+    if tree is None:
+        return None
+    from taiwa.structured import OutputType
+    from taiwa.structured.type_notation import is_field_list, parse_fields, parse_notation
+
+    plain = to_json(tree) if isinstance(tree, Table) else keys.text("answer").strip()
+    if plain == "":  # reported
+        return None
+    try:
+        if isinstance(plain, dict) and SCHEMA_KEYS & plain.keys():
+            found: OutputType[Any] = OutputType.from_json_schema(plain, name="Answer")
+        else:
+            try:
+                found = OutputType(parse_notation(cast("str | dict[str, Any]", plain)), name="Answer")
+            except InputError:
+                if not isinstance(plain, str) or not is_field_list(plain):
+                    raise
+                found = OutputType.fields("Answer", *parse_fields(plain))
+        return JsonSchema(found.schema(), "Answer")
+    except (InputError, ConfigError) as error:
+        keys.error(
+            "answer",
+            f"the type of answer: {error.message.removeprefix('type notation').lstrip(' ,:')}",
+            "write a type such as {days: int, reason: str}",
+        )
+    return None
+
+
+def _flow(keys: Keys) -> str:
+    """Return the program of the turns, a function of a file."""
+    name = keys.text("flow").strip()
+    if "flow" not in keys:
+        return ""
+    try:
+        found = function_named(name)
+    except ConfigError as error:
+        keys.error(
+            "flow", error.message, "write flow: FILE.py:NAME, with a generator function of a file next to the app"
+        )
+        return ""
+    if not callable(found):
+        keys.error("flow", f"{name} is not a function", "name a generator function")
+    return name
 
 
 RULE = re.compile(r"---[ \t]*")
@@ -616,14 +732,14 @@ def _check_placeholders(parts: Parts, front: Front, problems: Problems) -> None:
                 used.add(match[1])
                 at = Location(block.line + row, match.start() + 1)
                 if match[1] == PROMPT and block is parts.body:
-                    if front.app.flow == "ask":
-                        problems.error(at, f"{quoted(match[0])} has no meaning with `flow: ask`", "remove it")
+                    if front.app.documents is not None:
+                        problems.error(at, f"{quoted(match[0])} has no meaning with `documents`", "remove it")
                 elif match[1] not in names:
                     near = f", or correct its name: {suggest(match[1], names, 'params')}" if names else ""
                     message = f"the placeholder {quoted(match[0])} has no parameter"
                     problems.error(at, message, f"add {match[1]} to params{near}")
     for name, at in front.param_locations.items():
-        if name not in used and name not in (ASK_PARAMS if front.app.flow == "ask" else ()):
+        if name not in used and name not in (() if front.app.documents is None else Documents.KEYS):
             hint = f"write {{{{{name}}}}} in the instructions, or remove it"
             problems.warn(at, f"the parameter {name} is never used", hint)
 

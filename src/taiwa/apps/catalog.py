@@ -1,5 +1,6 @@
 """Find, load, check and create app files; convert the values of their parameters."""
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -12,13 +13,13 @@ from typing import Literal
 
 from taiwa.apps.app_file import APP_NAME, Problem, Problems, quoted, read_app, split_file, suggest
 from taiwa.conversation.app import App, AppSource, Param, ReplyMode, fit_params, restore_options
-from taiwa.conversation.reducers import ReducerFile, pin_files, reducer_files
+from taiwa.conversation.code_files import CodeFile, code_files, pin_files
 from taiwa.i18n import gettext_noop
 from taiwa.kernel.errors import ConfigError, InputError, check_argument
 from taiwa.kernel.serialization import Json
 from taiwa.plugins import find_plugin, plugin_app, plugin_names
 from taiwa.settings import config_path
-from taiwa.yamlfile import Scalar, Table, parse_yaml, to_json
+from taiwa.yamlfile import Items, Scalar, Table, parse_yaml, to_json
 
 DEFAULT_APP = "plain"
 """The app of a conversation that names none."""
@@ -40,6 +41,7 @@ def load(path: Path | str, values: Mapping[str, Json] | None = None) -> App:
 def _load(path: Path) -> App:
     text = _read(path)
     text = pin_files(text, path.parent) if ".py:" in text else text
+    text = pin_folders(text, path.parent) if "documents:" in text else text
     return load_text(text, printable_path(path), _stem(path))
 
 
@@ -93,14 +95,35 @@ def check(path: Path | str) -> tuple[Problem, ...]:
     return read_app(pin_files(text, path.parent), _stem(path))[1]
 
 
-def own_reducers(path: Path | str) -> tuple[ReducerFile, ...]:
-    """Return the Python files next to an app file that contain its reducers.
+def pin_folders(text: str, folder: Path) -> str:
+    """Write the whole path of each folder or file next to an app into its `documents`: a stored conversation has no other place.
+
+    The name of an index stays as it is.
+    """
+    parts = split_file(text, Problems())
+    tree = parse_yaml(parts.front.text, Problems().error, parts.front.line) if parts.front else None
+    entry = tree.get("documents") if isinstance(tree, Table) else None
+    named = entry.value.get("in") if entry is not None and isinstance(entry.value, Table) else entry
+    if parts.front is None or named is None:
+        return text
+    listed = named.value.items if isinstance(named.value, Items) else (named.value,)
+    front = parts.front.text
+    for item in sorted((each for each in listed if isinstance(each, Scalar)), key=lambda each: -each.span[0]):
+        place = folder / Path(item.text).expanduser()
+        if item.text and place.exists():
+            front = f"{front[: item.span[0]]}{json.dumps(str(place.resolve()))}{front[item.span[1] :]}"
+    opening, _, rest = text.partition("\n")
+    return f"{opening}\n{front}{rest[len(parts.front.text) :]}"
+
+
+def own_code(path: Path | str) -> tuple[CodeFile, ...]:
+    """Return the Python files next to an app file that it names: of its reducers, its tools, and the program of its turns.
 
     Raises:
         ConfigError: the app file or one of them cannot be read.
     """
     path = Path(path)
-    return tuple(reducer_files(_read(path), path.parent))
+    return tuple(code_files(_read(path), path.parent))
 
 
 def with_reply(app: App, reply: ReplyMode) -> App:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from taiwa.apps.catalog import apps as all_apps
-from taiwa.apps.catalog import check, find_path, new, own_reducers, user_folder
+from taiwa.apps.catalog import check, find_path, new, own_code, user_folder
 from taiwa.cli.options import CommonOptions, Group, common_options, complete_session, confirm, open_app
 from taiwa.cli.output import print_item, print_json, print_line, print_notice, print_preview, print_result, print_rows
 from taiwa.i18n import _, ngettext
@@ -121,20 +121,20 @@ def update_(common: CommonOptions, name: str, path: str) -> None:
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def confirm_(name: str, yes: bool) -> None:
-    """Confirm the Python files with reducers of the app NAME: they may run until they change.
+    """Confirm the Python files that the app NAME uses (reducers, tools, the program of its turns): they may run until they change.
 
     \b
     taiwa apps confirm tutor.md
     """
-    from taiwa.conversation.reducers import confirm_file
+    from taiwa.conversation.code_files import confirm_file
 
-    files = [file for file in own_reducers(find_path(name)) if not file.confirmed]
+    files = [file for file in own_code(find_path(name)) if not file.confirmed]
     for file in files:
         print_line(f"{file.path} (sha256 {file.hash[:12]}…)", "bold")
         print_line(file.path.read_text(encoding="utf-8", errors="replace"))
     if files:
         confirm(
-            "let this code run as a reducer?",
+            "let this code run?",
             "the code was not confirmed; read it, and add --yes to let it run",
             yes=yes,
         )

@@ -49,7 +49,7 @@ from taiwa.sessions.users import UserProfiles, load_profile, set_profile_value, 
 
 if TYPE_CHECKING:
     from taiwa.conversation.app import App
-    from taiwa.flows.ask.ask_turn import AskResult
+    from taiwa.flows.ask.ask_result import AskResult
     from taiwa.operations.documents import AskOptions
     from taiwa.sessions.session import Session
 
@@ -80,6 +80,7 @@ QUOTED = re.compile("(⟦[^⟧]*⟧)")
 @click.option(
     "--max-questions", type=click.IntRange(0, 10), metavar="N", help="Ask at most N clarifying questions in a row."
 )
+@click.option("--quote", is_flag=True, help="Answer only with sentences of the documents, which cannot be misquoted.")
 @common_options(
     "model", "judge_model", "rewrite_model", "temperature", "max_tokens", "session", "continue_latest", "fragments",
     "as_json", "verbose", "max_cost", "retry_paid", "no_store", "store",
@@ -93,6 +94,7 @@ def ask(
     policy: str | None,
     assess_by: str | None,
     max_questions: int | None,
+    quote: bool,
 ) -> None:
     """Search documents for QUESTION, and answer with citations or ask for clarification.
 
@@ -113,7 +115,7 @@ def ask(
     text = require_prompt(question, USAGE, common.fragments)
     profile = _read_profile(user)
     name = user if profile is None else profile.name
-    options = AskOptions(indexes, audience, name, policy or "", assess_by or "", max_questions)
+    options = AskOptions(indexes, audience, name, policy or "", assess_by or "", max_questions, quote)
     session = open_session(common, _app(common, options))
     if profile is not None:
         UserProfiles(session.repository.store).put(profile)

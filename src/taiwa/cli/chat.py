@@ -500,13 +500,13 @@ def _export(repl: Repl, rest: str) -> None:
 
 def _verdict(repl: Repl, text: str) -> None:
     """Store the user's verdict on the last turn, and print its effect."""
-    from taiwa.flows.ask.ask_turn import AskResult
+    from taiwa.flows.ask.ask_result import AskResult
     from taiwa.sessions.users import UserProfiles
 
     session = repl.session
     verdict = parse_verdict(text)
-    ask = AskResult.from_delta(session.conversation.turns[-1].delta)
-    name = str(session.app.values.get("user") or "")
+    ask = AskResult.of(session.conversation.turns[-1].findings)
+    name = str(session.app.document_settings.get("user") or "")
     if ask is None:
         raise InputError(_("only turns of an app that searches documents can be rated: taiwa chat ask"))
     people = UserProfiles(session.repository.store)

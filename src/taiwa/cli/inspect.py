@@ -19,8 +19,9 @@ from taiwa.cli.options import (
 from taiwa.cli.output import bracketed, one_line, print_item, print_line, print_notice, print_result, print_rows, table
 from taiwa.conversation.state import Change, format_path
 from taiwa.i18n import _, ngettext, user_language
+from taiwa.kernel.effects import Complete
 from taiwa.kernel.errors import InputError, StoreError
-from taiwa.kernel.serialization import Json, parse_json
+from taiwa.kernel.serialization import Json, parse_json, tag_of
 from taiwa.kernel.usage_limits import format_cost
 from taiwa.operations import inspect
 from taiwa.operations.files import write_file
@@ -30,12 +31,14 @@ from taiwa.operations.results import StateResult
 
 if TYPE_CHECKING:
     from taiwa.conversation.history import Conversation, Node
+    from taiwa.flows.ask.provenance import ValueSource
     from taiwa.operations.results import InterruptedTurn
     from taiwa.sessions.repository import Repository
     from taiwa.store import CallRecord
 
 FORMATS = {".jsonl": "jsonl", ".md": "md", ".html": "html"}
 FIRST_WORDS = 60
+SOURCE_CHARS = 160
 """Characters of the first text of a conversation in a list."""
 CUT_OFF = "cut off"
 """What a turn without an answer shows, which can be resumed."""
@@ -287,6 +290,8 @@ def print_why(repository: "Repository", path: str, revision: str, *, as_json: bo
     where, what = format_path(found.path), "removed" if origin.is_removed else "set"
     print_line(f"{where} was removed" if origin.is_removed else f"{where} = {shown(origin.after)}", "bold")
     print_line(f"  {what} by {by} ({origin.hash[:12]}){before}")
+    for source in found.sources:
+        print_line(f"  from:        {_describe_source(source)}")
     if node.user is not None:
         print_line(f"  you:         {node.user}")
         print_line(f"  answer:      {node.answer}")
@@ -296,6 +301,28 @@ def print_why(repository: "Repository", path: str, revision: str, *, as_json: bo
         print_line(f"  call:        {_describe_call(call)}")
 
 
+def _describe_source(source: "ValueSource") -> str:
+    """Describe the source of a part of a value on one line."""
+    part = f"{source.path}: " if source.path else ""
+    words = f"“{one_line(source.words, SOURCE_CHARS)}”"
+    match source.kind:
+        case "tool":
+            return (
+                f"{part}{source.tool}({one_line(source.input, SOURCE_CHARS)}) = {one_line(source.words, SOURCE_CHARS)}"
+            )
+        case "passage" if source.citation is not None:
+            from taiwa.flows.ask.ask_result import format_source
+            from taiwa.i18n import dialogue_catalogue, user_language
+
+            return f"{part}{format_source(source.citation, dialogue_catalogue(user_language()))}: {words}"
+        case "user":
+            return part + _("your words: {words}", words=words)
+        case "answer":
+            return part + _("the answer before: {words}", words=words)
+        case _:
+            return part + _("the model's own words; no source holds {words}", words=words)
+
+
 def _describe_call(call: "CallRecord") -> str:
     """Describe a call on one line: model, tokens and duration."""
     if isinstance(call.answer, dict) and call.answer.get("~") == "tool-result":
@@ -303,7 +330,7 @@ def _describe_call(call: "CallRecord") -> str:
     tokens = "tokens not reported"
     if call.usage is not None:
         tokens = f"{call.usage.input_tokens} in + {call.usage.output_tokens} out tokens"
-    return ", ".join((*((call.model, tokens) if call.model else (call.kind,)), f"{call.ms} ms"))
+    return ", ".join((*((call.model, tokens) if call.kind == tag_of(Complete) else (call.kind,)), f"{call.ms} ms"))
 
 
 @click.group(cls=Group, invoke_without_command=True)

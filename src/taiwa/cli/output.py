@@ -293,7 +293,7 @@ def print_stream(
 ) -> "TurnResult":
     """Print an answer while it is written, then its warnings; with JSON only the committed turn."""
     from taiwa.flows.solve.loops import TRANSCRIPT_CODES
-    from taiwa.flows.solve.tool_call_formats import ReadableText
+    from taiwa.flows.solve.tool_call_formats import ReadableText, readable_answer
 
     started, first = time.monotonic(), 0.0
     written, held = ReadableText(), list[str]()
@@ -310,7 +310,8 @@ def print_stream(
         turn, notes = wait_for_turn(events, on_text, lambda text: show(written.result(text)), display.wait)
         show(written.end())
         if not as_json:
-            display.feed(plain("".join(held) if first else turn.text))
+            whole = readable_answer(turn.text, [call.name for call in turn.calls])
+            display.feed(plain("".join(held) if first else whole))
     notes = [note for note in notes if note.code not in TRANSCRIPT_CODES]  # the call itself is in the trace
     if as_json:
         print_result(turn)
@@ -348,15 +349,19 @@ def wait_for_turn(
 
     turn: TurnResult | None = None
     notes: list[Notice] = []
+    ends_line = True
     try:
         for event in events:
             if isinstance(event, TurnResult):
                 turn = event
             elif isinstance(event, TextDelta):
+                ends_line = event.text.endswith("\n") if event.text else ends_line
                 on_text(event.text)
             elif event.code == "waiting":
-                on_wait(plain(event.text))
+                if ends_line:  # a wait within an answer would stand in its line
+                    on_wait(plain(event.text))
             elif event.code == "result":
+                ends_line = event.text.endswith("\n")
                 on_result(event.text)
             else:
                 notes.append(event)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from taiwa.conversation.state import (
     StateField,
@@ -48,8 +48,8 @@ ReplyLayout = Literal["text+delta", "record", "json", "environment"]
 """How a model writes state: a delta below the text, a list of changes before the answer in a request of its own, one object
 with delta and answer, or the whole state."""
 
-Flow = Literal["chat", "ask"]
-"""What a turn does: `chat` completes with the model, `ask` searches documents and answers from them."""
+UNTYPED_REPLIES = ("text+delta", "environment")
+"""Replies that have no place for a typed answer."""
 
 PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 
@@ -66,6 +66,20 @@ class Param:
     ask: str = ""
     default: Json = None
     required: bool = True
+
+
+@value(tag="documents")
+class Documents:
+    """Which documents the turns of an app search, and when they ask back first.
+
+    A parameter of the app that has the name of a key replaces it, where it has a value. The keys are those of `settings`.
+    """
+
+    settings: Json = None
+
+    KEYS: ClassVar[tuple[str, ...]] = (
+        "in", "as", "policy", "max_questions", "assess_by", "user", "k", "quote",
+    )  # fmt: skip
 
 
 @value(tag="window-policy")
@@ -219,7 +233,9 @@ class Example:
 
 @dataclass(frozen=True, eq=False)
 class App:
-    """An app with its parameters filled in. Equal apps have equal `hash`; `tools` are names."""
+    """An app with its parameters filled in. Equal apps have equal `hash`; `tools` are names, `answer` is the type of its answers, and `flow` the
+    program of its turns.
+    """
 
     source: AppSource
     body: str
@@ -233,7 +249,9 @@ class App:
     sampling: Sampling = UNSET
     about: str = ""
     tools: tuple[str, ...] = ()
-    flow: Flow = "chat"
+    documents: Documents | None = None
+    answer: JsonSchema | None = None
+    flow: str = ""
     values: Mapping[str, Json] = field(default_factory=dict[str, Json])
     options: AnswerOptions = NO_OPTIONS
 
@@ -286,7 +304,7 @@ class App:
         """The type of the answers; None if they are text."""
         from taiwa.structured import OutputType
 
-        schema = self.answer_options.schema
+        schema = self.answer_options.schema or self.answer
         return None if schema is None else OutputType.from_json_schema(dict(schema.schema), name=schema.name)
 
     def layout(self, *, enforces_schemas: bool = False, is_local: bool = False) -> ReplyLayout:
@@ -294,11 +312,27 @@ class App:
 
         A field that every turn must write cannot be left to a request that asks what the user's message changes.
         """
+        if self.document_settings.get("quote"):  # a quotation has no place for state
+            return "record"
         if self.reply != "auto":
             return self.reply
         if is_local and enforces_schemas and not any(field.required for field in self.model_fields):
             return "record"
         return "json" if enforces_schemas else "text+delta"
+
+    @cached_property
+    def only_answers(self) -> bool:
+        """Whether its turns do nothing but answer from documents."""
+        return self.documents is not None and not (self.model_fields or self.tools or self.output_type)
+
+    @cached_property
+    def document_settings(self) -> dict[str, Json]:
+        """The settings of its documents by key, those of its parameters first; empty without documents."""
+        if self.documents is None:
+            return {}
+        own = self.documents.settings if isinstance(self.documents.settings, dict) else {}
+        given = {key: self.values[key] for key in Documents.KEYS if self.values.get(key) not in (None, "", [])}
+        return own | given
 
     @cached_property
     def delta_type(self) -> "OutputType[dict[str, Json]]":
@@ -349,10 +383,8 @@ class App:
         options = replace(options, tools=tuple(tool for tool in options.tools if tool not in own))
         if options == self.options:
             return self
-        if options.effective.schema is not None and (self.model_fields or self.flow != "chat"):
-            raise InputError(
-                f"the app {self.name!r} has its own reply format; a schema requires an app without one, such as plain"
-            )
+        if options.effective.schema is not None and self.model_fields and self.reply in UNTYPED_REPLIES:
+            raise InputError(f"the app {self.name!r} has `reply: {self.reply}`, which has no place for a typed answer")
         recorded = None if options == NO_OPTIONS else record(options)
         source = replace(self.source, options=recorded)
         return replace(self, source=source, tools=(*own, *options.tools), options=options)

@@ -63,7 +63,8 @@ class Node:
     node refers to them by their hashes. `thinking` is the signed or encrypted reasoning of a turn, for the server that it
     came from. `messages` are those of a turn, the answer last, without attachments and reasoning, if they are more than its
     two texts: calls of a client's tools and their results. `prefix` is the prefilled beginning of its answer. `model` and
-    `host` are those of `AnsweredBy`: equal texts of different models are different turns.
+    `host` are those of `AnsweredBy`: equal texts of different models are different turns. `findings` are what a turn rests on
+    besides the conversation: its `documents` (the decision, the passages, the claims) and its `calls` of tools.
     """
 
     parent: str | None
@@ -79,6 +80,7 @@ class Node:
     prefix: str = ""
     model: str = ""
     host: str = ""
+    findings: Json = None
     _hash: str = field(default_factory=str, init=False, repr=False, compare=False)
 
     @property
@@ -130,6 +132,16 @@ class PastTurn:
     attachments: tuple[Attachment, ...] = ()
     thinking: tuple[Thinking, ...] = ()
     messages: tuple[Message, ...] = ()
+    findings: Json = None
+
+    @property
+    def said(self) -> str:
+        """The answer as later prompts show it: one from documents without the list of its sources."""
+        match self.findings:
+            case {"documents": {"answer": str(said)}}:
+                return said
+            case _:
+                return self.answer
 
     @property
     def all_messages(self) -> tuple[Message, ...]:
@@ -216,12 +228,17 @@ def add_turn(
     messages: tuple[Message, ...] = (),
     prefix: str = "",
     by: AnsweredBy = NO_MODEL,
+    findings: Json = None,
 ) -> Conversation:
-    """Add a turn: fold its delta into the state. `messages` are those of the turn, the answer last; `prefix` is that of `Node`."""
+    """Add a turn: fold its delta into the state. `messages` are those of the turn, the answer last; `prefix` and `findings` are
+    those of `Node`.
+    """
     if messages == (user_message(user), assistant(answer)):
         messages = ()
     app, delta = conversation.app.hash, _ordered(delta)
-    turn = Node(conversation.tip, "turn", app, user, answer, delta, "", attachments, thinking, messages, prefix, *by)
+    turn = Node(
+        conversation.tip, "turn", app, user, answer, delta, "", attachments, thinking, messages, prefix, *by, _ordered(findings)
+    )  # fmt: skip
     return _append(conversation, turn)
 
 
@@ -326,7 +343,7 @@ def _at_node(conversation: Conversation, name: str, node: Node, app: App, state:
 def past_turn(name: str, node: Node) -> PastTurn:
     """Return the turn of a node as it appears in later prompts."""
     delta, files, thinking = node.delta, node.attachments, node.thinking
-    return PastTurn(name, node.user or "", node.answer or "", delta, files, thinking, node.messages)
+    return PastTurn(name, node.user or "", node.answer or "", delta, files, thinking, node.messages, node.findings)
 
 
 def _state_after(conversation: Conversation, node: Node, app: App) -> State:

@@ -3,31 +3,23 @@
 The model never writes state; it answers with a delta, and a reducer folds it in. A reducer that offers `combine` promises
 `step(step(s, a), b) == step(s, combine(a, b))`; `taiwa laws` checks that promise, for reducers of other packages too.
 
-A user's own reducers are functions of a Python file next to the app, confirmed once and then identified by the hash of the
-file. `reduce: tops.py:highest(3)` calls `highest(before, delta, 3)`. When the app is loaded, this becomes
-`tops.py@HASH:highest(3)` in its source, so that a stored conversation always refers to the same code. Confirming a file
-copies it into the folder `reducers` next to the config file, under its hash; no other code is ever run.
+A user's own reducers are functions of a file, see `code_files`.
 """
 
 import json
-import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
-from functools import cache
-from hashlib import sha256
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from typing import Literal, cast
 
+from taiwa.conversation.code_files import IN_FILE, load_function
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.serialization import Json, canonical, is_number, parse_json, value
 from taiwa.plugins import find_plugin, load_plugin, plugin_names
-from taiwa.settings import config_path
 
 DeltaKind = Literal["value", "items", "table", "words"]
 """The delta of a field: a value of its type · a list of items · a table whose nulls remove entries · a list of words."""
@@ -223,114 +215,23 @@ def reducer(name: str) -> Reducer:
     return found
 
 
-# --- functions of a file ----------------------------------------------------------------------------------------------
-
-HASH_CHARS = 32
-MAX_BYTES = 1024 * 1024
-IN_FILE = re.compile(
-    r"(?P<file>[\w./-]+\.py)(?:@(?P<hash>[0-9a-f]{32}))?:(?P<name>[A-Za-z_]\w*)(?:\((?P<argument>.*)\))?"
-)
-"""The name of a reducer of a file."""
-FRONT = re.compile(r"\ufeff?---[ \t]*\r?\n.*?\n---", re.DOTALL)
-IN_TEXT = re.compile(r"(?m)(?<![\w-])(reduce:\s*[\"']?)([\w./-]+\.py)(?=:[A-Za-z_])")
-
 _of_files: dict[str, Reducer] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class ReducerFile:
-    """A Python file that an app names, and the hash of its content; `confirmed` says whether it may run."""
-
-    path: Path
-    hash: str
-    confirmed: bool
-
-
-def pin_files(text: str, folder: Path) -> str:
-    """Write the hash of each file into the `reduce` keys of an app's text; a file that cannot be read stays as it is."""
-
-    def pin(match: re.Match[str]) -> str:
-        with suppress(OSError):
-            return f"{match[1]}{match[2]}@{_hash((folder / match[2]).read_bytes())}"
-        return match[0]
-
-    front = FRONT.match(text)
-    return text if front is None else IN_TEXT.sub(pin, front[0]) + text[front.end() :]
-
-
-def reducer_files(text: str, folder: Path) -> Iterator[ReducerFile]:
-    """Yield the files that the text of an app names, each once.
-
-    Raises:
-        ConfigError: one cannot be read, or is too large.
-    """
-    front = FRONT.match(text)
-    for name in dict.fromkeys(match[2] for match in IN_TEXT.finditer(front[0] if front else "")):
-        path = folder / name
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise ConfigError(f"cannot read {path} ({error.strerror})") from None
-        if len(data) > MAX_BYTES:
-            raise ConfigError(f"{path} has more than {MAX_BYTES:,} bytes")
-        yield ReducerFile(path, _hash(data), confirmed=_kept(_hash(data)).is_file())
-
-
-def confirm_file(file: ReducerFile) -> None:
-    """Allow a file to run: copy the content that was shown, which the hash identifies.
-
-    Raises:
-        ConfigError: the file has changed since, or cannot be copied.
-    """
-    try:
-        data, kept = file.path.read_bytes(), _kept(file.hash)
-        if _hash(data) != file.hash:
-            raise ConfigError(f"{file.path} has changed meanwhile; confirm it again")
-        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        part = kept.with_suffix(f".{os.getpid()}")
-        part.write_bytes(data)
-        part.replace(kept)
-    except OSError as error:
-        raise ConfigError(f"cannot keep a copy of {file.path} ({error.strerror})") from None
 
 
 def _of_file(match: re.Match[str]) -> Reducer:
     if match[0] not in _of_files:
         if match["hash"] is None:
             raise ConfigError(f"the file {match['file']} was not found next to the app")
-        loaded = _load(match["file"], match["hash"], match["name"])
+        loaded = load_function(match["file"], match["hash"], match["name"])
         if isinstance(loaded, Reducer):
             _of_files[match[0]] = replace(loaded, name=match[0])
-        else:
+        elif callable(loaded):
             arguments = () if match["argument"] is None else (_argument(match["argument"]),)
             step = _step(match[0], loaded, arguments)
             _of_files[match[0]] = Reducer(match[0], step, about="a function of your own")
+        else:
+            raise ConfigError(f"{match['file']} has no function or Reducer {match['name']!r}")
     return _of_files[match[0]]
-
-
-@cache
-def _load(file: str, key: str, name: str) -> Callable[..., object] | Reducer:
-    kept = _kept(key)
-    try:
-        data = kept.read_bytes()
-    except OSError:
-        data = b""
-    if _hash(data) != key:
-        raise ConfigError(
-            f"{file} (sha256 {key[:12]}…) is code that was not confirmed here; run `taiwa apps confirm` on the app"
-        )
-    spec = spec_from_file_location(f"taiwa_reducer_{key}", kept)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise ConfigError(f"{file} cannot be run: {type(error).__name__}: {error}") from error
-    found: object = getattr(module, name, None)
-    if isinstance(found, Reducer) or callable(found):
-        return found
-    raise ConfigError(f"{file} has no function or Reducer {name!r}")
 
 
 def _step(name: str, function: Callable[..., object], arguments: tuple[Json, ...]) -> Callable[[Json, Json, int], Json]:
@@ -350,11 +251,3 @@ def _argument(text: str) -> Json:
         return parse_json(text)
     except ValueError:
         return text.strip()
-
-
-def _hash(data: bytes) -> str:
-    return sha256(data).hexdigest()[:HASH_CHARS]
-
-
-def _kept(key: str) -> Path:
-    return config_path(os.environ).parent / "reducers" / f"{key}.py"

@@ -4,6 +4,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache, partial
 from typing import Any
 
@@ -186,6 +187,9 @@ def _any_object() -> OutputType[dict[str, Json]]:
     return OutputType(dict[str, Any])
 
 
+NOTES_LINE = re.compile(r"^\[Notes: \{.*\}\]\s*$\n?", re.MULTILINE)
+"""The notes of the layout `record`, which small models copy into their reply."""
+
 OPENED = re.compile(rf"{ENVIRONMENT[0]}{JSON_NEXT.pattern}")
 
 BEGINS_DELTA = re.compile(r"[\n@*_`~#>]")
@@ -216,11 +220,13 @@ def parse_reply(app: App, text: str, layout: ReplyLayout | None = None, *, exact
     the prompt asks for, and a missing one is a problem, as in turns recorded under this rule. Cached, because the watcher of
     a reply parses it at its end, and the turn does so again.
     """
-    if app.output_type is not None:
-        return parse_typed(app.output_type, text)
     layout = layout or app.layout()
+    if app.output_type is not None:
+        if layout == "json" and app.model_fields:
+            return _parse_typed_reply(app, app.output_type, text)
+        return parse_typed(app.output_type, text)
     if not app.model_fields or layout == "record":
-        return ParsedReply(whole_characters(text), {})
+        return ParsedReply(whole_characters(NOTES_LINE.sub("", text) if app.model_fields else text), {})
     if layout == "environment":
         return _parse_environment(app, text)
     needs_delta = exact or any(field.required for field in app.model_fields)
@@ -235,7 +241,7 @@ def parse_delta(app: App, text: str, layout: ReplyLayout | None = None, *, full:
     In a `full` delta every field is named, and null says that one stays as it is.
     """
     if app.output_type is not None:
-        return parse_typed(app.output_type, text)
+        return parse_reply(app, text, layout)
     is_environment = (layout or app.layout()) == "environment"
     try:
         data = _any_object().parse(text).value
@@ -268,6 +274,18 @@ def parse_typed(output_type: OutputType[Json], text: str) -> ParsedReply:
     except OutputValidationError as error:
         return ParsedReply(whole_characters(text), None, error.diagnostics or (error.message,))
     return ParsedReply(whole_characters(answer), {})
+
+
+def _parse_typed_reply(app: App, output_type: OutputType[Json], text: str) -> ParsedReply:
+    """Parse a `json` reply whose answer has a type."""
+    try:
+        reply = _any_object().parse(text).value
+    except OutputValidationError as error:
+        return ParsedReply(whole_characters(text), None, error.diagnostics or (error.message,))
+    typed = parse_typed(output_type, json.dumps(reply.get("answer"), ensure_ascii=False))
+    if typed.delta is None:
+        return replace(typed, problems=tuple(f"$.answer{line.removeprefix('$')}" for line in typed.problems))
+    return _with_delta(app, typed.answer, reply.get("delta"), needs_delta=True)
 
 
 def _storable(answer: str, delta: dict[str, Json]) -> ParsedReply:

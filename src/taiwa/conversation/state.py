@@ -177,6 +177,9 @@ COMPUTED_FIELDS: dict[str, ComputedField] = {
 WORD_COUNTS = "dict[str, int]"
 """The type of a field that counts words."""
 
+FieldSource = Literal["user", "reply"]
+"""Who states the values of a field: what the user says, or what the reply works out or finds."""
+
 
 @value
 class StateField:
@@ -184,7 +187,9 @@ class StateField:
 
     `type` is written in the notation of app files; `description` describes it to the model; `max_shown` limits the number of
     entries in the state view, never in the state; `computed` names the entry of `COMPUTED_FIELDS` that computes the field,
-    and is empty for a field that the model writes; the model writes a `required` field in every turn.
+    and is empty for a field that the model writes; the model writes a `required` field in every turn. `source` says who states its
+    values: the user, or the reply. With `cite` a value is taken only if it stands in the words of the user, a passage, the result of
+    a tool, or the answer before.
     """
 
     name: str
@@ -195,6 +200,8 @@ class StateField:
     max_shown: int | None = None
     computed: str = ""
     required: bool = False
+    source: "FieldSource" = "user"
+    cite: bool = False
 
     @property
     def reducer(self) -> Reducer:

@@ -1,4 +1,5 @@
-"""The layout `record`: before the answer, a short request of its own asks which fields the last message of the user changes.
+"""The layout `record`: before the answer, a short request of its own asks which fields the last message of the user changes; after
+it, another one which fields the reply changes, if the app has such.
 
 Its prompt holds the fields, examples made from them, the last exchange and the state, and not the conversation: a small model
 fills in fewer fields that nobody spoke of than where it writes the state beside its answer (decision 0045). It answers with a
@@ -6,14 +7,14 @@ list of changes, because a list that may be empty is left empty more reliably th
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import cast
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
 from taiwa.conversation.replies import ParsedReply, parse_delta
-from taiwa.conversation.state import StateField
+from taiwa.conversation.state import FieldSource, State, StateField
 from taiwa.conversation.turn_prompt import known_state
 from taiwa.kernel.errors import OutputValidationError
 from taiwa.kernel.messages import JsonSchema, Message, Request, Sampling, assistant, system, user
@@ -27,24 +28,53 @@ You keep the record of a dialogue. Fields of the record:
 After each message of the user you write as a JSON list of {{"field", "value"}} what this last message states or changes, with \
 the value as the user said it. The list is [] if the message states nothing new."""
 
+REPLY_INSTRUCTIONS = """\
+You keep the record of a dialogue. Fields of the record:
+{fields}
+
+After each reply of the assistant you write as a JSON list of {{"field", "value"}} what this reply states or changes, with the value \
+as the reply has it. The list is [] if the reply states nothing new."""
+
 LAST = "{said}\n\nRecord so far: {state}"
 EXCHANGE = "Assistant said: {answer}\nUser says: {text}"
+REPLY = "User said: {text}\nAssistant says: {answer}"
 MAX_TOKENS = 1_024
 """Tokens of a list of changes; far more than a turn changes, so that a model that repeats itself ends."""
 
 
-def record_request(conversation: Conversation, text: str) -> Request:
-    """Return the request for what a text of the user changes."""
+def fields_from(app: App, source: FieldSource) -> tuple[StateField, ...]:
+    """Return the fields whose values the user, or the reply, states."""
+    return tuple(field for field in app.model_fields if field.source == source)
+
+
+def known_words(app: App, state: State) -> str:
+    """Return the texts in the state, by which documents about the same things are found."""
+    names = {field.name for field in app.model_fields}
+    parts = (state[name] for name in state if name in names)
+    return " ".join(
+        part for each in parts for part in (each if isinstance(each, list) else [each]) if isinstance(part, str)
+    )
+
+
+def record_request(
+    conversation: Conversation, text: str, reply: str | None = None, state: "State | None" = None
+) -> Request:
+    """Return the request for what a text of the user changes, or the `reply` to it; `state` is the present one."""
     app = conversation.app
-    view = known_state(app.model_fields, conversation.state)
-    said = EXCHANGE.format(answer=conversation.last_answer, text=text) if conversation.last_answer else text
-    messages = (*_opening(app), user(_last(said, view)))
-    return Request(messages, constraint=changes_schema(app), sampling=Sampling(max_tokens=MAX_TOKENS))
+    source: FieldSource = "user" if reply is None else "reply"
+    view = known_state(fields_from(app, source), conversation.state if state is None else state)
+    if reply is not None:
+        said = REPLY.format(text=text, answer=reply)
+    else:
+        said = EXCHANGE.format(answer=conversation.last_answer, text=text) if conversation.last_answer else text
+    messages = (*_opening(app, source), user(_last(said, view)))
+    return Request(messages, constraint=changes_schema(app, source), sampling=Sampling(max_tokens=MAX_TOKENS))
 
 
-def changes_schema(app: App) -> JsonSchema:
+def changes_schema(app: App, source: FieldSource = "user") -> JsonSchema:
     """Return the schema of a list of changes: items of a field and what is written to it."""
     delta = app.delta_type.schema()
+    names = {field.name for field in fields_from(app, source)}
     kinds = delta["properties"]
     assert isinstance(kinds, dict), "the schema of a delta is that of an object"
     items: list[Json] = [
@@ -55,6 +85,7 @@ def changes_schema(app: App) -> JsonSchema:
             "additionalProperties": False,
         }
         for name, kind in kinds.items()
+        if name in names
     ]
     named: dict[str, Json] = {"$defs": delta["$defs"]} if "$defs" in delta else {}
     # Without a bound, a small model that has begun to list changes goes on until it is cut.
@@ -73,6 +104,8 @@ def parse_changes(app: App, text: str) -> ParsedReply:
         if not isinstance(name, str):
             return ParsedReply("", None, (f"{json.dumps(item, ensure_ascii=False)[:60]} does not name a field",))
         new = cast("Json", item.get("value"))
+        if new == f"<{name}>":  # of the examples
+            continue
         delta[name] = _joined(delta[name], new) if name in delta else new
     return parse_delta(app, json.dumps(delta, ensure_ascii=False))
 
@@ -91,27 +124,28 @@ def _any_list() -> OutputType[list[dict[str, object]]]:
 
 
 @lru_cache(maxsize=64)
-def _opening(app: App) -> tuple[Message, ...]:
+def _opening(app: App, source: FieldSource) -> tuple[Message, ...]:
     """Return the instructions, and exchanges that show when a change is written and when none is."""
-    lines = "\n".join(
-        f"- {field.name} ({field.delta_notation}): {field.description}".rstrip(": ") for field in app.model_fields
-    )
-    messages = [system(INSTRUCTIONS.format(fields=lines))]
-    shown = _examples(app)
+    fields = fields_from(app, source)
+    lines = "\n".join(f"- {field.name} ({field.delta_notation}): {field.description}".rstrip(": ") for field in fields)
+    by_user = source == "user"
+    messages = [system((INSTRUCTIONS if by_user else REPLY_INSTRUCTIONS).format(fields=lines))]
+    shown = _examples(app, fields)
     first, last = dict([*shown.items()][:1]), dict([*shown.items()][1:])
     exchanges: list[tuple[str, dict[str, Json], dict[str, Json]]] = [
-        ("Hello.", {}, {}),
-        (f"{_spoken(first)}, please.", {}, first),
-        ("What would that cost?", first, {}),
+        ("Hello." if by_user else "Hello. What can I do for you?", {}, {}),
+        (f"{_spoken(first)}, please." if by_user else f"It is {_spoken(first)}.", {}, first),
+        ("What would that cost?" if by_user else "Which one do you mean?", first, {}),
     ]
     exchanges += [(f"And {_spoken(last)}.", first, last)] if last else []
     for said, before, changed in exchanges:
         messages += (user(_last(said, before)), assistant(_changes(changed)))
+    names = {field.name for field in fields}
     for example in app.examples:
-        messages += (
-            user(_last(example.user, {})),
-            assistant(_changes(example.delta if isinstance(example.delta, dict) else {})),
-        )
+        delta = example.delta if isinstance(example.delta, dict) else {}
+        said = example.user if by_user else REPLY.format(text=example.user, answer=example.answer)
+        changed = {name: part for name, part in delta.items() if name in names}
+        messages += (user(_last(said, {})), assistant(_changes(changed)))
     return tuple(messages)
 
 
@@ -123,15 +157,15 @@ def _changes(delta: Mapping[str, Json]) -> str:
     return json.dumps([{"field": name, "value": part} for name, part in delta.items()], ensure_ascii=False)
 
 
-def _examples(app: App) -> dict[str, Json]:
+def _examples(app: App, fields: Sequence[StateField]) -> dict[str, Json]:
     """Return values of one or two fields that a model cannot take for facts: their names in angle brackets.
 
     A list, a table, a number or a choice stands in only if no field is text: the second two are taken for facts.
     """
-    texts = [field for field in app.model_fields if _fits(app, field, f"<{field.name}>")]
+    texts = [field for field in fields if _fits(app, field, f"<{field.name}>")]
     if texts:
         return {field.name: f"<{field.name}>" for field in (texts[0], texts[len(texts) // 2])}
-    field = app.model_fields[0]
+    field = fields[0]
     place = f"<{field.name}>"
     values: tuple[Json, ...] = ([place], {place: place}, 1, 0.5, True, *_choices(app, field))
     return {field.name: next((each for each in values if _fits(app, field, each)), None)}

@@ -11,21 +11,22 @@ Everything before the bar is byte for byte the beginning of the next prompt, unl
 follows in a separate block and is not repeated. Texts of users, models and state are data: they are inserted once and never
 scanned, and the content of a marked block is JSON in which no marker can occur.
 
-`flows.solve.loops` adds the instructions for tools that are called in the text, and `ask.answer.request_messages` builds the
-prompts of the flow `ask`.
+`flows.solve.loops` adds the instructions for tools that are called in the text, and the documents stage the `Material`.
 """
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import cast
 
 from taiwa.conversation.app import PROMPT, App, ReplyLayout, fill_placeholders, merge_sampling, settled
 from taiwa.conversation.history import Conversation, PastTurn, attach
 from taiwa.conversation.state import BLANK, State, StateField, TurnContext, apply_delta, blank, full_delta
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import JsonSchema, Message, Part, Request, Text, system, user
-from taiwa.kernel.serialization import Json
+from taiwa.kernel.serialization import Json, parse_json
 
 DELTA_LINE = "@@delta"
 
@@ -88,6 +89,19 @@ Example {number}. The user writes:
 The reply is:
 {reply}"""
 
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What the model reads of documents: instructions before all others, and a text with passages and the user's message.
+
+    `turns` is the number of turns that it reads before; None for all in the window.
+    """
+
+    instructions: str
+    text: str
+    turns: int | None = None
+
+
 SUMMARY_INSTRUCTIONS = "Summarise the turns below in fewer than 100 words; keep names, numbers and decisions."
 
 
@@ -100,17 +114,20 @@ def turn_request(
     layout: ReplyLayout | None = None,
     constrained: bool = False,
     state: "State | None" = None,
+    material: Material | None = None,
 ) -> Request:
     """Return the exact request of the next turn. `layout` is that of the reply; by default the model decides it as one that
     enforces schemas (`constrained`), or does not. The schema is added where the layout has one.
 
-    `inputs` replace the text if a turn begins with other messages. `state` is shown instead of the conversation's.
+    `inputs` replace the text if a turn begins with other messages. `state` is shown instead of the conversation's. The model reads
+    the `material` of documents in place of the text.
     """
     app = conversation.app
     layout = layout or app.layout(enforces_schemas=constrained)
-    messages, whole = [*_opening(app, layout)], dict[str, Json]()
+    messages, whole = [*_opening(app, layout, "" if material is None else material.instructions)], dict[str, Json]()
     earlier: tuple[Part, ...] = (Text(_block(EARLIER, conversation.summary)),) if conversation.summary else ()
-    for past in conversation.turns:
+    count = len(conversation.turns) if material is None or material.turns is None else material.turns
+    for past in conversation.turns[max(len(conversation.turns) - count, 0) :]:
         if past.messages:
             messages += (Message("user", earlier), *past.all_messages) if earlier else past.all_messages
         else:
@@ -118,14 +135,14 @@ def turn_request(
             delta: dict[str, Json] = past.delta if isinstance(past.delta, dict) else {}
             if layout == "environment":  # a turn whose environment could not be read left the one before
                 delta = whole = whole | delta
-            reply = Text(format_reply(app, past.answer, delta, layout))
+            reply = Text(format_reply(app, past.said, delta, layout))
             messages.append(Message("assistant", (*past.thinking, reply)))
         earlier = ()
     if inputs:
         inputs = attach(inputs, tuple(attachments))
         messages += (Message("user", earlier), *inputs) if earlier else inputs
     else:
-        prompt = Text(text)
+        prompt = Text(text) if material is None else Text(material.text, transient=True)
         if app.is_template:
             prompt = Text(fill_placeholders(app.body, {**app.values, PROMPT: text}).strip(), transient=True)
         shown = state if state is not None else conversation.state
@@ -175,19 +192,21 @@ def reply_schema(app: App, layout: ReplyLayout) -> JsonSchema | None:
 
     The delta comes first, so that the model decides about the state before its answer is long, and a cut answer loses none.
     """
-    if app.output_type is not None:
-        return JsonSchema(app.output_type.schema(), app.output_type.name)
+    typed = app.output_type
     if layout != "json" or not app.model_fields:
-        return None
+        return None if typed is None else JsonSchema(typed.schema(), typed.name)
     delta = app.full_delta_type.schema()
-    named: dict[str, Json] = {"$defs": delta.pop("$defs")} if "$defs" in delta else {}
+    answer: dict[str, Json] = {"type": "string"} if typed is None else typed.schema()
+    named: dict[str, Json] = {}
+    for part in (delta, answer):
+        named |= cast("dict[str, Json]", part.pop("$defs", {}))
     schema: dict[str, Json] = {
         "type": "object",
-        "properties": {"delta": delta, "answer": {"type": "string"}},
+        "properties": {"delta": delta, "answer": answer},
         "required": ["delta", "answer"],
         "additionalProperties": False,
     }
-    return JsonSchema(schema | named, "reply")
+    return JsonSchema(schema | ({"$defs": named} if named else {}), "reply")
 
 
 def format_reply(app: App, answer: str, delta: Json, layout: ReplyLayout | None = None) -> str:
@@ -202,7 +221,11 @@ def format_reply(app: App, answer: str, delta: Json, layout: ReplyLayout | None 
         fields = {field.name: held.get(field.name, field.start) for field in app.model_fields}
         return _block(ENVIRONMENT, {"response": answer, **fields})
     if layout == "json":
-        return _plain({"delta": full_delta(app.fields, held), "answer": answer})
+        typed: Json = answer
+        if app.output_type is not None:
+            with suppress(ValueError):  # an answer of another app may be text
+                typed = parse_json(answer)
+        return _plain({"delta": full_delta(app.fields, held), "answer": typed})
     changes = {field.name: held[field.name] for field in app.model_fields if field.name in held}
     return f"{answer}\n{DELTA_LINE}\n{_plain(changes)}"
 
@@ -219,14 +242,15 @@ def stable_bytes(request: Request) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def _opening(app: App, layout: ReplyLayout) -> tuple[Message, ...]:
+def _opening(app: App, layout: ReplyLayout, before: str = "") -> tuple[Message, ...]:
     """Return the messages before the first turn. Cached: rendering the contract takes longer than the rest of a request."""
-    parts = [] if app.is_template or not app.instructions.strip() else [app.instructions.rstrip()]
+    parts = [before] if before else []
+    parts += [] if app.is_template or not app.instructions.strip() else [app.instructions.rstrip()]
     if app.body and app.answer_options.system:
         parts.append(app.answer_options.system)
     if app.model_fields:
         parts.append(contract(app, layout))
-    if app.output_type is not None:
+    if app.output_type is not None and not (layout == "json" and app.model_fields):
         parts.append(TYPED.format(type=app.output_type.render()))
     if app.examples:
         shown = (
@@ -247,9 +271,16 @@ def contract(app: App, layout: ReplyLayout) -> str:
     if layout == "record":
         return RECORD_CONTRACT
     if layout == "json":
-        rendered = f"type Reply = {{ delta: Delta; answer: string }};\n{app.full_delta_type.render()}"
+        rendered = render_reply(app)
         return JSON_CONTRACT.format(open=STATE[0], type=rendered)
     return DELTA_CONTRACT.format(open=STATE[0], line=DELTA_LINE, type=app.delta_type.render())
+
+
+def render_reply(app: App) -> str:
+    """Return the type of a `json` reply as TypeScript."""
+    typed = app.output_type
+    answer, more = ("string", "") if typed is None else (typed.name, f"\n{typed.render()}")
+    return f"type Reply = {{ delta: Delta; answer: {answer} }};\n{app.full_delta_type.render()}{more}"
 
 
 def reply_form(app: App, layout: ReplyLayout) -> str:
@@ -259,7 +290,8 @@ def reply_form(app: App, layout: ReplyLayout) -> str:
     )
     shown = ",".join(f"{json.dumps(field.name, ensure_ascii=False)}:{place}" for field, place in places)
     if layout == "json":
-        return f'{{"delta":{{{shown}}},"answer":"{BLANK}"}}'
+        answer = f'"{BLANK}"' if app.output_type is None else BLANK
+        return f'{{"delta":{{{shown}}},"answer":{answer}}}'
     if layout == "environment":
         return f'{ENVIRONMENT[0]}\n{{"response":"{BLANK}",{shown}}}\n{ENVIRONMENT[1]}'
     return f"{BLANK}\n{DELTA_LINE}\n{{{shown}}}"

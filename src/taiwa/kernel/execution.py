@@ -67,7 +67,7 @@ class Entry:
     An entry of this run holds its effect, one from a store only the digest of the effect.
     """
 
-    __slots__ = ("_key", "answer", "effect", "error", "index", "seconds", "strand")
+    __slots__ = ("_key", "answer", "effect", "error", "index", "seconds", "settled", "strand")
 
     def __init__(
         self, strand: Strand, index: int, effect: "Effect[Any] | str", answer: object = None, error: object = None
@@ -79,6 +79,8 @@ class Entry:
         self.answer = answer
         self.error = error
         self.seconds = 0.0
+        self.settled = False
+        """Whether an earlier run was charged for it."""
 
     @property
     def key(self) -> str:
@@ -571,13 +573,14 @@ class Execution(Generic[T]):
             return
         if self._recorded_only:
             self._notify(EffectStarted(strand.path, entry.index, effect))
-        if isinstance(effect, Complete):
-            self.ledger.add(RunUsage(requests=1))
-        elif isinstance(effect, CallTool):
-            self.ledger.add(RunUsage(tool_calls=1))
-        if isinstance(entry.answer, Response):
-            self.ledger.charge(entry.answer)
-            self._show_recorded(strand, entry, effect)
+        if not entry.settled:
+            if isinstance(effect, Complete):
+                self.ledger.add(RunUsage(requests=1))
+            elif isinstance(effect, CallTool):
+                self.ledger.add(RunUsage(tool_calls=1))
+            if isinstance(entry.answer, Response):
+                self.ledger.charge(entry.answer)
+                self._show_recorded(strand, entry, effect)
         error = entry.error if isinstance(entry.error, BaseException) else None
         self._ready.append((strand, entry.answer, error))
 

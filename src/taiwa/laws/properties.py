@@ -35,7 +35,7 @@ from taiwa.conversation.reducers import NUMBERED, Reducer, known_reducers
 from taiwa.conversation.replies import parse_reply, reply_watcher
 from taiwa.conversation.state import StateField, delta_output_type, shorten_delta, value_output_type
 from taiwa.conversation.turn_prompt import format_reply, stable_bytes, turn_request
-from taiwa.flows.chat import say
+from taiwa.flows.turn import say
 from taiwa.kernel.effects import (
     Complete,
     GetCapabilities,

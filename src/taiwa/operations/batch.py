@@ -18,7 +18,7 @@ from taiwa.apps.catalog import convert_params, load_app
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App
 from taiwa.conversation.history import begin
 from taiwa.conversation.turn_prompt import turn_request
-from taiwa.flows.chat import MAX_TEXT_CHARS
+from taiwa.flows.turn import MAX_TEXT_CHARS
 from taiwa.kernel.attachments import Attachment, is_url, open_file, read_attachments
 from taiwa.kernel.errors import InputError, LimitError
 from taiwa.kernel.messages import Request

@@ -376,6 +376,7 @@ class AskOptions:
     - `user`: a user of the store.
     - `policy`: when to ask for clarification, by its name or the path of a policy file ("": `look_first`). `assess_by`: how the dialogue is assessed ("": `documents`, or `auto` for a policy that needs scores).
     - `max_questions`: the maximum of clarifying questions in a row (None: as the policy and the user set it).
+    - `quote`: a model answers only with sentences of the documents.
     """
 
     indexes: tuple[str, ...] = ()
@@ -384,6 +385,7 @@ class AskOptions:
     policy: str = ""
     assess_by: str = ""
     max_questions: int | None = None
+    quote: bool = False
 
 
 def read_policy_file(policy: str) -> str:
@@ -437,6 +439,7 @@ def open_ask_app(settings: Settings, options: AskOptions, reporter: Reporter = S
         "policy": read_policy_file(options.policy),
         "assess_by": options.assess_by,
         "max_questions": options.max_questions,
+        "quote": options.quote,
     }
     return load_app("ask").with_params({name: each for name, each in values.items() if each not in (None, "", [])})
 
@@ -457,10 +460,10 @@ def _why_empty(name: str, index: Index) -> str:
 
 
 def find_ask_turn(repository: "Repository", node: str) -> AskTurn | None:
-    """Return what a turn of the flow `ask` did, from its records; None for every other node."""
-    from taiwa.flows.ask.ask_turn import AskResult
+    """Return what the documents stage of a turn did, from its records; None for every other node."""
+    from taiwa.flows.ask.ask_result import AskResult
 
-    result = AskResult.from_delta(repository.store.nodes.get(node).delta)
+    result = AskResult.of(repository.store.nodes.get(node).findings)
     if result is None:
         return None
     found: dict[str, Passage] = {}

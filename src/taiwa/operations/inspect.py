@@ -162,7 +162,8 @@ def why(repository: Repository, path: str, revision: str) -> WhyResult:
         raise InputError(
             f"no value at {format_path(where)} in {name!r} (app {app}); `taiwa log` lists the conversations"
         )
-    return WhyResult(where, origin, _model_calls(store.runs.calls(origin.hash, store.refs.session_of(revision))))
+    calls = _model_calls(store.runs.calls(origin.hash, store.refs.session_of(revision)))
+    return WhyResult(where, origin, calls, repository.sources(origin))
 
 
 def value_at(state: Json, path: str) -> Json:
@@ -585,8 +586,9 @@ def trace(repository: Repository, revision: str) -> TraceResult:
     from taiwa.sessions.replay import recorded_steps
 
     name = repository.store.resolve(revision)
-    delta = repository.store.nodes.get(name).delta
-    decided = delta if isinstance(delta, dict) and "decision" in delta else {}
+    from taiwa.flows.ask.ask_result import documents_of
+
+    decided = documents_of(repository.store.nodes.get(name).findings) or {}
     steps: list[Mapping[str, Json]] = []
     last: Request | None = None
     found = recorded_steps(repository, name)

@@ -389,7 +389,7 @@ def _ask(context: McpContext, question: str, conversation: str) -> ToolResult:
         if not repository.store.refs.has(conversation):
             raise InputError(f"conversation {conversation[:80]!r} not found")
         name, base = conversation, repository.at(conversation)
-        if base.app.flow != "ask":
+        if base.app.documents is None:
             raise InputError(f"conversation {conversation[:80]!r} does not search documents")
     else:
         repository.trust(app.hash)  # also if another program serves it

@@ -18,7 +18,7 @@ from taiwa.conversation.history import (
     turn_digest,
 )
 from taiwa.conversation.turn_prompt import turn_request
-from taiwa.flows.chat import input_text
+from taiwa.flows.turn import input_text
 from taiwa.kernel.async_runtime import Stop
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError
@@ -62,7 +62,7 @@ class PlacedTurn:
 
 def is_relayed(app: App) -> bool:
     """Return whether a turn with this app is one unmodified request of the client: without state, tools and searches."""
-    return app.flow == "chat" and not (app.model_fields or app.tools or app.is_template)
+    return not (app.documents or app.model_fields or app.tools or app.is_template or app.answer)
 
 
 def place_turn(repository: Repository, app: App, messages: Sequence[Message]) -> PlacedTurn:
@@ -209,7 +209,7 @@ def _place(
     A session whose `tip` is not the base goes back to the base. `edits` are set before the turn.
     """
     if app.answer_options.shapes_reply and not is_relayed(app):
-        kind = "searches documents" if app.flow == "ask" else "keeps a state or has tools of its own"
+        kind = "searches documents" if app.documents else "keeps a state or has tools of its own"
         raise InputError(
             f"the app {app.name!r} {kind}: it takes no response format, stop strings or logprobs of a request, and a "
             "request cannot require calls of its tools"
@@ -473,7 +473,7 @@ def served_app(app: App, params: Mapping[str, Json], repository: Repository) -> 
     Raises:
         InputError: a parameter is missing, unknown or of another type, or grants access.
     """
-    if app.flow == "ask":
+    if app.documents is not None:
         closed = closed_params(app)
         refused = next((name for name in GRANTED if name in params and name in closed), None)
         if refused is not None:

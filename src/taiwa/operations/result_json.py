@@ -18,7 +18,8 @@ from taiwa.operations import results
 
 if TYPE_CHECKING:
     from taiwa.conversation.app import AnswerOptions
-    from taiwa.flows.ask.ask_turn import AskResult
+    from taiwa.flows.ask.ask_result import AskResult
+    from taiwa.flows.ask.provenance import ValueSource
     from taiwa.flows.ask.types import Feedback, UserProfile
     from taiwa.kernel.messages import Passage
     from taiwa.retrieval.ingest import RefreshReport
@@ -54,9 +55,9 @@ MEMBERS: Mapping[str, str] = {
     "operations.results.SessionEntry": "session=ref.name node=ref.tip app=ref.app turns=ref.turns text answer model? client?=ref.client cost at=ref.at_us",
     "operations.results.TurnEntry": (
         "node=hash parent=node.parent kind=node.kind turn app=node.app user=node.user answer=node.answer delta=node.delta"
-        " state_hash=node.state_hash model? attachments=node.attachments"
+        " findings=node.findings state_hash=node.state_hash model? attachments=node.attachments"
     ),
-    "sessions.commit_turn.TurnResult": f"session node parent text delta state_read warnings {BILL} seconds=spent.seconds",
+    "sessions.commit_turn.TurnResult": f"session node parent text delta findings state_read warnings {BILL} seconds=spent.seconds",
     "sessions.batch.TypedRow": f"index=input.index id=input.id text=input.text value attempts {BILL} error",
     "operations.results.UntrustedApp": "app=name hash sessions model host tools searches documents principals user max_cost",
     "kernel.messages.Usage": "input_tokens output_tokens cache_read_tokens",
@@ -117,22 +118,22 @@ def _sequence(values: Sequence[Any]) -> Json:
 def ask_to_json(question: str, turn: "TurnResult") -> dict[str, Json]:
     """Return a turn of the app `ask` as JSON: the question, the decision, the passages, the answer, and the bill."""
     assert turn.ask is not None, "a turn of the app ask has a result"
-    bill = {name: each for name, each in to_json(turn).items() if name not in ("delta", "state_read")}
+    bill = {name: each for name, each in to_json(turn).items() if name not in ("delta", "findings", "state_read")}
     return {"question": question, **_ask_result(turn.ask), **bill}
 
 
 def _ask_result(ask: "AskResult") -> dict[str, Json]:
-    delta = ask.to_delta()
-    cited = [citation for claim in _rows(delta.get("claims")) for citation in _rows(claim.get("citations"))]
+    found = ask.to_json()
+    cited = [citation for claim in _rows(found.get("claims")) for citation in _rows(claim.get("citations"))]
     decision = ("act", "policy", "reasons", "language", "numbers", "scores", "evidence", "query", "queries", "passages")
     answer = ("documented", "is_uncertain", "source", "missing", "assumption", "case")
     return {
-        **{name: delta.get(name) for name in decision},
-        "answer": delta.get("answer") if ask.act_name == "search" else None,
-        "claims": delta.get("claims") or [],
+        **{name: found.get(name) for name in decision},
+        "answer": found.get("answer") if ask.act_name == "search" else None,
+        "claims": found.get("claims") or [],
         "citations": [each for at, each in enumerate(cited) if each not in cited[:at]],
-        "options": delta.get("options") or [],
-        **{name: delta.get(name) for name in answer},
+        "options": found.get("options") or [],
+        **{name: found.get(name) for name in answer},
     }
 
 
@@ -285,9 +286,21 @@ def _diff(result: results.DiffResult) -> Json:
 
 @to_json.register
 def _why(result: results.WhyResult) -> Json:
-    names = "node=hash kind=node.kind turn before after user=node.user answer=node.answer delta=node.delta"
+    names = "node=hash kind=node.kind turn before after user=node.user answer=node.answer delta=node.delta findings=node.findings"
     models: list[Json] = [call.model for call in result.calls if call.model]
-    return {"path": format_path(result.path), **members(result.origin, names), "models": models}
+    sources: list[Json] = [_source(each) for each in result.sources]
+    return {"path": format_path(result.path), **members(result.origin, names), "models": models, "sources": sources}
+
+
+def _source(source: "ValueSource") -> dict[str, Json]:
+    """Return the source of a part of a value; the members of a citation are those of the answers from documents."""
+    cited = source.citation
+    place = (
+        {}
+        if cited is None
+        else {"document": cited.source, "heading": list[Json](cited.heading), **members(cited, "page start end")}
+    )
+    return {**members(source, "part=path kind words"), **members(source, "tool? input?"), "citation": place or None}
 
 
 @to_json.register

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from taiwa.constraints.guide import Guide
     from taiwa.conversation.history import Conversation, Node
     from taiwa.conversation.state import Change, StatePath
-    from taiwa.flows.ask.ask_turn import AskResult
+    from taiwa.flows.ask.ask_result import AskResult
+    from taiwa.flows.ask.provenance import ValueSource
     from taiwa.flows.extract import Attempt
     from taiwa.flows.solve.rationale import Rationale
     from taiwa.kernel.messages import Enforcement, Passage, Request, Usage
@@ -236,11 +237,12 @@ class DiffResult:
 
 @value
 class WhyResult:
-    """The node that set or removed a value last, and its calls."""
+    """The node that set or removed a value last, its calls, and where each part of the value comes from."""
 
     path: "StatePath"
     origin: "ValueOrigin"
     calls: "tuple[CallRecord, ...]"
+    sources: "tuple[ValueSource, ...]" = ()
 
 
 @value

@@ -13,12 +13,11 @@ from taiwa.apps.catalog import DEFAULT_APP, convert_param, convert_params, load_
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App, Param
 from taiwa.conversation.history import Conversation, change_app
 from taiwa.conversation.turn_prompt import stable_bytes, turn_request
-from taiwa.flows.chat import say
+from taiwa.flows.turn import say
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.execution import Observer, first_request
 from taiwa.kernel.messages import Capability, JsonSchema, Message, Part, Request, Text, ToolCall, ToolSpec
-from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import estimate_tokens
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.http_api.capabilities import file_text
@@ -141,7 +140,7 @@ def change_options(repository: Repository, found: Conversation, changes: AnswerO
     if not repository.store.nodes.is_trusted(found.app.hash):
         # The changed app would be the user's own, so the settings of the imported one would apply.
         named = load_source(repository.store.nodes.app(found.app.hash))
-        if named.model or named.tools or named.flow != "chat":
+        if named.model or named.tools or named.documents is not None:
             raise InputError(
                 f"the app {app.name!r} was imported; trust it before changing its options: taiwa apps trust {app.name}"
             )
@@ -315,7 +314,7 @@ def preview_turn(
         InputError: the text is empty or too large, or the app searches documents before it calls a model.
         UnsupportedError: the model does not support the request.
     """
-    if conversation.app.flow == "ask":
+    if conversation.app.documents is not None:
         raise InputError(
             f"the app {conversation.app.name!r} searches documents before its first request; see taiwa ask -v"
         )
@@ -453,12 +452,12 @@ def untrusted_apps(repository: Repository, settings: Settings, name: str = "") -
 
 
 def _describe(app: App, sessions: tuple[str, ...], settings: Settings) -> UntrustedApp:
-    values: Mapping[str, Json] = app.values if app.flow == "ask" else {}
+    values = app.document_settings
     documents, principals = (
         tuple(map(str, each)) if isinstance(each, list) else () for each in (values.get("in"), values.get("as"))
     )
     user = str(values.get("user") or "")
-    searches = app.flow == "ask"
+    searches = app.documents is not None
     host = _host(app.model, settings)
     limits = app.options.limits or UsageLimits()
     return UntrustedApp(

@@ -146,13 +146,18 @@ def _add(weights: dict[str, float], terms: Sequence[str], weight: float) -> None
 def unresolved_references(analyzer: Analyzer, query: str, history: Sequence[Message] = ()) -> tuple[str, ...]:
     """Return the references of a question without an antecedent: `that form` if no form was mentioned.
 
-    Any history resolves a pronoun, and so do terms before it in the question.
+    Any history resolves a pronoun, and so do terms before it in the question. What stands in an earlier sentence of the question
+    resolves every reference: `My lamp blinks. What does that mean?`
     """
     text = EMPTY.sub(lambda expression: " " * len(expression[0]), query)
     before = {term for message in history for term in analyzer.terms(message.text)}
     references: list[str] = []
     for pointing in POINTING.finditer(text):
-        own = [term for term in analyzer.asked(text[: pointing.start()]) if term not in ASKING]
+        before_it = text[: pointing.start()]
+        earlier = before_it[: max(before_it.rfind(mark) for mark in SENTENCE_ENDS) + 1]
+        if any(term not in ASKING for term in analyzer.asked(earlier)):
+            continue
+        own = [term for term in analyzer.asked(before_it) if term not in ASKING]
         noun = pointing["noun"]
         known = before | set(own)
         resolved = bool(set(analyzer.terms(noun)) & known) if noun else bool(known)
@@ -160,6 +165,8 @@ def unresolved_references(analyzer: Analyzer, query: str, history: Sequence[Mess
             references.append(" ".join(pointing[0].split()))
     return tuple(references)
 
+
+SENTENCE_ENDS = ".!?。！？\n"
 
 ASKING = frozenset(
     "what when where which who whom whose why how do doe did can could should would will may is are wa be have has ha i my me "

@@ -78,6 +78,7 @@ class NodeEntry(TypedDict):
     user: str | None
     answer: str | None
     delta: Json
+    findings: Json
     state_hash: str
     model: str | None
     attachments: list[AttachmentEntry]
@@ -142,6 +143,27 @@ class StateSet(TypedDict):
     state: JsonObject
 
 
+class SourcePlace(TypedDict):
+    """The place of a passage: the document, its headings, the page (0 without one), and offsets in characters."""
+
+    document: str
+    heading: list[str]
+    page: int
+    start: int
+    end: int
+
+
+class PartSource(TypedDict):
+    """Where a part of a value comes from: the words of the `user`, a `tool`, a `passage`, the `answer` before, or of the `model` alone."""
+
+    part: str
+    kind: str
+    words: str
+    tool: str | None
+    input: str | None
+    citation: SourcePlace | None
+
+
 class Cause(TypedDict):
     """The node that last set or removed a value, the value before and after it, and the models that it called."""
 
@@ -154,7 +176,9 @@ class Cause(TypedDict):
     user: str | None
     answer: str | None
     delta: Json
+    findings: Json
     models: list[str]
+    sources: list[PartSource]
 
 
 class BranchEnd(TypedDict):
@@ -233,7 +257,7 @@ class AppEntry(TypedDict):
     name: str
     problem: NotRequired[str]
     about: NotRequired[str]
-    flow: NotRequired[str]
+    documents: NotRequired[bool]
     params: NotRequired[list[ParamEntry]]
 
 

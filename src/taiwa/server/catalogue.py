@@ -120,7 +120,7 @@ class Catalogue:
         Raises:
             InputError: it cannot, or the app takes no attachments.
         """
-        if attachments and app.flow == "ask":
+        if attachments and app.only_answers:
             raise InputError(f"the app {app.name!r} does not take attachments; index the files: taiwa index add")
         name = model if model in self.models else self._model_of(app)
         kinds = {each.kind: each for each in attachments if each.kind is not None}

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, cast
 
-from taiwa.flows.ask.ask_turn import AskResult
+from taiwa.flows.ask.ask_result import AskResult
 from taiwa.kernel.errors import ConfigError, StoreError
 from taiwa.kernel.serialization import Json, record, restore
 from taiwa.server.access import Repositories
@@ -223,9 +223,9 @@ def event_to_json(each: RunEvent) -> Json:
     if isinstance(event, TurnResult):
         values = {name: record(getattr(event, name)) for name in ("spent", "calls", "response")}
         texts: dict[str, Json] = {
-            name: getattr(event, name) for name in ("text", "delta", "session", "node", "parent", "state", "state_read")
+            name: getattr(event, name)
+            for name in ("text", "delta", "session", "node", "parent", "state", "state_read", "findings")
         }
-        texts |= {"is_ask": event.ask is not None}
         return {"index": each.index, "turn": {**texts, "warnings": list(event.warnings), **values}}
     return {"index": each.index, "event": record(event)}
 
@@ -239,6 +239,6 @@ def event_from_json(data: Json) -> RunEvent:
     if "turn" in read:
         turn: dict[str, Any] = {**read["turn"], "warnings": tuple(read["turn"]["warnings"])}
         turn |= {name: restore(turn[name]) for name in ("spent", "calls", "response")}
-        turn["ask"] = AskResult.from_delta(turn["delta"]) if turn.pop("is_ask") else None
+        turn["ask"] = AskResult.of(turn["findings"])
         return RunEvent(index, TurnResult(**turn))
     return RunEvent(index, restore(read["event"]))

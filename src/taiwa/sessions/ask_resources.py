@@ -1,4 +1,4 @@
-"""The resources of a turn of the flow `ask`: indexes, the user profile, and the weights of terms."""
+"""The resources of a turn of an app with documents: indexes, the user profile, and the weights of terms."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -8,15 +8,15 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from taiwa.apps.catalog import HANDBOOK
-from taiwa.conversation.app import App, merge_sampling, settled
-from taiwa.conversation.history import AnsweredBy, Conversation
+from taiwa.conversation.app import App
+from taiwa.conversation.history import Conversation
 from taiwa.flows.ask.answer import TermWeights
-from taiwa.flows.ask.ask_turn import AskTurnOptions, ask_turn
-from taiwa.flows.ask.clarify_then_retrieve import NOT_ASSESSED, AssessBy, ClarifyOptions
+from taiwa.flows.ask.ask_result import AskTurnOptions
+from taiwa.flows.ask.clarify_then_retrieve import ASSESS_BY, NOT_ASSESSED, AssessBy, ClarifyOptions
 from taiwa.flows.ask.decide_search_or_clarify import policy_named
 from taiwa.flows.ask.prompts import read_policy
 from taiwa.flows.ask.types import ANONYMOUS_USER, UserProfile
-from taiwa.flows.chat import Reply
+from taiwa.flows.turn import Reply
 from taiwa.i18n import dialogue_version, user_language
 from taiwa.kernel.effects import Effect, Program, Role, Step, notify
 from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
@@ -41,8 +41,6 @@ NOTICE = (
     "nothing is indexed yet; searching the example handbook of a fictional company "
     "(use --in FOLDER or `taiwa index FOLDER` for your own)"
 )
-
-ASSESS_BY: tuple[AssessBy, ...] = ("documents", "auto", "typed", "functions", "labels", "decisions", "no-model")
 
 POLICIES_WITH_MODEL = ("article", "functions")
 """Policies that require the scores of a model."""
@@ -137,16 +135,20 @@ class ModelPerRole(NamedModel):
 
 @dataclass(slots=True)
 class RagResources:
-    """The retriever, handlers and options of a turn of the flow `ask`; `close` them after it."""
+    """The retriever, handlers and options of the documents stage of a turn; `close` them after it."""
 
     options: AskTurnOptions
     retriever: Retriever
     handlers: Mapping[type[Effect[Any]], Handler]
     stack: ExitStack
 
-    def program(self, text: str, by: AnsweredBy) -> Step[Conversation, Reply]:
-        """Return the program of the turn."""
-        turn = ask_turn(text, self.options, term_weights_of(self.options.terms), by)
+    @property
+    def term_weights(self) -> TermWeights:
+        """The weights of the terms of its documents."""
+        return term_weights_of(self.options.terms)
+
+    def reporting(self, turn: Step[Conversation, Reply]) -> Step[Conversation, Reply]:
+        """Return a turn that reports the troubles of the retriever at its end."""
 
         def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
             done = yield from turn(conversation)
@@ -185,7 +187,7 @@ def open_rag_resources(
     options = recorded or _options(app, repository, model)
     handlers = UserProfiles(repository.store).handlers
     with ExitStack() as stack:
-        if repository.retriever is not None and not app.values.get("in"):
+        if repository.retriever is not None and not app.document_settings.get("in"):
             if recorded is None:
                 from taiwa.retrieval.analyzer import Analyzer
 
@@ -196,7 +198,7 @@ def open_rag_resources(
 
         indexes = _indexes(app, repository, stack)
         if recorded is None:
-            shipped = indexes[0].name == BUNDLED_HANDBOOK and not app.values.get("in")
+            shipped = indexes[0].name == BUNDLED_HANDBOOK and not app.document_settings.get("in")
             notice = NOTICE if shipped and is_first_turn else ""
             options = replace(options, terms=indexes[0].analyzer.name, notice=notice)
         if (settings := repository.settings) is not None:
@@ -206,7 +208,7 @@ def open_rag_resources(
         principals = frozenset[str]() if repository.scope is None else repository.scope.principals
         filters = app.answer_options.filters
         fits = None if filters is None else documents_that_fit(filters, repository.store.served.attributes)
-        within = ScopedRetriever(indexes, principals.union(_strings(app.values.get("as"))), fits=fits)
+        within = ScopedRetriever(indexes, principals.union(_strings(app.document_settings.get("as"))), fits=fits)
         return RagResources(options, within, handlers, stack.pop_all())
 
 
@@ -215,7 +217,7 @@ def _options(app: App, repository: "Repository", model: AnyModel) -> AskTurnOpti
 
     By default a model assesses the dialogue only for a policy that needs its scores, or if it was named for that.
     """
-    values = app.values
+    values = app.document_settings
     name = str(values.get("policy") or "look_first")
     table = read_policy(name) if name.startswith("---\n") else None
     if table is None:
@@ -232,14 +234,13 @@ def _options(app: App, repository: "Repository", model: AnyModel) -> AskTurnOpti
         raise ConfigError(
             f"policy {name!r} requires the scores of a model; pass -m and no --assess-by, or use look_first"
         )
-    most = values.get("max_questions")
+    most, k = values.get("max_questions"), values.get("k")
     clarify = ClarifyOptions(
-        name, most if isinstance(most, int) else None, method, MAX_PASSAGES, earlier_sessions=EARLIER_SESSIONS,
+        name, most if isinstance(most, int) else None, method, k if isinstance(k, int) else MAX_PASSAGES, earlier_sessions=EARLIER_SESSIONS,
         catalogue_version=dialogue_version(), locale=user_language(), table=table,
     )  # fmt: skip
     profile = profile_of(str(values.get("user") or ""), repository.store)
-    sampling = settled(merge_sampling(app.sampling, app.answer_options.sampling))
-    return AskTurnOptions(clarify, profile, app.instructions, sampling=sampling)
+    return AskTurnOptions(clarify, profile, quote=values.get("quote") is True)
 
 
 def profile_of(name: str, store: "Store") -> UserProfile:
@@ -279,7 +280,7 @@ def _indexes(app: App, repository: "Repository", stack: ExitStack) -> "list[Inde
     Raises:
         InputError: a name is neither an index nor a folder, or may not be searched (any more).
     """
-    names, place, scope = _strings(app.values.get("in")), repository.place, repository.scope
+    names, place, scope = _strings(app.document_settings.get("in")), repository.place, repository.scope
     wanted = [name for name in dict.fromkeys(names) if name != BUNDLED_HANDBOOK]
     beside = place.with_name(f"{place.stem}-library.db") if isinstance(place, Path) else place
     there = beside.exists() if isinstance(beside, Path) else beside is not None
@@ -287,7 +288,8 @@ def _indexes(app: App, repository: "Repository", stack: ExitStack) -> "list[Inde
     if wanted or (there and not names):
         library = _library(beside, stack)
         listed = library.names() if scope is None else scope.names(library)
-        given = any(param.name == "in" and param.default for param in app.params)  # by the file of the app
+        own = app.documents is not None and isinstance(app.documents.settings, dict) and "in" in app.documents.settings
+        given = own or any(param.name == "in" and param.default for param in app.params)  # by the file of the app
         unserved = next((name for name in wanted if name not in listed), None)
         if scope is not None and not scope.is_whole and not given and unserved is not None:
             raise InputError(f"index {unserved!r} not found; begin a conversation with another one")

@@ -13,7 +13,6 @@ from typing import Any, Generic, TypeVar, cast
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node, begin
-from taiwa.flows.chat import Reply, say
 from taiwa.flows.extract import (
     DEFAULT_REPAIR,
     Attempt,
@@ -24,6 +23,7 @@ from taiwa.flows.extract import (
     TypedAnswer,
     extract,
 )
+from taiwa.flows.turn import Reply, say
 from taiwa.kernel.async_runtime import AsyncRuntime, finish_in_thread
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import HideOutput, Program, ShowOutput, Watcher

@@ -10,12 +10,13 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from itertools import takewhile
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
 from taiwa.conversation.history import AnsweredBy, Conversation, Transcript, change_app, next_address, turn_digest
 from taiwa.conversation.state import State
-from taiwa.flows.chat import Reply, compact, complete_turn, say
+from taiwa.flows.turn import Reply, compact, complete_turn, say
 from taiwa.kernel.approval import ApprovalRequest, Approve
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.effects import Complete, Effect, Program
@@ -31,7 +32,8 @@ from taiwa.store import Run, check_name, conflict_message
 
 if TYPE_CHECKING:
     from taiwa.flows.ask.answer import Citation
-    from taiwa.flows.ask.ask_turn import AskResult
+    from taiwa.flows.ask.ask_result import AskResult
+    from taiwa.flows.program_turn import Paused, TurnProgram
     from taiwa.sessions.ask_resources import RagResources
 
 
@@ -122,6 +124,8 @@ class TurnInput:
     transcript: Transcript | None = None
     compacts: bool = False
     prefix: str = ""
+    program: "TurnProgram | None" = field(default=None, compare=False)
+    """A program that makes the turn instead of the app's; it is not stored, so an interrupted turn of it is run again."""
 
     @property
     def follows(self) -> str | None:
@@ -142,6 +146,7 @@ class TurnInput:
             "compacts": self.compacts,
             "transcript": record(self.transcript),
             "prefix": self.prefix,
+            "program": self.program is not None,
         }
         return {"reason": self.reason, "replaces": self.replaces} | {name: part for name, part in more.items() if part}
 
@@ -150,8 +155,8 @@ class TurnInput:
 class TurnResult:
     """A committed turn: the answer, its state delta, its place in the store, and its usage.
 
-    `state` is the dialogue state after it, `calls` are the results of the tools that it called, and `ask` is the typed result of
-    a turn of the flow `ask`. `state_read` is that of `Reply`, `prefix` the prefilled beginning of the answer.
+    `state` is the dialogue state after it, `calls` are the results of the tools that it called, and `ask` is the result of its
+    documents. `state_read` is that of `Reply`, `findings` are those of `Node`, `prefix` is the prefilled beginning of the answer.
     """
 
     text: str
@@ -166,6 +171,7 @@ class TurnResult:
     calls: tuple[ToolResult, ...] = ()
     response: Response | None = None
     state_read: bool = True
+    findings: Json = None
     prefix: str = ""
 
     @property
@@ -208,6 +214,7 @@ class ActiveTurn:
     tools: tuple[Tool, ...]
     resources: "RagResources | None"
     paid: tuple[Entry, ...] = ()
+    paused: "Paused | None" = None
 
     @property
     def program(self) -> Program[tuple[Reply, Conversation]]:
@@ -215,16 +222,23 @@ class ActiveTurn:
         turn_input, options = self.turn_input, self.options
         if turn_input.compacts:
             return compact(turn_input.base)
-        if self.resources is not None:
-            return self.resources.program(turn_input.text, self.answered_by)(turn_input.base)
+        flow, by = turn_input.program or turn_input.base.app.flow, self.answered_by
+        if flow:
+            from taiwa.flows.program_turn import program_of, run_turn
+
+            program = flow if callable(flow) else program_of(flow)
+            own = run_turn(program, turn_input.text, self.paused, by)
+            return (own if self.resources is None else self.resources.reporting(own))(turn_input.base)
         if turn_input.messages:
-            return complete_turn(turn_input.messages, turn_input.attachments, turn_input.prefix, self.answered_by)(
-                turn_input.base
-            )
-        return say(
+            return complete_turn(turn_input.messages, turn_input.attachments, turn_input.prefix, by)(turn_input.base)
+        documents = self.resources
+        turn = say(
             turn_input.text, turn_input.attachments, strict=options.strict, repairs=options.repairs,
-            tools=[tool.spec for tool in self.tools], prefix=turn_input.prefix, by=self.answered_by,
-        )(turn_input.base)  # fmt: skip
+            tools=[tool.spec for tool in self.tools], prefix=turn_input.prefix, by=by,
+            documents=None if documents is None else documents.options,
+            term_weights=None if documents is None else documents.term_weights,
+        )  # fmt: skip
+        return (turn if documents is None else documents.reporting(turn))(turn_input.base)
 
     @property
     def answered_by(self) -> AnsweredBy:
@@ -305,14 +319,11 @@ class ActiveTurn:
         parent = turn_input.follows or str(after.new_nodes[1].parent)
         place = self.session, committed.tip, parent
         result = TurnResult(
-            reply.text, reply.delta, reply.warnings, *place, spent, state=committed.state, calls=calls,
-            response=reply.response, state_read=reply.state_read, prefix=turn_input.prefix,
+            reply.text, reply.delta, reply.warnings, *place, spent, reply.documents, committed.state, calls,
+            reply.response, reply.state_read, reply.findings, turn_input.prefix,
         )  # fmt: skip
         if self.resources is not None:
-            from taiwa.flows.ask.ask_turn import AskResult
-
             self.resources.assign_session(self.repository.store, self.session)
-            result = replace(result, ask=AskResult.from_delta(reply.delta))
         return result, committed
 
 
@@ -337,11 +348,11 @@ def begin_turn(
         RateLimitError, LimitError: the quota of the caller is used up.
     """
     store, base = repository.store, turn_input.base
-    if base.app.flow == "ask" and turn_input.attachments:
+    if base.app.only_answers and turn_input.attachments:
         raise InputError(f"the app {base.app.name!r} does not take attachments; index the files: taiwa index add")
     turn_input = _with_bytes(repository, turn_input)
     tools = repository.tools_of(base.app)
-    if turn_input.prefix and base.app.flow == "ask":
+    if turn_input.prefix and base.app.documents is not None:
         raise InputError(
             f"the app {base.app.name!r} searches documents: its answers cannot be made to begin with a text"
         )
@@ -365,7 +376,10 @@ def begin_turn(
             app = base.app.source if base.new_nodes else base.app.hash
             run = store.runs.begin(session, turn_input.follows, app, turn_input.text, recorded, turn_input.attachments)
         stack.pop_all()
-    return ActiveTurn(repository, session, turn_input, run, priced_model, options, tools, resources)
+    paused, earlier = find_paused(repository, turn_input.base)
+    return ActiveTurn(
+        repository, session, turn_input, run, priced_model, options, tools, resources, earlier, paused
+    )  # fmt: skip
 
 
 def resume_turn(
@@ -379,6 +393,11 @@ def resume_turn(
     store = repository.store
     run = store.runs.claim(interrupted.id)
     recorded, replaces, branches = _recorded(run)
+    if recorded.get("program") is True:
+        store.runs.end(run.id, "abandoned")
+        raise InputError(
+            "the turn was made by a program, which is not stored; run it again: session.run(program, text)"
+        )
     has_moved = has_moved_since(repository, run)
     if run.app is None:
         raise InputError(f"run {run.id} has no app to resume with")
@@ -400,7 +419,28 @@ def resume_turn(
     session = run.ref
     if has_moved:
         session, turn_input = store.refs.free_name(run.ref), replace(turn_input, branches=True, may_branch=True)
-    return ActiveTurn(repository, session, turn_input, run.id, priced_model, options, tools, resources, paid)
+    paused, earlier = find_paused(repository, base)
+    return ActiveTurn(
+        repository, session, turn_input, run.id, priced_model, options, tools, resources, (*earlier, *paid), paused
+    )  # fmt: skip
+
+
+def find_paused(repository: Repository, base: Conversation) -> "tuple[Paused | None, tuple[Entry, ...]]":
+    """Return the program that waits for the next text, with the records of its turns so far, which were paid for."""
+    last = base.turns[-1].findings if base.turns else None
+    if base.stored_tip is None or not isinstance(last, dict) or "asked" not in last:
+        return None, ()
+    from taiwa.flows.program_turn import Paused
+
+    path = ((name, node) for name, node in repository.store.nodes.path(base.stored_tip) if node.kind == "turn")
+    turns = list(takewhile(lambda turn: isinstance(turn[1].findings, dict) and "asked" in turn[1].findings, path))[::-1]
+    start = repository.checkout(repository.before_turn(base.stored_tip, len(turns)))
+    if start.app.hash != base.app.hash:  # its program may be another one
+        return None, ()
+    entries = [entry for name, _ in turns for entry in repository.store.runs.journal_of(name)]
+    for entry in entries:
+        entry.settled = True
+    return Paused(start, tuple(node.user or "" for _, node in turns)), tuple(entries)
 
 
 def waiting_calls(interrupted: Run) -> tuple[ApprovalRequest, ...]:
@@ -443,20 +483,20 @@ def _tip(repository: Repository, session: str) -> str | None:
 def _open_resources(
     repository: Repository, base: Conversation, priced_model: PricedModel, recorded: dict[str, Json] | None = None
 ) -> "RagResources | None":
-    """Open the indexes of a turn of the flow `ask`; an interrupted turn continues with its recorded options.
+    """Open the indexes of a turn, if its app has documents; an interrupted turn continues with its recorded options.
 
     Raises:
         InputError: the app was imported, and may not search documents.
     """
-    if base.app.flow != "ask":
+    if base.app.documents is None:
         return None
     if not repository.store.nodes.is_trusted(base.app.hash):
         name = base.app.name
         raise InputError(f"the app {name!r} was imported and may not search documents; see `taiwa apps trust {name}`")
-    from taiwa.flows.ask.ask_turn import options_from_delta
+    from taiwa.flows.ask.ask_result import options_of
     from taiwa.sessions.ask_resources import open_rag_resources
 
-    options = None if recorded is None else options_from_delta(recorded)
+    options = None if recorded is None else options_of(recorded)
     if recorded is not None and options is None:
         return None
     return open_rag_resources(base.app, repository, options, model=priced_model.model, is_first_turn=not base.count)

@@ -3,17 +3,24 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node
-from taiwa.flows.chat import Reply, complete_turn, say
+from taiwa.flows.ask.ask_result import documents_of, options_of
+from taiwa.flows.program_turn import program_of, run_turn
+from taiwa.flows.turn import Reply, complete_turn, say
 from taiwa.kernel.effects import Complete, Effect, Step
-from taiwa.kernel.errors import ConfigError, OutputValidationError, ReplayError
+from taiwa.kernel.errors import ConfigError, OutputValidationError, ReplayError, TaiwaError
 from taiwa.kernel.execution import EffectStarted, Entry, Event, Journal, Observer, replay
 from taiwa.kernel.messages import Request, Response, user
-from taiwa.kernel.serialization import value
+from taiwa.kernel.serialization import Json, value
+from taiwa.sessions.commit_turn import find_paused
 from taiwa.sessions.repository import HistoryEntry, Repository
+
+if TYPE_CHECKING:
+    from taiwa.flows.ask.answer import TermWeights
+    from taiwa.flows.ask.ask_result import AskTurnOptions
 
 
 @value
@@ -99,16 +106,17 @@ def _replay_turn(
             started.append(event)
 
     entries = repository.store.runs.journal_of(entry.hash)
+    if (own := _replay_own_program(repository, entry, before, entries, watch)) is not None:
+        return own
     answers = sum(isinstance(entry.answer, Response) for entry in entries)
     result = ReplayedNode(entry.hash, "turn", entry.after.count, answers)
-    if before is not None and before.app.flow == "ask" and entries:
-        return replace(result, difference=_replay_ask_turn(entry, before, entries, watch))
-    if not answers or before is None:
+    has_documents = documents_of(entry.node.findings) is not None and bool(entries)
+    if before is None or not (answers or has_documents):
         return result
     difference = ""
     # One answer is the reply, later ones are repairs; a summary of a full window and tool calls may precede it.
     # A turn may also have been recorded when a reply without a delta line was requested again.
-    for repairs, exact in product(range(answers - 1, -1, -1), (False, True)):
+    for repairs, exact in product(range(max(answers - 1, 0), -1, -1), (False, True)):
         started.clear()
         try:
             program = _program(repository, entry.node, before.app, repairs, exact=exact)
@@ -122,33 +130,54 @@ def _replay_turn(
     return replace(result, difference=difference)
 
 
+def _replay_own_program(
+    repository: Repository, entry: HistoryEntry, before: Conversation | None, entries: Iterable[Entry], watch: Observer
+) -> ReplayedNode | None:
+    """Replay a turn that was made by a program; None for any other turn. One that is not the app's is not stored."""
+    findings = entry.node.findings
+    if before is None or not isinstance(findings, dict) or "program" not in findings:
+        return None
+    own = tuple(entries)
+    answers = sum(isinstance(each.answer, Response) for each in own)
+    result = ReplayedNode(entry.hash, "turn", entry.after.count, answers if before.app.flow else 0)
+    if not before.app.flow or not own:
+        return result
+    paused, earlier = find_paused(repository, before)
+    try:
+        flow, text, by = program_of(before.app.flow), entry.node.user or "", entry.node.answered_by
+        program = run_turn(flow, text, paused, by)(before)
+        _, after = replay(program, Journal((*earlier, *own)), (watch,))
+    except TaiwaError as error:
+        return replace(result, difference=error.message)
+    return replace(result, difference="" if after.tip == entry.hash else f"it ends in {after.tip[:12]}")
+
+
 def _program(repository: Repository, node: Node, app: App, repairs: int, *, exact: bool) -> Step[Conversation, Reply]:
-    if not node.messages and not app.answer_options.shapes_reply:
-        specs = [tool.spec for tool in repository.tools_of(app)]
-        text, files = node.user or "", node.attachments
-        return say(
-            text, files, repairs=repairs, tools=specs, exact=exact, prefix=node.prefix, by=node.answered_by
-        )  # fmt: skip
-    inputs = node.messages[:-1] or (user(node.user or ""),)
-    return complete_turn(inputs, node.attachments, node.prefix, node.answered_by)
+    if node.messages or app.answer_options.shapes_reply:
+        inputs = node.messages[:-1] or (user(node.user or ""),)
+        return complete_turn(inputs, node.attachments, node.prefix, node.answered_by)
+    specs, documents, weights = [tool.spec for tool in repository.tools_of(app)], None, None
+    if (found := documents_of(node.findings)) is not None:
+        documents, weights = _document_options(found)
+    return say(
+        node.user or "", node.attachments, repairs=repairs, tools=specs, exact=exact, prefix=node.prefix, documents=documents,
+        term_weights=weights, by=node.answered_by,
+    )  # fmt: skip
 
 
-def _replay_ask_turn(entry: HistoryEntry, before: Conversation, entries: Iterable[Entry], watch: Observer) -> str:
-    """Replay a turn of the flow `ask` from its record; return the difference."""
-    from taiwa.flows.ask.ask_turn import ask_turn, options_from_delta
+def _document_options(found: dict[str, Json]) -> "tuple[AskTurnOptions, TermWeights]":
+    """Return the options of a documents stage from its record.
+
+    Raises:
+        ConfigError: they are not recorded, or cannot be used by this version.
+    """
     from taiwa.i18n import dialogue_version
     from taiwa.sessions.ask_resources import term_weights_of
 
-    options = options_from_delta(entry.node.delta)
+    options = options_of(found)
     if options is None:
-        return "its options are not recorded"
-    if options.clarify.catalogue_version > dialogue_version():
-        return f"version {options.clarify.catalogue_version} of the dialogue catalogue worded it, which is not installed here"
-    try:
-        program = ask_turn(entry.node.user or "", options, term_weights_of(options.terms), entry.node.answered_by)(
-            before
-        )
-        _, after = replay(program, Journal(entries), (watch,))
-    except (ConfigError, ReplayError, OutputValidationError) as error:
-        return error.message
-    return "" if after.tip == entry.hash else f"it ends in {after.tip[:12]}"
+        raise ConfigError("its options are not recorded")
+    version = options.clarify.catalogue_version
+    if version > dialogue_version():
+        raise ConfigError(f"version {version} of the dialogue catalogue worded it, which is not installed here")
+    return options, term_weights_of(options.terms)

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from taiwa.apps.catalog import load_app, load_source
 from taiwa.conversation.app import App
+from taiwa.conversation.code_files import IN_FILE, confirmed_copy
 from taiwa.conversation.history import (
     Conversation,
     Node,
@@ -36,7 +37,7 @@ from taiwa.kernel.errors import (
     TaiwaError,
 )
 from taiwa.kernel.execution import EffectStarted, Event, Observer
-from taiwa.kernel.messages import Message, Response, Usage
+from taiwa.kernel.messages import Message, Passage, Response, Usage
 from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import plural
 from taiwa.kernel.usage_limits import Price, max_attempt_usage, max_usage
@@ -46,6 +47,7 @@ from taiwa.store import Checkout, FsckProblem, Store
 from taiwa.store.maintenance import without_advice
 
 if TYPE_CHECKING:
+    from taiwa.flows.ask.provenance import ValueSource
     from taiwa.kernel.runtime import Retriever, Tool
     from taiwa.retrieval.index import IndexScope
 
@@ -231,12 +233,17 @@ class Repository:
         """Find the tools that an app names.
 
         Raises:
-            ConfigError: a tool is neither built in nor passed in `tools`.
+            ConfigError: a tool is neither built in nor passed in `tools`, or its file was not confirmed.
         """
         missing = [name for name in app.tools if name not in self.tools]
         if not missing:
             return tuple(self.tools[name] for name in app.tools)
-        from taiwa.tools.registry import named_tool, remembered_tool, tool_names
+        from taiwa.tools.registry import find_tools, named_tool, remembered_tool, tool_names
+
+        for name in missing:
+            if (match := IN_FILE.fullmatch(name)) is not None:  # a confirmed file stays as it is
+                place = confirmed_copy(match["file"], match["hash"] or "")
+                (self.tools[name],) = find_tools([f"{place}:{match['name']}"])
 
         files = {each.partition("@")[0]: each for each in app.answer_options.tool_files if self.may_load_tools}
         found = {
@@ -487,6 +494,24 @@ class Repository:
         ((entry, *values),) = last
         before, after = (None if isinstance(each, Missing) else each for each in values)
         return ValueOrigin(entry.hash, entry.node, entry.after.count, before, after, values[1] is MISSING)
+
+    def sources(self, origin: ValueOrigin) -> "tuple[ValueSource, ...]":
+        """Return where each text and number of a value comes from; () if no turn set it."""
+        node = origin.node
+        if node.kind != "turn" or origin.is_removed:
+            return ()
+        from taiwa.flows.ask.answer import values_in
+        from taiwa.flows.ask.provenance import sources_of
+
+        path = () if node.parent is None else self.store.nodes.path(node.parent)
+        before = next((each.answer or "" for _, each in path if each.kind == "turn"), "")
+        answers = (entry.answer for entry in self.store.runs.journal_of(origin.hash))
+        found = (each for answer in answers if isinstance(answer, tuple) for each in cast("tuple[object, ...]", answer))
+        passages = tuple(dict.fromkeys(each for each in found if isinstance(each, Passage)))
+        known = [part for _, part in values_in(origin.before)]
+        found_in = sources_of(origin.after, node.user or "", node.findings, before, passages)
+        parts = [part for _, part in values_in(origin.after)]
+        return tuple(each for each, part in zip(found_in, parts, strict=True) if part not in known)
 
     def _folded(self, parts: Checkout) -> tuple[Conversation, int]:
         """Fold nodes, and return the conversation with their number."""

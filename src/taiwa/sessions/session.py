@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node, change_app
 from taiwa.conversation.state import Change, State, diff_states, parse_path
-from taiwa.flows.chat import Reply
+from taiwa.flows.turn import Reply
 from taiwa.kernel.approval import Approve, check_approve
 from taiwa.kernel.async_runtime import AsyncRuntime, Now, Outcome, Stop, finish_in_thread, make_step
 from taiwa.kernel.attachments import AttachmentSource, read_attachments
-from taiwa.kernel.errors import ConfigError, ConflictError, InputError, StoreError, TaiwaError, check_argument
+from taiwa.kernel.errors import ConfigError, ConflictError, InputError, StoreError, TaiwaError, check_argument, describe
 from taiwa.kernel.execution import Execution, Observer, RunResult
 from taiwa.kernel.messages import Message, Notice, TextDelta, ToolResult, Usage, assistant, user
 from taiwa.kernel.runtime import AnyModel, AsyncStream, Done, Runtime, Stream
@@ -41,6 +41,7 @@ from taiwa.settings import NoModelError, Settings
 from taiwa.store import Store
 
 if TYPE_CHECKING:
+    from taiwa.flows.program_turn import TurnProgram
     from taiwa.sessions.replay import ReplayedNode
 
 TurnEvent: TypeAlias = TextDelta | Notice | TurnResult
@@ -196,6 +197,11 @@ class BaseSession:
 
     def _say(self, text: str, attachments: Iterable[AttachmentSource]) -> ActiveTurn:
         return self._begin(TurnInput(self.conversation, text, attachments=read_attachments(attachments)))
+
+    def _run_program(self, program: "TurnProgram", text: str) -> ActiveTurn:
+        if not callable(program):
+            raise InputError(f"give the function of a program, not {describe(program)}")
+        return self._begin(TurnInput(self.conversation, text, program=program))
 
     def edit_input(
         self,
@@ -389,6 +395,18 @@ class Session(BaseSession):
         """
         return self._run(self._say(text, attachments))
 
+    def run(self, program: "TurnProgram", text: str) -> TurnResult:
+        """Let a program make one turn: a generator function of the conversation and the text, which yields effects.
+
+        It returns a `Reply`, a text, or a value of the type of the app's answers. A program that asks the user by `AskUser` ends
+        the turn with its question; run it again with the answer, and it goes on without calling anything twice.
+
+        Raises:
+            ConfigError: the program raised, yielded what is no effect, or returned what is no reply.
+            TaiwaError: as `say`.
+        """
+        return self._run(self._run_program(program, text))
+
     def retry(self, *, prefix: str = "") -> TurnResult:
         """Repeat the last turn from the same state; the new answer replaces the old one.
 
@@ -521,6 +539,10 @@ class AsyncSession(BaseSession):
     async def say(self, text: str, attachments: Iterable[AttachmentSource] = ()) -> TurnResult:
         """As `Session.say`."""
         return await self._run(lambda: self._say(text, attachments))
+
+    async def run(self, program: "TurnProgram", text: str) -> TurnResult:
+        """As `Session.run`."""
+        return await self._run(lambda: self._run_program(program, text))
 
     async def retry(self, *, prefix: str = "") -> TurnResult:
         """As `Session.retry`."""
@@ -706,7 +728,7 @@ LONGEST_AT_ONCE = 100_000
 def writes_little(turn_input: TurnInput) -> bool:
     """Return whether the steps of a turn only write some short rows: no files, indexes, and code of others."""
     base = turn_input.base
-    if base.app.flow != "chat" or base.app.tools or base.app.fields or turn_input.attachments:
+    if base.app.documents is not None or base.app.flow or base.app.tools or base.app.fields or turn_input.attachments:
         return False
     said = len(turn_input.text) + sum(len(message.text) for message in turn_input.messages)
     said += sum(len(past.user) + len(past.answer) for past in base.turns)
@@ -736,7 +758,7 @@ def open_priced_model(
     prices: Prices | None = None,
     opened: "dict[str, AnyModel] | None" = None,
 ) -> PricedModel:
-    """Open a model with its prices: that of `chosen_model`; an app of the flow `ask` runs without one.
+    """Open a model with its prices: that of `chosen_model`; an app with documents or a program of its own runs without one.
 
     `prices` replace those of the settings; a model in `opened` is not opened again, and newly opened ones are added to it.
 
@@ -748,7 +770,7 @@ def open_priced_model(
         return PricedModel(model, prices or find_prices(chosen.prices, model.name))
     name = chosen_model(chosen, app, last)
     models = {} if opened is None else opened
-    if app is not None and app.flow == "ask":
+    if app is not None and (app.documents is not None or app.flow):
         return _open_models_of_ask(chosen, name, prices, models)
     if not name:
         raise NoModelError

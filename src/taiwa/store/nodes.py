@@ -278,6 +278,7 @@ def node_texts(node: Node) -> dict[str, Json]:
         "prefix": node.prefix or None,
         "model": node.model or None,
         "host": node.host or None,
+        "findings": node.findings,
     }  # fmt: skip
     return {name: part for name, part in texts.items() if part is not None}
 
@@ -309,6 +310,7 @@ def _node(parent: bytes | None, kind: NodeKind, app: bytes, state: bytes, body: 
         thinking=restore_thinking(fields["thinking"]) if "thinking" in fields else (),
         messages=restore_messages(fields["messages"]) if "messages" in fields else (),
         prefix=str(fields.get("prefix", "")),
+        findings=fields.get("findings"),
     )
 
 
@@ -406,6 +408,7 @@ class Nodes:
     def _insert(self, node: Node, parent: int | None, base: int | None, app: int, turns: int) -> int:
         state = hash_to_bytes(node.state_hash) if node.state_hash else b""
         check_json(node.delta)
+        check_json(node.findings)
         body = pack(node_texts(node))
         values = (hash_to_bytes(node.hash), parent, base, node.kind, app, turns, state, body, self._db.clock())
         seq = self._own("node", node.hash, self._db.insert(INSERT, *values))

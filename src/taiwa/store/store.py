@@ -8,7 +8,7 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from itertools import islice, pairwise
 from pathlib import Path
@@ -479,8 +479,9 @@ def _node(data: dict[str, Any]) -> Node:
                 raise InputError("attachments must be a list")
             attachments = tuple(map(read_reference, cast("list[object]", listed)))
             thinking, messages = restore_thinking(data.get("thinking")), restore_messages(data.get("messages"))
-            delta = check_json(data.get("delta"))
-            return Node(parent, kind, app, user, answer, delta, state, attachments, thinking, messages, *texts)
+            delta, findings = check_json(data.get("delta")), check_json(data.get("findings"))
+            node = Node(parent, kind, app, user, answer, delta, state, attachments, thinking, messages, *texts)
+            return replace(node, findings=findings)
         case _:
             raise InputError("a field of the node is missing or has the wrong type")
 

@@ -7,10 +7,10 @@ import pytest
 from taiwa.apps.catalog import load_text
 from taiwa.conversation.history import begin
 from taiwa.flows.ask.answer import answer_or_quote
-from taiwa.flows.ask.ask_turn import AskTurnOptions, ask_turn
+from taiwa.flows.ask.ask_result import AskTurnOptions
 from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions, ask
 from taiwa.flows.ask.prompts import load_prompts
-from taiwa.flows.chat import Reply
+from taiwa.flows.turn import Reply, say
 from taiwa.kernel.errors import UnsupportedError
 from taiwa.kernel.messages import (
     Capability,
@@ -30,7 +30,7 @@ from taiwa.retrieval import InMemoryRetriever
 TRAINS = Passage("travel.md", "Trains are booked by yourself.", heading=("Trains",), page=4, id="p3")
 LEAVE = Passage("leave.md", "Everybody has 20 days.", heading=("Leave",), id="p1")
 SHELF = InMemoryRetriever((TRAINS, LEAVE))
-APP = load_text("---\ntaiwa: 1\nflow: ask\n---\nBe brief.", "ask.md", "ask").with_params({})
+APP = load_text("---\ntaiwa: 1\ndocuments: {}\n---\nBe brief.", "ask.md", "ask").with_params({})
 REWRITES = load_prompts("en").sections["rewrite_one"][:60]
 
 
@@ -54,7 +54,7 @@ class Judge:
 def turn(model: Judge, text: str) -> tuple[Reply, list[Notice]]:
     reply, notes = Reply(""), list[Notice]()
     asking = AskTurnOptions(ClarifyOptions(assess_by="labels"))
-    for event in Runtime(model, retriever=SHELF).stream(ask_turn(text, asking)(begin(APP))):
+    for event in Runtime(model, retriever=SHELF).stream(say(text, documents=asking)(begin(APP))):
         if isinstance(event, Notice):
             notes.append(event)
         elif not isinstance(event, TextDelta):
@@ -65,10 +65,9 @@ def turn(model: Judge, text: str) -> tuple[Reply, list[Notice]]:
 def test_passages_are_quoted_for_a_model_that_only_assesses() -> None:
     reply, notes = turn(Judge(), "who books trains")
     assert reply.text.startswith("Trains are booked by yourself. [1]")
-    assert isinstance(reply.delta, dict)
-    assert reply.delta["source"] == "extractive"
-    assert isinstance(reply.delta["scores"], dict)
-    assert reply.delta["scores"]["source"] == "labels"
+    assert reply.documents is not None
+    assert reply.documents.to_json()["source"] == "extractive"
+    assert reply.documents.scores["source"] == "labels"
     assert [note.text for note in notes if note.code == "answer"] == [
         "the model writes no answers; quoting the passages instead"
     ]

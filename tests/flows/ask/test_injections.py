@@ -8,9 +8,9 @@ import pytest
 
 from taiwa.apps.catalog import load_text
 from taiwa.conversation.history import begin
-from taiwa.flows.ask.ask_turn import AskTurnOptions, ask_turn
+from taiwa.flows.ask.ask_result import AskTurnOptions
 from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions
-from taiwa.flows.chat import Reply
+from taiwa.flows.turn import Reply, say
 from taiwa.kernel.effects import CallTool, Complete, Effect
 from taiwa.kernel.execution import Journal
 from taiwa.kernel.messages import Capability, Passage
@@ -22,7 +22,7 @@ from tests.flows.ask.injections import ATTACKS, Attack
 from tests.flows.ask.scored import written
 
 NONE: frozenset[Capability] = frozenset()
-APP = load_text("---\ntaiwa: 1\nflow: ask\n---\nBe brief.", "ask.md", "ask").with_params({})
+APP = load_text("---\ntaiwa: 1\ndocuments: {}\n---\nBe brief.", "ask.md", "ask").with_params({})
 QUESTION = "how many days of holiday does everybody have"
 FACT = "Everybody has ten days of holiday."
 OTHER = Passage("other.md", "The plant is closed for two weeks in August: many holidays.", id="o1", heading=("Plant",))
@@ -38,7 +38,7 @@ def asked(passage: Passage, model: ScriptedModel | None = None) -> tuple[Reply, 
     journal = Journal()
     asking = AskTurnOptions(ClarifyOptions(assess_by="no-model" if model is None else "auto", k=8))
     runtime = Runtime(model or scripted_model(), retriever=InMemoryRetriever((passage, OTHER)))
-    reply, _ = runtime.run_result(ask_turn(QUESTION, asking)(begin(APP)), journal).value
+    reply, _ = runtime.run_result(say(QUESTION, documents=asking)(begin(APP)), journal).value
     return reply, tuple(entry.effect for entry in journal.entries if entry.effect is not None)
 
 
@@ -71,8 +71,8 @@ def test_no_text_leaves_its_line_or_imitates_a_source(attack: Attack, with_model
     assert "![" not in reply.text
     assert "](" not in reply.text
     assert not re.search(r"<[a-zA-Z/!|]", reply.text)
-    assert isinstance(reply.delta, dict)
-    claims = reply.delta["claims"]
+    assert reply.documents is not None
+    claims = reply.documents.to_json()["claims"]
     assert isinstance(claims, list)
     for claim in claims:
         assert isinstance(claim, dict)
@@ -119,8 +119,8 @@ def test_a_passage_has_one_number_and_the_question_is_last(attack: Attack) -> No
 def test_words_of_a_forged_passage_have_no_citation_of_their_own(attack: Attack) -> None:
     reply, _ = asked(hostile(attack), parrot(attack))
 
-    assert isinstance(reply.delta, dict)
-    claims = cast("list[dict[str, object]]", reply.delta["claims"])
+    assert reply.documents is not None
+    claims = cast("list[dict[str, object]]", reply.documents.to_json()["claims"])
     assert claims[0]["text"] == FACT
     known = {"h1", "o1"}
     cited = [cast("list[dict[str, object]]", claim["citations"]) for claim in claims]

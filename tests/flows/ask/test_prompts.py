@@ -10,12 +10,13 @@ import taiwa
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.history import begin
 from taiwa.flows.ask.answer import request_messages
-from taiwa.flows.ask.ask_turn import AskTurnOptions, ask_turn
+from taiwa.flows.ask.ask_result import AskTurnOptions
 from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions, clarify
 from taiwa.flows.ask.decide_search_or_clarify import decide
 from taiwa.flows.ask.prompts import read_policy, shipped_policy
 from taiwa.flows.ask.rewrite import rewrite_queries
 from taiwa.flows.ask.types import Advise, Ask, Decision, HandOver, Search, UserProfile
+from taiwa.flows.turn import say
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Capability, Message, Passage, Response, ToolCall, assistant, user
 from taiwa.kernel.runtime import Runtime
@@ -204,6 +205,6 @@ def test_a_turn_uses_the_prompts_of_its_policy_file() -> None:
     options = AskTurnOptions(clarify=ClarifyOptions(table=table))
     conversation = begin(load_app("ask").with_params({}))
 
-    Runtime(model, retriever=SHELF).run(ask_turn("The press rattles, why?", options)(conversation))
+    Runtime(model, retriever=SHELF).run(say("The press rattles, why?", documents=options)(conversation))
 
     assert model.requests[-1].messages[0].text.startswith("Answer it.")

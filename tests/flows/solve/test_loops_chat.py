@@ -8,9 +8,9 @@ import pytest
 from taiwa.apps.catalog import load_text
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, begin
-from taiwa.flows.chat import Reply, say
+from taiwa.flows.turn import Reply, say
 from taiwa.kernel.effects import Program
-from taiwa.kernel.errors import ConfigError, LimitError
+from taiwa.kernel.errors import LimitError
 from taiwa.kernel.messages import Capability, Message, Response, Text, ToolCall, ToolResult
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.serialization import Json
@@ -96,9 +96,25 @@ def test_of_a_reply_in_json_only_the_last_answer_is_read(drive: Drive, reply: st
     assert done.shown == "It is 4."
 
 
-def test_a_reply_in_json_needs_a_model_that_takes_tools(drive: Drive) -> None:
-    with pytest.raises(ConfigError, match="must support function calling"):
-        drive(lambda: turn(app("json")), scripted_model("never", capabilities=BARE), tools=[ADDER])
+def test_before_a_reply_in_json_a_model_without_function_calls_calls_in_a_text(drive: Drive) -> None:
+    model = scripted_model(
+        "I add: <<adder: 2+2>>", "So 4.", '{"delta": {"total": 4}, "answer": "Four."}', capabilities=BARE
+    )
+
+    done = drive(lambda: turn(app("json")), model, tools=[ADDER])
+
+    reply, after = done.value
+    assert (reply.text, after.state["total"]) == ("Four.", 4)
+    assert [(each.name, each.input, each.result.text) for each in reply.calls] == [("adder", "2+2", "4")]
+    assert model.requests[-1].messages[-2].text.startswith("I add: <<adder: 2+2>> 4")
+
+
+def test_a_text_that_is_the_reply_in_json_already_is_not_asked_for_again(drive: Drive) -> None:
+    model = scripted_model('{"delta": {"total": 4}, "answer": "Four."}', capabilities=BARE)
+
+    done = drive(lambda: turn(app("json")), model, tools=[ADDER])
+
+    assert (done.value[0].text, len(model.requests)) == ("Four.", 1)
 
 
 def test_a_delta_that_cannot_be_used_is_asked_for_again_without_tools(drive: Drive) -> None:

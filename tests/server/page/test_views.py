@@ -14,7 +14,7 @@ from taiwa.apps.catalog import load_app
 from taiwa.conversation.history import add_turn
 from taiwa.flows.ask.decide_search_or_clarify import POLICIES
 from taiwa.flows.ask.types import QUESTIONS, SCORES
-from taiwa.flows.chat import FINISH_WARNINGS
+from taiwa.flows.turn import FINISH_WARNINGS
 from taiwa.kernel import errors
 from taiwa.kernel.messages import Evidence
 from taiwa.models.scripted import ScriptedModel

@@ -4,6 +4,7 @@ What is shown as supported are the words of the documents: a sentence of a model
 passage (`check_citations.supports`). Any other one is marked as the model's own words (`check_answer`).
 """
 
+import json
 import math
 import re
 from collections import Counter
@@ -12,17 +13,18 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from taiwa.flows.ask.check_citations import CITATION_NUMBER, clean_untrusted, supports
+from taiwa.flows.ask.check_citations import CITATION_NUMBER, clean_untrusted, holds, supports, tokens
 from taiwa.flows.ask.prompts import load_prompts
 from taiwa.flows.ask.read_dialogue import REPLY_LANGUAGES, turns
 from taiwa.kernel.effects import Complete, HideOutput, Program, notify, perform
 from taiwa.kernel.errors import RefusalError, UnsupportedError
-from taiwa.kernel.messages import Message, Passage, Request, Sampling, passage_key, system, user
-from taiwa.kernel.serialization import value
+from taiwa.kernel.messages import Message, Passage, Regex, Request, Response, Sampling, passage_key, system, user
+from taiwa.kernel.serialization import Json
+from taiwa.kernel.serialization import value as value_class
 from taiwa.kernel.text import strip_control, terms
 
 
-@value(tag="citation")
+@value_class(tag="citation")
 class Citation:
     """The words of a source from the character offset `start` to `end`.
 
@@ -48,7 +50,7 @@ def make_citation(passage: Passage, start: int, end: int, number: int) -> Citati
     )  # fmt: skip
 
 
-@value(tag="claim")
+@value_class(tag="claim")
 class Claim:
     """One statement of an answer; without citations it is the model's own words."""
 
@@ -69,7 +71,7 @@ class Claim:
 AnswerSource: TypeAlias = Literal["generated", "extractive"]
 
 
-@value(tag="answer")
+@value_class(tag="answer")
 class Answer:
     """An answer from documents.
 
@@ -149,12 +151,27 @@ def answer_with_citations(
     limited = sampling if sampling.max_tokens else replace(sampling, max_tokens=MAX_ANSWER_TOKENS)
     request = Request(messages, sampling=limited)
     response = yield from perform(Complete(request, HideOutput))
+    return read_answer(query, response, passages, history, term_weights)
+
+
+def read_answer(
+    query: str,
+    response: Response,
+    passages: Sequence[Passage],
+    history: Sequence[Message] = (),
+    term_weights: "TermWeights | None" = None,
+) -> Answer:
+    """Check the response of a model by `check_answer`.
+
+    Raises:
+        RefusalError: the model refused to answer.
+    """
     if response.finish == "refusal":
-        raise RefusalError("the model refused to answer", request=request.digest)
+        raise RefusalError("the model refused to answer")
     text = response.text
     if response.finish == "length":  # the last sentence is cut off
         text = "".join(WHOLE_SENTENCES.findall(text)) or text
-    return check_answer(query, text, passages, history, term_weights or PLAIN)
+    return check_answer(query, text, passages, history, term_weights)
 
 
 def request_messages(
@@ -168,10 +185,14 @@ def request_messages(
     """Return the messages to the model: instructions, the last turns, then numbered passages and the question."""
     prompts = load_prompts(language if language in REPLY_LANGUAGES else "en").replaced_by(own_prompts)
     prompt = prompts.answer(language)
-    numbered = "\n\n".join(_passage_text(number, each) for number, each in enumerate(passages[:PASSAGES_READ], 1))
-    material = f"{numbered}\n\n{prompts.sections['question']} {_one_line(query)}"
+    material = f"{passages_text(passages)}\n\n{prompts.sections['question']} {one_line(query)}"
     before = turns(history)[-TURNS_READ:]
     return system("\n\n".join(filter(None, (prompt, instructions.strip())))), *before, user(material)
+
+
+def passages_text(passages: Sequence[Passage]) -> str:
+    """Return the passages that a model reads, each under its number."""
+    return "\n\n".join(_passage_text(number, each) for number, each in enumerate(passages[:PASSAGES_READ], 1))
 
 
 def _passage_text(number: int, passage: Passage) -> str:
@@ -181,10 +202,11 @@ def _passage_text(number: int, passage: Passage) -> str:
 
 
 def _heading(passage: Passage) -> str:
-    return " › ".join(map(_one_line, passage.heading or filter(None, (passage.title,))))
+    return " › ".join(map(one_line, passage.heading or filter(None, (passage.title,))))
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """Return a text on one line, without control characters."""
     return " ".join(strip_control(text).split())
 
 
@@ -211,7 +233,7 @@ def check_answer(
     read = tuple(passages[:PASSAGES_READ])
     found = _Findings()
     own: list[str] = []
-    headings = {_one_line(each) for passage in read for each in (_heading(passage), passage.title, *passage.heading)}
+    headings = {one_line(each) for passage in read for each in (_heading(passage), passage.title, *passage.heading)}
     for statement, numbers in _statements(text, "\n".join(passage.text for passage in passages)):
         if statement in headings:  # small models copy them
             continue
@@ -232,6 +254,117 @@ def check_answer(
     return Answer(query, claims, tuple(passages), documented=bool(claims))
 
 
+def cite_reply(query: str, text: str, passages: Sequence[Passage]) -> tuple[str, Answer]:
+    """Put the numbers of passages behind the sentences of a reply that can be read off them, and take all others away.
+
+    Nothing else in the reply changes. Its claims are these sentences alone. Code keeps what looks like a number of a passage.
+
+    >>> leave = Passage("leave.md", "Everybody has **ten** days a year. Ask your lead.")
+    >>> cite_reply("how many?", "Gladly [1]. Everybody has 10 days a year.", (leave,))[0]
+    'Gladly. Everybody has 10 days a year. [1]'
+    """
+    found, lines, fenced = _Findings(), list[str](), False
+    above = {one_line(each) for passage in passages for each in (_heading(passage), *passage.heading)}
+    for line in text.split("\n"):
+        fenced ^= line.lstrip().startswith(FENCE)
+        if one_line(HEADING.sub("", CITATION_NUMBER.sub("", line).strip())) in above:  # small models copy them
+            continue
+        lines.append(line if fenced or "`" in line else _cited_line(line, passages, found))
+    return "\n".join(lines).strip(), Answer(query, tuple(found.claims.values()), tuple(passages))
+
+
+FENCE = "```"
+
+
+def _cited_line(line: str, passages: Sequence[Passage], found: "_Findings") -> str:
+    plain = MARKS_BEHIND.sub(r" \2\1 ", line).rstrip() if CITATION_NUMBER.search(line) else line
+    written, at = "", 0
+    for unit in _sentences(plain, 0, len(plain)):
+        sentence = plain[unit.start : unit.end]
+        shown = SPACE_BEFORE_END.sub("", " ".join(CITATION_NUMBER.sub("", sentence).split()))
+        claim = clean_untrusted(EMPHASIS.sub("", shown))
+        for passage in passages:
+            if any(map(str.isalnum, claim)) and (span := _support(claim, passage)):
+                shown = f"{shown} {found.add(claim, passage, span).numbers}"
+                break
+        written += plain[at : unit.start] + shown
+        at = unit.end
+    return written + plain[at:]
+
+
+def cite_value(query: str, value: Json, passages: Sequence[Passage]) -> Answer:
+    """Cite the sentences of passages that hold the texts and numbers of a value; each is a claim of its own.
+
+    >>> leave = Passage("leave.md", "Everybody has ten days. In Dublin it is twelve.")
+    >>> [(claim.text, claim.numbers) for claim in cite_value("", {"days": 12, "who": "anybody"}, (leave,)).claims]
+    [('days: 12', '[1]'), ('who: anybody', '')]
+    """
+    found, own = _Findings(), list[Claim]()
+    for path, part in values_in(value):
+        words = part if isinstance(part, str) else json.dumps(part)
+        text = f"{path}: {words}" if path else words
+        for passage in passages:
+            spans = (span for span in passage_units(passage.text) if holds(words, passage.text[slice(*span)]))
+            if (span := next(spans, None)) is not None:
+                found.add(text, passage, Span(*span, 1.0, words))
+                break
+        else:
+            own.append(Claim(text))
+    return Answer(query, (*found.claims.values(), *own), tuple(passages))
+
+
+def values_in(value: Json, path: str = "") -> Iterator[tuple[str, Json]]:
+    """Yield the texts and numbers of a value with their paths, such as `items.0.name`."""
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from values_in(part, f"{path}.{name}" if path else name)
+    elif isinstance(value, list):
+        for at, part in enumerate(value):
+            yield from values_in(part, f"{path}.{at}" if path else str(at))
+    elif value is not None and not isinstance(value, bool):
+        yield path, value
+
+
+MAX_QUOTATION_CHARS = 600
+
+
+def quotable(passages: Sequence[Passage]) -> "dict[str, tuple[Passage, Span]]":
+    """Return the sentences, items and rows of the passages that a model reads, as they are quoted, with their places.
+
+    >>> [*quotable([Passage("leave.md", "# Leave\\nEverybody has **ten** days. Ask your lead.")])]
+    ['Everybody has ten days.', 'Ask your lead.']
+    """
+    found: dict[str, tuple[Passage, Span]] = {}
+    for passage in passages[:PASSAGES_READ]:
+        for unit in _units(passage.text):
+            text = clean_untrusted(_plain(passage.text, unit, unit.end), passage.text)
+            if any(map(str.isalnum, text)) and len(text) <= MAX_QUOTATION_CHARS:
+                found.setdefault(text, (passage, Span(unit.start, unit.end, 1.0, text)))
+    return found
+
+
+def quotation_mask(quotations: Iterable[str]) -> Regex:
+    """Return the constraint of an answer of one to three of these sentences, each on a line, or of none."""
+    one = "|".join(re.escape(each) for each in quotations)
+    return Regex(rf"{NOT_FOUND}|(?:{one})(?:\n(?:{one})){{0,{MAX_QUOTED - 1}}}")
+
+
+def read_quotations(query: str, text: str, passages: Sequence[Passage]) -> Answer:
+    """Return the answer of a model that was asked for quotations; a line that is none is dropped."""
+    known, found = quotable(passages), _Findings()
+    alike = {tuple(token.text for token in tokens(each)): each for each in reversed(known)}
+    for line in text.splitlines():
+        plain = SPACE_BEFORE_END.sub(
+            "", " ".join(CITATION_NUMBER.sub("", MARK.sub("", line.strip())).split()).strip('"“”「」')
+        )
+        quotation = plain if plain in known else alike.get(tuple(token.text for token in tokens(plain)))
+        if quotation is not None and len(found.claims) < MAX_QUOTED:
+            passage, span = known[quotation]
+            found.add(quotation, passage, span)
+    claims = tuple(found.claims.values())
+    return Answer(query, claims, tuple(passages), documented=bool(claims), doubted=not claims)
+
+
 class _Findings:
     """The claims with a citation, in order, and the numbers of their passages."""
 
@@ -240,11 +373,11 @@ class _Findings:
         self.spans: list[tuple[Passage, Span]] = []
         self.numbers: dict[str, int] = {}
 
-    def add(self, text: str, passage: Passage, span: "Span") -> None:
+    def add(self, text: str, passage: Passage, span: "Span") -> Claim:
         """Add a claim that words of a passage support."""
         number = self.numbers.setdefault(passage_key(passage), len(self.numbers) + 1)
         self.spans.append((passage, span))
-        self.claims.setdefault(text, Claim(text, (make_citation(passage, span.start, span.end, number),)))
+        return self.claims.setdefault(text, Claim(text, (make_citation(passage, span.start, span.end, number),)))
 
     def add_quotation(self, passage: Passage, span: "Span") -> None:
         """Add a sentence of a passage, unless it is cited already."""
@@ -535,6 +668,12 @@ def _units(text: str) -> Iterator[_Unit]:
         head = ""
         if plain and not HEADING.match(plain) and not RULE.fullmatch(plain):
             yield from _sentences(text, start + len(line) - len(line.lstrip()), start + len(line.rstrip()))
+
+
+def passage_units(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the offsets of the sentences, list items and table rows of a passage."""
+    for unit in _units(text):
+        yield unit.start, unit.end
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[_Unit]:

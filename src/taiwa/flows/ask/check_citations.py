@@ -157,6 +157,24 @@ def _says(clause: tuple[str, ...], claim: tuple[str, ...]) -> bool:
     return any(clause[at:] + clause[:at] == claim for at in range(moved))
 
 
+def holds(words: str, text: str) -> bool:
+    """Whether a text holds words, in their order: numbers by value, words by their stems.
+
+    >>> holds("1200", "It costs 1,200 euros."), holds("20", "It costs 1,200 euros."), holds("Two nights", "for two night")
+    (True, False, True)
+    """
+    wanted = [token.text for token in tokens(words)]
+    if not wanted:  # signs or function words alone
+        plain = _plain(words)
+        return bool(plain) and plain in _plain(text)
+    given = [token.text for token in tokens(text)]
+    return any(given[at : at + len(wanted)] == wanted for at in range(len(given) - len(wanted) + 1))
+
+
+def _plain(text: str) -> str:
+    return " ".join(normalize("NFKC", text).casefold().split())
+
+
 def tokens(text: str) -> list[Token]:
     """Return what counts of a text, in its order.
 

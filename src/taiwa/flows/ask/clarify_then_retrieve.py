@@ -59,6 +59,8 @@ from taiwa.kernel.text import guess_language
 AssessBy: TypeAlias = AssessmentMethod | Literal["documents", "no-model"]
 """How a dialogue is assessed; with `documents` and `no-model` they alone decide, and with `no-model` no model answers either."""
 
+ASSESS_BY: tuple[AssessBy, ...] = ("documents", "auto", "typed", "functions", "labels", "decisions", "no-model")
+
 NOT_ASSESSED = ("documents", "no-model")
 
 FIRST_SEARCH_SIZE = 10
@@ -155,8 +157,10 @@ def clarify(
     clarification: ClarificationState = FRESH,
     profile: UserProfile = ANONYMOUS_USER,
     policy: Policy | None = None,
+    known: str = "",
 ) -> Program[Clarified]:
-    """Decide the next act of a dialogue, and retrieve the passages for an answer; a `policy` replaces that of the options.
+    """Decide the next act of a dialogue, and retrieve the passages for an answer; a `policy` replaces that of the options. The words
+    that are `known` count for the search as those of an earlier turn.
 
     Raises (when run):
         InputError: the dialogue has no text of the user, or the policy is unknown.
@@ -168,7 +172,7 @@ def clarify(
     turns = tuple(dialogue)
     if option is not None and turns[-1].role == "user" and only_names_option(turns[-1].text, option):
         turns = (*turns[:-1], user(option.label))  # a number alone means nothing to a model or an index
-    step = _DialogueStep(turns, options, clarification, profile, policy, option)
+    step = _DialogueStep(turns, options, clarification, profile, policy, option, known)
     yield from step.search()
     decision = yield from step.decide()
     act = decision.act
@@ -200,6 +204,7 @@ class _DialogueStep:
     profile: UserProfile
     policy: Policy | None
     option: Option | None = None
+    known: str = ""
     found: tuple[Passage, ...] = ()
     evidence: Evidence | None = None
     earlier: tuple[EarlierTurn, ...] = ()
@@ -238,10 +243,11 @@ class _DialogueStep:
     def history(self) -> tuple[Message, ...]:
         """The turns before the text, in its language only: in another one they share no words with the documents sought."""
         language = guess_language(self.text) if len(self.text.split()) > 2 or not self.text.isascii() else "und"
+        known = (user(self.known),) if self.known else ()
         if language == "und":
-            return self.relevant_dialogue[:-1]
+            return (*known, *self.relevant_dialogue[:-1])
         similar = {"und", language, *(("ja", "zh") if language in ("ja", "zh") else ())}
-        return tuple(turn for turn in self.relevant_dialogue[:-1] if guess_language(turn.text) in similar)
+        return (*known, *(turn for turn in self.relevant_dialogue[:-1] if guess_language(turn.text) in similar))
 
     @property
     def passage_keys(self) -> tuple[str, ...]:

@@ -14,11 +14,12 @@ from functools import partial
 from typing import TypeAlias, cast
 
 from taiwa.conversation.app import App, ReplyLayout
-from taiwa.conversation.replies import find_delta, reply_watcher
+from taiwa.conversation.replies import find_delta, parse_reply
 from taiwa.flows.solve.rationale import (
     NO_CALL_LEFT,
     CallBudget,
     EndReason,
+    ExecutedCall,
     InsertedKind,
     InsertedText,
     SolveLimits,
@@ -34,7 +35,7 @@ from taiwa.flows.solve.tool_call_formats import (
     sanitize_result,
 )
 from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, Watcher, WatchResult, notify, perform
-from taiwa.kernel.errors import ConfigError, RefusalError, ToolError, UnsupportedError
+from taiwa.kernel.errors import RefusalError, ToolError, UnsupportedError
 from taiwa.kernel.messages import (
     FinishReason,
     Message,
@@ -150,7 +151,7 @@ class RationaleBuilder:
     def insert(self, text: str, kind: InsertedKind, *, hidden: str = "") -> Program[None]:
         """Insert text, and show it after `hidden`, the text of the model that was not shown yet."""
         self.parts.append(InsertedText(text, kind))
-        if hidden + text:
+        if hidden + text and self.watch is not HideOutput:
             yield from notify(hidden + text, code="call" if hidden else kind)
 
     def finish(self, response: Response) -> None:
@@ -241,6 +242,8 @@ class TextLoop(RationaleBuilder):
         return self._display(self._scanner, self.text)
 
     def _display(self, scanner: Scanner, known: str) -> Watcher:
+        if self.watch is HideOutput:
+            return Hidden(StopAtCall(scanner, known))
         live = LiveDisplay(StopAtCall(scanner, known))
         return live if self.watch is None else Through(live, self.watch())
 
@@ -259,14 +262,14 @@ class TextLoop(RationaleBuilder):
         if call is None:
             return (yield from self._take_whole(response, text)), ""
         self._add(text[: call.end], max(call.end - call.size, 0))
-        if hidden := hidden_tail(text[: call.end], call.size):
+        if self.watch is not HideOutput and (hidden := hidden_tail(text[: call.end], call.size)):
             yield from notify(hidden, code="call")
         return call, text[call.end :]
 
     def _take_whole(self, response: Response, text: str) -> Program[CallMatch | None]:
         """Add the text of a response without a call: it may have stopped at the end of one, which is not in the text."""
         self._add(text, len(text))
-        hidden = hidden_tail(text, None) if self._scanner.open else ""
+        hidden = hidden_tail(text, None) if self._scanner.open and self.watch is not HideOutput else ""
         stop = self._stop_met(response, text)
         if not stop:
             if hidden:
@@ -380,6 +383,23 @@ class StopAtCall:
         rest, self._held = self._held or "", None
         self.call = self.call or self.scanner.feed(rest)
         return WatchResult(rest if self.call is None else rest[: self.call.end])
+
+
+class Hidden:
+    """Cuts a response after its first call, and shows nothing of it."""
+
+    __slots__ = ("_inner",)
+
+    def __init__(self, inner: StopAtCall) -> None:
+        self._inner = inner
+
+    def feed(self, text: str) -> WatchResult:
+        """Look for a call."""
+        return WatchResult("", self._inner.feed(text).cut)
+
+    def close(self) -> WatchResult:
+        """Show nothing."""
+        return WatchResult()
 
 
 def strip_repetition(text: str, known: str) -> str:
@@ -612,6 +632,10 @@ LIMITS = SolveLimits(max_tokens=None)
 
 PARAGRAPH = "\n\n"
 
+THINK_FIRST = "First think in text and use the tools. The reply in JSON is asked for after that."
+
+WRITE_REPLY = "Now write the reply from this, only as JSON of the type that was asked for."
+
 FINISH_REASONS: Mapping[EndReason, FinishReason] = {
     "end": "stop", "calls": "stop", "length": "length", "refusal": "refusal", "interrupted": "interrupted",
     "repeat": "interrupted", "stops": "interrupted", "tool": "interrupted", "repetition": "repetition",
@@ -625,15 +649,16 @@ WARNINGS: Mapping[EndReason, str] = {
 
 
 def complete_with_tools(
-    request: Request, tools: Sequence[ToolSpec], app: App, layout: ReplyLayout
-) -> Program[Response]:
-    """Request the reply of a turn in a layout; the response is like one without tools, and includes the calls in its text.
+    request: Request, tools: Sequence[ToolSpec], app: App, layout: ReplyLayout, watch: MakeWatcher
+) -> Program[tuple[Response, tuple[ExecutedCall, ...]]]:
+    """Request the reply of a turn in a layout, and return it with its calls; the response is like one without tools, and includes
+    calls in its text.
 
-    A request with a prefix continues the reply that begins with it; calls in the prefix are already answered.
+    A request with a prefix continues the reply that begins with it; calls in the prefix are already answered. A model without
+    function calling thinks and calls in a text before a reply in JSON, into which nothing can be inserted.
 
     Raises (when run):
         UnsupportedError: the request has a prefix, and the model calls functions or does not support prefill.
-        ConfigError: the app replies in JSON, into which nothing can be inserted, and the model has no function calling.
     """
     capabilities = yield from perform(GetCapabilities())
     calls = CallBudget(tools, LIMITS)
@@ -644,32 +669,32 @@ def complete_with_tools(
         raise UnsupportedError("this model cannot continue a prefix", capability="prefix")
     replies_in_json = app.output_type is not None or (bool(app.model_fields) and layout not in ("text+delta", "record"))
     if "tools" in capabilities:
-        native = FunctionCallingLoop(request, calls, TaggedFormat(), _ReplyWatch(reply_watcher(app, layout=layout)))
+        shown = watch if watch is HideOutput else _ReplyWatch(watch)
+        native = FunctionCallingLoop(request, calls, TaggedFormat(), shown)
         yield from native.run()
         ending = native.ending or "end"
         texts = [part.text for part in native.parts if isinstance(part, TextPart)]
         # If the reply is JSON, only the last text is the reply; earlier text belongs to calls.
         text = PARAGRAPH.join(texts[-1:] if replies_in_json else texts)
-    elif replies_in_json:
-        why = "has tools and replies in JSON, so its model must support function calling; this model does not"
-        raise ConfigError(f"the app {app.name!r} {why}")
     else:
         has_head = request.messages[0].role == "system"
         head = f"{request.messages[0].text}\n\n" if has_head else ""
         instructed = system(f"{head}{TaggedFormat().instructions(tools)}")
-        request = replace(request, messages=(instructed, *request.messages[has_head:]))
-        form = _TaggedBeforeDelta() if app.model_fields and layout != "record" else TaggedFormat()
-        watch, prefill, stops = (
-            reply_watcher(app, request.prefix, layout),
-            "prefix" in capabilities,
-            "stop" in capabilities,
-        )
-        loop = TextLoop(request, calls, form, watch, prefill=prefill, stops=stops)
+        thinking = replace(request, messages=(instructed, *request.messages[has_head:]))
+        if replies_in_json:
+            first = system(f"{instructed.text}\n\n{THINK_FIRST}")
+            thinking = replace(thinking, messages=(first, *thinking.messages[1:]), constraint=None)
+        form = _TaggedBeforeDelta() if app.model_fields and layout == "text+delta" else TaggedFormat()
+        prefill, stops = "prefix" in capabilities, "stop" in capabilities
+        loop = TextLoop(thinking, calls, form, watch, prefill=prefill, stops=stops)
         yield from loop.run()
         ending, text = loop.ending or "end", loop.text
+        if replies_in_json and (calls.executed or parse_reply(app, text, layout).delta is None):
+            worked_out = (*request.messages, assistant(text), user(WRITE_REPLY))
+            return (yield from perform(Complete(replace(request, messages=worked_out), watch))), tuple(calls.executed)
     if ending in WARNINGS:
         yield from notify(WARNINGS[ending], code="turn", warning=True)
-    return Response(assistant(text), FINISH_REASONS.get(ending, "stop"))
+    return Response(assistant(text), FINISH_REASONS.get(ending, "stop")), tuple(calls.executed)
 
 
 class _TaggedBeforeDelta(TaggedFormat):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from taiwa.conversation.app import App
-from taiwa.conversation.state import format_path
+from taiwa.conversation.state import format_path, parse_path
+from taiwa.flows.ask.provenance import ValueSource
 from taiwa.i18n import LANGUAGES, catalogue, translator
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
@@ -55,6 +56,16 @@ COUNTS = {
 """The functions by which templates write counts."""
 
 
+def _source_view(source: ValueSource) -> Mapping[str, str]:
+    """Return the source of a part of a value as texts that are safe to show."""
+    cited = source.citation
+    place = "" if cited is None else " › ".join((cited.source, *cited.heading))
+    return {
+        "path": source.path, "kind": source.kind, "words": short(visible(source.words)), "tool": source.tool,
+        "input": short(visible(source.input)), "place": visible(place),
+    }  # fmt: skip
+
+
 @cache
 def asset(name: str) -> bytes:
     """Return an asset of `STATIC`."""
@@ -86,7 +97,7 @@ class Page:
         app = self.repository.checkout(tip).app
         persons = self._persons() if chooses_person(app) else ()
         return self._render("conversation.html", title=place.session, query="", window=window, persons=persons,
-                            models=models, model=model, tip=tip, person=app.values.get("user") or "", end=place.tip,
+                            models=models, model=model, tip=tip, person=app.document_settings.get("user") or app.values.get("user") or "", end=place.tip,
                             question=self.question(place.session) if place.tip == tip else "",
                             **self._panel(place), **self._list())  # fmt: skip
 
@@ -112,8 +123,10 @@ class Page:
         user = marked(node.user or "", spans_of(node.user or "", value))
         answer = marked(node.answer or "", spans_of(node.answer or "", value))
         bill = self.repository.store.runs.bill_of(story.origin.hash)
+        origin = self.repository.find_origin(place.at, parse_path(path))
+        sources = () if origin is None else map(_source_view, self.repository.sources(origin))
         return self._render(
-            "why.html", path=path, problem=False, story=story, user=user, delta=pretty(node.delta) if node.delta else "", bill=bill,
+            "why.html", path=path, problem=False, story=story, sources=tuple(sources), user=user, delta=pretty(node.delta) if node.delta else "", bill=bill,
             answer=[] if any(hit for _, hit in user) or not any(hit for _, hit in answer) else answer,
             json="" if repr(value) == "(nothing)" else format_value(cast("Any", value)), author=node.answer if node.kind == "edit" else "",
         )  # fmt: skip
@@ -137,7 +150,7 @@ class Page:
         """
         answers = cast("dict[str, Any]", to_json(found))["answers"]
         conversation = self.repository.checkout(found.node)
-        is_chat = conversation.app.flow == "chat"
+        is_chat = conversation.app.documents is None
         for index, answer in enumerate(answers):
             # A later answer that does not continue the first one is a repair.
             answer["branches"] = is_chat and not answer["role"] and (index == 0 or bool(answer["prefix"]))

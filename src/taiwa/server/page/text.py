@@ -7,7 +7,8 @@ from decimal import Decimal
 
 from taiwa.conversation.app import App, Param
 from taiwa.conversation.state import Missing
-from taiwa.flows.ask.ask_turn import HEADING
+from taiwa.flows.ask.ask_result import HEADING
+from taiwa.flows.ask.clarify_then_retrieve import ASSESS_BY
 from taiwa.flows.ask.decide_search_or_clarify import POLICIES
 from taiwa.i18n import gettext_noop
 from taiwa.kernel.serialization import Json
@@ -16,7 +17,6 @@ from taiwa.kernel.usage_limits import currency_units
 from taiwa.operations.inspect import format_value
 from taiwa.operations.markdown_html import visible
 from taiwa.operations.resent_history import GRANTED, closed_params
-from taiwa.sessions.ask_resources import ASSESS_BY
 
 SHORT = 80
 
@@ -111,22 +111,22 @@ def spans_of(text: str, value: "Json | Missing") -> list[tuple[int, int]]:
 CHOICE = re.compile(r'"([^"]*)"')
 NUMBER = re.compile(r"(int|float)(?:\((-?[\d.]*?)\.\.(-?[\d.]*)\))?(?![\[\w])")
 ASK_CHOICES = {"policy": tuple(POLICIES), "assess_by": ASSESS_BY}
-"""Parameters of the app `ask` that may also be free text, and their choices."""
+"""Parameters of an app with documents that may also be free text, and their choices."""
 
 
 def open_params(app: App) -> tuple[Param, ...]:
     """Return the parameters that users may set; those that control what is searched for whom belong to the operator."""
-    return tuple(param for param in app.params if app.flow != "ask" or param.name not in GRANTED)
+    return tuple(param for param in app.params if app.documents is None or param.name not in GRANTED)
 
 
 def chooses_indexes(app: App) -> bool:
     """Return whether users choose what an app searches."""
-    return app.flow == "ask" and "in" not in closed_params(app)
+    return app.documents is not None and "in" not in closed_params(app)
 
 
 def chooses_person(app: App) -> bool:
     """Return whether users choose the profile that an app reads."""
-    return app.flow == "ask" and "user" not in closed_params(app)
+    return app.documents is not None and "user" not in closed_params(app)
 
 
 def is_asked(param: Param) -> bool:
@@ -149,26 +149,26 @@ def range_of(param: Param) -> tuple[str, str]:
     return (found[2] or "", found[3] or "") if found else ("", "")
 
 
-def choices_of(param: Param, flow: str = "chat") -> tuple[str, ...]:
+def choices_of(param: Param, *, searches: bool = False) -> tuple[str, ...]:
     """Return the choices of a parameter, () if it is not a choice.
 
     >>> choices_of(Param("tone", '"formal" | "plain"'))
     ('formal', 'plain')
     """
-    if flow == "ask" and param.name in ASK_CHOICES:
+    if searches and param.name in ASK_CHOICES:
         return ASK_CHOICES[param.name]
     parts = [part.strip() for part in param.type.split("|")]
     found = [CHOICE.fullmatch(part) for part in parts]
     return tuple(each[1] for each in found if each) if all(found) else ()
 
 
-def kind_of(param: Param, flow: str = "chat") -> str:
+def kind_of(param: Param, *, searches: bool = False) -> str:
     """Return the form field of a parameter: `choice`, `flag`, `number`, `text` or, for any other type, `value`.
 
     >>> kind_of(Param("n", "int(1..)")), kind_of(Param("to", "list[str]"))
     ('number', 'value')
     """
-    if choices_of(param, flow):
+    if choices_of(param, searches=searches):
         return "choice"
     plain = param.type.removesuffix("| null").strip()
     if plain == "bool":
@@ -321,6 +321,7 @@ LABELS: Mapping[str, Mapping[str, str]] = {
     "parameter": {
         "policy": gettext_noop("When to ask for clarification"),
         "max_questions": gettext_noop("Maximum clarifying questions in a row"),
+        "quote": gettext_noop("Answer only with sentences of the documents"),
         "assess_by": gettext_noop("How the question is assessed"),
         "look_first": gettext_noop("look first, ask if unclear"),
         "article": gettext_noop("by the table of the article"),

@@ -14,7 +14,7 @@ from taiwa.conversation.history import Conversation, Node
 from taiwa.conversation.state import Change, diff_states
 from taiwa.conversation.turn_prompt import turn_request
 from taiwa.flows.ask.answer import Citation
-from taiwa.flows.ask.ask_turn import HOW_TO_REPLY, MORE, AskResult
+from taiwa.flows.ask.ask_result import HOW_TO_REPLY, MORE, AskResult
 from taiwa.flows.ask.read_dialogue import only_names_option, select_option
 from taiwa.flows.ask.types import Advise, HandOver
 from taiwa.i18n import dialogue_catalogue
@@ -260,7 +260,7 @@ def _turn(
         model="" if bill is None else bill.name,
         cost=None if bill is None else currency_units(bill.cost_nano),
         attachments=node.attachments,
-        ask=_ask_view(AskResult.from_delta(node.delta), entry.after.app),
+        ask=_ask_view(AskResult.of(node.findings), entry.after.app),
         cache_break=broken,
         prefix=visible(node.prefix),
         person=_new_person(before.after.app, entry.after.app),
@@ -281,7 +281,7 @@ def count_breaks(repository: Repository, session: str, tip: str) -> int:
 
 def _said(node: Node, before: Node) -> str:
     """Return the message of a turn; for the number of an option, the text of the option."""
-    text, asked = node.user or "", AskResult.from_delta(before.delta)
+    text, asked = node.user or "", AskResult.of(before.findings)
     chosen = select_option(text, asked.options) if asked is not None else None
     return chosen.label if chosen is not None and only_names_option(text, chosen) else text
 
@@ -313,7 +313,7 @@ def _ask_view(result: AskResult | None, app: App) -> AskView | None:
 
 def place_of_passage(app: App, source: str) -> tuple[str, str]:
     """Return the index and the path of a passage; its source contains both if several indexes are searched."""
-    searched = app.values.get("in")
+    searched = app.document_settings.get("in")
     return split_source(source, [str(each) for each in searched] if isinstance(searched, list) else [])
 
 

@@ -505,7 +505,7 @@ async def list_apps(request: Request) -> Json:
                 {"name": param.name, "type": param.type, "default": param.default, "required": param.required}
                 for param in app.params
             ]
-            found.append({"name": name, "about": app.about, "flow": app.flow, "params": params})
+            found.append({"name": name, "about": app.about, "documents": app.documents is not None, "params": params})
         return found
 
     return await _reading(request, read)

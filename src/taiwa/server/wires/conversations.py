@@ -15,7 +15,7 @@ from starlette.requests import Request
 
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.history import Conversation, add_turn, split_turns
-from taiwa.flows.chat import input_text
+from taiwa.flows.turn import input_text
 from taiwa.kernel.messages import Message
 from taiwa.kernel.serialization import Json
 from taiwa.operations.resent_history import detach, is_relayed

@@ -117,7 +117,7 @@ def _ask_app(state: ServerState) -> App | None:
     for file in state.catalogue.apps.values():
         try:
             app = load_app(file)
-            if app.flow == "ask":
+            if app.only_answers:
                 return app.with_params({})
         except TaiwaError:
             continue  # an app with an error, or with a required parameter

@@ -1,9 +1,12 @@
-"""One chat turn: shorten a full history, complete, parse the reply, repair its state delta, commit."""
+"""One turn, made of what the app declares: shorten the history, consult documents, record what the user said, complete with tools,
+check and repair the reply, commit.
+"""
 
 import dataclasses
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from taiwa.conversation.app import App, ReplyLayout, settled
 from taiwa.conversation.history import (
@@ -17,7 +20,7 @@ from taiwa.conversation.history import (
 )
 from taiwa.conversation.replies import ParsedReply, parse_delta, parse_reply, parse_typed, reply_watcher
 from taiwa.conversation.state import State, TurnContext, apply_delta
-from taiwa.conversation.state_record import parse_changes, record_request
+from taiwa.conversation.state_record import fields_from, known_words, parse_changes, record_request
 from taiwa.conversation.turn_prompt import TYPED, field_summary_request, reply_schema, summary_request, turn_request
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, Step, Watcher, notify, perform
@@ -36,18 +39,24 @@ from taiwa.kernel.messages import (
     JsonSchema,
     Message,
     Part,
+    Passage,
     Request,
     Response,
     Text,
-    Thinking,
     ToolResult,
     ToolSpec,
     assistant,
     user,
 )
-from taiwa.kernel.serialization import Json, canonical, value
-from taiwa.kernel.text import estimate_tokens, whole_characters
+from taiwa.kernel.serialization import Json, canonical, parse_json, value
+from taiwa.kernel.text import estimate_tokens, truncate, whole_characters
 from taiwa.structured import OutputType
+
+if TYPE_CHECKING:
+    from taiwa.flows.ask.answer import TermWeights
+    from taiwa.flows.ask.ask_result import AskResult, AskTurnOptions
+    from taiwa.flows.ask.consult import Consulted
+    from taiwa.flows.solve.rationale import ExecutedCall
 
 MAX_TEXT_CHARS = 2_000_000
 
@@ -70,6 +79,9 @@ FINISH_WARNINGS: Mapping[FinishReason, str] = {
 
 NO_STATE = "the model wrote no state"
 
+NO_WORDS = "the model writes no answers; quoting the passages instead"
+"""Of a model that only assesses dialogues."""
+
 
 @value(tag="reply")
 class Reply:
@@ -82,8 +94,26 @@ class Reply:
     delta: Json = None
     warnings: tuple[str, ...] = ()
     state_read: bool = True
+    value: Json = None
+    """The answer as JSON, if the answers of the app have a type."""
     response: Response | None = dataclasses.field(default=None, compare=False)
     """The response of the model that the answer was read from: its finish reason, tool calls and log probabilities."""
+    documents: "AskResult | None" = dataclasses.field(default=None, compare=False)
+    """What the documents stage came to."""
+    calls: "tuple[ExecutedCall, ...]" = dataclasses.field(default=(), compare=False)
+    """The calls of tools."""
+
+    @property
+    def findings(self) -> Json:
+        """What the turn rests on, as its node keeps it."""
+        calls = [call_json(each.name, each.input, each.result) for each in self.calls]
+        found: dict[str, Json] = {} if self.documents is None else {"documents": self.documents.to_json()}
+        return found | ({"calls": calls} if calls else {}) or None
+
+
+def call_json(name: str, written: str, result: ToolResult) -> Json:
+    """Return a call of a tool as the findings of a turn keep it: with its arguments as they were written."""
+    return {"name": name, "input": written, "result": result.text, "error": result.error}
 
 
 def say(
@@ -96,15 +126,19 @@ def say(
     exact: bool = False,
     prefix: str = "",
     by: AnsweredBy = NO_MODEL,
+    documents: "AskTurnOptions | None" = None,
+    term_weights: "TermWeights | None" = None,
 ) -> Step[Conversation, Reply]:
     """Answer one turn. An invalid state delta is requested again, without the answer, at most `repairs` times.
 
     If that fails, the turn is committed with an unchanged state and a warning; with `strict` it fails instead. With `tools`
-    the model may call them before it replies. `exact` is that of `parse_reply`. `prefix` is prefilled. `by` is recorded in the turn.
+    the model may call them before it replies. With `documents` they are searched first, and may lead to a question back; their terms
+    are those of `term_weights`. `exact` is that of `parse_reply`. `prefix` is prefilled. `by` is recorded in the turn.
 
     Raises (when run):
         InputError: the text is longer than 2,000,000 characters, or empty without attachments.
-        OutputValidationError: `strict`, and the delta is invalid.
+        OutputValidationError: `strict`, and the delta is invalid; or the answer does not have the type of the app, or the
+        assessment of the question could not be read.
         RefusalError: the model refused and wrote nothing.
     """
 
@@ -112,39 +146,122 @@ def say(
         if text or not attachments:
             check_text(text)
         conversation = yield from compress_fields((yield from shorten_history(conversation)))
-        app = conversation.app
+        app, consulted = conversation.app, None
         layout, constrained = yield from _choose_layout(app, prefix, calls_tools=bool(tools))
         records = layout == "record" and bool(app.model_fields) and bool(text)
         recorded, state = (yield from _record(conversation, text)) if records else (None, None)
-        request = turn_request(conversation, text, attachments, layout=layout, constrained=constrained, state=state)
-        begun = replace(request, prefix=prefix)
-        if tools:
-            from taiwa.flows.solve.loops import complete_with_tools
+        if documents is not None:
+            from taiwa.flows.ask.consult import consult
 
-            response = yield from complete_with_tools(begun, tools, app, layout)
-        else:
-            watch = reply_watcher(app, prefix, layout)
-            response = _behind(prefix, (yield from complete_or_downgrade(begun, watch)))
+            known = known_words(app, conversation.state if state is None else state)
+            only = app.only_answers
+            consulted = yield from consult(conversation, text, documents, term_weights, only_answers=only, known=known)
+            if not consulted.needs_model:
+                return (yield from _reply_by_program(conversation, text, consulted, recorded, by))
+        material = None if consulted is None else consulted.material
+        request = turn_request(
+            conversation, text, attachments, layout=layout, constrained=constrained, state=state, material=material
+        )
+        request = request if consulted is None else consulted.limited(request)
+        try:
+            done = yield from _complete(replace(request, prefix=prefix), tools, app, layout, hides=material is not None)
+            if done.response.finish == "refusal" and app.only_answers:
+                raise RefusalError("the model refused to answer", request=request.digest)
+        except (RefusalError, UnsupportedError) as error:
+            lacks_words = isinstance(error, UnsupportedError) and error.capability == "words"
+            if consulted is None or not app.only_answers or not (lacks_words or isinstance(error, RefusalError)):
+                raise
+            why = NO_WORDS if lacks_words else f"quoting the passages instead: {error.message}"
+            yield from notify(why, code="answer", warning=not lacks_words)
+            return (yield from _reply_by_program(conversation, text, consulted, recorded, by))
+        response = done.response
         parsed = yield from _parse_or_repair(app, request, response, repairs, layout, exact=exact)
-        if recorded is not None:
-            parsed = replace(recorded, answer=parsed.answer)
+        if recorded is not None and parsed.delta is not None:
+            parsed = yield from _record_reply(
+                conversation, text, replace(recorded, answer=parsed.answer), state, done.calls
+            )
         if parsed.delta is None and (strict or app.output_type is not None):
             reason = "the reply's state cannot be used"
             if app.output_type is not None:
                 reason = FINISH_WARNINGS.get(response.finish) or f"the answer is not of the type {app.output_type.name}"
             message = f"{reason}: {parsed.problems[0]}"
             raise OutputValidationError(message, text=response.text, diagnostics=parsed.problems)
-        thinking = response.message.signed_thinking
-        after, parsed = _commit(
-            conversation, text, tuple(attachments), parsed, thinking, strict=strict, prefix=prefix, by=by
+        typed = None if app.output_type is None else parse_json(parsed.answer)
+        reply = Reply(parsed.answer, value=typed, response=response, calls=done.calls)
+        if consulted is not None:
+            reply, parsed = yield from _check_against_passages(reply, parsed, app, consulted)
+        parsed, uncited = _cited_only(
+            conversation, text, parsed, reply, () if consulted is None else consulted.passages
         )
-        warnings = _warnings(response, parsed)
+        after, parsed = _commit(
+            conversation, text, tuple(attachments), parsed, reply, strict=strict, prefix=prefix, by=by
+        )
+        warnings = (*_warnings(response, parsed), *uncited)
         for warning in warnings:
             yield from notify(warning, code="turn", warning=True)
         state_read = parsed.delta is not None and not parsed.missing
-        return Reply(parsed.answer, after.new_nodes[-1].delta, warnings, state_read, response), after
+        return replace(reply, delta=after.new_nodes[-1].delta, warnings=warnings, state_read=state_read), after
 
     return step
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Completed:
+    """The response of a turn, and the calls that it rests on."""
+
+    response: Response
+    calls: "tuple[ExecutedCall, ...]" = ()
+
+
+def _complete(
+    request: Request, tools: Sequence[ToolSpec], app: App, layout: ReplyLayout, *, hides: bool
+) -> Program[_Completed]:
+    """Complete a request, with tools in the loop; a reply that `hides` is shown when it is checked."""
+    watch = HideOutput if hides else reply_watcher(app, request.prefix, layout)
+    if not tools:
+        return _Completed(_behind(request.prefix, (yield from complete_or_downgrade(request, watch))))
+    from taiwa.flows.solve.loops import complete_with_tools
+
+    return _Completed(*(yield from complete_with_tools(request, tools, app, layout, watch)))
+
+
+def _reply_by_program(
+    conversation: Conversation, text: str, consulted: "Consulted", recorded: ParsedReply | None, by: AnsweredBy
+) -> Program[tuple[Reply, Conversation]]:
+    """Reply without the model: ask back, hand over, or quote; what the user said is recorded all the same."""
+    result = consulted.result(consulted.quoted())
+    words = consulted.render(result)
+    parsed = ParsedReply(words, {})
+    if conversation.app.model_fields:
+        recorded = recorded or (yield from _record(conversation, text))[0]
+        parsed = replace(recorded, answer=words)
+    reply = Reply(words, documents=result)
+    parsed, uncited = _cited_only(conversation, text, parsed, reply, consulted.passages)
+    after, parsed = _commit(conversation, text, (), parsed, reply, strict=False, prefix="", by=by)
+    warnings = (*_warnings(Response(assistant(words)), parsed), *uncited)
+    for warning in warnings:
+        yield from notify(warning, code="turn", warning=True)
+    delta, state_read = after.new_nodes[-1].delta, parsed.delta is not None and not parsed.missing
+    return replace(reply, delta=delta, warnings=warnings, state_read=state_read), after
+
+
+def _check_against_passages(
+    reply: Reply, parsed: ParsedReply, app: App, consulted: "Consulted"
+) -> Program[tuple[Reply, ParsedReply]]:
+    """Mark what can be read off the passages; an app that only answers from them shows their words beside anything else."""
+    assert reply.response is not None
+    if app.only_answers or consulted.options.quote:
+        read = consulted.read(reply.response)
+        if read.doubted and read.source == "extractive":
+            yield from notify("the model found no answer in the passages; quoting the nearest ones", code="answer")
+        result = consulted.result(read)
+        words = consulted.render(result)
+    else:
+        is_typed = app.output_type is not None
+        said, answer = consulted.cited(parsed.answer, reply.value, is_typed=is_typed)
+        result = consulted.result(answer, said)
+        words = said if is_typed else consulted.render(result)
+    return replace(reply, text=words, documents=result), replace(parsed, answer=words)
 
 
 def _choose_layout(app: App, prefix: str, *, calls_tools: bool) -> Program[tuple[ReplyLayout, bool]]:
@@ -163,6 +280,8 @@ def _choose_layout(app: App, prefix: str, *, calls_tools: bool) -> Program[tuple
 def _record(conversation: Conversation, text: str) -> Program[tuple[ParsedReply, State]]:
     """Ask what the text changes; return the delta with an empty answer, and the state with it."""
     app = conversation.app
+    if not fields_from(app, "user"):
+        return ParsedReply("", {}), conversation.state
     response = yield from complete_or_downgrade(record_request(conversation, text), HideOutput)
     if response.finish in FINISH_WARNINGS:
         return ParsedReply("", None, (FINISH_WARNINGS[response.finish],)), conversation.state
@@ -172,6 +291,61 @@ def _record(conversation: Conversation, text: str) -> Program[tuple[ParsedReply,
         return parsed, apply_delta(app.fields, conversation.state, parsed.delta or {}, turn)
     except InputError as error:
         return ParsedReply("", None, (error.message,)), conversation.state
+
+
+def _record_reply(
+    conversation: Conversation, text: str, parsed: ParsedReply, state: "State | None", calls: "tuple[ExecutedCall, ...]"
+) -> Program[ParsedReply]:
+    """Ask what the reply changes, with the results that it rests on; return the delta with both changes."""
+    app = conversation.app
+    if not fields_from(app, "reply") or parsed.delta is None or not parsed.answer.strip():
+        return parsed
+    results = "".join(f"\n{call.name}({call.input}) = {call.result.text}" for call in calls if not call.result.error)
+    request = record_request(conversation, text, f"{parsed.answer}{results}", state)
+    response = yield from complete_or_downgrade(request, HideOutput)
+    if response.finish in FINISH_WARNINGS:
+        return replace(parsed, delta=None, problems=(FINISH_WARNINGS[response.finish],))
+    changed = parse_changes(app, response.text)
+    if changed.delta is None:
+        return replace(parsed, delta=None, problems=changed.problems)
+    return replace(parsed, delta=parsed.delta | changed.delta)
+
+
+def _cited_only(
+    conversation: Conversation, text: str, parsed: ParsedReply, reply: Reply, passages: Sequence[Passage]
+) -> tuple[ParsedReply, tuple[str, ...]]:
+    """Leave out of the delta what no source holds, of the fields that demand one; return it with a warning for each."""
+    delta, warnings = dict(parsed.delta or {}), list[str]()
+    for field in conversation.app.model_fields:
+        if not field.cite or field.name not in delta:
+            continue
+        from taiwa.flows.ask.provenance import sources_of
+
+        def is_found(value: Json, known: Json) -> bool:
+            found = sources_of(value, text, reply.findings, conversation.last_answer, passages)
+            return value == known or all(each.kind != "model" for each in found)
+
+        written, known = delta[field.name], conversation.state.get(field.name)
+        kept, lost = written, written
+        if isinstance(written, list):
+            had = known if isinstance(known, list) else []
+            kept = [part for part in written if part in had or is_found(part, None)]
+            lost = [part for part in written if part not in kept]
+        elif isinstance(written, dict):
+            had_by_name = known if isinstance(known, dict) else {}
+            kept = {name: part for name, part in written.items() if is_found(part, had_by_name.get(name))}
+            lost = {name: part for name, part in written.items() if name not in kept}
+        elif not is_found(written, known):
+            kept = None
+        if kept != written:
+            warnings.append(f"{field.name}: no source holds {_plain_json(lost)}, so it was left out")
+            del delta[field.name]
+            delta |= {field.name: kept} if kept else {}
+    return (replace(parsed, delta=delta), tuple(warnings)) if warnings else (parsed, ())
+
+
+def _plain_json(data: Json) -> str:
+    return truncate(json.dumps(data, ensure_ascii=False), 80)
 
 
 def _behind(prefix: str, response: Response) -> Response:
@@ -363,7 +537,7 @@ def _commit(
     text: str,
     attachments: tuple[Attachment, ...],
     parsed: ParsedReply,
-    thinking: tuple[Thinking, ...],
+    reply: Reply,
     *,
     strict: bool,
     prefix: str,
@@ -376,12 +550,16 @@ def _commit(
     """
     delta = {name: part for name, part in (parsed.delta or {}).items() if name != "response"}
     try:
-        return add_turn(conversation, text, parsed.answer, delta, attachments, thinking, prefix=prefix, by=by), parsed
+        thinking = () if reply.response is None else reply.response.message.signed_thinking
+        after = add_turn(
+            conversation, text, parsed.answer, delta, attachments, thinking, prefix=prefix, by=by, findings=reply.findings
+        )  # fmt: skip
+        return after, parsed
     except InputError as error:
         if strict or parsed.delta is None:
             raise
         without = replace(parsed, delta=None, problems=(error.message,))
-        return _commit(conversation, text, attachments, without, thinking, strict=strict, prefix=prefix, by=by)
+        return _commit(conversation, text, attachments, without, reply, strict=strict, prefix=prefix, by=by)
 
 
 def _parse_or_repair(

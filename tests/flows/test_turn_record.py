@@ -4,7 +4,7 @@ import json
 
 from taiwa.conversation.history import add_turn, begin
 from taiwa.conversation.state import StateField
-from taiwa.flows.chat import say
+from taiwa.flows.turn import say
 from taiwa.kernel.messages import Capability, JsonSchema
 from taiwa.models.scripted import ALL_CAPABILITIES, scripted_model
 from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app, reloaded

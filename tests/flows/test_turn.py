@@ -10,7 +10,7 @@ from taiwa.conversation.history import Conversation, begin
 from taiwa.conversation.reducers import Reducer, known_reducers
 from taiwa.conversation.replies import parse_reply
 from taiwa.conversation.state import StateField
-from taiwa.flows.chat import Reply, say
+from taiwa.flows.turn import Reply, say
 from taiwa.kernel.effects import Complete
 from taiwa.kernel.errors import InputError, ModelError, OutputValidationError, OverloadedError, RefusalError
 from taiwa.kernel.execution import Journal, replay

@@ -1,6 +1,8 @@
-"""One turn of `taiwa ask` as a step over conversations: clarify, retrieve, answer; and its result.
+"""What the documents stage of a turn came to: a typed value, its JSON form in the findings of the turn, and the text for the user.
 
-The state delta of the turn is its `AskResult`; the next turn reads its clarification state from there.
+`AskResult.to_json` and `AskResult.of` are the one codec of the keys; `CITATION_KEYS` and `PASSAGE_KEYS` list those of its parts. The
+text is plain, in the language of the user. Texts of documents and models are on separate lines, without anything that could begin
+another line or that a Markdown or HTML viewer would load or run.
 """
 
 import re
@@ -8,22 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar, cast
 
-from taiwa.conversation.history import NO_MODEL, AnsweredBy, Conversation, PastTurn, add_turn
-from taiwa.flows.ask.answer import (
-    PLAIN,
-    Answer,
-    AnswerSource,
-    Citation,
-    Claim,
-    TermWeights,
-    answer_or_quote,
-    extractive,
-    held_share,
-)
+from taiwa.flows.ask.answer import Answer, AnswerSource, Citation, Claim
 from taiwa.flows.ask.check_citations import TAG
-from taiwa.flows.ask.clarify_then_retrieve import Clarified, ClarifyOptions, clarify
-from taiwa.flows.ask.decide_search_or_clarify import answerable, group_options, narrow_options
-from taiwa.flows.ask.read_dialogue import is_option_number, reply_language, select_option
+from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions
 from taiwa.flows.ask.types import (
     ANONYMOUS_USER,
     QUESTIONS,
@@ -40,20 +29,11 @@ from taiwa.flows.ask.types import (
     Search,
     UserProfile,
 )
-from taiwa.flows.chat import Reply, check_text, shorten_history
-from taiwa.i18n import Translate, dialogue_catalogue, gettext_noop
-from taiwa.kernel.effects import Program, Step, notify
-from taiwa.kernel.errors import CorruptError, RefusalError
-from taiwa.kernel.messages import Message, Passage, Sampling, assistant, passage_key, user
+from taiwa.i18n import Translate, gettext_noop
+from taiwa.kernel.errors import CorruptError
+from taiwa.kernel.messages import Passage, passage_key
 from taiwa.kernel.serialization import Json, record, restore, tag_of, value
 from taiwa.kernel.text import CONTROL
-
-# --- the result of a turn ---------------------------------------------------------------------------------------------
-# The result of a turn of `taiwa ask`: a typed value, its JSON form as the state delta of the turn, and the text for the user.
-#
-# `AskResult.to_delta` and `AskResult.from_delta` are the one codec of the delta's keys; `CITATION_KEYS` and `PASSAGE_KEYS` list those
-# of its parts. The text is plain, in the language of the user. Texts of documents and models are on separate lines, without
-# anything that could begin another line or that a Markdown or HTML viewer would load or run.
 
 T = TypeVar("T")
 
@@ -107,18 +87,17 @@ PASSAGE_KEYS: Keys = {
 
 @value(tag="ask-turn-options")
 class AskTurnOptions:
-    """Options of one turn of `taiwa ask`.
+    """Options of the documents stage of a turn.
 
-    `terms` names the analyzer that defines a term, `notice` is reported before the turn, and `instructions` are those of the
-    app for a model that writes the answer, with this `sampling`.
+    `terms` names the analyzer that defines a term, and `notice` is reported before the turn. With `quote` a model answers with whole
+    sentences of the passages, and cannot write anything else if its server has masks.
     """
 
     clarify: ClarifyOptions = ClarifyOptions()
     profile: UserProfile = ANONYMOUS_USER
-    instructions: str = ""
     terms: str = ""
     notice: str = ""
-    sampling: Sampling = Sampling()
+    quote: bool = False
 
     @property
     def is_extractive(self) -> bool:
@@ -151,10 +130,11 @@ class FoundPassage:
 
 @dataclass(frozen=True, slots=True)
 class AskResult:
-    """The outcome of one turn of `taiwa ask`.
+    """The outcome of the documents stage of one turn.
 
     `options` are offered to the user, with a clarifying question or beside an answer. `is_uncertain` marks an extractive answer
-    with weak evidence. `answer.passages` is empty in a result that was read from a delta: texts of passages are not stored.
+    with weak evidence. `answer.passages` is empty in a result that was read from a store: texts of passages are not stored.
+    `words` is the reply of a model that does more than answer from documents: its claims are a part of it.
     """
 
     act: Act
@@ -169,6 +149,7 @@ class AskResult:
     case: HandoverCase | None = None
     is_uncertain: bool = False
     turn_options: AskTurnOptions | None = None
+    words: str = ""
 
     @property
     def is_answered(self) -> bool:
@@ -215,13 +196,13 @@ class AskResult:
 
     @property
     def answer_text(self) -> str:
-        """The text that later turns see: the clarifying question, or the claims without their sources."""
+        """The text that later turns see: the clarifying question, the reply, or the claims, without their sources."""
         if isinstance(self.act, Ask):
             return self.act.question
-        return "" if self.answer is None else "\n".join(claim.text for claim in self.answer.claims)
+        return self.words or _claims_text(self.answer)
 
-    def to_delta(self) -> dict[str, Json]:
-        """Write the result as the delta of its turn; empty parts are omitted."""
+    def to_json(self) -> dict[str, Json]:
+        """Write the result as `documents` among the findings of its turn; empty parts are omitted."""
         decision = self.decision
         whole: dict[str, Json] = {
             "act": self.act_name,
@@ -247,34 +228,43 @@ class AskResult:
         return {name: part for name, part in whole.items() if part not in (None, "", [], {})}
 
     @classmethod
-    def from_delta(cls, delta: Json) -> "AskResult | None":
-        """Read the delta of a turn; None for a turn of another app.
+    def of(cls, findings: Json) -> "AskResult | None":
+        """Read the result from the findings of a turn; None for a turn without documents.
 
         The decision has no dialogue: that is in the turns before.
 
         Raises:
-            CorruptError: a part of the delta is malformed.
+            CorruptError: a part is malformed.
         """
-        if not isinstance(delta, dict) or "decision" not in delta or "clarification" not in delta:
+        data = documents_of(findings)
+        if data is None:
             return None
-        decision = _restored(delta["decision"], Decision)
-        clarification = _restored(delta["clarification"], ClarificationState)
-        case = _restored(delta["case"], HandoverCase) if "case" in delta else None
-        options = decision.act.options if isinstance(decision.act, Ask) else clarification.offered
         try:
-            query, queries = str(delta.get("query", "")), _text_tuple(delta.get("queries", []))
-            passages = tuple(_from_json(FoundPassage, each, PASSAGE_KEYS) for each in _list(delta.get("passages", [])))
-            answer = _answer_from_json(query, delta) if "documented" in delta else None
+            return cls._of(data)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise CorruptError(f"cannot read the delta of a turn: {type(error).__name__}: {error}") from None
+            raise CorruptError(f"cannot read the findings of a turn: {type(error).__name__}: {error}") from None
+
+    @classmethod
+    def _of(cls, data: dict[str, Json]) -> "AskResult":
+        decision = _restored(data["decision"], Decision)
+        clarification = _restored(data["clarification"], ClarificationState)
+        case = _restored(data["case"], HandoverCase) if "case" in data else None
+        options = decision.act.options if isinstance(decision.act, Ask) else clarification.offered
+        query, queries = str(data.get("query", "")), _text_tuple(data.get("queries", []))
+        passages = tuple(_from_json(FoundPassage, each, PASSAGE_KEYS) for each in _list(data.get("passages", [])))
+        answer = _answer_from_json(query, data) if "documented" in data else None
+        act, text = decision.act, str(data.get("answer", ""))
         return cls(
-            decision.act, decision, clarification, str(delta.get("language", "")), query, queries, passages, options, answer,
-            case, delta.get("is_uncertain") is True, options_from_delta(delta),
+            act, decision, clarification, str(data.get("language", "")), query, queries, passages, options, answer,
+            case, data.get("is_uncertain") is True, options_of(data),
+            "" if isinstance(act, Ask) or text == _claims_text(answer) else text,
         )  # fmt: skip
 
     def render_text(self, sentence: Translate) -> str:
         """Return the text for the user; `sentence` translates the program's own sentences."""
         act = self.act
+        if self.words:
+            return "\n\n".join(self._blocks(sentence))
         if isinstance(act, Ask):
             hint = (sentence(HOW_TO_REPLY),) if act.options else ()
             return "\n".join((_line(act.question), *_options(act.options), *hint))
@@ -298,7 +288,11 @@ class AskResult:
 
     def _blocks(self, sentence: Translate) -> Iterator[str]:
         answer = self.answer
-        if answer is None or not answer.passages:
+        if self.words:
+            yield self.words
+            if answer is not None and answer.sources:
+                yield "\n".join(_sources(answer, sentence))
+        elif answer is None or not answer.passages:
             yield sentence("The documents that you may see contain nothing about this.")
         else:
             yield from self.remarks(sentence)
@@ -311,20 +305,20 @@ class AskResult:
             yield "\n".join((head, *_options(self.options)))
 
 
-def options_from_delta(delta: Json) -> AskTurnOptions | None:
-    """Return the options of the turn of a delta; None if it has none.
+def documents_of(findings: Json) -> dict[str, Json] | None:
+    """Return what the findings of a turn say of documents; None if they say nothing."""
+    data = findings.get("documents") if isinstance(findings, dict) else None
+    return data if isinstance(data, dict) else None
+
+
+def options_of(data: Mapping[str, Json]) -> AskTurnOptions | None:
+    """Return the options of a turn from its result or from its run; None if they are not recorded.
 
     Raises:
         CorruptError: they are malformed.
     """
-    options = delta.get("turn_options") if isinstance(delta, dict) else None
+    options = data.get("turn_options")
     return None if options is None else _restored(options, AskTurnOptions)
-
-
-def answer_text_of(past: PastTurn) -> str:
-    """Return the text that later turns see of a turn: its claims without the list of their sources."""
-    text = past.delta.get("answer") if isinstance(past.delta, dict) and "decision" in past.delta else None
-    return text if isinstance(text, str) else past.answer
 
 
 def format_source(citation: Citation, sentence: Translate) -> str:
@@ -336,6 +330,10 @@ def format_source(citation: Citation, sentence: Translate) -> str:
     """
     page = ", " + sentence("page {number}", number=citation.page) if citation.page else ""
     return _line(" › ".join((citation.source, *citation.heading))) + page
+
+
+def _claims_text(answer: Answer | None) -> str:
+    return "" if answer is None else "\n".join(claim.text for claim in answer.claims)
 
 
 def _claim(claim: Claim, sentence: Translate) -> str:
@@ -413,13 +411,13 @@ def _answer_to_json(answer: Answer) -> dict[str, Json]:
     }  # fmt: skip
 
 
-def _answer_from_json(query: str, delta: dict[str, Json]) -> Answer:
+def _answer_from_json(query: str, data: dict[str, Json]) -> Answer:
     claims = tuple(
-        Claim(str(each["text"]), tuple(_from_json(Citation, data, CITATION_KEYS) for data in _list(each["citations"])))
-        for each in _list(delta.get("claims", []))
+        Claim(str(each["text"]), tuple(_from_json(Citation, one, CITATION_KEYS) for one in _list(each["citations"])))
+        for each in _list(data.get("claims", []))
     )
-    source: AnswerSource = "extractive" if delta["source"] == "extractive" else "generated"
-    return Answer(query, claims, (), delta["documented"] is True, source, delta.get("doubted") is True)
+    source: AnswerSource = "extractive" if data["source"] == "extractive" else "generated"
+    return Answer(query, claims, (), data["documented"] is True, source, data.get("doubted") is True)
 
 
 def _to_json(part: Citation | FoundPassage, keys: Keys) -> dict[str, Json]:
@@ -439,158 +437,5 @@ def _list(data: Json) -> "list[dict[str, Json]]":
 def _restored(data: Json, kind: type[T]) -> T:
     found = cast("object", restore(data))
     if not isinstance(found, kind):
-        raise CorruptError(f"expected {kind.__name__} in the delta of a turn, got {type(found).__name__}")
+        raise CorruptError(f"expected {kind.__name__} among the findings of a turn, got {type(found).__name__}")
     return found
-
-
-# --- the turn ---------------------------------------------------------------------------------------------------------
-
-BROAD_WORDS = 4
-"""A text of at most this number of words may have several meanings."""
-
-LATIN = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")
-
-ONLY_HEADINGS = re.compile(r"(?:\s*#{1,6} [^\n]*)*\s*")
-
-WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
-
-MIN_PASSAGES = 20
-"""Number of passages from which rare words can be distinguished from common ones."""
-
-MIN_HELD = 1 / 3
-"""Share of the content of a question in a quoted passage below which the text warns, if there are few passages.
-
-Questions to folders of five passages: none of 345 to their own folder (JSQuAD, JaQuAD, the handbook) and 12 % of 85 (MTRAG) are
-warned about or refused, and 52 to 72 % of those to another folder.
-"""
-
-UNCERTAIN_BELOW = 0.15
-"""Probability of an answer in the documents below which the text warns that they may not contain one."""
-
-
-def ask_turn(
-    text: str, options: AskTurnOptions, term_weights: TermWeights = PLAIN, by: AnsweredBy = NO_MODEL
-) -> Step[Conversation, Reply]:
-    """Return the step of one turn; `term_weights` defines the terms of extractive answers, and `by` is recorded in the turn.
-
-    Raises (when run):
-        InputError: the text is empty or too large.
-        OutputValidationError: the assessment could not be read.
-    """
-
-    def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
-        check_text(text)
-        if options.notice:
-            yield from notify(options.notice, code="place", warning=True)
-        settled = yield from shorten_history(conversation)
-        dialogue = (*dialogue_of(settled.turns), user(text))
-        clarification = _drop_offer(clarification_of(settled), text)
-        found = yield from clarify(dialogue, options.clarify, clarification=clarification, profile=options.profile)
-        language = reply_language(dialogue, options.profile.language, found.decision.situation.locale)
-        answered = yield from _answer(found, dialogue, language, options, term_weights)
-        result = _result(found, answered, text, language, options, term_weights)
-        sentence = dialogue_catalogue(language, options.clarify.catalogue_version)
-        words = result.render_text(sentence)
-        after = add_turn(settled, text, words, result.to_delta(), by=by)
-        return Reply(words, after.new_nodes[-1].delta), after
-
-    return step
-
-
-def _result(
-    found: Clarified,
-    answered: Answer | None,
-    text: str,
-    language: str,
-    options: AskTurnOptions,
-    term_weights: TermWeights,
-) -> AskResult:
-    offered = found.decision.situation.clarification.offered
-    # A user who has chosen is not asked to choose again, and options without an answer would contradict it.
-    unanswered = answered is not None and not answered.documented
-    also = () if offered or unanswered else other_meanings(found, text)
-    act, case = found.act, found.case
-    passages = found.passages or (() if case is None else case.passages)
-    clarification = replace(found.clarification, offered=also) if also else found.clarification
-    query = "" if found.queries is None else found.queries.text
-    uncertain = answered is not None and _is_uncertain(found, answered, term_weights)
-    return AskResult(
-        act, found.decision, clarification, language, query, found.searched, tuple(map(FoundPassage.of, passages)),
-        act.options if isinstance(act, Ask) else also, answered, case, uncertain, options,
-    )  # fmt: skip
-
-
-def clarification_of(conversation: Conversation) -> ClarificationState:
-    """Return the clarification state after the last turn.
-
-    Raises:
-        CorruptError: the delta of the turn is malformed.
-    """
-    result = AskResult.from_delta(conversation.turns[-1].delta) if conversation.turns else None
-    return ClarificationState() if result is None else result.clarification
-
-
-def dialogue_of(turns: Sequence[PastTurn]) -> tuple[Message, ...]:
-    """Return the turns as messages; answers without their lists of sources."""
-    return tuple(message for past in turns for message in (user(past.user), assistant(answer_text_of(past))))
-
-
-def other_meanings(found: Clarified, text: str) -> tuple[Option, ...]:
-    """Return the meanings of a short text as options: groups of the passages, or of those of the best group."""
-    declined = found.decision.situation.clarification.declined
-    if not isinstance(found.act, Search) or declined or _count_words(text) > BROAD_WORDS:
-        return ()
-    passages = [passage for passage in found.passages if not ONLY_HEADINGS.fullmatch(passage.text)]
-    return narrow_options(passages, group_options(passages))
-
-
-def _count_words(text: str) -> float:
-    """Estimate the number of words; two Chinese or Japanese characters count as one."""
-    return len(LATIN.findall(text)) + len(WIDE.findall(text)) / 2
-
-
-def _drop_offer(clarification: ClarificationState, text: str) -> ClarificationState:
-    """Drop the options offered beside an answer, unless the text is a number or a whole label: anything else is a new question."""
-    if clarification.rounds or not clarification.offered or is_option_number(text):
-        return clarification
-    option = select_option(text, clarification.offered)
-    whole = option is not None and (text.strip().casefold() == option.label.casefold() or _count_words(text) <= 1)
-    return clarification if whole else replace(clarification, offered=())
-
-
-def _answer(
-    found: Clarified, dialogue: Sequence[Message], language: str, options: AskTurnOptions, term_weights: TermWeights
-) -> Program[Answer | None]:
-    """Answer if the act is `Search`: by a model, or by quotations if there is none or its answer cannot be used."""
-    if not isinstance(found.act, Search) or found.queries is None:
-        return None
-    query, passages = found.queries.text, found.passages
-    if not options.is_extractive:
-        try:
-            own = () if options.clarify.table is None else options.clarify.table.prompts
-            return (yield from answer_or_quote(
-                query, passages, language=language, instructions=options.instructions, own_prompts=own,
-                history=dialogue[:-1], term_weights=term_weights, sampling=options.sampling,
-            ))  # fmt: skip
-        except RefusalError as error:
-            text = f"quoting the passages instead: {error.message}"
-            yield from notify(text, code="answer", warning=True)
-    return extractive(query, passages, dialogue[:-1], term_weights)
-
-
-def _is_uncertain(found: Clarified, answer: Answer, term_weights: TermWeights) -> bool:
-    """Whether the documents may not contain an answer.
-
-    A sentence of a model that could be read off a passage settles it; a model that found no answer is believed unless the evidence
-    is strong. With few passages no word is rare, so the content is counted.
-    """
-    chance = answerable(found.evidence, len(found.passages))
-    if answer.source == "generated" and all(claim.supported for claim in answer.claims):
-        return False
-    if answer.doubted and chance < found.decision.situation.profile.thresholds.strong_evidence:
-        return True
-    if found.evidence is None or found.evidence.passages >= MIN_PASSAGES:
-        return chance < UNCERTAIN_BELOW
-    content, cited = term_weights.content(answer.query), {each.passage for each in answer.citations}
-    quoted = [term_weights.terms_of(each) for each in answer.passages if passage_key(each) in cited]
-    return bool(content and quoted) and max(held_share(content, terms) for terms in quoted) < MIN_HELD

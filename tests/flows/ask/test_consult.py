@@ -8,18 +8,12 @@ import pytest
 
 from taiwa.apps.catalog import load_text
 from taiwa.conversation.history import Conversation, begin
-from taiwa.flows.ask.ask_turn import (
-    AskResult,
-    AskTurnOptions,
-    ask_turn,
-    clarification_of,
-    dialogue_of,
-    options_from_delta,
-)
+from taiwa.flows.ask.ask_result import AskResult, AskTurnOptions, options_of
 from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions
+from taiwa.flows.ask.consult import clarification_of, dialogue_of
 from taiwa.flows.ask.decide_search_or_clarify import decide
 from taiwa.flows.ask.types import UserProfile
-from taiwa.flows.chat import Reply
+from taiwa.flows.turn import Reply, say
 from taiwa.kernel.errors import InputError, TaiwaError
 from taiwa.kernel.messages import Capability, Notice, Passage, Response, TextDelta, assistant, user
 from taiwa.kernel.runtime import Runtime
@@ -36,7 +30,7 @@ TRAINS = Passage("travel.md", "Trains are booked by yourself.", heading=("Trains
 SHELF = InMemoryRetriever((PAID, SICK, TRAINS))
 ANSWERED = AskTurnOptions(ClarifyOptions(assess_by="documents", k=8))
 ALONE = AskTurnOptions(ClarifyOptions(assess_by="no-model", k=8))
-APP = load_text("---\ntaiwa: 1\nflow: ask\n---\nBe brief.", "ask.md", "ask").with_params({})
+APP = load_text("---\ntaiwa: 1\ndocuments: {}\n---\nBe brief.", "ask.md", "ask").with_params({})
 
 
 def held(
@@ -45,7 +39,9 @@ def held(
     """Have some turns; give what the last one came to."""
     conversation, reply, notes = begin(APP), Reply(""), list[Notice]()
     for text in texts:
-        for event in Runtime(model or scripted_model(), retriever=SHELF).stream(ask_turn(text, asking)(conversation)):
+        for event in Runtime(model or scripted_model(), retriever=SHELF).stream(
+            say(text, documents=asking)(conversation)
+        ):
             if isinstance(event, Notice):
                 notes.append(event)
             elif not isinstance(event, TextDelta):
@@ -53,9 +49,9 @@ def held(
     return reply, conversation, notes
 
 
-def delta(reply: Reply) -> dict[str, object]:
-    assert isinstance(reply.delta, dict)
-    return dict(reply.delta)
+def documents(reply: Reply) -> dict[str, Json]:
+    assert reply.documents is not None
+    return reply.documents.to_json()
 
 
 def test_without_a_model_the_passage_answers_with_its_place() -> None:
@@ -64,8 +60,8 @@ def test_without_a_model_the_passage_answers_with_its_place() -> None:
     assert reply.text == (
         "Trains are booked by yourself. [1]\n\n[1] travel.md › Trains, page 4\n    ⟦Trains are booked by yourself.⟧"
     )
-    assert delta(reply)["act"] == "search"
-    assert delta(reply)["source"] == "extractive"
+    assert documents(reply)["act"] == "search"
+    assert documents(reply)["source"] == "extractive"
 
 
 def test_a_short_text_with_several_meanings_gets_options_and_a_number_selects_one() -> None:
@@ -77,14 +73,14 @@ def test_a_short_text_with_several_meanings_gets_options_and_a_number_selects_on
     assert [option.label for option in clarification_of(conversation).offered] == ["Paid leave", "Sick leave"]
     chosen, _, _ = held(None, "leave", "2")
     assert chosen.text.startswith("For sick leave a note is due on day 3. [1]")
-    assert delta(chosen)["query"] == "Sick leave"
+    assert documents(chosen)["query"] == "Sick leave"
 
 
 def test_a_number_that_no_option_has_offers_the_same_again() -> None:
     slip, conversation, _ = held(None, "leave", "7")
     right, _, _ = held(None, "leave", "7", "2")
 
-    assert delta(slip)["reasons"] == ["no_such_option"]
+    assert documents(slip)["reasons"] == ["no_such_option"]
     assert [option.label for option in clarification_of(conversation).offered] == ["Paid leave", "Sick leave"]
     assert right.text.startswith("For sick leave a note is due on day 3. [1]")
 
@@ -92,7 +88,7 @@ def test_a_number_that_no_option_has_offers_the_same_again() -> None:
 def test_only_the_chosen_option_is_quoted() -> None:
     reply, _, _ = held(None, "leave", "1")
 
-    assert [hit["id"] for hit in cast("list[dict[str, str]]", delta(reply)["passages"])] == ["p1"]
+    assert [hit["id"] for hit in cast("list[dict[str, str]]", documents(reply)["passages"])] == ["p1"]
 
 
 def test_the_answer_is_about_the_assumed_option() -> None:
@@ -100,26 +96,26 @@ def test_the_answer_is_about_the_assumed_option() -> None:
     options = clarification_of(asked).offered
     reply, _, _ = held(None, "what about that leave", "just answer")
 
-    assert delta(reply)["assumption"] == f"assuming “{options[0].label}”"
-    assert {hit["id"] for hit in cast("list[dict[str, str]]", delta(reply)["passages"])} <= set(options[0].passages)
+    assert documents(reply)["assumption"] == f"assuming “{options[0].label}”"
+    assert {hit["id"] for hit in cast("list[dict[str, str]]", documents(reply)["passages"])} <= set(options[0].passages)
 
 
 def test_a_reply_with_more_than_a_label_is_kept_whole() -> None:
     reply, _, _ = held(None, "what about that leave", "sick leave, on which day is a note due?")
 
-    assert delta(reply)["query"] == "sick leave, on which day is a note due?"
+    assert documents(reply)["query"] == "sick leave, on which day is a note due?"
 
 
 def test_a_new_question_that_contains_an_offered_label_is_not_a_choice() -> None:
     reply, _, _ = held(None, "leave", "how many days of paid leave are there in a year")
 
-    assert delta(reply)["query"] == "how many days of paid leave are there in a year"
+    assert documents(reply)["query"] == "how many days of paid leave are there in a year"
 
 
 def test_an_empty_result_asks_for_other_words() -> None:
     reply, conversation, _ = held(None, "quantum entanglement")
 
-    assert delta(reply)["act"] == "ask"
+    assert documents(reply)["act"] == "ask"
     assert "quantum entanglement" in reply.text
     assert clarification_of(conversation).rounds == 1
     settled, _, _ = held(None, "quantum entanglement", "just answer")
@@ -129,11 +125,11 @@ def test_an_empty_result_asks_for_other_words() -> None:
 def test_a_model_answers_from_the_passages_and_its_words_are_checked() -> None:
     model = scripted_model(written(1, 1, 5, 1, 5), "Paid leave is twenty days a year [7].", capabilities=NONE)
 
-    reply, conversation, _ = held(model, "how many days of paid leave", asking=AskTurnOptions(instructions="Be brief."))
+    reply, conversation, _ = held(model, "how many days of paid leave", asking=AskTurnOptions())
 
     assert reply.text.startswith("Paid leave is twenty days a year. [1]\n\n[1] leave.md › Leave › Paid leave\n")
     assert "⟦Paid leave is 20 days a year.⟧" in reply.text
-    kept = delta(reply)
+    kept = documents(reply)
     assert (kept["documented"], kept["source"]) == (True, "generated")
     assert kept["scores"] == {
         "clarity": 1, "is_question": 1, "is_consultation": 5, "in_internal_docs": 1, "ask_person": 5, "source": "typed",
@@ -181,7 +177,7 @@ def test_if_the_model_finds_no_answer_the_passages_are_quoted_with_a_doubt() -> 
     assert reply.text.splitlines()[:3] == [
         "The documents may not cover this. The closest passages are:", "", "Trains are booked by yourself. [1]",
     ]  # fmt: skip
-    result = AskResult.from_delta(reply.delta)
+    result = AskResult.of(reply.findings)
     assert result is not None
     assert (result.is_answered, result.answer is not None and result.answer.doubted) == (False, True)
     assert [note.text for note in notes if note.code == "answer"] == [
@@ -215,7 +211,7 @@ def test_advice_is_a_fixed_sentence_and_no_call() -> None:
     reply, _, _ = held(model, "xyzzy plugh", asking=AskTurnOptions())
 
     assert reply.text == "I look things up in documents. What would you like to know?"
-    assert delta(reply)["act"] == "advise"
+    assert documents(reply)["act"] == "advise"
     assert len(model.requests) == 1
 
 
@@ -224,8 +220,8 @@ def test_a_request_for_a_human_returns_the_case() -> None:
 
     assert reply.text.startswith("This question needs a human. The case so far:\n    searched for: ")
     assert "leave.md" in reply.text
-    assert delta(reply)["act"] == "hand_over"
-    assert "case" in delta(reply)
+    assert documents(reply)["act"] == "hand_over"
+    assert "case" in documents(reply)
 
 
 @pytest.mark.parametrize("texts", [("leave",), ("quantum", "just answer"), ("leave", "2", "thanks")])
@@ -233,16 +229,16 @@ def test_the_node_stores_all_that_the_decision_needs(texts: Sequence[str]) -> No
     _, conversation, _ = held(None, *texts)
 
     last = conversation.turns[-1]
-    stored = AskResult.from_delta(last.delta)
+    stored = AskResult.of(last.findings)
     assert stored is not None
     dialogue = (*dialogue_of(conversation.turns[:-1]), user(last.user))
     decision = replace(stored.decision, situation=replace(stored.decision.situation, dialogue=dialogue))
     assert decide(decision.policy, decision.situation) == decision
-    assert options_from_delta(last.delta) == ALONE
+    assert options_of(stored.to_json()) == ALONE
 
 
 def test_both_drivers_and_the_record_give_the_same_turn(drive: Drive) -> None:
-    done = drive(lambda: ask_turn("leave", ALONE)(begin(APP)), retriever=SHELF)
+    done = drive(lambda: say("leave", documents=ALONE)(begin(APP)), retriever=SHELF)
 
     assert done.value[0].text == held(None, "leave")[0].text
 
@@ -254,7 +250,7 @@ def test_the_policies_to_measure_against_ask_no_model_to_judge(policy: str) -> N
 
     reply, _, _ = held(model, "how many days of paid leave", asking=asking)
 
-    assert delta(reply)["act"] == ("ask" if policy == "always" else "search")
+    assert documents(reply)["act"] == ("ask" if policy == "always" else "search")
     assert len(model.requests) == (policy == "never")
 
 
@@ -266,23 +262,23 @@ def test_an_empty_question_is_an_error() -> None:
 @pytest.mark.parametrize(
     "texts", [("who books trains",), ("leave",), ("xyzzy",), ("leave", "talk to a person please"), ("thank you",)]
 )
-def test_the_delta_of_a_turn_is_read_back_as_its_result(texts: tuple[str, ...]) -> None:
+def test_the_findings_of_a_turn_are_read_back_as_its_result(texts: tuple[str, ...]) -> None:
     reply, _, _ = held(None, *texts)
 
-    result = AskResult.from_delta(reply.delta)
+    result = AskResult.of(reply.findings)
 
     assert result is not None
-    assert result.to_delta() == reply.delta
-    assert AskResult.from_delta(result.to_delta()) == result
+    assert {"documents": result.to_json()} == reply.findings
+    assert AskResult.of({"documents": result.to_json()}) == result
     assert result.is_answered is (texts in (("who books trains",), ("leave",)))
 
 
 @pytest.mark.parametrize(
     ("name", "part"), [("decision", 1), ("clarification", {}), ("claims", [1]), ("passages", [{}])]
 )
-def test_a_malformed_delta_is_corrupt(name: str, part: Json) -> None:
+def test_malformed_findings_are_corrupt(name: str, part: Json) -> None:
     reply, _, _ = held(None, "who books trains")
 
     with pytest.raises(TaiwaError):
-        AskResult.from_delta({**cast("dict[str, Json]", reply.delta), name: part})
-    assert AskResult.from_delta({"topics": []}) is None
+        AskResult.of({"documents": {**documents(reply), name: part}})
+    assert AskResult.of({"topics": []}) is None

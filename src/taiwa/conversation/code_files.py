@@ -1,0 +1,154 @@
+"""Functions of a user's own Python files, which an app names: reducers, tools, and the program of its turns.
+
+A file next to the app is confirmed once and then identified by the hash of its content. `reduce: tops.py:highest(3)` calls
+`highest(before, delta, 3)`. When the app is loaded, this becomes `tops.py@HASH:highest(3)` in its source, so that a stored
+conversation always refers to the same code. Confirming a file copies it into the folder `code` next to the config file, under its
+hash; no other code is ever run.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+from taiwa.kernel.errors import ConfigError
+from taiwa.settings import config_path
+
+HASH_CHARS = 32
+MAX_BYTES = 1024 * 1024
+IN_FILE = re.compile(
+    r"(?P<file>[\w./-]+\.py)(?:@(?P<hash>[0-9a-f]{32}))?:(?P<name>[A-Za-z_]\w*)(?:\((?P<argument>.*)\))?"
+)
+"""The name of a function of a file."""
+FRONT = re.compile(r"\ufeff?---[ \t]*\r?\n.*?\n---", re.DOTALL)
+IN_TEXT = re.compile(r"(?<![\w./@-])([\w./-]+\.py)(?=:[A-Za-z_])")
+"""A file of a function in the front matter of an app."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeFile:
+    """A Python file that an app names, and the hash of its content; `confirmed` says whether it may run."""
+
+    path: Path
+    hash: str
+    confirmed: bool
+
+
+def pin_files(text: str, folder: Path) -> str:
+    """Write the hash of each file into the front matter of an app's text; a file that cannot be read stays as it is."""
+
+    def pin(match: re.Match[str]) -> str:
+        with suppress(OSError):
+            return f"{match[1]}@{_hash((folder / match[1]).read_bytes())}"
+        return match[0]
+
+    front = FRONT.match(text)
+    return text if front is None else IN_TEXT.sub(pin, front[0]) + text[front.end() :]
+
+
+def code_files(text: str, folder: Path) -> Iterator[CodeFile]:
+    """Yield the files that the text of an app names, each once.
+
+    Raises:
+        ConfigError: one cannot be read, or is too large.
+    """
+    front = FRONT.match(text)
+    for name in dict.fromkeys(match[1] for match in IN_TEXT.finditer(front[0] if front else "")):
+        path = folder / name
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise ConfigError(f"cannot read {path} ({error.strerror})") from None
+        if len(data) > MAX_BYTES:
+            raise ConfigError(f"{path} has more than {MAX_BYTES:,} bytes")
+        yield CodeFile(path, _hash(data), confirmed=_kept(_hash(data)).is_file())
+
+
+def confirm_file(file: CodeFile) -> None:
+    """Allow a file to run: copy the content that was shown, which the hash identifies.
+
+    Raises:
+        ConfigError: the file has changed since, or cannot be copied.
+    """
+    try:
+        data, kept = file.path.read_bytes(), _kept(file.hash)
+        if _hash(data) != file.hash:
+            raise ConfigError(f"{file.path} has changed meanwhile; confirm it again")
+        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        part = kept.with_suffix(f".{os.getpid()}")
+        part.write_bytes(data)
+        part.replace(kept)
+    except OSError as error:
+        raise ConfigError(f"cannot keep a copy of {file.path} ({error.strerror})") from None
+
+
+def confirmed_copy(file: str, key: str) -> Path:
+    """Return the copy of a confirmed file.
+
+    Raises:
+        ConfigError: the code of this hash was not confirmed here.
+    """
+    kept = _kept(key)
+    try:
+        data = kept.read_bytes()
+    except OSError:
+        data = b""
+    if _hash(data) != key:
+        raise ConfigError(
+            f"{file} (sha256 {key[:12]}…) is code that was not confirmed here; run `taiwa apps confirm` on the app"
+        )
+    return kept
+
+
+@cache
+def load_function(file: str, key: str, name: str) -> object:
+    """Return what a confirmed file defines under a name; it is the same object each time.
+
+    Raises:
+        ConfigError: the code of this hash was not confirmed here, cannot be run, or does not define the name.
+    """
+    confirmed_copy(file, key)
+    module = _module(file, key)
+    if not hasattr(module, name):
+        raise ConfigError(f"{file} does not define {name!r}")
+    return getattr(module, name)
+
+
+@cache
+def _module(file: str, key: str) -> object:
+    spec = spec_from_file_location(f"taiwa_code_{key}", _kept(key))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ConfigError(f"{file} cannot be run: {type(error).__name__}: {error}") from error
+    return module
+
+
+def function_named(text: str) -> object:
+    """Return the function of a file by its name in an app, such as `desk.py@HASH:turn`.
+
+    Raises:
+        ConfigError: as `load_function`; or the file was not found next to the app.
+    """
+    match = IN_FILE.fullmatch(text)
+    if match is None:
+        raise ConfigError(f"{text!r} is not the name of a function; write FILE.py:NAME")
+    if match["hash"] is None:
+        raise ConfigError(f"the file {match['file']} was not found next to the app")
+    return load_function(match["file"], match["hash"], match["name"])
+
+
+def _hash(data: bytes) -> str:
+    return sha256(data).hexdigest()[:HASH_CHARS]
+
+
+def _kept(key: str) -> Path:
+    return config_path(os.environ).parent / "code" / f"{key}.py"

@@ -1,0 +1,247 @@
+"""The documents stage of a turn: decide whether to ask back, retrieve, show the model the passages, and check what it wrote."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from taiwa.conversation.app import settled
+from taiwa.conversation.history import Conversation, PastTurn
+from taiwa.conversation.turn_prompt import Material
+from taiwa.flows.ask.answer import (
+    MAX_ANSWER_TOKENS,
+    PASSAGES_READ,
+    PLAIN,
+    TURNS_READ,
+    Answer,
+    TermWeights,
+    cite_reply,
+    cite_value,
+    extractive,
+    held_share,
+    one_line,
+    passages_text,
+    quotable,
+    quotation_mask,
+    read_answer,
+    read_quotations,
+)
+from taiwa.flows.ask.ask_result import AskResult, AskTurnOptions, FoundPassage
+from taiwa.flows.ask.clarify_then_retrieve import Clarified, clarify
+from taiwa.flows.ask.decide_search_or_clarify import answerable, group_options, narrow_options
+from taiwa.flows.ask.prompts import load_prompts
+from taiwa.flows.ask.read_dialogue import REPLY_LANGUAGES, is_option_number, reply_language, select_option
+from taiwa.flows.ask.types import Act, Advise, Ask, ClarificationState, Option, Search
+from taiwa.i18n import dialogue_catalogue
+from taiwa.kernel.effects import Program, notify
+from taiwa.kernel.messages import Message, Passage, Request, Response, assistant, passage_key, user
+from taiwa.kernel.serialization import Json
+
+BROAD_WORDS = 4
+"""A text of at most this number of words may have several meanings."""
+
+LATIN = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")
+
+ONLY_HEADINGS = re.compile(r"(?:\s*#{1,6} [^\n]*)*\s*")
+
+WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+
+MIN_PASSAGES = 20
+"""Number of passages from which rare words can be distinguished from common ones."""
+
+MIN_HELD = 1 / 3
+"""Share of the content of a question in a quoted passage below which the text warns, if there are few passages.
+
+Questions to folders of five passages: none of 345 to their own folder (JSQuAD, JaQuAD, the handbook) and 12 % of 85 (MTRAG) are
+warned about or refused, and 52 to 72 % of those to another folder.
+"""
+
+UNCERTAIN_BELOW = 0.15
+"""Probability of an answer in the documents below which the text warns that they may not contain one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consulted:
+    """What was decided about a text of the user, and what was found for it.
+
+    `only_answers`: the app does nothing but answer from documents, so that what they do not answer is not answered at all; else the
+    model goes on as in any turn, and reads the passages as far as there are some.
+    """
+
+    found: Clarified
+    text: str
+    history: tuple[Message, ...]
+    language: str
+    options: AskTurnOptions
+    term_weights: TermWeights
+    only_answers: bool
+
+    @property
+    def act(self) -> Act:
+        """The act that was decided."""
+        return self.found.act
+
+    @property
+    def passages(self) -> tuple[Passage, ...]:
+        """The passages for an answer."""
+        return self.found.passages if isinstance(self.act, Search) else ()
+
+    @property
+    def query(self) -> str:
+        """The question that is searched for."""
+        return self.text if self.found.queries is None else self.found.queries.text
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether a model writes the reply; else the program asks back, hands over, or quotes."""
+        if isinstance(self.act, Search):
+            return not self.options.is_extractive and bool(self.passages or not self.only_answers)
+        return isinstance(self.act, Advise) and not self.only_answers
+
+    @property
+    def material(self) -> Material | None:
+        """What the model reads before it replies; None without passages."""
+        if not self.passages:
+            return None
+        prompts = load_prompts(self.language if self.language in REPLY_LANGUAGES else "en")
+        table = self.options.clarify.table
+        prompts = prompts if table is None else prompts.replaced_by(table.prompts)
+        numbered = passages_text(self.passages)
+        if self.options.quote or self.only_answers:
+            asked = f"{numbered}\n\n{prompts.sections['question']} {one_line(self.query)}"
+            wanted = prompts.sections["quote"] if self.options.quote else prompts.answer(self.language)
+            return Material(wanted, asked, TURNS_READ // 2)
+        return Material(prompts.sections["reply"], f"{numbered}\n\n{prompts.sections['message']} {self.text}")
+
+    def limited(self, request: Request) -> Request:
+        """Return the request for an answer from documents alone, which does not vary and is short; of others as it is."""
+        if not self.only_answers and not self.options.quote:
+            return request
+        sampling = settled(request.sampling)
+        if self.options.quote and self.passages:
+            request = replace(request, constraint=quotation_mask(quotable(self.passages)))
+        return replace(request, sampling=replace(sampling, max_tokens=sampling.max_tokens or MAX_ANSWER_TOKENS))
+
+    def read(self, response: Response) -> Answer:
+        """Check the reply of a model that did not refuse, and quote the passages where it found no answer in them."""
+        if self.options.quote:
+            answer = read_quotations(self.query, response.text, self.passages)
+        else:
+            answer = read_answer(self.query, response, self.passages, self.history, self.term_weights)
+        quoted = self.quoted() if answer.doubted else None
+        return answer if quoted is None else replace(quoted, doubted=True)
+
+    def quoted(self) -> Answer | None:
+        """Answer with sentences of the passages; None if there was no search."""
+        if not isinstance(self.act, Search) or self.found.queries is None:
+            return None
+        return extractive(self.query, self.passages, self.history, self.term_weights)
+
+    def cited(self, text: str, value: Json = None, *, is_typed: bool = False) -> tuple[str, Answer | None]:
+        """Return a reply that is more than an answer with the citations of what can be read off the passages."""
+        if not self.passages:
+            return text, None
+        read = self.passages[:PASSAGES_READ]
+        return (text, cite_value(self.query, value, read)) if is_typed else cite_reply(self.query, text, read)
+
+    def result(self, answer: Answer | None, words: str = "") -> AskResult:
+        """Return the result of the stage; `words` are those of `AskResult`."""
+        found = self.found
+        offered = found.decision.situation.clarification.offered
+        # A user who has chosen is not asked to choose again, and options without an answer would contradict it.
+        unanswered = answer is not None and not answer.documented
+        also = () if offered or unanswered or words else other_meanings(found, self.text)
+        case = found.case
+        passages = found.passages or (() if case is None else case.passages)
+        clarification = replace(found.clarification, offered=also) if also else found.clarification
+        uncertain = answer is not None and not words and _is_uncertain(found, answer, self.term_weights)
+        return AskResult(
+            self.act, found.decision, clarification, self.language, "" if found.queries is None else self.query, found.searched,
+            tuple(map(FoundPassage.of, passages)), self.act.options if isinstance(self.act, Ask) else also, answer, case,
+            uncertain, self.options, words,
+        )  # fmt: skip
+
+    def render(self, result: AskResult) -> str:
+        """Return the text for the user, in the language of the dialogue."""
+        return result.render_text(dialogue_catalogue(self.language, self.options.clarify.catalogue_version))
+
+
+def consult(
+    conversation: Conversation,
+    text: str,
+    options: AskTurnOptions,
+    term_weights: TermWeights | None = None,
+    *,
+    only_answers: bool = True,
+    known: str = "",
+) -> Program[Consulted]:
+    """Decide what to do about a text, and retrieve; `term_weights` defines the terms of extractive answers, and `known` are words of
+    the state, which count for the search as those of an earlier turn.
+
+    Raises (when run):
+        OutputValidationError: the assessment could not be read.
+    """
+    if options.notice:
+        yield from notify(options.notice, code="place", warning=True)
+    dialogue = (*dialogue_of(conversation.turns), user(text))
+    clarification = _drop_offer(clarification_of(conversation), text)
+    found = yield from clarify(
+        dialogue, options.clarify, clarification=clarification, profile=options.profile, known=known
+    )  # fmt: skip
+    language = reply_language(dialogue, options.profile.language, found.decision.situation.locale)
+    return Consulted(found, text, dialogue[:-1], language, options, term_weights or PLAIN, only_answers)
+
+
+def clarification_of(conversation: Conversation) -> ClarificationState:
+    """Return the clarification state after the last turn.
+
+    Raises:
+        CorruptError: the findings of the turn are malformed.
+    """
+    result = AskResult.of(conversation.turns[-1].findings) if conversation.turns else None
+    return ClarificationState() if result is None else result.clarification
+
+
+def dialogue_of(turns: Sequence[PastTurn]) -> tuple[Message, ...]:
+    """Return the turns as messages; answers without their lists of sources."""
+    return tuple(message for past in turns for message in (user(past.user), assistant(past.said)))
+
+
+def other_meanings(found: Clarified, text: str) -> tuple[Option, ...]:
+    """Return the meanings of a short text as options: groups of the passages, or of those of the best group."""
+    declined = found.decision.situation.clarification.declined
+    if not isinstance(found.act, Search) or declined or _count_words(text) > BROAD_WORDS:
+        return ()
+    passages = [passage for passage in found.passages if not ONLY_HEADINGS.fullmatch(passage.text)]
+    return narrow_options(passages, group_options(passages))
+
+
+def _count_words(text: str) -> float:
+    """Estimate the number of words; two Chinese or Japanese characters count as one."""
+    return len(LATIN.findall(text)) + len(WIDE.findall(text)) / 2
+
+
+def _drop_offer(clarification: ClarificationState, text: str) -> ClarificationState:
+    """Drop the options offered beside an answer, unless the text is a number or a whole label: anything else is a new question."""
+    if clarification.rounds or not clarification.offered or is_option_number(text):
+        return clarification
+    option = select_option(text, clarification.offered)
+    whole = option is not None and (text.strip().casefold() == option.label.casefold() or _count_words(text) <= 1)
+    return clarification if whole else replace(clarification, offered=())
+
+
+def _is_uncertain(found: Clarified, answer: Answer, term_weights: TermWeights) -> bool:
+    """Whether the documents may not contain an answer.
+
+    A sentence of a model that could be read off a passage settles it; a model that found no answer is believed unless the evidence
+    is strong. With few passages no word is rare, so the content is counted.
+    """
+    chance = answerable(found.evidence, len(found.passages))
+    if answer.source == "generated" and all(claim.supported for claim in answer.claims):
+        return False
+    if answer.doubted and chance < found.decision.situation.profile.thresholds.strong_evidence:
+        return True
+    if found.evidence is None or found.evidence.passages >= MIN_PASSAGES:
+        return chance < UNCERTAIN_BELOW
+    content, cited = term_weights.content(answer.query), {each.passage for each in answer.citations}
+    quoted = [term_weights.terms_of(each) for each in answer.passages if passage_key(each) in cited]
+    return bool(content and quoted) and max(held_share(content, terms) for terms in quoted) < MIN_HELD

@@ -1,0 +1,92 @@
+"""Where a value comes from: the user's words, a tool's result, a passage, the answer before, or the model alone.
+
+Numbers are compared by value and words without their inflections, as `check_citations.holds` does, so that `3` is found in
+“the three of us” and 「三人」. What is found nowhere is said to be the model's own words; nothing is guessed.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias, cast
+
+from taiwa.flows.ask.answer import Citation, make_citation, passage_units, values_in
+from taiwa.flows.ask.ask_result import AskResult
+from taiwa.flows.ask.check_citations import holds
+from taiwa.kernel.messages import Passage
+from taiwa.kernel.serialization import Json, value
+
+SourceKind: TypeAlias = Literal["user", "tool", "passage", "answer", "model"]
+"""Whose words a value is: those of the user, of a tool's result, of a passage, of the answer before, or of the model alone."""
+
+SENTENCE = re.compile(r"[^\n.!?。！？]*(?:[.!?。！？]+(?=\s|\Z|[^\s\d])|\n|\Z)")
+
+
+@value(tag="value-source")
+class ValueSource:
+    """The source of one part of a value: `words` is the sentence or the result that holds it.
+
+    `path` is that of the part within the value, empty for a value without parts. `tool` and `input` are those of a call; `citation` is
+    the place of a passage.
+    """
+
+    kind: SourceKind
+    words: str = ""
+    path: str = ""
+    tool: str = ""
+    input: str = ""
+    citation: Citation | None = None
+
+
+def sources_of(
+    value: Json, text: str, findings: Json, before: str = "", passages: Sequence[Passage] = ()
+) -> tuple[ValueSource, ...]:
+    """Return the source of each text and number of a value that a turn set.
+
+    The closest counts: the `text` of the user, the results of the turn's calls, its citations and `passages`, the answer `before`.
+
+    >>> sources_of(3, "A room for the three of us, please.", None)[0].words
+    'A room for the three of us, please.'
+    >>> [(each.path, each.kind) for each in sources_of({"sum": 42, "who": "Ann"}, "Ann asks.", {"calls": [{"name": "add", "result": "42"}]})]
+    [('sum', 'tool'), ('who', 'user')]
+    """
+    return tuple(_source(part, path, text, findings, before, passages) for path, part in values_in(value))
+
+
+def _source(part: Json, path: str, text: str, findings: Json, before: str, passages: Sequence[Passage]) -> ValueSource:
+    words = part if isinstance(part, str) else str(part)
+    if (said := sentence_with(words, text)) is not None:
+        return ValueSource("user", said, path)
+    for call in _calls(findings):
+        if not call.get("error") and holds(words, str(call.get("result", ""))):
+            name, result, written = (str(call.get(key, "")) for key in ("name", "result", "input"))
+            return ValueSource("tool", result, path, name, written)
+    documents = AskResult.of(findings)
+    for citation in () if documents is None else documents.citations:
+        if holds(words, citation.words):
+            return ValueSource("passage", citation.words, path, citation=citation)
+    for passage in passages:
+        for start, end in passage_units(passage.text):
+            if holds(words, passage.text[start:end]):
+                return ValueSource(
+                    "passage", passage.text[start:end], path, citation=make_citation(passage, start, end, 0)
+                )
+    if (said := sentence_with(words, before)) is not None:
+        return ValueSource("answer", said, path)
+    return ValueSource("model", words, path)
+
+
+def unsupported_parts(sources: Iterable[ValueSource]) -> tuple[ValueSource, ...]:
+    """Return the parts that are found nowhere."""
+    return tuple(each for each in sources if each.kind == "model")
+
+
+def sentence_with(words: str, text: str) -> str | None:
+    """Return the first sentence of a text that holds some words; None if none does."""
+    sentences = (match[0].strip() for match in SENTENCE.finditer(text))
+    return next((each for each in sentences if each and holds(words, each)), None)
+
+
+def _calls(findings: Json) -> Iterator[Mapping[str, Json]]:
+    calls = findings.get("calls") if isinstance(findings, dict) else None
+    for call in calls if isinstance(calls, list) else []:
+        if isinstance(call, dict):
+            yield cast("Mapping[str, Json]", call)

@@ -1,0 +1,182 @@
+"""A turn that is a program of one's own: `def turn(conversation, text)` yields effects and returns a reply.
+
+It may ask the user by `answer = yield AskUser(question, options)`. The turn then ends with the question, and the next one runs the
+program again from its beginning: what it did before is answered from the journal, the question from the new text.
+"""
+
+import json
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, cast
+from unicodedata import normalize
+
+from taiwa.conversation.app import App
+from taiwa.conversation.code_files import function_named
+from taiwa.conversation.history import NO_MODEL, AnsweredBy, Conversation, add_turn
+from taiwa.flows.turn import Reply, call_json, check_text, compress_fields, shorten_history
+from taiwa.kernel.effects import CallTool, Effect, Program, Step
+from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, TaiwaError, describe
+from taiwa.kernel.messages import ToolResult
+from taiwa.kernel.serialization import Json
+from taiwa.kernel.serialization import value as value_class
+
+TurnProgram: TypeAlias = Callable[[Conversation, str], Program[Any]]
+"""A program that makes a turn: it returns a `Reply`, the text of one, or a value of the type of the app's answers."""
+
+
+@value_class(tag="ask-user")
+class AskUser(Effect[str]):
+    """Ask the user, and end the turn; the answer is the user's next text, or the option whose number it is.
+
+    Only the program of a turn can ask, and not within `gather`.
+    """
+
+    question: str
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """A program that waits for an answer: the conversation before its first turn, and the texts of the user since."""
+
+    base: Conversation
+    texts: tuple[str, ...]
+
+
+def program_of(flow: str) -> TurnProgram:
+    """Return the program of the turns of an app.
+
+    Raises:
+        ConfigError: its file was not confirmed, or it is not a function.
+    """
+    found = function_named(flow)
+    if not callable(found):
+        raise ConfigError(f"{flow} is not a function; name a generator function")
+    return cast("TurnProgram", found)
+
+
+def run_turn(
+    program: TurnProgram, text: str, paused: Paused | None = None, by: AnsweredBy = NO_MODEL
+) -> Step[Conversation, Reply]:
+    """Make a turn of a program; with `paused`, the text answers its last question. `by` is recorded in the turn.
+
+    Raises (when run):
+        InputError: the text is empty or too long, or the state delta of the reply does not fit the fields.
+        ConfigError: the program is no generator, raised, yielded something else than an effect, or returned something else than
+            a reply.
+        OutputValidationError: the value is not of the type of the app's answers.
+    """
+
+    def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
+        check_text(text)
+        texts = (text,) if paused is None else (*paused.texts, text)
+        start = conversation if paused is None else paused.base
+        start = yield from compress_fields((yield from shorten_history(start)))
+        calls: list[Json] = []
+        result = yield from _until_question(_begun(program, start, texts[0]), texts[1:], calls)
+        if isinstance(result, AskUser):
+            listed = "".join(f"\n{number}. {option}" for number, option in enumerate(result.options, 1))
+            reply = Reply(f"{result.question}{listed}")
+            asked: dict[str, Json] = {"question": result.question, "options": list[Json](result.options)}
+            findings: dict[str, Json] = {"program": _name(program), "asked": asked}
+        else:
+            reply, findings = read_result(start.app, result), {"program": _name(program)}
+        findings |= {"calls": calls} if calls else {}
+        here = start if paused is None else conversation
+        after = add_turn(here, text, reply.text, reply.delta or {}, by=by, findings=findings)
+        return replace(reply, delta=after.new_nodes[-1].delta), after
+
+    return step
+
+
+def _begun(program: TurnProgram, conversation: Conversation, text: str) -> Program[Any]:
+    try:
+        begun: object = program(conversation, text)
+    except TaiwaError:
+        raise
+    except Exception as error:
+        raise _failed(program, error) from error
+    if not isinstance(begun, Generator):
+        raise ConfigError(
+            f"{_name(program)} must yield effects and return a reply; it returned {describe(begun)} at once"
+        )
+    return begun
+
+
+def _until_question(program: Program[Any], answers: Iterable[str], calls: list[Json]) -> Program[object]:
+    """Run a program to its end, or to a question without an answer; its calls of tools are added to `calls`."""
+    given: Iterator[str] = iter(answers)
+    answer: object = None
+    problem: BaseException | None = None
+    while True:
+        try:
+            effect: object = program.send(answer) if problem is None else program.throw(problem)
+        except StopIteration as stop:
+            return stop.value
+        except TaiwaError:
+            raise
+        except Exception as error:
+            raise _failed(program, error) from error
+        answer, problem = None, None
+        if isinstance(effect, AskUser):
+            said = next(given, None)
+            if said is None:
+                program.close()
+                return effect
+            answer = _chosen(effect, said)
+        elif not isinstance(effect, Effect):
+            program.close()
+            hint = "write `yield from`" if isinstance(effect, Generator) else "yield an effect"
+            raise ConfigError(f"the program {_name(program)} yielded {describe(effect)}; {hint}")
+        else:
+            try:
+                answer = yield effect
+            except TaiwaError as error:
+                problem = error
+            if isinstance(effect, CallTool):
+                written = json.dumps(dict(effect.arguments), ensure_ascii=False)
+                failed = ToolResult("", effect.name, error=str(problem))
+                calls.append(call_json(effect.name, written, answer if isinstance(answer, ToolResult) else failed))
+
+
+def _chosen(asked: AskUser, text: str) -> str:
+    """Return the option whose number the user wrote, else the text."""
+    plain = normalize("NFKC", text).strip(" .。)")
+    number = int(plain) if plain.isdecimal() and len(plain) < 4 else 0
+    return asked.options[number - 1] if 1 <= number <= len(asked.options) else text
+
+
+def read_result(app: App, result: object) -> Reply:
+    """Return what a program returned as a reply whose text, value and delta fit the app.
+
+    Raises:
+        ConfigError: it is not a reply, a text or a value.
+        InputError: the delta does not fit the fields.
+        OutputValidationError: the value is not of the type of the app's answers.
+    """
+    from taiwa.structured import OutputType
+
+    if isinstance(result, str) and app.output_type is None:
+        result = Reply(result)
+    elif not isinstance(result, Reply):
+        if app.output_type is None:
+            raise ConfigError(f"the program of {app.name!r} must return a reply or a text, not {describe(result)}")
+        result = Reply("", value=OutputType[Any](type(result)).dump(result))
+    if app.output_type is not None:
+        value = app.output_type.dump(app.output_type.validate(result.value))
+        result = replace(result, value=value, text=result.text or json.dumps(value, ensure_ascii=False))
+    if result.delta is not None:
+        try:
+            app.delta_type.validate(result.delta)
+        except OutputValidationError as error:
+            why = error.diagnostics[0] if error.diagnostics else error.message
+            raise InputError(f"the state delta of the program of {app.name!r} does not fit: {why}") from None
+    return result
+
+
+def _failed(program: object, error: Exception) -> ConfigError:
+    return ConfigError(f"the program {_name(program)} failed: {type(error).__name__}: {error}")
+
+
+def _name(program: object) -> str:
+    return str(getattr(program, "__name__", type(program).__name__))

@@ -1,0 +1,93 @@
+"""Where a value comes from, and fields that take no value without a source."""
+
+import pytest
+
+from taiwa.apps.catalog import load_text
+from taiwa.conversation.history import add_turn, begin
+from taiwa.flows.ask.provenance import sources_of
+from taiwa.flows.turn import say
+from taiwa.kernel.messages import Passage
+from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.serialization import Json
+from taiwa.models.scripted import scripted_model
+from taiwa.sessions.session import Session
+
+HOTELS = Passage("guide.md", "# Stay\nThe Harbour Inn has 12 rooms. A room costs 1,200 yen. Dogs stay free.", id="p")
+CALLS: Json = {"calls": [
+    {"name": "adder", "input": "40+2", "result": "42", "error": ""},
+    {"name": "adder", "input": "x", "result": "77", "error": "bad_arguments"},
+]}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "words"),
+    [
+        (3, "user", "A room for the three of us."),
+        ("the Harbour inn", "passage", "The Harbour Inn has 12 rooms."),
+        (1200, "passage", "A room costs 1,200 yen."),
+        (42, "tool", "42"),
+        (77, "model", "77"),
+        ("by tram", "answer", "You can come by tram or on foot."),
+        ("by boat", "model", "by boat"),
+        ("三", "user", "A room for the three of us."),
+    ],
+)
+def test_the_closest_words_that_hold_a_value_are_its_source(value: Json, kind: str, words: str) -> None:
+    (source,) = sources_of(
+        value, "Hello. A room for the three of us.", CALLS, "You can come by tram or on foot.", [HOTELS]
+    )
+
+    assert (source.kind, source.words) == (kind, words)
+
+
+def test_each_part_of_a_value_has_a_source_of_its_own() -> None:
+    value: Json = {"inn": "Harbour Inn", "nights": 2, "paid": True, "note": None, "who": ["Mina", "nobody"]}
+
+    found = sources_of(value, "Mina stays two nights.", None, "", [HOTELS])
+
+    assert [(each.path, each.kind) for each in found] == [
+        ("inn", "passage"), ("nights", "user"), ("who.0", "user"), ("who.1", "model"),
+    ]  # fmt: skip
+    assert found[0].citation is not None
+    assert HOTELS.text[found[0].citation.start : found[0].citation.end] == found[0].words
+
+
+APP = load_text(
+    """---
+taiwa: 1
+reply: text+delta
+state:
+  inn: { type: str, cite: true }
+  extras: { type: "list[str]", reduce: union, cite: true }
+  rooms: { type: int }
+---
+Help.
+""",
+    "a.md",
+    "a",
+)
+
+
+def test_what_no_source_holds_is_left_out_with_a_warning() -> None:
+    before = add_turn(begin(APP), "Hello", "The Harbour Inn is nice.", {})
+    model = scripted_model('Fine.\n@@delta\n{"inn": "Harbour Inn", "extras": ["dog", "a spa"], "rooms": 9}')
+
+    reply, after = Runtime(model).run(say("That one, with my dog.")(before))
+
+    assert after.state == {"inn": "Harbour Inn", "extras": ["dog"], "rooms": 9}
+    assert reply.warnings == ('extras: no source holds ["a spa"], so it was left out',)
+
+
+def test_why_goes_to_the_words_of_the_user_the_tool_or_the_passage() -> None:
+    import taiwa
+
+    model = scripted_model('Fine.\n@@delta\n{"inn": "Harbour Inn", "rooms": 9}', 'So be it.\n@@delta\n{"rooms": 2}')
+    session: Session = taiwa.open(app=APP, model=model, store=":memory:")
+    session.say("The Harbour Inn.")
+    session.say("A room for two.")
+
+    from taiwa.operations.inspect import why
+
+    (inn,), (rooms,) = (why(session.repository, path, session.name).sources for path in ("inn", "rooms"))
+    assert (inn.kind, inn.words) == ("user", "The Harbour Inn.")
+    assert (rooms.kind, rooms.words) == ("user", "A room for two.")

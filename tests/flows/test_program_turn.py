@@ -1,0 +1,192 @@
+"""A turn that is a program: what it returns, what it may not do, and that a question pauses it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from taiwa.apps.catalog import load_text
+from taiwa.conversation.app import App
+from taiwa.conversation.history import Conversation, begin
+from taiwa.flows.program_turn import AskUser, run_turn
+from taiwa.flows.turn import Reply, say
+from taiwa.kernel.effects import CallTool, Program, gather, perform
+from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, TaiwaError
+from taiwa.models.scripted import scripted_model
+from taiwa.sessions.session import Session
+from taiwa.tools.function_tool import tool
+from tests.flows.driving import Drive
+
+
+@tool
+def price(item: str) -> int:
+    """Return the price of an item."""
+    return len(item)
+
+
+def app(front: str = "state: { item: str, cost: int }\n") -> App:
+    return load_text(f"---\ntaiwa: 1\n{front}---\nSell.\n", "shop.md", "shop")
+
+
+def selling(_: Conversation, text: str) -> Program[Reply]:
+    found = yield from perform(CallTool("price", {"item": text}))
+    return Reply(f"{text} costs {found.text}.", {"item": text, "cost": int(found.text)})
+
+
+def asking(_: Conversation, text: str) -> Program[str]:
+    found = yield from perform(CallTool("price", {"item": text}))
+    size = yield AskUser("Which size?", ("small", "large"))
+    often = yield AskUser("How often?")
+    return f"{text}, {size}, {often}, {found.text}"
+
+
+def test_a_program_calls_tools_and_changes_the_state(drive: Drive) -> None:
+    done = drive(lambda: run_turn(selling, "tea")(begin(app())), scripted_model(), tools=[price])
+
+    reply, after = done.value
+    assert (reply.text, after.state) == ("tea costs 3.", {"item": "tea", "cost": 3})
+    assert after.turns[-1].findings == {
+        "program": "selling", "calls": [{"name": "price", "input": '{"item": "tea"}', "result": "3", "error": ""}],
+    }  # fmt: skip
+
+
+def test_a_program_can_take_the_default_turn_as_a_part(drive: Drive) -> None:
+    def twice(conversation: Conversation, text: str) -> Program[Reply]:
+        first, after = yield from say(text)(conversation)
+        second, _ = yield from say("And then?")(after)
+        return Reply(f"{first.text} {second.text}", second.delta)
+
+    model = scripted_model("One.\n@@delta\n{}", 'Two.\n@@delta\n{"cost": 2}')
+
+    reply, after = drive(lambda: run_turn(twice, "Count")(begin(app())), model).value
+
+    assert (reply.text, after.state["cost"], after.count) == ("One. Two.", 2, 1)
+
+
+def test_a_value_of_the_type_of_the_answers_is_the_answer(drive: Drive) -> None:
+    def typed(_: Conversation, text: str) -> Program[Any]:
+        yield from gather(())
+        return {"days": len(text), "reason": text}
+
+    typed_app = app("answer: { days: int, reason: str }\n")
+    reply, _ = drive(lambda: run_turn(typed, "rest")(begin(typed_app)), scripted_model()).value
+    assert (reply.value, reply.text) == ({"days": 4, "reason": "rest"}, '{"days": 4, "reason": "rest"}')
+
+    def wrong(_: Conversation, text: str) -> Program[Any]:
+        yield from gather(())
+        return {"days": text}
+
+    with pytest.raises(OutputValidationError, match="days"):
+        drive(lambda: run_turn(wrong, "rest")(begin(typed_app)), scripted_model())
+
+
+def raising(_: Conversation, text: str) -> Program[str]:
+    yield from gather(())
+    raise KeyError(text)
+
+
+def odd(_: Conversation, text: str) -> Program[str]:
+    yield text  # type: ignore[misc]
+    return text
+
+
+def nested(_: Conversation, text: str) -> Program[str]:
+    yield asking(begin(app()), text)  # type: ignore[misc]
+    return text
+
+
+def nothing(_: Conversation, text: str) -> Program[object]:
+    yield from gather(())
+    return len(text)
+
+
+def unfit(_: Conversation, text: str) -> Program[Reply]:
+    yield from gather(())
+    return Reply(text, {"cost": "much"})
+
+
+def unknown(_: Conversation, text: str) -> Program[Reply]:
+    yield from gather(())
+    return Reply(text, {"price": 1})
+
+
+@pytest.mark.parametrize(
+    ("program", "error", "message"),
+    [
+        (raising, ConfigError, "the program raising failed: KeyError: 'tea'"),
+        (odd, ConfigError, "the program odd yielded a str; yield an effect"),
+        (nested, ConfigError, "the program nested yielded a generator; write `yield from`"),
+        (len, ConfigError, "the program len failed: TypeError"),
+        (lambda *_: 1, ConfigError, "must yield effects and return a reply; it returned an int at once"),
+        (nothing, ConfigError, "must return a reply or a text, not an int"),
+        (unfit, InputError, "the state delta of the program of 'shop' does not fit: "),
+        (unknown, InputError, "the state delta of the program of 'shop' does not fit: "),
+    ],
+)
+def test_what_a_program_may_not_do_is_one_line(
+    drive: Drive, program: Callable[..., Any], error: type[TaiwaError], message: str
+) -> None:
+    with pytest.raises(error) as caught:
+        drive(lambda: run_turn(program, "tea")(begin(app())), scripted_model())
+
+    assert message in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+def test_a_question_ends_the_turn_and_the_answer_continues_it_without_a_second_call(
+    open_session: Callable[..., Session],
+) -> None:
+    counted: list[str] = []
+
+    @tool
+    def price(item: str) -> int:
+        """Return the price of an item."""
+        counted.append(item)
+        return len(item)
+
+    session = open_session(app(), tools=(price,))
+
+    first = session.run(asking, "tea")
+    second = session.run(asking, "2")
+    last = session.run(asking, "daily")
+
+    assert first.text == "Which size?\n1. small\n2. large"
+    assert (second.text, last.text, counted) == ("How often?", "tea, large, daily, 3", ["tea"])
+    session.undo()
+    assert session.run(asking, "weekly").text == "tea, large, weekly, 3"
+    session.undo(3)
+    assert session.run(asking, "cake").text == first.text
+    assert counted == ["tea", "cake"]
+
+
+def test_what_an_earlier_turn_paid_is_not_counted_again(open_session: Callable[..., Session]) -> None:
+    def drafting(conversation: Conversation, text: str) -> Program[str]:
+        draft, _ = yield from say(text)(conversation)
+        fine = yield AskUser("Is it fine?", ("yes", "no"))
+        return f"{draft.text} {fine}"
+
+    session = open_session(app(""), scripted_model("A poem."))
+
+    asked = session.run(drafting, "Write")
+    done = session.run(drafting, "1")
+
+    assert (asked.spent.requests, done.spent.requests, done.text) == (1, 0, "A poem. yes")
+
+
+def test_an_answer_may_only_be_asked_for_by_the_turn_itself(drive: Drive) -> None:
+    def both(_: Conversation, text: str) -> Program[str]:
+        yield from gather([perform(AskUser(text))])
+        return text
+
+    with pytest.raises(ConfigError, match="no handler for effect AskUser"):
+        drive(lambda: run_turn(both, "tea")(begin(app())), scripted_model())
+
+
+@pytest.fixture
+def open_session() -> Callable[..., Session]:
+    import taiwa
+
+    def opened(of: App, model: object = None, tools: tuple[object, ...] = ()) -> Session:
+        return taiwa.open(app=of, model=model or scripted_model(), store=":memory:", tools=list(tools))
+
+    return opened
