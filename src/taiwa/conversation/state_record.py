@@ -38,6 +38,7 @@ as the reply has it. The list is [] if the reply states nothing new."""
 LAST = "{said}\n\nRecord so far: {state}"
 EXCHANGE = "Assistant said: {answer}\nUser says: {text}"
 REPLY = "User said: {text}\nAssistant says: {answer}"
+STATED = "^[^<>]+$"
 MAX_TOKENS = 1_024
 """Tokens of a list of changes; far more than a turn changes, so that a model that repeats itself ends."""
 
@@ -80,7 +81,7 @@ def changes_schema(app: App, source: FieldSource = "user") -> JsonSchema:
     items: list[Json] = [
         {
             "type": "object",
-            "properties": {"field": {"const": name}, "value": kind},
+            "properties": {"field": {"const": name}, "value": _stated(kind)},
             "required": ["field", "value"],
             "additionalProperties": False,
         }
@@ -90,6 +91,15 @@ def changes_schema(app: App, source: FieldSource = "user") -> JsonSchema:
     named: dict[str, Json] = {"$defs": delta["$defs"]} if "$defs" in delta else {}
     # Without a bound, a small model that has begun to list changes goes on until it is cut.
     return JsonSchema({"type": "array", "maxItems": len(items), "items": {"anyOf": items}, **named}, "changes")
+
+
+def _stated(kind: Json) -> Json:
+    """Return the schema of a value without the placeholders of the examples, which a small model copies if it is unsure."""
+    if isinstance(kind, dict) and kind.get("type") == "string" and not kind.keys() - {"type", "description"}:
+        return kind | {"pattern": STATED}
+    if isinstance(kind, dict):
+        return {name: part if name in ("enum", "const") else _stated(part) for name, part in kind.items()}
+    return [_stated(part) for part in kind] if isinstance(kind, list) else kind
 
 
 def parse_changes(app: App, text: str) -> ParsedReply:

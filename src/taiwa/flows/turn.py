@@ -321,9 +321,12 @@ def _cited_only(
             continue
         from taiwa.flows.ask.provenance import sources_of
 
-        def is_found(value: Json, known: Json) -> bool:
+        # What the model said before proves nothing, unless the user takes it up.
+        own = {"model"} if field.source == "user" else {"model", "answer"}
+
+        def is_found(value: Json, known: Json, own: set[str] = own) -> bool:
             found = sources_of(value, text, reply.findings, conversation.last_answer, passages)
-            return value == known or all(each.kind != "model" for each in found)
+            return value == known or all(each.kind not in own for each in found)
 
         written, known = delta[field.name], conversation.state.get(field.name)
         kept, lost = written, written
