@@ -29,8 +29,10 @@ from taiwa.kernel.messages import (
 from taiwa.models.scripted import scripted_model
 from taiwa.server.access import Limits
 from taiwa.server.wires.ag_ui import json_patch
+from taiwa.tools.calculator import calculator
 from tests.orders import order_model
 from tests.server.serving import Serving, requests_of, serving, sse
+from tests.server.test_approval import calling_model
 
 Json = dict[str, Any]
 EVENT: TypeAdapter[Any] = TypeAdapter(Event)
@@ -544,6 +546,34 @@ def test_an_abandoned_or_unknown_question_is_passed_over_without_a_turn(desk: Ag
 
     assert desk.outcome == {"type": "success"}
     assert desk.server.turns() == [["I have a question about leave"]]
+
+
+@pytest.mark.parametrize(
+    ("entry", "made"),
+    [
+        ({"status": "resolved", "payload": {"approved": True}}, True),
+        ({"status": "resolved", "payload": True}, True),
+        ({"status": "resolved", "payload": {"approved": False}}, False),
+        ({"status": "cancelled"}, False),
+    ],
+)
+def test_a_call_that_needs_approval_is_an_interrupt_that_the_next_run_decides_on(
+    entry: Json, made: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calculator, "confirm", True)
+    app = tmp_path / "tutor.md"
+    app.write_text("---\ntaiwa: 1\ntools: [calculator]\n---\nAnswer.\n")
+    with serving(model=calling_model(), apps=(str(app),)) as server:
+        agent = Agent(server, "tutor")
+        agent.say("6*7?", protocolVersion="1.0")
+        (question,) = agent.outcome["interrupts"]
+        answer = agent.run(resume=[{"interruptId": question["id"], **entry}], protocolVersion="1.0")
+        turns, result = server.turns(), str(server.model.requests[-1].messages[-1])
+
+    assert (question["reason"], question["message"]) == ("tool_call", 'calculator({"expression": "6*7"})')
+    assert "It is 42." in answer
+    assert turns == [["6*7?"]]
+    assert ("the user refused" in result) != made
 
 
 def test_images_that_a_model_reads_are_attached_and_others_do_not_fail_the_run() -> None:
