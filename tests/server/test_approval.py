@@ -1,5 +1,6 @@
 """Turns that wait for the approval of a tool call: over the server's own API, and over the protocols of others."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from taiwa.kernel.messages import Capability, Message, Response, ToolCall
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.tools.calculator import calculator
-from tests.server.serving import serving
+from tests.server.serving import serving, sse
 from tests.server.test_api import events, get, post, texts
 
 NATIVE: frozenset[Capability] = frozenset({"tools"})
@@ -74,3 +75,38 @@ def test_a_protocol_that_cannot_ask_is_refused_unless_the_operator_decides(
         error = response.json()["error"]
         assert error["code"] == "approval_required"
         assert error["message"].startswith('approval is required for calculator({"expression": "6*7"})')
+
+
+@pytest.mark.parametrize("approve", [True, False])
+def test_a_client_of_responses_decides_by_the_items_of_the_protocol(desk: str, approve: bool) -> None:
+    with serving(model=calling_model(), apps=(desk,)) as server:
+        first = post(server, "/v1/responses", model="desk", input="6*7?")
+        (request,) = first["output"]
+        item = {"type": "mcp_approval_response", "approval_request_id": request["id"], "approve": approve}
+        second = post(server, "/v1/responses", model="desk", input=[item], previous_response_id=first["id"])
+        third = post(server, "/v1/responses", model="desk", input="And now?", previous_response_id=second["id"])
+        again = post(server, "/v1/responses", 400, model="desk", input=[item])
+        result = str(server.model.requests[1].messages[-1])
+        turns = server.turns()
+
+    assert first["status"] == "completed"
+    assert request | {"id": ""} == {
+        "type": "mcp_approval_request", "id": "", "server_label": "taiwa", "name": "calculator",
+        "arguments": '{"expression":"6*7"}',
+    }  # fmt: skip
+    assert second["output"][0]["content"][0]["text"] == "It is 42."
+    assert ("the user refused" in result) != approve
+    assert third["output"][0]["type"] == "mcp_approval_request"
+    assert "does not wait for an approval" in again["error"]["message"]
+    assert turns == [["6*7?"]]
+
+
+def test_a_stream_of_responses_ends_with_the_request_for_approval(desk: str) -> None:
+    with serving(model=calling_model(), apps=(desk,)) as server:
+        response = server.client.post("/v1/responses", json={"model": "desk", "input": "6*7?", "stream": True})
+        found = [json.loads(data) for data in sse(response) if data != "[DONE]"]
+
+    assert [each["type"] for each in found][-3:] == [
+        "response.output_item.added", "response.output_item.done", "response.completed",
+    ]  # fmt: skip
+    assert found[-2]["item"]["type"] == "mcp_approval_request"

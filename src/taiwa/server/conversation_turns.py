@@ -269,6 +269,14 @@ def interrupted_turn(repository: Repository, session: str) -> Run | None:
     return runs[-1] if runs and not has_moved_since(repository, runs[-1]) else None
 
 
+def session_of_run(
+    repository: Repository, name: str, run: Run, priced_model: PricedModel, turns: TurnOptions
+) -> AsyncSession:
+    """Open a session at the place of one of its interrupted turns, to resume it."""
+    base = repository.start(repository.app(run.app or "")) if run.base is None else repository.checkout(run.base)
+    return AsyncSession(repository, name, base, priced_model, options=turns)
+
+
 def open_conversation(
     catalogue: Catalogue, repository: Repository, turns: TurnOptions, name: str, model: str = ""
 ) -> AsyncSession:

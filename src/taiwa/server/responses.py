@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import RequestResponseCycle
 
+from taiwa.kernel.approval import ApprovalRequest
 from taiwa.kernel.errors import (
     ApprovalRequiredError,
     ConfigError,
@@ -46,6 +47,8 @@ class ApiError(Exception):
     code: str | None = None
     param: str | None = None
     retry_after: int | None = None
+    calls: tuple[ApprovalRequest, ...] = ()
+    """The tool calls for whose approval a turn waits."""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -93,7 +96,8 @@ def api_error(error: TaiwaError) -> ApiError:
     wait = None
     if isinstance(error, (RateLimitError, BudgetError)):
         wait = 1 if error.retry_after is None else ceil(error.retry_after)
-    return ApiError(status, error.message, kind, code, retry_after=wait)
+    calls = error.calls if isinstance(error, ApprovalRequiredError) else ()
+    return ApiError(status, error.message, kind, code, retry_after=wait, calls=calls)
 
 
 def error_to_json(error: ApiError) -> dict[str, Json]:

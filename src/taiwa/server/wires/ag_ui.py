@@ -35,6 +35,7 @@ from taiwa.operations.resent_history import (
     split_system,
 )
 from taiwa.server.catalogue import Choice
+from taiwa.server.conversation_turns import session_of_run
 from taiwa.server.request import Fields, ServerState, caller_of, read_body, start_run, state_of
 from taiwa.server.responses import APPROVAL_REQUIRED, ApiError, EventStream, SendNow, error_to_json, event, invalid
 from taiwa.server.runs import LiveRun, RunEvent, take_pieces
@@ -43,7 +44,6 @@ from taiwa.server.wires.answer_request import Extension, checked_tools, read_ext
 from taiwa.server.wires.chat_completions import read_function
 from taiwa.sessions.commit_turn import TurnResult, decide_waiting, waiting_calls
 from taiwa.sessions.repository import Repository
-from taiwa.sessions.session import AsyncSession
 from taiwa.store.refs import check_name
 from taiwa.store.runs import Run
 from taiwa.store.server_records import ServedObject
@@ -292,12 +292,9 @@ def _resumed(
     run: Run,
     approve: Approve | None = None,
 ) -> tuple[ThreadRun, Completion]:
-    repository = state.repository(caller)
-    base = repository.start(repository.app(run.app or "")) if run.base is None else None
-    base = base or repository.checkout(str(run.base))
-    before = base.state if base.app.model_fields else None
     turns = state.turns if approve is None else replace(state.turns, approve=approve)
-    reopened = AsyncSession(repository, session, base, state.catalogue.open(choice), options=turns)
+    reopened = session_of_run(state.repository(caller), session, run, state.catalogue.open(choice), turns)
+    before = reopened.state if reopened.app.model_fields else None
     return ThreadRun(caller, asked, session, None, before), Completion(reopened)
 
 

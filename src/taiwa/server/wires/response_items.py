@@ -5,8 +5,9 @@ response with its stream of events, live from its run or later from the store.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
+from taiwa.kernel.approval import ApprovalRequest
 from taiwa.kernel.messages import Message, Part, Text, TextDelta, ThinkingDelta, ToolCall, ToolResult
-from taiwa.kernel.serialization import Json
+from taiwa.kernel.serialization import Json, to_json
 from taiwa.server.request import Fields
 from taiwa.server.responses import ApiError, invalid
 from taiwa.server.runs import RunEvent
@@ -15,8 +16,9 @@ from taiwa.server.wires.chat_completions import read_content, read_files
 from taiwa.sessions.commit_turn import TurnResult
 
 ROLES = ("user", "assistant", "system", "developer")
-UNREAD = frozenset({"reasoning"})
-"""Items that are accepted and not sent to the model: reasoning belongs to the server that wrote it."""
+APPROVAL_REQUEST, APPROVAL_RESPONSE = "mcp_approval_request", "mcp_approval_response"
+UNREAD = frozenset({"reasoning", APPROVAL_REQUEST, APPROVAL_RESPONSE})
+"""Items that are accepted and not sent to the model: reasoning belongs to the server that wrote it, approvals to a turn that waits."""
 
 ERROR_CODES: Mapping[int, str] = {400: "invalid_prompt", 429: "rate_limit_exceeded"}
 """The codes of a failed response, of which the protocol has a closed list; all others are `server_error`."""
@@ -137,7 +139,9 @@ def call_item(call: ToolCall, name: str) -> dict[str, Json]:
     }  # fmt: skip
 
 
-TEXT, CALL, REASONING, SEARCH = "msg_", "fc_", "rs_", "fs_"
+TEXT, CALL, REASONING, SEARCH, APPROVAL = "msg_", "fc_", "rs_", "fs_", "mcpr_"
+SERVER_LABEL = "taiwa"
+"""The name of this server, whose own tools need approval."""
 
 
 def item_id(kind: str, response: str, index: int) -> str:
@@ -184,9 +188,21 @@ def _finished(begun: Body, events: Sequence[RunEvent], completed_at: int, *, can
     body["output"] = [*reasoning, _message(name, text, [], "incomplete")] if text else reasoning
     if cancelled:
         return body | {"status": "cancelled"}
+    if isinstance(last, ApiError) and last.calls:
+        output = [*reasoning, _message(name, text, [], "completed")] if text else reasoning
+        requests = [_approval_request(name, len(output) + at, call) for at, call in enumerate(last.calls)]
+        return body | {"completed_at": completed_at, "status": "completed", "output": [*output, *requests]}
     problem = last if isinstance(last, ApiError) else ApiError(500, "the run has ended without a result")
     error: Json = {"code": ERROR_CODES.get(problem.status, "server_error"), "message": problem.message}
     return body | {"status": "failed", "error": error}
+
+
+def _approval_request(name: str, index: int, call: ApprovalRequest) -> Json:
+    """Write a tool call of this server that needs approval, as the protocol has it for MCP servers."""
+    return {
+        "type": APPROVAL_REQUEST, "id": item_id(APPROVAL, name, index), "server_label": SERVER_LABEL, "name": call.name,
+        "arguments": to_json(dict(call.arguments)).decode(),
+    }  # fmt: skip
 
 
 def _streamed_thought(events: Sequence[RunEvent]) -> str:
@@ -315,6 +331,9 @@ class EventWriter:
                 continue
             if item["type"] == "message":
                 yield from self._end_message(index, item)
+            elif item["type"] == APPROVAL_REQUEST:
+                yield self._event("response.output_item.added", output_index=index, item=item)
+                yield self._event("response.output_item.done", output_index=index, item=item)
             elif item["type"] == "file_search_call":
                 yield self._event("response.file_search_call.completed", item_id=item["id"], output_index=index)
                 yield self._event("response.output_item.done", output_index=index, item=item)

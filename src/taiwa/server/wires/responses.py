@@ -6,7 +6,7 @@ may resume from any of its events.
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from secrets import token_hex
@@ -28,6 +28,7 @@ from taiwa.operations.resent_history import (
     estimate_input,
     split_system,
 )
+from taiwa.server.conversation_turns import session_of_run
 from taiwa.server.request import (
     Fields,
     ServerState,
@@ -58,6 +59,7 @@ from taiwa.server.wires.chat_completions import read_effort, read_format, read_f
 from taiwa.server.wires.conversations import conversation_of, find_item, pending_messages, read_metadata, take_pending
 from taiwa.server.wires.files import with_files
 from taiwa.server.wires.response_items import (
+    APPROVAL_RESPONSE,
     Body,
     EventWriter,
     finished,
@@ -66,11 +68,12 @@ from taiwa.server.wires.response_items import (
     pieces_of,
     read_input,
     recorded_events,
+    response_of_item,
     write_response_usage,
 )
 from taiwa.server.wires.vector_stores import RESULTS, FileSearch, check_indexes, read_file_search, with_searches
 from taiwa.server.wires.vector_stores import TYPE as FILE_SEARCH
-from taiwa.sessions.commit_turn import TurnResult
+from taiwa.sessions.commit_turn import TurnResult, decide_waiting
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import AsyncSession
 from taiwa.store.server_records import ServedObject
@@ -94,6 +97,10 @@ INCLUDES = frozenset(
 )
 
 
+WAITING = "waiting_run"
+"""The member of a stored response with the number of its run, which waits for the approval of tool calls."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseRequest(AnswerRequest):
     """A parsed request."""
@@ -108,6 +115,8 @@ class ResponseRequest(AnswerRequest):
     included: Body
     """What the final event includes: `results` of its search, at most this number, and the names of parts of `taiwa`."""
     begun: Body
+    decision: tuple[str, bool] | None
+    """The response whose tool calls the request decides on, and whether they are approved."""
 
 
 @dataclass(slots=True)
@@ -176,7 +185,8 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
     instructions = body.optional_text("instructions")
     leading, said = split_system(messages)
     previous, conversation = body.optional_text("previous_response_id") or "", _read_conversation(body)
-    if not said and not conversation:  # items that wait in a conversation can be answered
+    decision = _read_decision(items)
+    if not said and not conversation and decision is None:  # items that wait in a conversation can be answered
         raise invalid("input", "input must contain a message of the user or a result of a tool", "invalid_value")
     tools, search = _read_tools(body), read_file_search(body)
     tool_choice, callable_tools = ("auto", tools) if search else read_tool_choice(body, tools)
@@ -207,8 +217,17 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
     return ResponseRequest(
         model=model, messages=said, items=items, options=options, previous=previous, conversation=conversation,
         compaction=compaction, streams=body.flag("stream"), background=background, stores=stores, extension=extension,
-        search=search, included=included, begun=begun,
+        search=search, included=included, begun=begun, decision=decision,
     )  # fmt: skip
+
+
+def _read_decision(items: Sequence[Json]) -> tuple[str, bool] | None:
+    """Return the id of the response whose tool calls the last item of the input approves or refuses, and the decision; None without one."""
+    last = items[-1] if items else None
+    if not isinstance(last, dict) or last.get("type") != APPROVAL_RESPONSE:
+        return None
+    item = Fields.of(last, f"input[{len(items) - 1}]")
+    return response_of_item(item.text("approval_request_id")), item.flag("approve")
 
 
 def _behind_compaction(body: Fields) -> tuple[Fields, str]:
@@ -360,9 +379,9 @@ async def create(request: Request) -> "Response | Json":
         return begun
     try:
         await (live.run.results() if asked.stores else results_until_left(request, live.run))
-    except ApiError:
+    except ApiError as error:
         await live.run.end()
-        if not live.run.abandoned:
+        if not (live.run.abandoned or error.calls):
             raise
     return live.final
 
@@ -370,6 +389,8 @@ async def create(request: Request) -> "Response | Json":
 def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -> tuple[Completion, Body]:
     """Find the position of the turn, and store the response as started."""
     choice = state.catalogue.choose(asked.model)
+    if asked.decision is not None:
+        return _decide(state, repository, asked, *asked.decision)
     after = _place(repository, asked)
     waiting = pending_messages(repository, asked.conversation) if asked.conversation else ()
     options = CompletionOptions(choice.app, (*waiting, *asked.messages), request=asked.options)
@@ -381,13 +402,33 @@ def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -
         params: Body = {**options.params, "in": [*asked.search.indexes]}
         options = replace(options, app=choice.app, params=params, request=asked_for)
     completion = begin_completion(repository, state.catalogue.open(choice), options, state.turns, after)
+    _store_begun(state, repository, asked, completion.session.name)
+    return completion, asked.begun
+
+
+def _store_begun(state: ServerState, repository: Repository, asked: ResponseRequest, session: str) -> None:
     if asked.stores:
         begun: Body = {"response": asked.begun, "input": asked.items, "pieces": [], "included": asked.included}
-        name, session = str(asked.begun["id"]), completion.session.name
+        name = str(asked.begun["id"])
         if state.sharing.has_others:
             repository.store.shared_runs.begin(name, session)
         repository.store.served.put(ServedObject(name, "response", session, None, begun))
-    return completion, asked.begun
+
+
+def _decide(
+    state: ServerState, repository: Repository, asked: ResponseRequest, response: str, approved: bool
+) -> tuple[Completion, Body]:
+    """Resume the turn of a response that waits for the approval of its tool calls."""
+    found = repository.store.served.find(response)
+    runs = () if found is None else repository.store.runs.open_runs(found.session)
+    run = next((run for run in runs if found is not None and run.id == found.body.get(WAITING)), None)
+    if found is None or run is None:
+        raise invalid("input", f"response {response[:80]!r} does not wait for an approval", "item_not_found")
+    turns = replace(state.turns, approve=decide_waiting(run, approved=approved))
+    priced_model = state.catalogue.open(state.catalogue.choose(asked.model))
+    session = session_of_run(repository, found.session, run, priced_model, turns)
+    _store_begun(state, repository, asked, found.session)
+    return Completion(session), asked.begun
 
 
 def _place(repository: Repository, asked: ResponseRequest) -> Place | None:
@@ -417,9 +458,15 @@ def _store(repository: Repository, items: list[Json], live: LiveResponse, final:
     if served.find(live.id) is None:
         return
     node, session = (result.node, result.session) if isinstance(result, TurnResult) else (None, "")
+    waiting: Body = {}
+    if isinstance(result, ApiError) and result.calls:
+        session = live.run.completions[0].session.name
+        runs = repository.store.runs.open_runs(session)
+        waiting = {WAITING: runs[-1].id} if runs else {}
     if node is None and final["status"] == "failed" and live.run.stopped:
         return  # the run can be resumed, and the response stays in progress
     body: Body = {"response": final, "begun": live.begun, "input": items, "pieces": pieces_of(live.run.events)}
+    body |= waiting
     served.put(ServedObject(live.id, "response", session, node, body))
 
 
