@@ -61,7 +61,7 @@ KEYS = {
     "replay": "calls kind node problem turn",
     "log": "answer app at client cost model node session text turns",
     "show": "answer app attachments calls delta findings kind model node options parent state state_hash turn user",
-    "diff": "after before state text",
+    "diff": "after after_models before before_models state text",
     "why": "after answer before delta findings kind models node path sources turn user",
     "state": "app node state turn",
     "state history": "by node value",

@@ -10,9 +10,6 @@ from taiwa.i18n import _
 from taiwa.kernel.approval import ApprovalRequest, Approve, Decision
 from taiwa.kernel.text import plain
 
-MODES = ("ask", "always", "never")
-"""What `--approve` takes."""
-
 
 def approver(mode: str) -> Approve | None:
     """Return who decides on calls that need approval; None if nobody can be asked, so that such a call ends the run."""
