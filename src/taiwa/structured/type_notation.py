@@ -76,7 +76,7 @@ def parse_fields(text: str) -> tuple[dict[str, Annotation], frozenset[str]]:
     >>> parse_fields("name, age?: int")
     ({'name': <class 'str'>, 'age': <class 'int'>}, frozenset({'name'}))
     >>> parse_fields("label: spam|ham")[0]
-    {'label': typing.Literal['spam', 'ham']}
+    {'label': typing.Union[typing.Literal['spam'], typing.Literal['ham']]}
 
     Raises:
         InputError: a field is invalid or duplicate, or there is none.
