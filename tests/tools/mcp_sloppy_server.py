@@ -16,7 +16,14 @@ RESULTS = {
     "repeated": {"content": [{"type": "text", "text": '{"a": 1}'}], "structuredContent": {"a": 1}},
     "long": {"content": [{"type": "text", "text": "x" * 500_000}]},
 }
-TOOLS: list[object] = [{"name": name, "inputSchema": {"type": "object"}} for name in RESULTS]
+ANSWERS: dict[str, dict[str, object]] = {
+    "result_list": {"result": [1]},
+    "result_null": {"result": None},
+    "error_text": {"error": "out of order"},
+    "error_code": {"error": {"code": "E1", "message": "out of paper"}},
+    "neither": {},
+}
+TOOLS: list[object] = [{"name": name, "inputSchema": {"type": "object"}} for name in [*RESULTS, *ANSWERS]]
 BAD = [
     {"name": "no_schema"},
     {"inputSchema": {"type": "object"}},
@@ -39,7 +46,8 @@ for line in sys.stdin:
         case "tools/list":
             answer["result"] = {"tools": TOOLS + BAD if len(sys.argv) > 1 else TOOLS}
         case "tools/call":
-            answer["result"] = RESULTS[message["params"]["name"]]
+            name = message["params"]["name"]
+            answer |= ANSWERS[name] if name in ANSWERS else {"result": RESULTS[name]}
         case _:
             answer["error"] = {"code": -32601, "message": "method not found"}
     sys.stdout.write(json.dumps(answer) + "\n")

@@ -326,6 +326,23 @@ def test_a_result_is_read_as_far_as_it_can_be(sloppy: dict[str, Tool], name: str
     assert (result.text, result.value) == (text, value)
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("result_list", "the server sent no valid result"),
+        ("result_null", "the server sent no valid result"),
+        ("neither", "the server sent no valid result"),
+        ("error_text", "out of order"),
+        ("error_code", "out of paper"),
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_an_error_at_once(sloppy: dict[str, Tool], name: str, words: str) -> None:
+    with pytest.raises(ToolError, match=words) as caught:
+        sloppy[name].call({})
+
+    assert caught.value.code == "remote"
+
+
 def test_a_result_that_is_cut_says_so(sloppy: dict[str, Tool]) -> None:
     result = sloppy["long"].call({})
 

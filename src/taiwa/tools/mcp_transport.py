@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("taiwa.mcp")
 MAX_NAME_CHARS = 60
+NO_RESULT = "the server sent no valid result"
 RESULT_KEY = "result"
 """The key of structured content that is not an object."""
 
@@ -32,7 +33,8 @@ async def lenient(transport: "AbstractAsyncContextManager[Any]") -> AsyncGenerat
 
         async def receive() -> None:
             async with to_session:
-                async for message in reading:
+                async for received in reading:
+                    message = _readable(received, asked)
                     _repair(message, asked)
                     await to_session.send(message)
 
@@ -56,6 +58,23 @@ async def lenient(transport: "AbstractAsyncContextManager[Any]") -> AsyncGenerat
             yield from_server, from_session
         finally:
             tasks.cancel_scope.cancel()
+
+
+def _readable(message: Any, asked: Mapping[object, str]) -> Any:  # noqa: ANN401  (of the SDK, or what it raised)
+    """Return a message, or an error in place of an answer that cannot be read, for which a call would wait in vain."""
+    from mcp.shared.message import SessionMessage
+    from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError
+    from pydantic import ValidationError
+
+    for each in message.errors() if isinstance(message, ValidationError) else ():
+        sent = each["input"]
+        number = sent.get("id") if isinstance(sent, dict) else None
+        if isinstance(number, int | str) and number in asked:
+            about = sent.get("error")
+            words = about.get("message") if isinstance(about, dict) else about
+            error = ErrorData(code=INTERNAL_ERROR, message=words if isinstance(words, str) else NO_RESULT)
+            return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=error))
+    return message
 
 
 def _repair(message: "SessionMessage | Exception", asked: dict[object, str]) -> None:
