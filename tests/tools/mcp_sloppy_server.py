@@ -13,6 +13,10 @@ RESULTS = {
     "blocks": {"content": [5, {"type": "text", "text": "ok"}]},
     "link": {"content": [{"type": "resource_link", "uri": "file:///notes", "name": "notes"}]},
     "summary": {"content": [{"type": "text", "text": "3 found"}], "structuredContent": {"items": [1, 2, 3]}},
+    "for_model": {
+        "content": [{"type": "text", "text": "all of it", "annotations": {"audience": ["assistant"]}}],
+        "structuredContent": {"items": [1, 2, 3]},
+    },
     "repeated": {"content": [{"type": "text", "text": '{"a": 1}'}], "structuredContent": {"a": 1}},
     "long": {"content": [{"type": "text", "text": "x" * 500_000}]},
 }

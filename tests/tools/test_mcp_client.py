@@ -317,6 +317,7 @@ def sloppy() -> Iterator[dict[str, Tool]]:
         ("blocks", "[a block that cannot be read]\nok", "[a block that cannot be read]\nok"),
         ("link", "notes: file:///notes", "notes: file:///notes"),
         ("summary", '3 found\n{"items":[1,2,3]}', {"items": [1, 2, 3]}),
+        ("for_model", "all of it", {"items": [1, 2, 3]}),
         ("repeated", '{"a": 1}', {"a": 1}),
     ],
 )

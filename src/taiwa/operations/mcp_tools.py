@@ -230,7 +230,7 @@ def _listed(tool: Tool) -> "ListedTool":
 
 
 def _call(by_name: Mapping[str, Tool], request: "CallToolRequestParams") -> "CallToolResult":
-    from mcp.types import CallToolResult, TextContent
+    from mcp.types import Annotations, CallToolResult, TextContent
 
     try:
         tool = by_name.get(request.name)
@@ -245,7 +245,8 @@ def _call(by_name: Mapping[str, Tool], request: "CallToolRequestParams") -> "Cal
             sys.stderr.write(f"{error.trace}\n")  # for the operator of this server
         text = TextContent(type="text", text=error.message + (f" ({error.hint})" if error.hint else ""))
         return CallToolResult(content=[text], structured_content=encode_error(error), is_error=True)
-    text = TextContent(type="text", text=result.text)
+    for_model = Annotations(audience=["assistant", "user"])
+    text = TextContent(type="text", text=result.text, annotations=for_model)
     return CallToolResult(content=[text], structured_content=encode_value(result.value))
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskStatus
     from anyio.from_thread import BlockingPortal
     from mcp import Client
-    from mcp.types import CallToolResult, ToolAnnotations
+    from mcp.types import CallToolResult, ContentBlock, ToolAnnotations
     from mcp.types import Tool as ListedTool
 
 DEFAULT_LIMITS = ProcessLimits(seconds=30.0)
@@ -214,7 +214,7 @@ class McpServerConnection(AbstractContextManager["McpServerConnection"]):
             raise ToolError(message or f"{name} failed", code=code, hint=hint)
         if json_size(content, max_chars) > max_chars:
             text, content = "\n".join(filter(None, (text, "[the structured content is too large]"))), None
-        elif content is not None and not _says(text, content):
+        elif content is not None and not (_is_for_model(answer.content) or _says(text, content)):
             text = "\n".join(filter(None, (text, canonical(decode_value(content)).decode())))
         value = text[:max_chars] if content is None else decode_value(content)
         return ToolResult(_cut(text or "[no content]", max_chars), name, value=value)
@@ -245,6 +245,11 @@ def _needs_approval(hints: "ToolAnnotations | None") -> bool:
     if hints is None:
         return True
     return hints.read_only_hint is not True and hints.destructive_hint is not False
+
+
+def _is_for_model(blocks: "Sequence[ContentBlock]") -> bool:
+    """Return whether a server says that what it wrote beside structured content is what a model should read."""
+    return any(block.annotations and "assistant" in (block.annotations.audience or ()) for block in blocks)
 
 
 def _says(text: str, content: Json) -> bool:

@@ -64,9 +64,8 @@ def _readable(message: Any, asked: Mapping[object, str]) -> Any:  # noqa: ANN401
     """Return a message, or an error in place of an answer that cannot be read, for which a call would wait in vain."""
     from mcp.shared.message import SessionMessage
     from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError
-    from pydantic import ValidationError
 
-    for each in message.errors() if isinstance(message, ValidationError) else ():
+    for each in message.errors() if hasattr(message, "errors") else ():  # of pydantic
         sent = each["input"]
         number = sent.get("id") if isinstance(sent, dict) else None
         if isinstance(number, int | str) and number in asked:
