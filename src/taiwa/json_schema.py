@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Literal, TypeAlias, TypeGuard, cast
 from urllib.parse import unquote, urldefrag, urljoin
 
@@ -35,9 +35,8 @@ FORMATS: Mapping[str, str] = {
 } | dict.fromkeys("date duration email hostname ipv4 ipv6 uuid uri".split(), "")
 """The formats that the mask engine enforces, and what it does not check."""
 
-APPLICATORS = frozenset(
-    "$ref $dynamicRef $recursiveRef allOf anyOf oneOf not if then else dependentSchemas dependencies".split()
-)
+REFERENCES = frozenset(("$ref", "$dynamicRef", "$recursiveRef"))
+APPLICATORS = REFERENCES | frozenset("allOf anyOf oneOf not if then else dependentSchemas dependencies".split())
 """Keywords that apply another schema to the same value."""
 
 
@@ -452,8 +451,9 @@ class Document:
                 raise InputError(f"the schema has more than {MAX_LOCATIONS} parts; divide it")
 
     def _identify(self, location: SchemaLocation, schema: Mapping[str, Json]) -> None:
-        if isinstance(schema.get("$id", schema.get("id")), str):
-            location.base = self.base_of(schema, location.base)
+        own = self.base_of(schema, location.base)
+        if own != location.base:
+            location.base = own
             self._by_uri.setdefault(urldefrag(location.base).url, location)
             self._by_uri.setdefault(location.base, location)
         self.dynamic += "$dynamicAnchor" in schema or schema.get("$recursiveAnchor") is True
@@ -462,15 +462,42 @@ class Document:
             if isinstance(anchor, str):
                 self._by_uri.setdefault(f"{urldefrag(location.base).url}#{anchor}", location)
 
+    def locations(self) -> Iterator[SchemaLocation]:
+        """Yield every schema that was recorded, those that `find` records meanwhile included."""
+        number = 0
+        while number < len(self._by_pointer):
+            found = list(islice(self._by_pointer.values(), number, None))
+            number += len(found)
+            yield from found
+
+    def applied(self, location: SchemaLocation) -> Iterator[SchemaLocation]:
+        """Yield the schemas that a schema applies to the same value.
+
+        Raises:
+            InputError: a reference leads out of the document.
+        """
+        schema = location.schema
+        if not is_object(schema):
+            return
+        for keyword in REFERENCES:
+            reference = schema.get(keyword)
+            if isinstance(reference, str):
+                target = self.find(reference, location.base)
+                if target is None:
+                    where = join_pointer(location.pointer, keyword)
+                    raise InputError(f"schema: {where}: {reference[:80]!r} is not in this schema; nothing is fetched")
+                yield target
+        for steps, _ in subschemas(schema, *sorted(APPLICATORS - REFERENCES)):
+            yield self._by_pointer[join_pointer(location.pointer, *steps)]
+
     def is_proof_budget_spent(self) -> bool:
         """Count one more step of a proof; return whether the budget is exceeded and the proof must be given up."""
         self._proof_steps += 1
         return self._proof_steps > MAX_PROOF_STEPS
 
-    @staticmethod
-    def base_of(schema: Schema, base: str) -> str:
-        """Return the base URI of a schema inside one with the base URI `base`."""
-        own = schema.get("$id", schema.get("id")) if is_object(schema) else None
+    def base_of(self, schema: Schema, base: str) -> str:
+        """Return the base URI of a schema inside one with the base URI `base`; `id` is a keyword only until draft 4."""
+        own = schema.get("$id", schema.get("id") if self.draft in (3, 4) else None) if is_object(schema) else None
         return urljoin(base, own) if isinstance(own, str) else base
 
     def find(self, reference: str, base: str) -> SchemaLocation | None:
@@ -493,6 +520,63 @@ class Document:
                 return None
             self._index(SchemaLocation(part, pointer, start.base))
         return self._by_pointer[pointer]
+
+
+MAX_VALUES = 50_000
+MAX_VALUE_DEPTH = 200
+MAX_SCHEMAS = 5_000
+MAX_APPLIED = 2_000
+
+
+def check_bounds(schema: Schema) -> None:
+    """Check that a schema refers to nothing outside, and that its size and depth, and the number of schemas that it applies to
+    one value, are bounded. This takes time in proportion to its size.
+
+    Raises:
+        InputError: it does not.
+    """
+    _check_size(schema)
+    document = Document(schema)
+    counts: dict[str, int] = {}
+    for number, start in enumerate(document.locations()):
+        if number >= MAX_SCHEMAS:
+            raise InputError(f"schema: more than {MAX_SCHEMAS:,} schemas; divide it")
+        _count_applied(document, start, counts)
+
+
+def _check_size(schema: Schema) -> None:
+    level, count = [cast("Json", schema)], 0
+    for _ in range(MAX_VALUE_DEPTH):
+        containers = [each for each in level if isinstance(each, (Mapping, list))]
+        level = [inner for each in containers for inner in (each if isinstance(each, list) else each.values())]
+        count += len(level)
+        if count > MAX_VALUES:
+            raise InputError(f"schema: more than {MAX_VALUES:,} values; divide it")
+    if level:
+        raise InputError(f"schema: nested too deep; more than {MAX_VALUE_DEPTH} levels")
+
+
+def _count_applied(document: Document, start: SchemaLocation, counts: dict[str, int]) -> None:
+    """Count the schemas that a schema applies to one value, itself and repeated ones included, by pointer."""
+    path, entered = [start], set[str]()
+    while path:
+        here = path[-1]
+        applied = () if here.pointer in counts else tuple(document.applied(here))
+        waiting = [each for each in applied if each.pointer not in counts]
+        if any(each.pointer in entered or each is here for each in waiting):
+            raise InputError(f"schema: {here.pointer or '/'} applies itself to the same value, without end")
+        if waiting:
+            entered.add(here.pointer)
+            path += waiting
+            continue
+        path.pop()
+        if here.pointer not in counts:
+            entered.discard(here.pointer)
+            counts[here.pointer] = 1 + sum(counts[each.pointer] for each in applied)
+            if counts[here.pointer] > MAX_APPLIED:
+                raise InputError(
+                    f"schema: {here.pointer or '/'} applies more than {MAX_APPLIED:,} schemas to one value"
+                )
 
 
 def _ignored_keywords(schema: Mapping[str, Json], draft: int) -> Iterator[tuple[str, str]]:

@@ -65,3 +65,26 @@ def test_a_command_without_a_text_says_what_it_takes(taiwa: Taiwa, model_server:
 
     assert (done.code, done.err.count("\n"), len(model_server.requests)) == (2, 1, sent)
     assert done.err.startswith(f"taiwa: {command} takes a")
+
+
+@pytest.mark.parametrize(
+    ("command", "answer"),
+    [
+        (("explain", "--regex", "é{1,200}" + "|é" * 200, "é"), "accepted"),
+        (("find", "leave", "--in", "é" * 200), "is neither an index nor a folder or file"),
+        (("ask", "leave", "--in", "é" * 200), "is neither an index nor a folder or file"),
+        (("ask", "leave", "--user", "é" * 200), "is not a user of the store"),
+        (("say", "-m", "local:" + "é" * 200, "Hi"), "not found; use local:FOLDER"),
+        (("say", "-m", "gguf:" + "é" * 200, "Hi"), "cannot read"),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, tuple) else "",
+)
+def test_a_text_that_is_too_long_for_a_file_name_is_not_one(
+    taiwa: Taiwa, model_server: ModelServer, command: tuple[str, ...], answer: str
+) -> None:
+    model_server()
+
+    result = taiwa(*command)
+
+    assert answer in result.out + result.err
+    assert "--debug" not in result.err

@@ -10,7 +10,7 @@ import pytest
 
 from taiwa import open as open_session
 from taiwa.apps.catalog import load_app, load_text
-from taiwa.conversation.app import App
+from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App
 from taiwa.conversation.history import Node
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import (
@@ -23,7 +23,7 @@ from taiwa.kernel.errors import (
     OverloadedError,
     StoreError,
 )
-from taiwa.kernel.messages import Request, Response, TextDelta, Usage, assistant
+from taiwa.kernel.messages import JsonSchema, Request, Response, TextDelta, Usage, assistant
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import Prices, UsageLimits
 from taiwa.models.scripted import ScriptedModel, scripted_model
@@ -552,8 +552,8 @@ def test_a_turn_whose_commit_fails_fails_even_if_its_task_is_cancelled(
 
 
 def test_only_turns_that_write_some_short_rows_are_begun_on_the_loop() -> None:
-    def little(head: str = "", text: str = "Hi", *files: Attachment) -> bool:
-        app = load_text(f"---\ntaiwa: 1\nname: a\n{head}---\nAnswer.\n", "a.md", "a")
+    def little(head: str = "", text: str = "Hi", *files: Attachment, options: AnswerOptions = NO_OPTIONS) -> bool:
+        app = load_text(f"---\ntaiwa: 1\nname: a\n{head}---\nAnswer.\n", "a.md", "a").with_options(options)
         return writes_little(TurnInput(Repository(Store.open(":memory:")).start(app), text, attachments=files))
 
     assert little()
@@ -562,6 +562,8 @@ def test_only_turns_that_write_some_short_rows_are_begun_on_the_loop() -> None:
     assert not little("documents: {}\n")
     assert not little("", "Hi", Attachment.from_bytes(b"a", "a.txt"))
     assert not little("", "a" * (LONGEST_AT_ONCE + 1))
+    assert not little(options=AnswerOptions(schema=JsonSchema({"type": "object"})))
+    assert not little(options=AnswerOptions(request=AnswerOptions(constraint=JsonSchema({"type": "object"}))))
 
 
 def test_a_turn_is_the_same_where_its_steps_had_to_wait(tmp_path: Path) -> None:

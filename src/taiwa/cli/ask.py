@@ -34,6 +34,7 @@ from taiwa.cli.output import (
 )
 from taiwa.flows.ask.types import Feedback, UserProfile, parse_verdict
 from taiwa.i18n import ngettext
+from taiwa.kernel.attachments import path_kind
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import plain
@@ -134,7 +135,7 @@ def ask(
 
 def _read_profile(user: str) -> UserProfile | None:
     """Read the file of a profile; None for the name of a user."""
-    if not Path(user).is_file():
+    if path_kind(user) != "file":
         return None
     profile = load_profile(Path(user))
     return profile if profile.name else replace(profile, name=Path(user).stem)

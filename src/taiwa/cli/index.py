@@ -4,7 +4,6 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from copy import copy
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -31,6 +30,7 @@ from taiwa.cli.output import (
     table,
 )
 from taiwa.i18n import _, ngettext
+from taiwa.kernel.attachments import path_kind
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import plain, truncate
@@ -274,7 +274,7 @@ def find(
 
     query = require_query(query, "find takes a QUERY, or piped text")
     settings = common.settings()
-    reading = not any(Path(name).exists() for name in indexes) and not documents.has_library(settings)
+    reading = not any(map(path_kind, indexes)) and not documents.has_library(settings)
     with documents.open_library(settings, reading=reading) as library:
         found = documents.find(library, settings, documents.FindOptions(query, indexes, audience, limit), reporter())
     for trouble in found.warnings:

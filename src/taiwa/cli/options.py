@@ -16,7 +16,7 @@ import click
 
 from taiwa.cli.output import AnswerFormat, one_line, print_notice, table
 from taiwa.i18n import _
-from taiwa.kernel.attachments import Attachment, open_file
+from taiwa.kernel.attachments import Attachment, open_file, path_kind
 from taiwa.kernel.errors import ConfigError, InputError, StoreError, TaiwaError
 from taiwa.kernel.messages import JsonSchema, Regex, Sampling
 from taiwa.kernel.usage_limits import UsageLimits
@@ -447,7 +447,7 @@ def pop_constraint(command: str, values: dict[str, Any], *, required: bool) -> t
         known = ", ".join(f"--{name}" for name in CONSTRAINTS)
         raise InputError(f"{command} takes one of {known}" + (f", not {len(chosen)} of them" if chosen else ""))
     kind, source = chosen[0] if chosen else ("", "")
-    is_file = source.endswith(".json") or Path(source).exists()
+    is_file = source.endswith(".json") or bool(path_kind(source))
     return ("type" if kind == "schema" and not is_file else kind), source
 
 

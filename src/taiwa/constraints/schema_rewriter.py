@@ -8,7 +8,7 @@ compilation can refuse it.
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -304,6 +304,8 @@ def array_part(conditions: _SchemaWriter) -> None:
 MOST_CHOICES = 32
 MOST_KEYS = 3_000
 """The engine's time grows with the square of the number of keys: a second for 3,000."""
+MOST_KEYS_OF_ALL = 10_000
+"""The engine merges the keys of several schemas into one object, and overflows its stack beyond about 30,000 of them."""
 
 
 def object_part(conditions: _SchemaWriter) -> None:
@@ -316,11 +318,8 @@ def object_part(conditions: _SchemaWriter) -> None:
     elif schema.get("required") is True:
         conditions.miss("required", "booleans are the notation of an old draft; list the names in the object's schema")
     properties = schema.get("properties")
+    conditions.writer.count_keys({*names(schema), *(properties if is_object(properties) else ())}, conditions.place)
     if is_object(properties):
-        if len(properties) > MOST_KEYS:
-            raise InputError(
-                f"{conditions.place.pointer or '/'}: properties has {len(properties)} keys, {MOST_KEYS} at most"
-            )
         conditions.keep("properties")
         written = cast("dict[str, Json]", conditions.inner("properties"))
         first = {name: written[name] for name in conditions.writer.order if name in written}
@@ -485,6 +484,7 @@ class _Rewriter:
         self._names: dict[int, str] = {}
         self._waiting: deque[tuple[str, SchemaLocation]] = deque()
         self._count = 0
+        self._keys = 0
 
     def all(self) -> dict[str, Json]:
         """Rewrite the root and everything that it references."""
@@ -512,6 +512,17 @@ class _Rewriter:
         for part in (scalar_part, array_part, object_part):
             part(conditions)
         return conditions.joined()
+
+    def count_keys(self, keys: Collection[str], place: SchemaLocation) -> None:
+        """Count the keys that one schema names.
+
+        Raises:
+            InputError: they are too many for the engine.
+        """
+        self._keys += len(keys)
+        if len(keys) > MOST_KEYS or self._keys > MOST_KEYS_OF_ALL:
+            most = f"{MOST_KEYS:,} in one schema and {MOST_KEYS_OF_ALL:,} in all"
+            raise InputError(f"{place.pointer or '/'}: {len(keys):,} keys are too many; at most {most}")
 
     def reference(self, place: SchemaLocation) -> dict[str, Json]:
         """Return a reference to a schema that is rewritten once."""

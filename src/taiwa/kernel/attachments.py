@@ -39,6 +39,19 @@ def open_file(path: Path) -> BinaryIO:
     raise InputError(f"{path} is not a regular file; pipe its content in and pass -")
 
 
+def path_kind(path: str | Path) -> Literal["file", "folder", "other", ""]:
+    """Return what a path leads to; "" if it does not exist, as one that is too long for a name.
+
+    >>> path_kind("/"), path_kind("a" * 1000)
+    ('folder', '')
+    """
+    try:
+        mode = Path(path).stat().st_mode
+    except (OSError, ValueError):
+        return ""
+    return "file" if S_ISREG(mode) else "folder" if S_ISDIR(mode) else "other"
+
+
 MediaType: TypeAlias = Literal[
     "image/png", "image/jpeg", "image/webp", "image/gif", "application/pdf", "text/plain"
 ]  # fmt: skip

@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from taiwa.kernel.attachments import path_kind
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, StoreError, TaiwaError
 from taiwa.kernel.messages import Passage, passage_key
 from taiwa.kernel.serialization import Json
@@ -202,7 +203,7 @@ def _index(library: Library, name: str, settings: Settings, reporter: Reporter) 
         with reporter.progress() as moved:
             if trouble := index.catch_up(progress=moved):
                 reporter.warning(trouble)
-    elif name and Path(name).exists():
+    elif name and path_kind(name):
         index = _index_of(library, name)
         for problem in _refresh(index, reporter).problems:
             reporter.notice(f"{problem.path}: {problem.why}")
@@ -227,7 +228,7 @@ def index_folder(
     folder = options.folder
     if not folder:
         raise InputError("the folder has no name; write . for the present one")
-    known = library.index(folder) if not Path(folder).exists() and folder in before else None
+    known = library.index(folder) if not path_kind(folder) and folder in before else None
     index = known or _index_of(library, folder, options.name, options.language.lower())
     try:
         embedder = _choose_embedder(index, options, settings)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard, cast
 
-from taiwa.kernel.attachments import Attachment
+from taiwa.kernel.attachments import Attachment, path_kind
 from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError, OutputValidationError
 from taiwa.kernel.messages import (
     Choice,
@@ -412,7 +412,7 @@ def _vocabulary(name: str) -> "Vocabulary":
     if name.lower().endswith(".gguf"):
         return _gguf_model(name).generator().loaded.network.vocabulary
     path = Path(name)
-    if not path.exists():
+    if not path_kind(path):
         raise InputError(
             f"unknown vocabulary {name!r}; use small, bytes, or the file of a tokenizer (none is downloaded)"
         )

@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import pstdev
 from typing import Any, NamedTuple, TypeAlias
 
+from taiwa.kernel.attachments import path_kind
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, StoreError
 from taiwa.kernel.messages import Evidence, Message, Passage
 from taiwa.kernel.serialization import Json
@@ -463,7 +464,7 @@ class Library:
             ConflictError: an index of that name exists.
         """
         root = Path(folder).resolve()
-        if not root.exists():
+        if not path_kind(root):
             raise InputError(f"folder {folder} not found")
         return self.create_empty(_checked(name or root.name or "root"), str(root), language, owner)
 

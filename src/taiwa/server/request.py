@@ -2,14 +2,16 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 
 from taiwa.i18n import LANGUAGES
+from taiwa.json_schema import check_bounds
+from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json, parse_json
 from taiwa.operations.resent_history import Completion
 from taiwa.server.access import Access, Repositories, ServerOptions, body_too_large
@@ -23,6 +25,7 @@ from taiwa.server.shared_store import Sharing
 from taiwa.sessions.commit_turn import TurnOptions
 from taiwa.sessions.repository import Repository
 
+T = TypeVar("T")
 KINDS = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", int: "an integer", float: "a number"}
 
 NUMBER = re.compile("-?[0-9]{1,20}")
@@ -114,6 +117,17 @@ class Fields:
         if found is None:
             raise self.missing(name)
         return found
+
+    def schema(self, name: str) -> dict[str, Json]:
+        """Return a required object that is a JSON Schema: it refers to nothing outside, and its size and depth are bounded."""
+        found = self.required(name)
+        try:
+            check_bounds(found.data)
+        except InputError as error:
+            raise invalid(
+                found.path, f"{found.path}: {error.message.removeprefix('schema: ')}", "invalid_value"
+            ) from None
+        return found.data
 
     def items(self, name: str) -> list[Json]:
         """Return an array; an empty one if the field is missing."""
@@ -315,11 +329,20 @@ async def read_body(request: Request, known: Collection[str] | None = None) -> F
     """
     limits = state_of(request).options.limits
     body = b"".join([part async for part in body_parts(request, limits.body, limits.body_seconds)])
+    request.state.is_large = len(body) > LARGE_BODY
     data = await asyncio.to_thread(_parse, body) if len(body) > 1 << 20 else _parse(body)
     fields = Fields.of(data)
     if known is not None:
         fields.check_names(known)
     return fields
+
+
+LARGE_BODY = 64 << 10
+
+
+async def interpret(request: Request, read: Callable[[], T]) -> T:
+    """Call what interprets the fields of a body that was read: in a thread if it is large, since its schemas are checked."""
+    return await asyncio.to_thread(read) if request.state.is_large else read()
 
 
 def _parse(body: bytes) -> Json:

@@ -18,6 +18,7 @@ from taiwa.flows.ask.prompts import read_policy
 from taiwa.flows.ask.types import ANONYMOUS_USER, UserProfile
 from taiwa.flows.turn import Reply
 from taiwa.i18n import dialogue_version, user_language
+from taiwa.kernel.attachments import path_kind
 from taiwa.kernel.effects import Effect, Program, Role, Step, notify
 from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
 from taiwa.kernel.messages import Capability, Chunk, Message, Request, StreamEnd
@@ -314,7 +315,7 @@ def _index(library: "Library", name: str) -> "Index":
         index = library.index(name)
         index.catch_up()
         return index
-    if not Path(name).exists():
+    if not path_kind(name):
         raise InputError(f"{name!r} is neither an index nor a folder or file; see `taiwa index list`")
     index = library.find_by_folder(name) or library.create(name)
     index.refresh(REFRESH_SECONDS)

@@ -726,9 +726,13 @@ LONGEST_AT_ONCE = 100_000
 
 
 def writes_little(turn_input: TurnInput) -> bool:
-    """Return whether the steps of a turn only write some short rows: no files, indexes, and code of others."""
+    """Return whether the steps of a turn only write some short rows: no files, indexes, code of others, and answers that are
+    compared with a type.
+    """
     base = turn_input.base
     if base.app.documents is not None or base.app.flow or base.app.tools or base.app.fields or turn_input.attachments:
+        return False
+    if base.app.answer_options.schema is not None or base.app.answer_options.constraint is not None:
         return False
     said = len(turn_input.text) + sum(len(message.text) for message in turn_input.messages)
     said += sum(len(past.user) + len(past.answer) for past in base.turns)

@@ -82,15 +82,17 @@ def _both(keyword: str, have: Json, part: Json) -> Json:
         return max(have, part) if keyword in LEAST else min(have, part) if keyword in MOST else have
     if isinstance(have, list) and isinstance(part, list):
         if keyword == "enum":
-            return [each for each in have if each in part]
+            listed = {json.dumps(each, sort_keys=True) for each in part}
+            return [each for each in have if json.dumps(each, sort_keys=True) in listed]
         if keyword == "required":
-            return [*have, *(each for each in part if each not in have)]
+            return [*dict.fromkeys(name for name in (*have, *part) if isinstance(name, str))]
     return have
 
 
 LEAST = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
 MOST = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
 MAX_DEPTH = 128
+MAX_NODES = 50_000
 NOTE_CHARS = 120
 NOTED = """not if then else contains minContains maxContains propertyNames patternProperties dependentRequired dependentSchemas
     dependencies unevaluatedItems unevaluatedProperties contentEncoding contentMediaType""".split()
@@ -124,6 +126,7 @@ class _Converter:
     names: dict[str, str] = field(default_factory=dict[str, str])
     waiting: dict[str, str] = field(default_factory=dict[str, str])
     named: dict[str, ir.Node] = field(default_factory=dict[str, ir.Node])
+    nodes: int = 0
 
     def at(self, pointer: str) -> Json:
         from taiwa.json_schema import resolve_pointer
@@ -149,6 +152,9 @@ class _Converter:
     def node(self, schema: Json, path: str, depth: int) -> ir.Node:
         if depth > MAX_DEPTH:
             raise InputError(f"schema: nested deeper than {MAX_DEPTH} at {path[:80]}")
+        self.nodes += 1
+        if self.nodes > MAX_NODES:  # merged schemas are copied wherever they are applied
+            raise InputError(f"schema: more than {MAX_NODES:,} parts at {path[:80]}, its references opened; divide it")
         if isinstance(schema, bool):
             return ir.AnyNode() if schema else ir.NeverNode()
         if not isinstance(schema, dict):
@@ -224,7 +230,7 @@ class _Converter:
         return ir.BoolNode() if kind == "boolean" else ir.NullNode()
 
     def _object(self, schema: Object, path: str, depth: int) -> ir.Node:
-        required = [part for part in _list(schema, "required", path) if isinstance(part, str)]
+        required = dict.fromkeys(part for part in _list(schema, "required", path) if isinstance(part, str))
         listed = schema.get("properties", {})
         if not isinstance(listed, dict):
             raise InputError(f"schema: `properties` at {path[:80]} is not an object")
@@ -232,9 +238,7 @@ class _Converter:
             ir.Property(key, self.node(part, f"{path}/properties/{key}", depth + 1), key in required)
             for key, part in listed.items()
         ]
-        properties += [
-            ir.Property(key, ir.AnyNode(), required=True) for key in dict.fromkeys(required) if key not in listed
-        ]
+        properties += [ir.Property(key, ir.AnyNode(), required=True) for key in required if key not in listed]
         return ir.ObjectNode(
             tuple(properties),
             self._extra(schema, path, depth),

@@ -1,4 +1,4 @@
-"""Validators of JSON against a type (pydantic, jsonschema), checks of JSON text that both leave out, and diagnostics
+"""Validators of JSON against a type (pydantic, JSON Schema), checks of JSON text that both leave out, and diagnostics
 for a model.
 """
 
@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
-from importlib import import_module
 from itertools import islice
 from math import isfinite
 from types import NoneType, TracebackType, UnionType
@@ -43,7 +42,6 @@ from taiwa.structured.ir import describe, join_names, join_or, literal, members,
 if TYPE_CHECKING:
     from pydantic.json_schema import GenerateJsonSchema
 
-    from taiwa.json_schema import Schema
 
 T = TypeVar("T")
 
@@ -288,68 +286,46 @@ class FieldsValidator(PydanticValidator[Json]):
         return cast("Json", value)
 
 
-SPECIFICATIONS = ("http://json-schema.org/", "https://json-schema.org/")
-"""The beginning of the references to the schemas of JSON Schema itself, which need no network."""
-
-
 class JsonSchemaValidator(FieldsValidator):
-    """Validates with the jsonschema library; the value is the plain JSON."""
+    """Validates in a bounded process, with the jsonschema library; the value is the plain JSON."""
 
     def __init__(self, schema: Mapping[str, Json]) -> None:
+        from taiwa.json_schema import check_bounds
+
         self.checks_keys = True
-        exceptions, validators = import_module("jsonschema.exceptions"), import_module("jsonschema.validators")
         self.schema = dict(schema)
-        validator_class = validators.validator_for(self.schema, default=validators.Draft202012Validator)
-        try:
-            validator_class.check_schema(self.schema)
-        except exceptions.SchemaError as error:
-            raise InputError(f"not a JSON Schema: {error.message} at {error.json_path}") from error
-        except RecursionError as error:
-            raise InputError("schema: nested too deep") from error
-        _check_references(self.schema)
-        # Without a registry, jsonschema would fetch what a reference names. Formats are rendered for the model, so they are checked.
-        known = validators.SPECIFICATIONS
-        self.validator = validator_class(self.schema, registry=known, format_checker=validator_class.FORMAT_CHECKER)
+        check_bounds(self.schema)
+        self._text = json.dumps(self.schema)
+        self._ask({})
 
     def from_json(self, text: bytes) -> Json:
-        """Validate JSON text in UTF-8."""
+        """Validate JSON text in UTF-8.
+
+        Raises:
+            InputError: it takes too much time or memory.
+        """
         try:
             data: Json = json.loads(text)
             json.dumps(data, ensure_ascii=False).encode()  # raises for a lone surrogate, which json.loads accepts
         except (ValueError, RecursionError) as error:
             raise InvalidValueError((ValidationIssue((), str(error), "json_invalid"),), malformed=True) from None
-        with _InvalidOnError():
-            errors = list(self.validator.iter_errors(data))
-        if errors:
+        issues = self._ask({"text": text.decode()}).get("issues")
+        if issues:
             raise InvalidValueError(
-                tuple(ValidationIssue(tuple(each.absolute_path), each.message, str(each.validator)) for each in errors)
+                tuple(
+                    ValidationIssue(tuple(path), message, code)
+                    for path, message, code in cast("list[tuple[list[str | int], str, str]]", issues)
+                )
             )
         return data
 
+    def _ask(self, question: dict[str, Json]) -> dict[str, Json]:
+        from taiwa.structured.schema_process import schema_processes
 
-def _check_references(schema: Mapping[str, Json]) -> None:
-    """Check that a schema refers to nothing outside itself.
-
-    Raises:
-        InputError: it does.
-    """
-    from taiwa.json_schema import ROOT, Document, is_object, subschemas
-
-    document: Document | None = None
-    waiting: list[tuple[Schema, str]] = [(schema, ROOT)]
-    while waiting:
-        part, base = waiting.pop()
-        if not is_object(part):
-            continue
-        base = Document.base_of(part, base)
-        for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
-            reference = part.get(keyword)
-            if not isinstance(reference, str) or reference.startswith("#"):
-                continue
-            document = document or Document(schema)
-            if document.find(reference, base) is None and not reference.startswith(SPECIFICATIONS):
-                raise InputError(f"schema: the reference {reference!r} leaves the schema; put the type into `$defs`")
-        waiting.extend((inner, base) for _, inner in subschemas(part))
+        answer = schema_processes().ask({"schema": self._text, **question})
+        if "invalid" in answer:
+            raise InputError(str(answer["invalid"]))
+        return answer
 
 
 BRACKETS = b"[]{}"

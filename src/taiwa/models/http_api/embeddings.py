@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Literal
 
+from taiwa.kernel.attachments import path_kind
 from taiwa.kernel.errors import ConfigError, ModelError, ProtocolError, TaiwaError
 from taiwa.kernel.serialization import Json, count_at, is_number, item_at, items_at, parse_json, text_at, to_json
 from taiwa.kernel.text import plural
@@ -189,7 +190,7 @@ def open_embedder(
         ConfigError: it does not exist, its key is missing, or the extra `dense` is not installed.
         ModelError: the list of models of the server cannot be read.
     """
-    if Path(place).expanduser().is_dir():
+    if path_kind(Path(place).expanduser()) == "folder":
         from taiwa.retrieval.hybrid import BertEncoder
 
         return BertEncoder(Path(place).expanduser())

@@ -4,6 +4,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from taiwa.kernel.attachments import path_kind
 from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.messages import Chunk, Notice, Request
 from taiwa.models.http_api.capabilities import Capabilities, capabilities
@@ -55,7 +56,7 @@ def check_file(file: Path) -> None:
     Raises:
         ConfigError: it does not exist, or is not a GGUF file.
     """
-    if file.is_dir():
+    if path_kind(file) == "folder":
         inner = next(iter(sorted(file.glob("*.gguf"))), None)
         raise ConfigError(f"{file} is a folder; {f'did you mean {inner}?' if inner else FORM}")
     try:

@@ -19,6 +19,7 @@ import numpy as np
 
 from taiwa.constraints.guide import Guide, GuideState, empty_mask, unpack_mask
 from taiwa.constraints.vocabulary import Vocabulary
+from taiwa.kernel.attachments import path_kind
 from taiwa.kernel.errors import ConfigError, InputError, ModelError, NoValidTokenError
 from taiwa.kernel.messages import Request
 from taiwa.models.http_api.capabilities import Capabilities, capabilities
@@ -83,7 +84,7 @@ def find_local_folder(spec: ModelSpec) -> Path | None:
         ConfigError: the folder or a file in it is missing.
     """
     folder = Path(spec.where).expanduser()
-    if not folder.exists() and HUB_NAME.fullmatch(spec.where):
+    if not path_kind(folder) and HUB_NAME.fullmatch(spec.where):
         return None
     _check_folder(folder)
     return folder
@@ -102,10 +103,10 @@ def _download(name: str) -> Path:
 
 
 def _check_folder(folder: Path) -> None:
-    if folder.is_file():
+    if path_kind(folder) == "file":
         hint = "use gguf:FILE for it" if folder.suffix == ".gguf" else "give the folder that contains it"
         raise ConfigError(f"{folder} is a file; {hint}")
-    if not folder.is_dir():
+    if path_kind(folder) != "folder":
         raise ConfigError(f"folder {folder} not found; {FORM}")
     if not (folder / CONFIG).is_file():
         inner = next((each.parent for each in sorted(folder.glob(f"*/{CONFIG}"))), None)

@@ -36,7 +36,7 @@ from taiwa.operations.resent_history import (
 )
 from taiwa.server.catalogue import Choice
 from taiwa.server.conversation_turns import session_of_run
-from taiwa.server.request import Fields, ServerState, caller_of, read_body, start_run, state_of
+from taiwa.server.request import Fields, ServerState, caller_of, interpret, read_body, start_run, state_of
 from taiwa.server.responses import APPROVAL_REQUIRED, ApiError, EventStream, SendNow, error_to_json, event, invalid
 from taiwa.server.runs import LiveRun, RunEvent, take_pieces
 from taiwa.server.wire_interface import Route, Wire
@@ -243,7 +243,7 @@ async def create(request: Request) -> Response:
     """Perform a run and stream its events; a run that was already performed is streamed again."""
     state, caller = state_of(request), caller_of(request)
     body = await read_body(request)
-    asked = read_input(body, state.options.limits.messages)
+    asked = await interpret(request, partial(read_input, body, state.options.limits.messages))
     repository = state.repository(caller)
     known = state.live.get(_live_key(caller, asked.key))
     if known is not None:

@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from secrets import token_hex
 from typing import cast
 
@@ -34,7 +35,7 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.messages import Response as ModelResponse
 from taiwa.kernel.serialization import Json, parse_json, to_json
 from taiwa.models.http_api.provider_interface import EFFORTS
-from taiwa.server.request import Fields, read_body, state_of
+from taiwa.server.request import Fields, interpret, read_body, state_of
 from taiwa.server.responses import ApiError, SendNow, error_to_json, event, invalid
 from taiwa.server.runs import LiveRun, PublishedEvent
 from taiwa.server.wire_interface import Route, Wire
@@ -266,9 +267,8 @@ def read_tools(body: Fields) -> tuple[ToolSpec, ...]:
 
 def read_function(function: Fields) -> ToolSpec:
     """Read the name, description and parameters of a function."""
-    parameters = function.object("parameters")
-    schema = {} if parameters is None else parameters.data
-    schema = schema or {"type": "object", "properties": {}}
+    empty: dict[str, Json] = {"type": "object", "properties": {}}
+    schema = function.schema("parameters") if function.data.get("parameters") else empty
     return ToolSpec(function.text("name"), function.text("description", ""), schema)
 
 
@@ -306,8 +306,8 @@ def read_constraint(body: Fields) -> Constraint | None:
         found["structured_outputs"] = _read_structured_outputs(outputs)
     if grammar := body.optional_text("grammar"):
         found["grammar"] = Grammar(grammar)
-    if (schema := body.object("json_schema")) is not None:
-        found["json_schema"] = JsonSchema(schema.data)
+    if body.data.get("json_schema") is not None:
+        found["json_schema"] = JsonSchema(body.schema("json_schema"))
     if len(found) > 1:
         raise invalid(next(iter(found)), f"give one of {', '.join(found)}, not {len(found)}", "invalid_value")
     return next(iter(found.values()), None)
@@ -321,7 +321,7 @@ def read_format(form: Fields) -> Constraint | None:
     if kind == "text":
         return None
     holder = form.object("json_schema") or form  # the Responses protocol has the fields of the schema at this level
-    return JsonSchema(holder.required("schema").data, holder.text("name", "answer"))
+    return JsonSchema(holder.schema("schema"), holder.text("name", "answer"))
 
 
 def _read_structured_outputs(outputs: Fields) -> Constraint:
@@ -339,7 +339,7 @@ def _read_structured_outputs(outputs: Fields) -> Constraint:
                 data = parse_json(data)
             except ValueError:
                 raise invalid(outputs.at("json"), "structured_outputs.json is not JSON") from None
-        return JsonSchema(Fields.of(data, outputs.at("json")).data)
+        return JsonSchema(Fields({"json": data}, outputs.path).schema("json"))
     if given == ["regex"]:
         return Regex(outputs.text("regex"))
     if given == ["choice"]:
@@ -354,9 +354,8 @@ async def create(request: Request) -> Response:
     state = state_of(request)
     state.runs.check_room()
     limits = state.options.limits
-    asked = read_request(
-        await with_files(request, await read_body(request), "messages"), limits.messages, limits.choices
-    )
+    body = await with_files(request, await read_body(request), "messages")
+    asked = await interpret(request, partial(read_request, body, limits.messages, limits.choices))
     return await answer(request, asked, _Reply(asked))
 
 

@@ -6,6 +6,7 @@ The store has the reasoning of a turn, so reasoning blocks that a client sends b
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from secrets import token_hex
 
 from starlette.requests import Request
@@ -38,7 +39,7 @@ from taiwa.models.http_api.anthropic import BUDGETS
 from taiwa.models.http_api.provider_interface import EFFORTS
 from taiwa.operations.resent_history import CompletionOptions, Place, estimate_input
 from taiwa.operations.say import request_tokens
-from taiwa.server.request import Fields, read_body, repository_of, state_of
+from taiwa.server.request import Fields, interpret, read_body, repository_of, state_of
 from taiwa.server.responses import ApiError, SendNow, event, invalid
 from taiwa.server.runs import LiveRun, PublishedEvent
 from taiwa.server.wire_interface import Route, Wire
@@ -267,7 +268,7 @@ def _read_tools(body: Fields) -> tuple[ToolSpec, ...]:
     for item in body.objects("tools"):
         if item.text("type", "custom") != "custom":
             raise unsupported_tool(item, "custom")
-        schema = item.required("input_schema").data
+        schema = item.schema("input_schema")
         tools.append(ToolSpec(item.text("name"), item.text("description", ""), schema))
     return checked_tools(tools, "tools")
 
@@ -291,7 +292,7 @@ def _read_format(body: Fields) -> Constraint | None:
     if form is None:
         return None
     form.choice("type", ("json_schema",), "")
-    return JsonSchema(form.required("schema").data)
+    return JsonSchema(form.schema("schema"))
 
 
 THREAD_FIELDS = ("system", "tools")
@@ -313,7 +314,7 @@ async def create(request: Request) -> Response:
             raise ApiError(404, f"message {name[:80]!r} not found", code="thread_not_found")
         kept, after = found.body, Place(found.node, found.session)
         body = Fields({**found.body, **body.data})
-    asked = read_request(body, state.options.limits.messages)
+    asked = await interpret(request, partial(read_request, body, state.options.limits.messages))
     reply = _Reply(asked)
 
     async def keep(run: LiveRun) -> None:
@@ -329,7 +330,8 @@ async def create(request: Request) -> Response:
 async def count_tokens(request: Request) -> Json:
     """Estimate the tokens of a request without a model call."""
     state, repository = state_of(request), repository_of(request)
-    asked = read_request(await read_body(request), state.options.limits.messages, counts=True)
+    read = partial(read_request, await read_body(request), state.options.limits.messages, counts=True)
+    asked = await interpret(request, read)
     choice = state.catalogue.choose(asked.model)
     options = CompletionOptions(choice.app, asked.messages, request=asked.options)
     return {"input_tokens": await asyncio.to_thread(estimate_input, repository, options)}

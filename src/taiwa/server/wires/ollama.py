@@ -26,7 +26,7 @@ from taiwa.kernel.messages import (
     ToolResult,
 )
 from taiwa.kernel.serialization import Json, to_json
-from taiwa.server.request import Fields, ServerState, read_body, state_of
+from taiwa.server.request import Fields, ServerState, interpret, read_body, state_of
 from taiwa.server.responses import ApiError, SendNow
 from taiwa.server.runs import LiveRun, PublishedEvent
 from taiwa.server.wire_interface import DELETE, GET, Route, Wire
@@ -159,8 +159,7 @@ def _read_format(body: Fields) -> Constraint | None:
     given = body.data.get("format")
     if isinstance(given, str):
         return JsonSchema({"type": "object"}, "object") if body.choice("format", ("json", ""), "") else None
-    schema = body.object("format")
-    return None if schema is None else JsonSchema(schema.data)
+    return None if given is None else JsonSchema(body.schema("format"))
 
 
 def _read_message(item: Fields) -> Message:
@@ -190,12 +189,14 @@ def _read_images(item: Fields) -> tuple[Attachment, ...]:
 async def chat(request: Request) -> "Response | Json":
     """Answer a conversation."""
     most = state_of(request).options.limits.messages
-    return await _answer(request, read_chat(await read_body(request), most), generates=False)
+    read = partial(read_chat, await read_body(request), most)
+    return await _answer(request, await interpret(request, read), generates=False)
 
 
 async def generate(request: Request) -> "Response | Json":
     """Answer one prompt."""
-    return await _answer(request, read_generate(await read_body(request)), generates=True)
+    read = partial(read_generate, await read_body(request))
+    return await _answer(request, await interpret(request, read), generates=True)
 
 
 async def _answer(request: Request, asked: OllamaRequest, *, generates: bool) -> "Response | Json":

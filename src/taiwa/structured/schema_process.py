@@ -1,0 +1,190 @@
+"""Checks of JSON Schemas, and of values against them, in child processes with limits on time and memory; see `taiwa.isolation`.
+
+A schema is a program that a caller of the server may have written, and the text that it reads is a model's: no bound on its
+form bounds what both cost together. Patterns match in linear time, by the engine of pydantic.
+"""
+
+import atexit
+import json
+import os
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from importlib import import_module
+from queue import LifoQueue
+from threading import Semaphore
+from typing import Any, cast
+
+from taiwa.isolation import Handler, IsolatedProcess, ProcessLimits, in_child
+from taiwa.json_schema import Document, is_object, join_pointer
+from taiwa.kernel.errors import InputError, ToolError
+from taiwa.kernel.serialization import Json
+from taiwa.kernel.text import truncate
+
+LIMITS = ProcessLimits(seconds=2.0, memory_mb=256, characters=1_000_000)
+MAX_PROCESSES = 2
+MAX_ISSUES = 100
+MAX_MESSAGE_CHARS = 500
+MAX_KEPT = 32
+"""The number of schemas that a process keeps ready."""
+
+
+# --- the parent -------------------------------------------------------------------------------------------------------
+
+
+class SchemaProcesses:
+    """Processes that check schemas and values; a slow check ends its process, and others wait at most for that."""
+
+    def __init__(self, limits: ProcessLimits = LIMITS) -> None:
+        self._limits = limits
+        self._free = Semaphore(MAX_PROCESSES)
+        self._idle: LifoQueue[IsolatedProcess] = LifoQueue()
+
+    def ask(self, question: dict[str, Json]) -> dict[str, Json]:
+        """Answer a question in a process.
+
+        Raises:
+            InputError: it takes too much time or memory.
+        """
+        if in_child():
+            return entry({})(question, self._limits.characters)
+        with self._free:
+            process = self._idle.get() if not self._idle.empty() else self._start()
+            is_answered = False
+            try:
+                answer = process.ask(question, self._limits)
+                is_answered = True
+            except ToolError as error:
+                late = f"takes more than {self._limits.seconds:g} s"
+                why = late if error.code == "timeout" else f"needs more than {self._limits.memory_mb} MB"
+                raise InputError(f"schema: to check a value against it {why}; simplify the schema") from None
+            finally:
+                if is_answered:
+                    self._idle.put(process)
+                else:
+                    process.end()
+        return answer
+
+    def close(self) -> None:
+        """End the idle processes."""
+        while not self._idle.empty():
+            self._idle.get().end()
+
+    def _start(self) -> IsolatedProcess:
+        return IsolatedProcess(f"{__name__}:entry", {}, "the schema", self._limits)
+
+
+@cache
+def schema_processes() -> SchemaProcesses:
+    """Return the processes of this process; a forked child has its own."""
+    processes = SchemaProcesses()
+    atexit.register(processes.close)
+    return processes
+
+
+def _forget() -> None:
+    if schema_processes.cache_info().currsize:
+        atexit.unregister(schema_processes().close)
+    schema_processes.cache_clear()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+# --- the child --------------------------------------------------------------------------------------------------------
+
+
+def entry(start: dict[str, Json]) -> Handler:
+    """Return the function that answers questions: a `schema` is checked, and a `text` is compared with it."""
+    del start
+
+    def answer(question: dict[str, Json], characters: int) -> dict[str, Json]:
+        del characters
+        try:
+            validator = _validator(str(question["schema"]))
+            return {"issues": _issues(validator, json.loads(str(question["text"])))} if "text" in question else {}
+        except InputError as error:
+            return {"invalid": error.message}
+        except Exception as error:
+            return {"invalid": f"schema: it cannot be used: {type(error).__name__}: {error}"[:MAX_MESSAGE_CHARS]}
+
+    return answer
+
+
+def _issues(validator: Any, data: Json) -> list[Json]:  # noqa: ANN401  (of a library without types)
+    issues: list[Json] = []
+    for error in validator.iter_errors(data):
+        issues.append([list(error.absolute_path), truncate(error.message, MAX_MESSAGE_CHARS), str(error.validator)])
+        if len(issues) == MAX_ISSUES:
+            break
+    return issues
+
+
+@lru_cache(maxsize=MAX_KEPT)
+def _validator(text: str) -> Any:  # noqa: ANN401
+    """Return the validator of the jsonschema library for the text of a schema; it fetches nothing.
+
+    Raises:
+        InputError: the text is not a JSON Schema, or has a pattern that the engine does not support.
+    """
+    exceptions, validators = import_module("jsonschema.exceptions"), import_module("jsonschema.validators")
+    for name in ("_keywords", "_legacy_keywords", "_utils"):
+        module: Any = import_module(f"jsonschema.{name}")
+        module.re = _Patterns  # this process validates for nothing else
+    schema = cast("Mapping[str, Json]", json.loads(text))
+    validator_class = validators.validator_for(schema, default=validators.Draft202012Validator)
+    try:
+        validator_class.check_schema(schema, format_checker=None)
+    except exceptions.SchemaError as error:
+        raise InputError(f"not a JSON Schema: {error.message} at {error.json_path}") from error
+    for pointer, pattern in patterns(schema):
+        try:
+            _Patterns.engine(pattern)
+        except _Patterns.refused() as error:
+            why = str(error).strip().splitlines()[-1]
+            raise InputError(
+                f"schema: {pointer}: the pattern {truncate(pattern, 60)!r} is not supported: {why}"
+            ) from None
+    registry = import_module("referencing").Registry()  # without a function that retrieves; the default one opens URLs
+    # formats are rendered for the model, so they are checked as well
+    return validator_class(schema, registry=registry, format_checker=validator_class.FORMAT_CHECKER)
+
+
+def patterns(schema: Mapping[str, Json]) -> list[tuple[str, str]]:
+    """Return the patterns of a schema with their pointers."""
+    found: list[tuple[str, str]] = []
+    for location in Document(schema).locations():
+        if not is_object(location.schema):
+            continue
+        named = location.schema.get("patternProperties")
+        found += (
+            [(join_pointer(location.pointer, "patternProperties"), each) for each in named or ()]
+            if is_object(named)
+            else []
+        )
+        pattern = location.schema.get("pattern")
+        found += [(join_pointer(location.pointer, "pattern"), pattern)] if isinstance(pattern, str) else []
+    return found
+
+
+class _Patterns:
+    """What the library uses of the module `re`, in linear time."""
+
+    @staticmethod
+    def refused() -> type[Exception]:
+        """Return the error of a pattern that the engine does not support."""
+        from pydantic_core import SchemaError
+
+        return SchemaError
+
+    @staticmethod
+    @lru_cache(maxsize=4_096)
+    def engine(pattern: str) -> Any:  # noqa: ANN401
+        """Compile a pattern."""
+        from pydantic_core import SchemaValidator, core_schema
+
+        return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
+
+    @classmethod
+    def search(cls, pattern: str, text: str) -> bool:
+        """Return whether a pattern occurs in a text."""
+        return bool(cls.engine(pattern).isinstance_python(text))
