@@ -34,12 +34,14 @@ def bytes_as_letters() -> list[str]:
     return [letters[byte] for byte in range(256)]
 
 
-def write_model(path: Path, template: str | None = TEMPLATE, *, add_start: bool = False) -> None:
-    """Write a Llama of random weights whose likely tokens are printable ASCII."""
+def write_model(
+    path: Path, template: str | None = TEMPLATE, *, add_start: bool = False, user_defined: tuple[str, ...] = ()
+) -> None:
+    """Write a Llama of random weights whose likely tokens are printable ASCII; tokens of the user are found in any text."""
     import gguf  # takes half a second, and every test process imports this module
 
     letters = bytes_as_letters()
-    tokens = [*letters, *(merge.replace(" ", "") for merge in MERGES), *CONTROL]
+    tokens = [*letters, *(merge.replace(" ", "") for merge in MERGES), *user_defined, *CONTROL]
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_name("tiny")
     writer.add_context_length(CONTEXT)
@@ -54,7 +56,12 @@ def write_model(path: Path, template: str | None = TEMPLATE, *, add_start: bool 
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
     writer.add_token_list(tokens)
-    writer.add_token_types([gguf.TokenType.NORMAL] * (len(tokens) - 3) + [gguf.TokenType.CONTROL] * 3)
+    plain = len(tokens) - len(CONTROL) - len(user_defined)
+    writer.add_token_types(
+        [gguf.TokenType.NORMAL] * plain
+        + [gguf.TokenType.USER_DEFINED] * len(user_defined)
+        + [gguf.TokenType.CONTROL] * len(CONTROL)
+    )
     writer.add_token_merges(list(MERGES))
     writer.add_bos_token_id(len(tokens) - 3)
     writer.add_eos_token_id(len(tokens) - 1)

@@ -49,12 +49,13 @@ def model_of(tokenizer: Any, *, seed: int = 0, context: int = 512, **config: Any
     return LlamaForCausalLM(LlamaConfig(vocab_size=rows, **(shape | config))).eval()
 
 
-def build(folder: Path, **config: Any) -> Path:
-    """Write a model into a folder, as one is fetched from a hub."""
+def build(folder: Path, *, user_defined: tuple[str, ...] = (), **config: Any) -> Path:
+    """Write a model into a folder, as one is fetched from a hub; tokens of the user are found in any text."""
     import transformers
 
     transformers.utils.logging.disable_progress_bar()
     tokenizer = tokenizer_of()
+    tokenizer.add_tokens(list(user_defined))
     tokenizer.save_pretrained(folder)
     model_of(tokenizer, **config).save_pretrained(folder)
     return folder

@@ -3,7 +3,7 @@
 import os
 import re
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Protocol, TypeAlias
 
@@ -21,6 +21,30 @@ RENDERER = "taiwa.models.inprocess.template_process:start"
 Turn: TypeAlias = tuple[Role, str]
 Render: TypeAlias = Callable[[Sequence[Turn]], str]
 """Write turns, up to the start of the answer; raises `RefusedTurnsError`."""
+
+
+CONTROL_FORM = re.compile(r"<[|｜][^|｜\s]+[|｜]>|<(?:start|end)_of_turn>")
+"""Names of tokens that begin or end a message, though some files mark them as ordinary text, which tokenizers then find in any
+text."""
+
+
+def names_pattern(names: Iterable[str]) -> re.Pattern[str] | None:
+    """Return a pattern that finds names, the longest first; None without any."""
+    longest_first = sorted(names, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+
+def divide_names(text: str, names: re.Pattern[str]) -> Iterator[str]:
+    """Divide a text within each of the names that it contains, so that a tokenizer cannot find them.
+
+    >>> list(divide_names("a <|user|> b", CONTROL_FORM))
+    ['a <', '|user|> b']
+    """
+    end = 0
+    for found in names.finditer(text):
+        yield text[end : found.start() + 1]
+        end = found.start() + 1
+    yield text[end:]
 
 
 class RefusedTurnsError(Exception):

@@ -17,7 +17,7 @@ from contextlib import suppress
 from errno import EPERM
 from functools import partial
 from hashlib import blake2b
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from tempfile import gettempdir
 from threading import Lock, Thread
@@ -28,6 +28,7 @@ import numpy as np
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.isolation import environment_without_secrets
 from taiwa.kernel.errors import ConfigError, InputError, ModelError
+from taiwa.models.inprocess.chat_template import CONTROL_FORM, divide_names, names_pattern
 
 if TYPE_CHECKING:
     from taiwa.models.inprocess.decode_loop import Logits, Rows
@@ -480,13 +481,14 @@ class GgufTokenizer:
         flags, data = process.pieces[4 * size : 6 * size], process.pieces[6 * size :]
         ends = np.cumsum(np.frombuffer(lengths, dtype=np.uint32)).tolist()
         self.tokens = tuple(data[end - length : end] for end, length in zip(ends, lengths, strict=True))
-        self.special = tuple(token for token in range(size) if flags[token])
+        self.special = tuple(token for token in range(size) if flags[token] == 1)
         self.end = tuple(token for token in range(size) if flags[size + token])
+        known = {self.tokens[token].decode("utf-8", "replace"): token for token in range(size) if flags[token]}
         self.ids = {
-            self.tokens[token].decode("utf-8", "replace"): token for token in self.special if self.tokens[token]
+            name: token for name, token in known.items() if name and (flags[token] == 1 or CONTROL_FORM.fullmatch(name))
         }
-        names = sorted(self.ids, key=len, reverse=True)
-        self.names = re.compile("|".join(map(re.escape, names))) if names else None
+        self.names = names_pattern(self.ids)
+        self._found = names_pattern(name for name, token in self.ids.items() if flags[token] == 2)
         self._key = blake2b(process.pieces, digest_size=16).digest()
         self._adds_space = self.tokens[process.tokenize("a", special=False)[0]].startswith(b" ")
 
@@ -508,6 +510,8 @@ class GgufTokenizer:
         """Return the tokens of any part of a text; names of special tokens are ordinary text."""
         if not text:
             return ()
+        if self._found is not None and self._found.search(text):
+            return tuple(chain.from_iterable(map(self, divide_names(text, self._found))))
         if self._adds_space:
             anchor = self._process.tokenize(ANCHOR, special=False)
             tokens = self._process.tokenize(ANCHOR + text, special=False)

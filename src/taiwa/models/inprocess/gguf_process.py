@@ -40,7 +40,7 @@ DEFAULT_CONTEXT = 8192
 MIN_CONTEXT = 256
 NO_SLOT = 1
 """What `llama_decode` returns if the tokens do not fit into the context."""
-UNKNOWN, UNUSED, CONTROL = 1, 2, 8
+UNKNOWN, UNUSED, CONTROL, USER_DEFINED = 1, 2, 8, 16
 """Attributes of a token."""
 F16_BYTES = 2
 SPARE_BYTES = 64 << 20
@@ -381,7 +381,8 @@ class Llama:
         }  # fmt: skip
 
     def pieces(self) -> bytes:
-        """Return the lengths, whether special, whether an end, and the bytes of all tokens, one after the other.
+        """Return the lengths, whether special (1) or found in any text (2), whether an end, and the bytes of all tokens, one
+        after the other.
 
         The bytes of a special token are its name.
         """
@@ -390,7 +391,8 @@ class Llama:
         buffer: ctypes.Array[ctypes.c_char] = ctypes.create_string_buffer(1 << 16)
         for token in range(self.size):
             attributes = attribute(self.vocabulary, token)
-            special[token] = is_special = attributes & (UNKNOWN | UNUSED | CONTROL) != 0
+            is_special = attributes & (UNKNOWN | UNUSED | CONTROL) != 0
+            special[token] = 1 if is_special else 2 if attributes & USER_DEFINED else 0
             end[token] = ends(self.vocabulary, token)
             length = max(piece(self.vocabulary, token, buffer, len(buffer), 0, is_special), 0)
             lengths.append(length)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import chain
 from math import prod
 from pathlib import Path
 from threading import RLock
@@ -24,7 +25,15 @@ from taiwa.kernel.errors import ConfigError, InputError, ModelError, NoValidToke
 from taiwa.kernel.messages import Request
 from taiwa.models.http_api.capabilities import Capabilities, capabilities
 from taiwa.models.http_api.provider_interface import parse_options
-from taiwa.models.inprocess.chat_template import ChatTemplate, RefusedTurnsError, Render, Turn
+from taiwa.models.inprocess.chat_template import (
+    CONTROL_FORM,
+    ChatTemplate,
+    RefusedTurnsError,
+    Render,
+    Turn,
+    divide_names,
+    names_pattern,
+)
 from taiwa.models.inprocess.generator import InProcessModel
 from taiwa.models.inprocess.memory import GB, available_memory
 from taiwa.safetensors_file import read_header
@@ -170,10 +179,12 @@ class TextEncoder:
     def __init__(self, tokenizer: Any) -> None:  # noqa: ANN401  (transformers')
         self._backend: Any = tokenizer.backend_tokenizer
         self._plain: Any = None
-        added = tokenizer.added_tokens_decoder.items()
-        self.ids: dict[str, int] = {str(each): int(token) for token, each in added if each.special}
-        names = sorted(self.ids, key=len, reverse=True)
-        self.names = re.compile("|".join(map(re.escape, names))) if names else None
+        added = {str(each): (int(token), each.special) for token, each in tokenizer.added_tokens_decoder.items()}
+        self.ids: dict[str, int] = {
+            name: token for name, (token, special) in added.items() if special or CONTROL_FORM.fullmatch(name)
+        }
+        self.names = names_pattern(self.ids)
+        self._found = names_pattern(name for name in self.ids if not added[name][1])
         first = self._backend.encode("a", add_special_tokens=False).tokens[:1]
         self._adds_space = any(str(token).startswith(SPACE) for token in first)
 
@@ -181,6 +192,8 @@ class TextEncoder:
         """Return the tokens of any part of a text, without start and end tokens."""
         if not text:
             return ()
+        if self._found is not None and self._found.search(text):
+            return tuple(chain.from_iterable(map(self, divide_names(text, self._found))))
         backend = self._backend
         if self.names is not None and self.names.search(text):
             if self._plain is None:
