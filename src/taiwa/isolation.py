@@ -7,6 +7,7 @@ JSON over a pipe of its own, separate from what the function prints. It is not a
 Both ends are in this file: the parent starts `python -m taiwa.isolation '{"entry": "my_module:entry", "start": {…}, …}'`.
 """
 
+import atexit
 import json
 import math
 import os
@@ -18,11 +19,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
+from threading import Semaphore
 from typing import IO, TypeAlias, cast
 
 from taiwa.kernel.errors import ToolError
@@ -187,6 +190,61 @@ class IsolatedProcess:
         return error
 
 
+class ProcessPool:
+    """Some processes of one entry, started when they are needed; see `IsolatedProcess`. May be used from any thread.
+
+    A question that takes too long ends only its own process; those that wait for a free one wait at most for that. A forked
+    child starts its own.
+    """
+
+    def __init__(self, entry: str, name: str, limits: ProcessLimits, count: int = 2) -> None:
+        self.limits = limits
+        self._entry, self._name, self._count = entry, name, count
+        self._begin()
+        atexit.register(self.close)
+
+    def _begin(self) -> None:
+        self._owner = os.getpid()
+        self._free = Semaphore(self._count)
+        self._idle: deque[IsolatedProcess] = deque()
+
+    def ask(self, question: dict[str, Json]) -> dict[str, Json]:
+        """Answer one question; within a child process, in that one.
+
+        Raises:
+            ToolError: `timeout`, `too_large` or `crashed`.
+        """
+        if in_child():
+            return _handler(self._entry, {})(question, self.limits.characters)
+        if self._owner != os.getpid():
+            self._begin()
+        with self._free:
+            try:
+                process = self._idle.pop()
+            except IndexError:
+                process = IsolatedProcess(self._entry, {}, self._name, self.limits)
+            is_answered = False
+            try:
+                answer = process.ask(question, self.limits)
+                is_answered = True
+            finally:
+                if is_answered:
+                    self._idle.append(process)
+                else:
+                    process.end()
+        return answer
+
+    def close(self) -> None:
+        """End the idle processes."""
+        while self._idle and self._owner == os.getpid():
+            self._idle.pop().end()
+
+
+def _handler(entry: str, start: dict[str, Json]) -> Handler:
+    module, _, name = entry.partition(":")
+    return cast("Handler", getattr(import_module(module), name)(start))
+
+
 def _child(begin: str) -> None:
     """Serve questions until standard input ends; the child's own limits are lowered first."""
     options = json.loads(begin)
@@ -195,8 +253,7 @@ def _child(begin: str) -> None:
     os.set_inheritable(answers, False)
     _lower(resource.RLIMIT_FSIZE, MAX_FILE_BYTES)
     _lower(resource.RLIMIT_CORE, 0)
-    module, _, name = options["entry"].partition(":")
-    handler: Handler = getattr(import_module(module), name)(options["start"])
+    handler = _handler(options["entry"], options["start"])
     _lower(resource.RLIMIT_AS, _address_space() + int(options["limits"]["memory_mb"]) * MEGABYTE)
     _write_line(answers, {"ready": True})
     for line in sys.stdin.buffer:

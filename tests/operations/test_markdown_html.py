@@ -6,6 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from taiwa.kernel.errors import ToolError
+from taiwa.kernel.serialization import Json
+from taiwa.operations import markdown_html
 from taiwa.operations.markdown_html import MarkdownStream, to_html, visible
 
 HOSTILE = [
@@ -121,6 +124,56 @@ LATEX = """\\frac { } ^ _ \\sqrt [ ] \\begin{matrix} \\end{matrix} & \\\\ \\left
     \\color \\hspace{1em} \\href{a}{b}""".split()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$" + "\\frac{1}{" * 300 + "x" + "}" * 300 + "$",
+        "$" + "\\sqrt{" * 900 + "x" + "}" * 900 + "$",
+        "$" + "x+" * 50_000 + "x$",
+        "```systemd\n[a]\nb=" + " " * 1_600 + "\n```",
+        "```\n" + "`" * 50_000,
+        ">" * 2_000 + "- " * 2_000,
+    ],
+    ids=lambda text: text[:12],
+)
+def test_a_text_that_is_nested_or_takes_long_is_shown(text: str) -> None:
+    html = to_html(text)
+
+    assert_inert(html)
+    assert "x" in html or "pre" in html or "blockquote" in html
+
+
+def test_a_text_that_does_not_end_stays_plain_and_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+
+    def ask(question: dict[str, Json]) -> dict[str, Json]:
+        tried.append(str(question["text"]))
+        raise ToolError("the renderer timed out", code="timeout")
+
+    monkeypatch.setattr(markdown_html._processes, "ask", ask)
+    stream = MarkdownStream()
+
+    assert [to_html("*slow* <b>") for _ in range(3)] == ["<pre>*slow* &lt;b&gt;</pre>"] * 3
+    assert [(stream.add(each), stream.render().open) for each in ("*a*", "<b>")] == [
+        (True, "<pre>*a*</pre>"),
+        (True, "<pre>*a*&lt;b&gt;</pre>"),
+    ]
+    assert tried == ["*slow* <b>", "*a*"]
+
+
+@pytest.mark.parametrize("line", ["x = 1  # a comment\n", "- item\n", "word "])
+def test_the_work_of_a_stream_is_in_proportion_to_its_text(line: str) -> None:
+    text = "```python\n" + line * 2_000 if "=" in line else line * 2_000
+    stream, work = MarkdownStream(), 0
+
+    for place in range(0, len(text), 4):
+        if stream.add(text[place : place + 4]):
+            rendered = stream.render()
+            work += len(rendered.open) + len(rendered.closed)
+
+    assert work < 40 * len(to_html(text))
+
+
 @given(st.lists(st.sampled_from(LATEX), min_size=1, max_size=12).map("".join))
 def test_invalid_mathematics_breaks_nothing(source: str) -> None:
     assert_inert(to_html(f"${source}$"))
@@ -132,14 +185,16 @@ def test_invalid_mathematics_breaks_nothing(source: str) -> None:
 )
 def test_a_stream_renders_closed_blocks_once_and_ends_in_the_same_text(lines: list[str], random: object) -> None:
     text = "\n".join(lines)
-    stream, closed, place = MarkdownStream(), "", 0
+    stream, closed, left, place = MarkdownStream(), "", "", 0
     while place < len(text):
         step = getattr(random, "randint")(1, 5)  # noqa: B009
-        closed += stream.feed(text[place : place + step])
+        stream.add(text[place : place + step])
+        html = stream.render()
+        closed, left = closed + html.closed, html.open
         place += step
 
-    shown = Page(closed + stream.open_html).tags
-    assert_inert(closed + stream.open_html)
+    shown = Page(closed + left).tags
+    assert_inert(closed + left)
     assert [tag for tag, _ in shown if tag in {"h1", "pre", "blockquote"}] == [
         tag for tag, _ in Page(to_html(text)).tags if tag in {"h1", "pre", "blockquote"}
     ]

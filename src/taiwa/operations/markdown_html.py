@@ -6,11 +6,17 @@ mathematics becomes MathML.
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
+from hashlib import blake2b
 from html import escape, unescape
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
+
+from taiwa.isolation import Handler, ProcessLimits, ProcessPool
+from taiwa.kernel.errors import ToolError
+from taiwa.kernel.serialization import Json
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -20,6 +26,10 @@ LONG_QUERY = 80
 """Characters of a link's query above which the page asks before opening it: it may leak the conversation."""
 LONGEST = 1_000_000
 """Maximum characters of a rendered text; a longer one stays plain, because its blocks would take seconds."""
+LONGEST_FORMULA = 5_000
+GROWTH = 8
+SHORT = 256
+"""Characters of an unfinished block that is rendered again with each piece of text."""
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 """Control characters, and those that reorder or hide the text around them."""
 MATH = frozenset(
@@ -32,10 +42,51 @@ MATH_ATTRIBUTES = frozenset(
 )
 
 
+LIMITS = ProcessLimits(seconds=3.0, memory_mb=400, characters=8_000_000)
+MOST_SLOW = 10_000
+_processes = ProcessPool(f"{__name__}:entry", "the renderer", LIMITS)
+_slow: set[bytes] = set()
+"""Digests of texts that stay plain, so that a page with one does not wait for it each time."""
+
+
 def to_html(text: str) -> str:
-    """Render Markdown (CommonMark with tables, strike-through and `$mathematics$`) as HTML."""
-    shown = visible(text)
-    return f"<pre>{escape(shown)}</pre>" if len(shown) > LONGEST else _renderer().render(shown)
+    """Render Markdown (CommonMark with tables, strike-through and `$mathematics$`) as HTML, in a bounded process.
+
+    A text that takes too long is shown as it is: each of the parsers has inputs of a few hundred characters that do.
+    """
+    key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    if len(text) <= LONGEST and key not in _slow:
+        try:
+            return str(_processes.ask({"text": text})["html"])
+        except ToolError:
+            if len(_slow) >= MOST_SLOW:
+                _slow.clear()
+            _slow.add(key)
+    return plain_html(text)
+
+
+def plain_html(text: str) -> str:
+    """Return the HTML of a text that is not rendered."""
+    return f"<pre>{escape(visible(text))}</pre>"
+
+
+def entry(start: dict[str, Json]) -> Handler:
+    """Return the function that renders in the child process: a text, or the blocks of one that is still being written."""
+    del start
+
+    def answer(question: dict[str, Json], characters: int) -> dict[str, Json]:
+        del characters
+        text = str(question["text"])
+        if "streams" not in question:
+            return {"html": _renderer().render(visible(text))}
+        lines = text.split("\n")
+        starts = [token.map[0] for token in _renderer().parse(visible(text)) if token.level == 0 and token.map]
+        last = max(starts, default=0)
+        closed, rest = "".join(f"{line}\n" for line in lines[:last]), "\n".join(lines[last:])
+        html = [_renderer().render(visible(part)) for part in (closed, rest)]
+        return {"closed": html[0], "open": html[1], "rest": rest}
+
+    return answer
 
 
 def visible(text: str) -> str:
@@ -43,32 +94,46 @@ def visible(text: str) -> str:
     return UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
+@dataclass(frozen=True, slots=True)
+class StreamedHtml:
+    """The HTML of the blocks that were closed since the last time, and of the unfinished block."""
+
+    closed: str
+    open: str
+
+
 class MarkdownStream:
-    """Streaming Markdown: closed blocks are rendered once, and only the last block is rendered again.
+    """Streaming Markdown: closed blocks are rendered once, and the last one again whenever it has grown by an eighth, so that
+    all work is in proportion to the text. If that takes too long, the rest stays plain.
 
     >>> stream = MarkdownStream()
-    >>> stream.feed("# Tea\\n\\nGreen"), stream.open_html
-    ('<h1>Tea</h1>\\n', '<p>Green</p>\\n')
+    >>> stream.add("# Tea\\n\\nGreen"), stream.render()
+    (True, StreamedHtml(closed='<h1>Tea</h1>\\n', open='<p>Green</p>\\n'))
     """
 
     def __init__(self) -> None:
         self._open = ""
+        self._rendered = 0
+        self._is_plain = False
 
-    def feed(self, text: str) -> str:
-        """Add text; return the HTML of the blocks that it closes."""
+    def add(self, text: str) -> bool:
+        """Add text; return whether it is worth to render the unfinished block again."""
         self._open += text
-        lines = self._open.split("\n")
-        starts = [token.map[0] for token in _renderer().parse(visible(self._open)) if token.level == 0 and token.map]
-        last = max(starts, default=0)
-        if not last:
-            return ""
-        closed, self._open = "\n".join(lines[:last]) + "\n", "\n".join(lines[last:])
-        return to_html(closed)
+        grown = len(self._open) - self._rendered
+        return grown * GROWTH >= len(self._open) or len(self._open) <= SHORT
 
-    @property
-    def open_html(self) -> str:
-        """The HTML of the unfinished block."""
-        return to_html(self._open) if self._open else ""
+    def render(self) -> StreamedHtml:
+        """Render what was not closed yet; this may take a while."""
+        if not self._is_plain and len(self._open) <= LONGEST:
+            try:
+                html = _processes.ask({"text": self._open, "streams": True})
+                self._open = str(html["rest"])
+                self._rendered = len(self._open)
+                return StreamedHtml(str(html["closed"]), str(html["open"]))
+            except ToolError:
+                self._is_plain = True
+        self._rendered = len(self._open)
+        return StreamedHtml("", plain_html(self._open))
 
 
 @cache
@@ -159,11 +224,13 @@ def _math(source: str, options: dict[str, Any]) -> str:
         RecursionError,
         StopIteration,
     )
+    if len(source) > LONGEST_FORMULA:
+        return f"<code>{escape(source)}</code>"
     try:
         root = convert_to_element(source, display="block" if options.get("display_mode") else "inline")
-    except errors:  # for invalid LaTeX
+        return ElementTree.tostring(_safe_math(root), encoding="unicode")
+    except errors:  # for LaTeX that is invalid, or nested too deep
         return f"<code>{escape(source)}</code>"
-    return ElementTree.tostring(_safe_math(root), encoding="unicode")
 
 
 def _safe_math(element: ElementTree.Element) -> ElementTree.Element:

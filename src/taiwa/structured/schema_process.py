@@ -4,24 +4,19 @@ A schema is a program that a caller of the server may have written, and the text
 form bounds what both cost together. Patterns match in linear time, by the engine of pydantic.
 """
 
-import atexit
 import json
-import os
 from collections.abc import Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from importlib import import_module
-from queue import LifoQueue
-from threading import Semaphore
 from typing import Any, cast
 
-from taiwa.isolation import Handler, IsolatedProcess, ProcessLimits, in_child
+from taiwa.isolation import Handler, ProcessLimits, ProcessPool
 from taiwa.json_schema import Document, is_object, join_pointer
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import truncate
 
 LIMITS = ProcessLimits(seconds=2.0, memory_mb=256, characters=1_000_000)
-MAX_PROCESSES = 2
 MAX_ISSUES = 100
 MAX_MESSAGE_CHARS = 500
 MAX_KEPT = 32
@@ -31,63 +26,24 @@ MAX_KEPT = 32
 # --- the parent -------------------------------------------------------------------------------------------------------
 
 
-class SchemaProcesses:
-    """Processes that check schemas and values; a slow check ends its process, and others wait at most for that."""
-
-    def __init__(self, limits: ProcessLimits = LIMITS) -> None:
-        self._limits = limits
-        self._free = Semaphore(MAX_PROCESSES)
-        self._idle: LifoQueue[IsolatedProcess] = LifoQueue()
-
-    def ask(self, question: dict[str, Json]) -> dict[str, Json]:
-        """Answer a question in a process.
-
-        Raises:
-            InputError: it takes too much time or memory.
-        """
-        if in_child():
-            return entry({})(question, self._limits.characters)
-        with self._free:
-            process = self._idle.get() if not self._idle.empty() else self._start()
-            is_answered = False
-            try:
-                answer = process.ask(question, self._limits)
-                is_answered = True
-            except ToolError as error:
-                late = f"takes more than {self._limits.seconds:g} s"
-                why = late if error.code == "timeout" else f"needs more than {self._limits.memory_mb} MB"
-                raise InputError(f"schema: to check a value against it {why}; simplify the schema") from None
-            finally:
-                if is_answered:
-                    self._idle.put(process)
-                else:
-                    process.end()
-        return answer
-
-    def close(self) -> None:
-        """End the idle processes."""
-        while not self._idle.empty():
-            self._idle.get().end()
-
-    def _start(self) -> IsolatedProcess:
-        return IsolatedProcess(f"{__name__}:entry", {}, "the schema", self._limits)
+_processes = ProcessPool(f"{__name__}:entry", "the schema", LIMITS)
 
 
-@cache
-def schema_processes() -> SchemaProcesses:
-    """Return the processes of this process; a forked child has its own."""
-    processes = SchemaProcesses()
-    atexit.register(processes.close)
-    return processes
+def ask(question: dict[str, Json]) -> dict[str, Json]:
+    """Answer a question in a process: see `entry`.
 
-
-def _forget() -> None:
-    if schema_processes.cache_info().currsize:
-        atexit.unregister(schema_processes().close)
-    schema_processes.cache_clear()
-
-
-os.register_at_fork(after_in_child=_forget)
+    Raises:
+        InputError: it takes too much time or memory, or the schema cannot be used.
+    """
+    try:
+        answer = _processes.ask(question)
+    except ToolError as error:
+        late = f"takes more than {LIMITS.seconds:g} s"
+        why = late if error.code == "timeout" else f"needs more than {LIMITS.memory_mb} MB"
+        raise InputError(f"schema: to check a value against it {why}; simplify the schema") from None
+    if "invalid" in answer:
+        raise InputError(str(answer["invalid"]))
+    return answer
 
 
 # --- the child --------------------------------------------------------------------------------------------------------

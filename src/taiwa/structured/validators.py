@@ -291,12 +291,13 @@ class JsonSchemaValidator(FieldsValidator):
 
     def __init__(self, schema: Mapping[str, Json]) -> None:
         from taiwa.json_schema import check_bounds
+        from taiwa.structured.schema_process import ask
 
         self.checks_keys = True
         self.schema = dict(schema)
         check_bounds(self.schema)
         self._text = json.dumps(self.schema)
-        self._ask({})
+        ask({"schema": self._text})
 
     def from_json(self, text: bytes) -> Json:
         """Validate JSON text in UTF-8.
@@ -304,12 +305,14 @@ class JsonSchemaValidator(FieldsValidator):
         Raises:
             InputError: it takes too much time or memory.
         """
+        from taiwa.structured.schema_process import ask
+
         try:
             data: Json = json.loads(text)
             json.dumps(data, ensure_ascii=False).encode()  # raises for a lone surrogate, which json.loads accepts
         except (ValueError, RecursionError) as error:
             raise InvalidValueError((ValidationIssue((), str(error), "json_invalid"),), malformed=True) from None
-        issues = self._ask({"text": text.decode()}).get("issues")
+        issues = ask({"schema": self._text, "text": text.decode()})["issues"]
         if issues:
             raise InvalidValueError(
                 tuple(
@@ -318,14 +321,6 @@ class JsonSchemaValidator(FieldsValidator):
                 )
             )
         return data
-
-    def _ask(self, question: dict[str, Json]) -> dict[str, Json]:
-        from taiwa.structured.schema_process import schema_processes
-
-        answer = schema_processes().ask({"schema": self._text, **question})
-        if "invalid" in answer:
-            raise InputError(str(answer["invalid"]))
-        return answer
 
 
 BRACKETS = b"[]{}"

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable
+from html import escape
 from itertools import islice
 
 from starlette.requests import Request
@@ -13,7 +14,7 @@ from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
 from taiwa.kernel.serialization import Json
 from taiwa.operations.inspect import tokens
-from taiwa.operations.markdown_html import MarkdownStream
+from taiwa.operations.markdown_html import MarkdownStream, visible
 from taiwa.operations.resent_history import Completion
 from taiwa.server.conversation_turns import FollowedRun, interrupted_turn
 from taiwa.server.page.page import POLICY, STATIC, Page, asset
@@ -253,7 +254,7 @@ async def follow(request: Request) -> Response:
 
 
 async def _written(run: FollowedRun, translate: Translate) -> AsyncGenerator[bytes]:
-    """Write the events of a run: each closed block once, and the open block each time that it grows."""
+    """Write the events of a run: each closed block once, and the open block now and then, with the text after it."""
     text, count, ended = MarkdownStream(), 0, False
     yield _begun(run, run.runs[0].completions[0])
     async for each in run.follow():
@@ -262,10 +263,13 @@ async def _written(run: FollowedRun, translate: Translate) -> AsyncGenerator[byt
             yield _begun(run, run.runs[count].completions[0])
         match each.event:
             case TextDelta():
-                closed = text.feed(each.event.text)
-                if closed:
-                    yield event({"html": closed}, "block")
-                yield event({"html": text.open_html}, "tail")
+                if not text.add(each.event.text):
+                    yield event({"more": escape(visible(each.event.text))}, "tail")
+                    continue
+                html = await asyncio.to_thread(text.render)
+                if html.closed:
+                    yield event({"html": html.closed}, "block")
+                yield event({"html": html.open}, "tail")
             case Notice():
                 if each.event.level == "warning" or each.event.code == "waiting":
                     yield event({"text": translate(each.event.text)}, "notice")

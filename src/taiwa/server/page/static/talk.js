@@ -5,9 +5,9 @@ import { mark, refresh, show } from "./places.js";
 
 const text = $("#text");
 const live = $("#live");
-let waiting, closed, open; // the parts of the answer that is being written
-let pending = null; // what was sent from here and is not answered yet
-let mine = false; // whether the turn was begun in this tab
+let waiting, closed, open, tail; // the parts of the answer that is being written
+let pending = null; // what was sent from here, not answered yet
+let mine = false; // the turn was begun in this tab
 let first = ""; // the message that a conversation begins with, while it is not answered
 let frame = 0;
 
@@ -118,7 +118,7 @@ function begun(said, names) {
 }
 
 const scroller = $("#transcript");
-const LONGEST_THOUGHT = 600; // characters of thinking that are shown
+const LONGEST_THOUGHT = 600; // characters of thinking shown
 const thoughts = Object.assign(document.createElement("p"), { className: "thinking", dir: "auto" });
 const pinned = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 120;
 
@@ -144,9 +144,10 @@ const heard = {
     cancelAnimationFrame(frame);
     draw(() => { add(closed, "beforeend", html); put(open, ""); });
   },
-  tail({ html }) {
+  tail({ html, more }) {
+    tail = html ?? tail + more;
     cancelAnimationFrame(frame);
-    frame = requestAnimationFrame(() => draw(() => put(open, html)));
+    frame = requestAnimationFrame(() => draw(() => put(open, tail)));
   },
   thinking(data) {
     if (!thoughts.isConnected) { thoughts.textContent = ""; live.insertBefore(thoughts, waiting); }
