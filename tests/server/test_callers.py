@@ -1,7 +1,7 @@
 """Named callers: keys, what belongs to whom, budgets and rates, on every wire in its own form."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,9 @@ import httpx
 import pytest
 
 from taiwa.kernel.messages import Response, Usage, assistant
+from taiwa.server.access import Limits
 from taiwa.store.server_records import Caller
+from tests.server.page.tab import GatedModel
 from tests.server.serving import Serving, serving
 
 Json = dict[str, Any]
@@ -191,3 +193,61 @@ def test_more_answers_in_a_minute_than_a_key_may_begin_are_refused(server: Servi
         assert ann.get("/api/conversations").json() == there
         assert len(server.model.requests) == 2
         say(server.client, "three")
+
+
+def test_the_streams_of_one_caller_leave_places_for_others(tmp_path: Path) -> None:
+    with (
+        serving(*[WORDS] * 3, store=str(tmp_path / "store.db"), limits=Limits(streams=20)) as server,
+        called(server, "ann") as ann,
+        called(server, "ben") as ben,
+        ExitStack() as opened,
+    ):
+        statuses = [
+            opened.enter_context(client.stream("GET", "/api/events")).status_code for client in [ann] * 12 + [ben] * 6
+        ]
+
+        assert statuses == [200] * 10 + [429] * 2 + [200] * 5 + [429]
+        assert server.client.get("/health").status_code == 200
+        assert httpx.get(f"{server.server.url}/api/events").status_code == 401
+        assert server.chat("hi").status_code == 200
+
+
+def test_the_answers_of_one_caller_leave_places_for_others(tmp_path: Path) -> None:
+    model = GatedModel()
+    with (
+        serving(model=model, store=str(tmp_path / "store.db"), limits=Limits(runs=16)) as server,
+        called(server, "ann") as ann,
+        called(server, "ben") as ben,
+        ExitStack() as opened,
+    ):
+        body = {"model": "gated", "messages": [{"role": "user", "content": "hi"}], "stream": True}
+        asked = [
+            opened.enter_context(client.stream("POST", "/v1/chat/completions", json=body)).status_code
+            for client in [ann] * 10 + [ben] * 2
+        ]
+        model.gate.set()
+
+        assert asked == [200] * 8 + [429] * 2 + [200] * 2
+
+
+def test_a_revoked_key_ends_open_streams(tmp_path: Path) -> None:
+    with serving(model=GatedModel(), store=str(tmp_path / "store.db")) as server, called(server, "ann") as ann:
+        body = {"model": "gated", "messages": [{"role": "user", "content": "hi"}], "stream": True}
+        with (
+            ann.stream("POST", "/v1/chat/completions", json=body) as answer,
+            ann.stream("GET", "/api/events") as events,
+            server.client.stream("GET", "/api/events") as others,
+        ):
+            parts, looked, kept = answer.iter_raw(), events.iter_raw(), others.iter_raw()
+            assert all(map(next, (parts, looked, kept)))
+
+            server.repository.store.callers.revoke("ann")
+
+            for each in (parts, looked):
+                with pytest.raises(httpx.RemoteProtocolError):
+                    list(each)
+            assert not others.is_closed
+        assert ann.get("/api/conversations").status_code == 401
+        server.model.gate.set()
+        server.repository.store.callers.add(Caller("ann"), "key-of-ann")
+        assert ann.get("/api/conversations").status_code == 200

@@ -189,7 +189,7 @@ def test_a_browser_that_logged_in_at_one_server_is_known_to_the_others(two: Two)
 
 def test_a_cookie_expires() -> None:
     now = 1_000_000.0
-    access = Access("key", 1, lambda _: None, lambda: now)
+    access = Access("key", 1, lambda _: None, clock=lambda: now)
     cookie = {"cookie": f"{access.cookie}={access.exchange(access.new_code())}"}
     assert asyncio.run(access.authenticate(cookie)) == ""
     now += COOKIE_SECONDS

@@ -2,19 +2,20 @@
 type and size), credentials of every kind in one function, and the conversations of each caller.
 """
 
+import asyncio
 import hmac
 import logging
 import re
 import time
 from asyncio import to_thread
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from ipaddress import ip_address
 from secrets import token_urlsafe
 from threading import Lock
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -32,6 +33,7 @@ LOCAL_CALLER = ""
 """The caller that holds the token of the server, and every caller if there is no token."""
 COOKIE_SECONDS = 30 * 86400
 """Seconds that a browser stays logged in."""
+FEW = 4
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -104,6 +106,19 @@ class ServerOptions:
             )
 
 
+def has_room(own: int, total: int, most: int, count: int = 1) -> bool:
+    """Return whether a caller that has `own` of `total` places in use may get `count` more of `most`.
+
+    A caller has at most as many as are left free: one alone gets half of them, two get a third each, and so on, so that some are
+    always left for others; the first few do not count.
+
+    >>> has_room(999, 999, 2000), has_room(1000, 1000, 2000), has_room(0, 1000, 2000)
+    (True, False, True)
+    """
+    free = most - total
+    return count <= free and own + count <= max(free, FEW)
+
+
 def is_loopback(host: str) -> bool:
     """Report whether an address is a loopback address."""
     if host in LOOPBACK_NAMES:
@@ -117,16 +132,23 @@ def is_loopback(host: str) -> bool:
 class Access:
     """The credentials of a server: its token, the keys of named callers, and the cookies of browsers.
 
-    `find` returns the name of the caller of a key, None for an unknown or revoked key; it may block. A browser exchanges a
+    `find` returns the name of the caller of a key, None for an unknown or revoked key, and `revoked` those of some callers
+    whose key was revoked; both may block. A browser exchanges a
     one-time code, printed in the start line of the server, for a cookie. The token signs the cookie, so it is valid for all
     servers with that token, and after a restart.
     """
 
     def __init__(
-        self, token: str, port: int, find: Callable[[str], str | None], clock: Callable[[], float] = time.time
+        self,
+        token: str,
+        port: int,
+        find: Callable[[str], str | None],
+        revoked: Callable[[Collection[str]], Collection[str]] = lambda _: (),
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._token = _hashed(token) if token else ""
         self._find = find
+        self.revoked = revoked
         self._clock = clock
         # Browsers send the cookies of a host to all its ports.
         self.cookie = f"taiwa-{_hashed(self._token)[:12]}" if token else f"taiwa-{port}"
@@ -204,6 +226,8 @@ class Repositories:
         local.scope = self._scope = scope
         self._lock = Lock()
         self._others: dict[str, Repository] = {}
+        self._since: dict[str, int] = {}
+        """When the key of each caller was made that was used last."""
 
     def find(self, key: str) -> str | None:
         """Return the name of the caller of a key, with its current limits; None for an unknown key."""
@@ -211,7 +235,13 @@ class Repositories:
         if found is None:
             return None
         self._limit(self.of(found.name), found)
+        self._since[found.name] = found.at_us
         return found.name
+
+    def revoked(self, names: Collection[str]) -> list[str]:
+        """Return those of some callers whose key was revoked after they used it."""
+        known = {caller.name: caller.at_us for caller in self._local.store.callers.list()}
+        return [name for name in names if known.get(name) != self._since.get(name)]
 
     def _limit(self, here: Repository, caller: Caller) -> None:
         here.quota = Quota(here.store, caller.max_cost, caller.rate)
@@ -240,6 +270,8 @@ class Repositories:
 # --- the checks before routing ----------------------------------------------------------------------------------------
 
 logger = logging.getLogger("taiwa.server.requests")
+REVOKED_SECONDS = 0.5
+"""Seconds between two looks for revoked keys, while callers have open requests."""
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 PUBLIC = frozenset({"/health", "/login"})
 """Paths without a key."""
@@ -275,7 +307,11 @@ class Guard:
         self._origins = frozenset(options.origins)
         self._limits = options.limits
         self._most_requests = options.limits.streams
-        self._active = 0
+        self._open: dict[str, set[asyncio.Task[Any]]] = {}
+        """The tasks of the open requests of each caller."""
+        self._count = 0
+        self._watcher: asyncio.Task[None] | None = None
+        self._revoked: Collection[str] = ()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request, pass it on, and log it: its path and outcome, never its query, headers or body."""
@@ -294,15 +330,22 @@ class Guard:
             await send(message)
 
         scope[WRITE] = part_writer(scope, send)
-        self._active += 1
+        task = None
         try:
             response = await self._check(scope)
+            if response is None and scope["path"] not in PUBLIC:
+                task = self._begin(scope["caller"])
+                response = self._check_room(scope["caller"], scope["path"])
             if response is not None:
                 await response(scope, receive, sending)
             else:
                 await self._app(scope, receive, sending)
+        except asyncio.CancelledError:
+            if scope.get("caller", "") not in self._revoked:
+                raise
         finally:
-            self._active -= 1
+            if task is not None:
+                self._end(scope["caller"], task)
             logger.info(
                 "request",
                 extra={
@@ -321,8 +364,6 @@ class Guard:
             response.headers["connection"] = "close"  # the following bytes may or may not be a request
             return response
         try:
-            if self._active > self._most_requests:
-                raise too_many("the server has as many open connections as it may; try again in a moment")
             self._check_host(headers)
             if scope["method"] == "OPTIONS" and headers.get("origin") in self._origins:
                 return Response(status_code=204)
@@ -332,6 +373,38 @@ class Guard:
         except ApiError as error:
             return self._error(error, path)
         return None
+
+    def _begin(self, caller: str) -> "asyncio.Task[Any] | None":
+        task = asyncio.current_task()
+        assert task is not None
+        self._open.setdefault(caller, set()).add(task)
+        self._count += 1
+        if caller != LOCAL_CALLER and self._watcher is None:
+            self._watcher = asyncio.create_task(self._watch())
+        return task
+
+    def _end(self, caller: str, task: "asyncio.Task[Any]") -> None:
+        self._count -= 1
+        self._open[caller].discard(task)
+        if not self._open[caller]:
+            del self._open[caller]
+
+    def _check_room(self, caller: str, path: str) -> Response | None:
+        """Return the response to a caller that has no room for one more open request, which is already counted."""
+        own, most = len(self._open[caller]), self._most_requests
+        if has_room(own - 1, self._count - 1, most):
+            return None
+        return self._error(too_many("too many open connections; close some, or try again in a moment"), path)
+
+    async def _watch(self) -> None:
+        """End the requests of callers whose key is revoked, until only the local caller has open ones."""
+        while names := [name for name in self._open if name != LOCAL_CALLER]:
+            self._revoked = await to_thread(self._access.revoked, names)
+            for name in self._revoked:
+                for task in self._open.get(name, ()):
+                    task.cancel()
+            await asyncio.sleep(REVOKED_SECONDS)
+        self._watcher = None
 
     def _check_headers(self, headers: Headers) -> None:
         """Check that no other server could interpret the request differently: its framing, sender and type."""

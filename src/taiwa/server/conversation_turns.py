@@ -183,7 +183,7 @@ class FollowedRuns:
         return await self._follow(runs, caller, Completion(session), ())
 
     async def _follow(self, runs: Runs, caller: str, completion: Completion, texts: Sequence[str]) -> FollowedRun:
-        followed = self._begin(caller, runs.start([completion]), runs, texts)
+        followed = self._begin(caller, runs.start(caller, [completion]), runs, texts)
         await self._sharing.share(caller, followed.id, followed.session, followed, followed.finish)
         return followed
 
@@ -217,7 +217,7 @@ class FollowedRuns:
             for text in texts:
                 if followed.cancelled or isinstance(followed.runs[-1].last, ApiError):
                     break
-                followed.add(runs.start([Completion(session, TurnInput(session.conversation, text))]))
+                followed.add(runs.start(followed.caller, [Completion(session, TurnInput(session.conversation, text))]))
                 await followed.runs[-1].end()
         except ApiError:
             pass  # no capacity, or the server stops: the turns so far remain

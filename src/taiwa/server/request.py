@@ -238,7 +238,7 @@ def watched_run(
     state: ServerState, caller: str, client: str, completions: Sequence[Completion], on_end: OnEnd | None = None
 ) -> LiveRun:
     """Like `start_run`, with the client given by name."""
-    run = state.runs.start([each.by_client(client) for each in completions], on_end)
+    run = state.runs.start(caller, [each.by_client(client) for each in completions], on_end)
     state.followed.watch(caller, run, state.runs, client)
     return run
 

@@ -165,6 +165,8 @@ class EventStream(Response):
         try:
             await self._send(send, scope.get(WRITE, _write_nothing))
         except asyncio.CancelledError:
+            if not left and self._on_leave is not None:  # the key of the caller was revoked
+                self._on_leave()
             if not left or here.uncancel():
                 raise
         finally:

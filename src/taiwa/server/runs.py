@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from array import array
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from taiwa.kernel.errors import StoreError, TaiwaError
 from taiwa.kernel.execution import Event
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
 from taiwa.operations.resent_history import Completion
+from taiwa.server.access import has_room
 from taiwa.server.responses import INTERNAL, STOPPING, ApiError, api_error, too_many
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
@@ -248,32 +250,42 @@ class Runs:
         self._most = most
         self._on_turn = on_turn
         self._running: dict[asyncio.Task[None], LiveRun] = {}
+        self._answers: Counter[str] = Counter()
+        """The answers that are written for each caller."""
         self.stopping = False
 
-    def check_room(self, count: int = 1) -> None:
-        """Check that another run can be started.
+    def check_room(self, caller: str, count: int = 1) -> None:
+        """Check that another run of a caller can be started.
 
         Raises:
             ApiError: too many runs are active, or the server is stopping.
         """
         if self.stopping:
             raise STOPPING
-        if sum(len(run.completions) for run in self._running.values()) + count > self._most:
+        if not has_room(self._answers[caller], self._answers.total(), self._most, count):
             raise too_many("the server writes as many answers as it may; try again in a moment")
 
-    def start(self, completions: Sequence[Completion], on_end: OnEnd | None = None) -> LiveRun:
-        """Start the answers of a request; they are completed even without readers.
+    def start(self, caller: str, completions: Sequence[Completion], on_end: OnEnd | None = None) -> LiveRun:
+        """Start the answers of a request of a caller; they are completed even without readers.
 
         `on_end` is awaited when all of them have ended, before their readers see the end.
 
         Raises:
             ApiError: as `check_room`.
         """
-        self.check_room(len(completions))
+        self.check_room(caller, len(completions))
         run = LiveRun(completions, on_end, self._on_turn)
         task = run.begin()
         self._running[task] = run
-        task.add_done_callback(self._running.pop)
+        self._answers[caller] += len(completions)
+
+        def end(ended: asyncio.Task[None]) -> None:
+            del self._running[ended]
+            self._answers[caller] -= len(completions)
+            if not self._answers[caller]:
+                del self._answers[caller]
+
+        task.add_done_callback(end)
         return run
 
     async def stop(self, grace: float) -> None:

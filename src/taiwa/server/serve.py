@@ -237,7 +237,7 @@ class TaiwaServer:
         bound = self.socket.getsockname()
         self.port = int(bound[1])
         self._host = LOOPBACKS.get(bound[0], options.host)
-        self.access = Access(options.token, self.port, repositories.find)
+        self.access = Access(options.token, self.port, repositories.find, repositories.revoked)
         cost = settings.max_cost_nano
         turns = TurnOptions(
             limits=None if cost is None else UsageLimits(cost=cost),

@@ -251,7 +251,7 @@ async def create(request: Request) -> Response:
     recorded = await asyncio.to_thread(repository.store.served.find, _stored_id(asked.key))
     if recorded is not None and recorded.node is not None:
         return EventStream(_recorded(recorded))
-    state.runs.check_room()
+    state.runs.check_room(caller)
     choice = state.catalogue.choose(str(request.path_params.get("model") or state.catalogue.default))
     begun: tuple[ThreadRun, Completion | None] | None = None
     if recorded is not None:

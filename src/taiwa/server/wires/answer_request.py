@@ -273,10 +273,12 @@ async def results_until_left(request: Request, run: LiveRun) -> list[TurnResult]
     """
     answering = asyncio.create_task(run.results())
     leaving = asyncio.create_task(until_left(request.receive))
-    await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
-    leaving.cancel()
-    if not answering.done():
-        run.cancel(abandon=True)
+    try:
+        await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        leaving.cancel()
+        if not answering.done():
+            run.cancel(abandon=True)
     return await answering
 
 

@@ -35,7 +35,7 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.messages import Response as ModelResponse
 from taiwa.kernel.serialization import Json, parse_json, to_json
 from taiwa.models.http_api.provider_interface import EFFORTS
-from taiwa.server.request import Fields, interpret, read_body, state_of
+from taiwa.server.request import Fields, caller_of, interpret, read_body, state_of
 from taiwa.server.responses import ApiError, SendNow, error_to_json, event, invalid
 from taiwa.server.runs import LiveRun, PublishedEvent
 from taiwa.server.wire_interface import Route, Wire
@@ -352,7 +352,7 @@ def _read_structured_outputs(outputs: Fields) -> Constraint:
 async def create(request: Request) -> Response:
     """Answer a request, as one object or as a stream; the answer is cancelled if the client disconnects."""
     state = state_of(request)
-    state.runs.check_room()
+    state.runs.check_room(caller_of(request))
     limits = state.options.limits
     body = await with_files(request, await read_body(request), "messages")
     asked = await interpret(request, partial(read_request, body, limits.messages, limits.choices))

@@ -39,7 +39,7 @@ from taiwa.models.http_api.anthropic import BUDGETS
 from taiwa.models.http_api.provider_interface import EFFORTS
 from taiwa.operations.resent_history import CompletionOptions, Place, estimate_input
 from taiwa.operations.say import request_tokens
-from taiwa.server.request import Fields, interpret, read_body, repository_of, state_of
+from taiwa.server.request import Fields, caller_of, interpret, read_body, repository_of, state_of
 from taiwa.server.responses import ApiError, SendNow, event, invalid
 from taiwa.server.runs import LiveRun, PublishedEvent
 from taiwa.server.wire_interface import Route, Wire
@@ -305,7 +305,7 @@ async def create(request: Request) -> Response:
     A message of a thread follows an earlier one, possibly one of several, instead of the client's history.
     """
     state, repository = state_of(request), repository_of(request)
-    state.runs.check_room()
+    state.runs.check_room(caller_of(request))
     body = await read_body(request)
     kept, after = body.data, None
     if name := _read_thread(body):

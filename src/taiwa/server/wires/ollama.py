@@ -26,7 +26,7 @@ from taiwa.kernel.messages import (
     ToolResult,
 )
 from taiwa.kernel.serialization import Json, to_json
-from taiwa.server.request import Fields, ServerState, interpret, read_body, state_of
+from taiwa.server.request import Fields, ServerState, caller_of, interpret, read_body, state_of
 from taiwa.server.responses import ApiError, SendNow
 from taiwa.server.runs import LiveRun, PublishedEvent
 from taiwa.server.wire_interface import DELETE, GET, Route, Wire
@@ -201,7 +201,7 @@ async def generate(request: Request) -> "Response | Json":
 
 async def _answer(request: Request, asked: OllamaRequest, *, generates: bool) -> "Response | Json":
     state = state_of(request)
-    state.runs.check_room()
+    state.runs.check_room(caller_of(request))
     reply = _Reply(asked, generates=generates)
     asked = replace(asked, model=_untagged(state, asked.model))
     if not asked.messages:

@@ -359,7 +359,7 @@ def _end(state: ServerState, live: LiveResponse, items: list[Json], included: Bo
 async def create(request: Request) -> "Response | Json":
     """Create a response: as one object, as a stream, or in the background."""
     state, caller = state_of(request), caller_of(request)
-    state.runs.check_room()
+    state.runs.check_room(caller)
     body = await with_files(request, await read_body(request), "input")
     repository = state.repository(caller)
     asked = await asyncio.to_thread(read_request, body, repository, state.options.limits.messages)
@@ -600,7 +600,7 @@ async def input_tokens(request: Request) -> Json:
 async def compact(request: Request) -> Json:
     """Replace a history by a summary, to which later inputs refer by the item that this returns."""
     state, repository = state_of(request), repository_of(request)
-    state.runs.check_room()
+    state.runs.check_room(caller_of(request))
     body = await read_body(request, {"model", "input", "previous_response_id", "instructions", "prompt_cache_key"})
     choice = state.catalogue.choose(body.text("model"))
 
@@ -683,7 +683,7 @@ async def _resume_one(state: ServerState, caller: str, name: str) -> bool:
         await asyncio.to_thread(repository.store.served.put, replace(found, body=body))
         return False
     end = partial(_end, state, live, items, cast("Body", found.body.get("included", {})))
-    live.run = state.runs.start([completion], partial(_on_end, state, live, end))
+    live.run = state.runs.start(live.caller, [completion], partial(_on_end, state, live, end))
     state.live[name] = live
     _share(state, live)
     return True
