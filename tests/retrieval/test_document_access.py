@@ -14,10 +14,12 @@ from taiwa.retrieval.document_access import (
     MOST_FRONT,
     SIDECAR,
     AccessUnclearError,
+    Marks,
     audience_of,
     front_matter,
     read_rules,
 )
+from taiwa.retrieval.readers import FORMATS, read_document
 
 NAMES = st.text("ab/", min_size=1, max_size=8).filter(lambda path: not re.search("^/|//|/$", path))
 PATTERNS = st.lists(
@@ -304,3 +306,62 @@ def test_rules_only_narrow(index: Index) -> None:
         for some in combinations(rules, count):
             audience = audience_of("a/b/c", some, ["own"])
             assert len(audience) == len({rule.names for rule in some}) + 1
+
+
+@pytest.mark.parametrize(
+    ("marks", "text"),
+    [
+        ("comments", "# access: group:hr\nname,pay\nAnn,9\n"),
+        ("comments", "name,pay\n# Access = hr\nAnn,9\n"),
+        ("comments", "#acces: hr\nname\n"),
+        ("comments", "// access: hr\ntext\n"),
+        ("comments", ";access: hr\r\ntext\r\n"),
+        ("comments", "-- access: hr\n"),
+        ("comments", ".. access: hr\n\nTitle\n=====\n"),
+        ("comments", "#+ACCESS: hr\n* Heading\n"),
+        ("comments", '% "access": hr\n\\documentclass{article}\n'),
+        ("comments", "---\ntitle: x\n---\n# access: hr\n"),
+        ("comments", "\ufeff# ａccess: hr\n"),
+        ("page", '<!DOCTYPE html><html><head><meta name="access" content="group:hr"></head><body>x</body>'),
+        ("page", "<html><META CONTENT='hr' NAME='Access'>"),
+        ("page", "<html><head><meta charset=utf-8 property=dc:access content=hr>"),
+        ("page", "<!DOCTYPE html>\n<!-- access: group:hr -->\n<html><body>x"),
+        ("page", "<p>x</p><!-- ACCESS = hr -->"),
+    ],
+)
+def test_metadata_of_a_format_that_mentions_access_closes_the_document(marks: Marks, text: str) -> None:
+    with pytest.raises(AccessUnclearError, match="closed to everyone: it mentions access"):
+        front_matter(text, marks)
+
+
+@pytest.mark.parametrize(
+    ("marks", "text"),
+    [
+        ("comments", "# Access to the castle\n\nBy bus: nine.\n"),
+        ("comments", "# accessed: 2024-01-01\nname,access\n"),
+        ("comments", "#\n" * 20 + "# access: hr\n"),
+        ("comments", "---\naccess: [group:hr]\n---\n# access: hr\n"),
+        ("page", '<head><meta name="accessibility" content="x"><meta name="viewport" content="access: x"></head>'),
+        ("page", "<body><!-- access: the bus -->"),
+        ("page", "<!-- Access to the castle --><p>access: by bus</p>"),
+        ("", "# Access: by bus\n"),
+    ],
+)
+def test_metadata_of_a_format_about_something_else_leaves_the_document_open(marks: Marks, text: str) -> None:
+    assert front_matter(text, marks).access in (None, ("group:hr",))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pay.csv", "# access: group:hr\nname,pay\nAnn,9\n"),
+        ("pay.txt", "# access: group:hr\n\nAnn is paid 9.\n"),
+        (
+            "pay.html",
+            '<html><head><meta name="access" content="group:hr"></head><body><p>Ann is paid 9.</p></body></html>',
+        ),
+    ],
+)
+def test_a_file_of_each_format_with_such_metadata_is_closed(name: str, text: str) -> None:
+    with pytest.raises(AccessUnclearError):
+        read_document(text.encode(), FORMATS[f".{name.rpartition('.')[2]}"], 10_000)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import takewhile
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 from unicodedata import normalize
 
 from taiwa.kernel.errors import ConfigError
@@ -23,6 +23,7 @@ from taiwa.yamlfile import Items, Scalar, Table, Tree, read_yaml
 
 SIDECAR = ".taiwa-access.yaml"
 ANY = "**"
+Marks: TypeAlias = Literal["", "comments", "page"]
 MatchName: TypeAlias = Callable[[str], object]
 """A test of whether a part of a pattern matches a name between two slashes."""
 
@@ -232,6 +233,17 @@ BEGINNING = re.compile(rf"{ANY_OPENING.pattern}|{KEY_LINE.pattern}|%")
 BEFORE = re.compile(r"(?:\A|\n|[{,(\[<>|;*/-])[\W_]*\Z")
 AFTER = re.compile(r"[\W_]{0,40}?[:=\[({|>]|[^\w\n]*(?:\n|\Z)|(?:[^\S\n]+\S+){1,2}[^\S\n]*(?:\n|\Z)")
 """The context of `access` as a key: a sign after it, or at most two words if the sign is missing."""
+FIRST_LINES = 20
+COMMENT = re.compile(
+    r"^[^\S\n]*(?:[#;%'*]|//|--|/\*|\.\.|rem\b|<!--)[\W_]*(?P<key>[^:=\n]{1,40}?)[\s\"'`]*[:=]", re.MULTILINE
+)
+"""A line of metadata in a comment, as texts and tables have it."""
+IN_PAGE = re.compile(
+    r"<meta\b[^>]{0,2000}?\b(?:name|property|itemprop|http-equiv)\s*=\s*[\"']?(?P<name>[^\"'\s>]{1,100})"
+    r"|<!--[\W_]*(?P<key>[^:=\n>]{1,40}?)[\s\"'`]*[:=]"
+)
+"""Metadata in the head of a page: the name of an element `meta`, or a comment."""
+BODY = re.compile(r"<body\b")
 NEAR = 200
 ALMOST = 0.8
 
@@ -250,13 +262,37 @@ class FrontMatter(NamedTuple):
     access: tuple[str, ...] | None = None
 
 
-def front_matter(text: str) -> FrontMatter:
+def front_matter(text: str, marks: Marks = "") -> FrontMatter:
     """Read the front matter of a document: YAML between two lines `---`, the first of the file.
+
+    `marks` says how else its format has metadata: in comments of its first lines, or in the head of a page.
 
     Raises:
         AccessUnclearError: it mentions access in a way that cannot be understood, or text that may be meant as front matter
-        does.
+        or as metadata does.
     """
+    front = _front_matter(text)
+    if front.access is None and marks and any(map(_means_access, _marked_keys(text[front.end :], marks))):
+        raise AccessUnclearError(
+            "closed to everyone: it mentions access in a comment or an element `meta`; say who may see it in front matter, between"
+            " two lines `---` at its beginning, as `access: [group:hr]`"
+        )
+    return front
+
+
+def _marked_keys(text: str, marks: Marks) -> Iterator[str]:
+    """Yield the keys of the metadata in the first lines of a text, or in the head of a page."""
+    folded = _folded(text[:MOST_FRONT])
+    if marks == "comments":
+        beginning = "\n".join(folded.split("\n")[:FIRST_LINES])
+        yield from (found["key"] for found in COMMENT.finditer(beginning))
+        return
+    body = BODY.search(folded)
+    for found in IN_PAGE.finditer(folded, 0, body.start() if body else len(folded)):
+        yield from re.split(r"[._:-]", found["name"]) if found["name"] else (found["key"],)
+
+
+def _front_matter(text: str) -> FrontMatter:
     opening = text[:MOST_FRONT].partition("\n")[0]
     if opening.rstrip() == "---" and (end := END.search(text, len(opening) + 1, MOST_FRONT)) is not None:
         return _read_front(text[len(opening) + 1 : end.start()], min(end.end() + 1, len(text)))

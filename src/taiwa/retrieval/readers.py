@@ -49,7 +49,7 @@ FORMATS: dict[str, DocumentFormat] = {
 }
 """The format of a document by its suffix."""
 VERSIONS: dict[DocumentFormat, str] = {
-    "markdown": "markdown-3", "text": "text-3", "table": "table-3", "html": "html-2", "pdf": "pdf-1", "docx": "docx-1",
+    "markdown": "markdown-3", "text": "text-4", "table": "table-4", "html": "html-3", "pdf": "pdf-1", "docx": "docx-1",
 }  # fmt: skip
 """The reader of each format; files read by another version are read again."""
 CHUNKER = "split-1"
@@ -315,7 +315,7 @@ def read_text(text: str) -> ParsedDocument:
     Raises:
         AccessUnclearError: as `read_markdown`.
     """
-    front = front_matter(text)
+    front = front_matter(text, "comments")
     return ParsedDocument(" " * front.end + text[front.end :], front.title, access=front.access)
 
 
@@ -562,7 +562,7 @@ def _no_picture(_: object) -> dict[str, str]:
 
 def _read_html(raw: bytes) -> ParsedDocument:
     text = decode(raw, declared_encoding(raw))
-    front = front_matter(text)
+    front = front_matter(text, "page")
     page = _read_page(text[front.end :])
     return replace(page, title=front.title or page.title, access=front.access)
 
