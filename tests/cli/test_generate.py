@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,13 +87,20 @@ def test_several_answers_come_from_one_reading(taiwa: Taiwa, local: str) -> None
     assert [row["text"] for row in rows] == [row["text"] for row in again]
 
 
-def test_what_was_cut_off_does_not_fit_and_the_exit_code_says_so(
-    taiwa: Taiwa, local: str, file: Callable[[str, object], str]
+@pytest.mark.parametrize("constraint", [("--schema", SCHEMA), ("--regex", "(a|b)*a(a|b){40}")])
+def test_what_was_cut_off_is_called_so_and_not_a_misfit_and_the_exit_code_says_so(
+    taiwa: Taiwa, local: str, file: Callable[[str, object], str], constraint: tuple[str, Any]
 ) -> None:
-    done = taiwa("generate", "-m", local, "--schema", file("drink.json", SCHEMA), "hello", "--max-tokens", "3")
+    option, source = constraint
+    given = source if option == "--regex" else file("drink.json", source)
+    asked = ("generate", "-m", local, option, given, "hello", "--max-tokens", "3")
 
-    assert done.code == 1
-    assert "does not fit: not JSON" in done.err
+    done, found = taiwa(*asked), taiwa(*asked, "--json")
+
+    assert (done.code, found.code) == (1, 1)
+    assert "cut off at the limit of tokens" in done.err
+    assert "fit" not in done.err
+    assert (found.json["fits"], found.json["why"]) == (False, "it was cut off at the length limit")
 
 
 def test_an_answer_that_was_cut_off_says_so_and_a_limit_is_the_default(taiwa: Taiwa, local: str) -> None:

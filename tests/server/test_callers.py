@@ -91,6 +91,29 @@ def test_what_belongs_to_another_caller_does_not_exist(server: Serving) -> None:
         assert ann.get("/api/persons/eve").status_code == 200
 
 
+def test_a_node_of_another_caller_is_no_place_of_ones_own_conversation(server: Serving) -> None:
+    with called(server, "ann") as ann, called(server, "ben") as ben:
+        node = say(ann, "a secret")["taiwa"]["node"]
+        own = f"/api/conversations/{say(ben, 'one')['taiwa']['session']}"
+        asked = [
+            ("POST", f"{own}/rewrite", {"edit": 1, "text": "x", "parent": node}),
+            ("POST", f"{own}/turns", {"text": "x", "parent": node}),
+            ("POST", f"{own}/turns", {"retry": True, "parent": node}),
+            ("POST", f"{own}/turns", {"edit": 1, "text": "x", "replay": True, "parent": node}),
+            ("POST", f"{own}/fork", {"name": "other", "node": node}),
+            ("POST", f"{own}/state", {"path": "a", "value": 1, "parent": node}),
+            ("GET", f"{own}/estimate?turn=1&node={node}", None),
+            ("GET", f"{own}/state?node={node}", None),
+            ("GET", f"{own}/end?node={node}", None),
+            ("GET", f"/api/diff?before={node}&after={node}", None),
+        ]
+
+        for method, path, body in asked:
+            response = ben.request(method, path, json=body)
+            assert response.status_code == (404 if path.endswith("/rewrite") else 400), f"{path}: {response.text}"
+            assert node[:8] in response.text
+
+
 def test_an_index_of_another_caller_cannot_be_searched_by_a_question(server: Serving) -> None:
     with called(server, "ann") as ann, called(server, "ben") as ben:
         files = {"files": ("a.md", "# Tea\n\nGreen tea is hot.\n")}

@@ -18,6 +18,7 @@ from taiwa.tools.units import convert, unit_conversion
         ("25 °C to K", Fraction(29815, 100), "K"),
         ("２５℃ → ℉", 77, "℉"),
         ("-40 F to degC", -40, "degC"),
+        ("-273.15 degC to K", 0, "K"),
         ("212 F to C", 100, "C"),
         ("1 inch in cm", Fraction(254, 100), "cm"),
         ("10 in to cm", Fraction(254, 10), "cm"),
@@ -59,6 +60,11 @@ def test_a_quantity_is_converted_exactly(text: str, number: Fraction | int, unit
         ("5 meterz to m", "unknown_unit"),
         ("5 __import__ to m", "syntax"),
         ("1 m to " + "x" * 10**7, "too_long"),
+        ("-300 degC to K", "domain"),
+        ("-500 °F to °C", "domain"),
+        ("-10 K to degC", "domain"),
+        ("-1 degR to K", "domain"),
+        ("-1 kelvin to kelvin", "domain"),
     ],
 )
 def test_what_cannot_be_converted_is_refused(text: str, code: str) -> None:

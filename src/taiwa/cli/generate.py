@@ -128,7 +128,7 @@ def _print_answer(answer: "GenerateResult", *, is_printed: bool, verbose: bool) 
         print_notice(_("cut off at the limit of tokens; raise --max-tokens for more"), "yellow")
     elif answer.finish == "repetition":
         print_notice(_("the answer was ended because it repeated itself"), "yellow")
-    if answer.fits is False:
+    if answer.fits is False and answer.finish != "length":
         print_notice(f"does not fit: {answer.why}", "yellow")
     if not verbose:
         if answer.enforcement is not None and answer.enforcement.checked:

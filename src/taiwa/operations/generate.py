@@ -351,7 +351,8 @@ def _checked(answer: GenerateResult, prefix: str, check: Callable[[str], Json]) 
     try:
         check(prefix + answer.text)
     except OutputValidationError as error:
-        return replace(answer, fits=False, why=error.message)
+        cut = "it was cut off at the length limit" if answer.finish == "length" else ""
+        return replace(answer, fits=False, why=cut or error.message)
     return replace(answer, fits=True)
 
 

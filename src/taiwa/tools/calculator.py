@@ -246,7 +246,14 @@ def _decimal(number: Fraction, context: Context) -> Decimal:
 
 
 FUNCTIONS: Mapping[str, Callable[[Fraction], tuple[Fraction, bool]]] = MappingProxyType(
-    {"sqrt": _sqrt, "√": _sqrt, "ln": _logarithm, "log10": _log10, "exp": _exp}
+    {
+        "sqrt": _sqrt,
+        "√": _sqrt,
+        "ln": _logarithm,
+        "log10": _log10,
+        "exp": _exp,
+        "abs": lambda number: (abs(number), True),
+    }
 )
 """Each returns its result and whether it is exact."""
 
@@ -299,7 +306,7 @@ MAX_DEPTH = 60
 MAX_APPROXIMATE_BITS = 600
 """An inexact number of more bits is rounded again, to 50 digits."""
 
-NAMES = r"(?i:sqrt|log10|log|ln|exp|pi|of)(?![0-9A-Za-z_])|(?i:min|max|round)(?=\()|√|π"
+NAMES = r"(?i:sqrt|log10|log|ln|exp|abs|pi|of)(?![0-9A-Za-z_])|(?i:min|max|round)(?=\()|√|π"
 
 WORD = rf"(?i:{LABEL})(?![^\W\dxX_]|_)"
 """A whole unit word: neither the `yen` of `yeni` nor the `mile` of `5miles`."""

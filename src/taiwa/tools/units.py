@@ -66,6 +66,10 @@ def convert(text: str) -> tuple[Fraction, str]:
     source, target = _unit(sides[0][amount.end() if amount else 0 :]), _unit(sides[1])
     if {source.lone, target.lone} <= TEMPERATURES:
         source, target = _unit(SCALES.get(source.lone, source.lone)), _unit(SCALES.get(target.lone, target.lone))
+        if source.converted(number, _unit("kelvin")) < 0:
+            raise ToolError(
+                f"{sides[0].strip()[:60]} is below absolute zero", code="domain", hint="at least 0 K, -273.15 degC"
+            )
     return bounded(source.converted(number, target)), sides[1].strip()
 
 

@@ -239,7 +239,11 @@ async def rewrite(request: Request) -> Json:
 
     def write(repository: Repository) -> Json:
         check_tip(name, repository.store.refs.tip(name), expected)
-        return {"session": name, "node": rewrite_turn(repository, name, edit, text, parent)}
+        try:
+            end = repository.store.resolve(parent) if parent else ""
+        except InputError as error:
+            raise ApiError(404, error.message, code="node_not_found", param="parent") from None
+        return {"session": name, "node": rewrite_turn(repository, name, edit, text, end)}
 
     return await _reading(request, write)
 
