@@ -198,6 +198,12 @@ def test_an_index_in_a_sealed_folder_can_be_listed_shown_and_searched(
         else:
             assert result.out, command
             assert result.err == "", command
+    by_folder = taiwa.ok("find", "salary", "--in", str(folder / "notes"))
+    assert "pay.md" in by_folder.out
+    assert (
+        by_folder.err
+        == "notes: searched as it was indexed before, since 'notes' cannot be written: permission denied\n"
+    )
     assert content(folder) == before
 
 

@@ -205,8 +205,11 @@ def _index(library: Library, name: str, settings: Settings, reporter: Reporter) 
                 reporter.warning(trouble)
     elif name and path_kind(name):
         index = _index_of(library, name)
-        for problem in _refresh(index, reporter).problems:
-            reporter.notice(f"{problem.path}: {problem.why}")
+        try:
+            for problem in _refresh(index, reporter).problems:
+                reporter.notice(f"{problem.path}: {problem.why}")
+        except StoreError as error:  # a library that cannot be written can be searched
+            reporter.warning(f"{index.name}: searched as it was indexed before, since {error.message}")
     else:
         raise InputError(f"{name!r} is neither an index nor a folder or file; see `taiwa index list`")
     found = with_embeddings(index, settings)
