@@ -197,3 +197,20 @@ def test_a_hostile_vocabulary_is_refused_by_name(tmp_path: Path, data: Any) -> N
 
     with pytest.raises(InputError, match=r"v\.json"):
         read_vocabulary(file)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'start: "b" a a\na: /x+/',
+        "start: A A\nA: /x+/",
+        "start: /b|c/ a a\na: /x+/",
+        '%llguidance {"no_forcing": false}\nstart: a a\na: /x+/',
+        'root ::= a a\na ::= "x"+',
+    ],
+)
+def test_a_grammar_that_leaves_only_a_text_without_end_is_followed(text: str) -> None:
+    """The engine reads x for the first `a` as long as there is one, so that the second never begins."""
+    guide = constraints.compile(Grammar(text, "root" if "::=" in text else "start"), BYTES)
+
+    follow(guide, "bxxxx")

@@ -68,6 +68,8 @@ def _gbnf_to_lark(text: str) -> str:
 
 GUIDES = 128
 """The size of the cache; a guide takes up to 14 MB."""
+UNFORCED = '%llguidance {"no_forcing": true}'
+"""The last line of grammars of users: where only a text without end is left, the engine would look for its end."""
 BOUNDED_SPACE = r" |\n {0,24}"
 MERGED = "(min/max|pattern)Propert|intersection stack"
 MOST_CHARACTERS = 4 << 20
@@ -163,7 +165,7 @@ class _Compilation:
             what, describe = f"the pattern {truncate(source.pattern, 60)!r}", f"text that matches {source.pattern}"
         else:
             _check_text(source.text, "the grammar")
-            grammar = matcher.grammar_from_lark(to_engine_lark(source))
+            grammar = matcher.grammar_from_lark(f"{to_engine_lark(source)}\n{UNFORCED}")
             what, describe = "the grammar", "what the grammar says next"
         kind = "regex" if isinstance(source, Regex) else "grammar"
         return self._guide(grammar, what, Coverage(), partial(explain_state, keyword=kind, expected=describe))
