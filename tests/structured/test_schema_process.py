@@ -80,7 +80,7 @@ def test_a_reference_that_leaves_the_schema_is_refused_whatever_keyword_contains
 def test_the_validator_itself_cannot_retrieve(fetched: tuple[str, list[str]]) -> None:
     url, paths = fetched
     for reference in ("$ref", "$dynamicRef"):
-        with pytest.raises(InputError, match="cannot be used"):
+        with pytest.raises(InputError, match=r"cannot be used|fails, or needs"):
             ask({"schema": f'{{"not": {{"{reference}": "{url}"}}}}', "text": "1"})
     assert paths == []
 

@@ -19,6 +19,8 @@ from taiwa.kernel.text import truncate
 LIMITS = ProcessLimits(seconds=2.0, memory_mb=256, characters=1_000_000)
 MAX_ISSUES = 100
 MAX_MESSAGE_CHARS = 500
+FAULTS = (RecursionError, MemoryError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
+"""What the library raises for schemas that it does not support; others end the process."""
 MAX_KEPT = 32
 """The number of schemas that a process keeps ready."""
 
@@ -39,7 +41,7 @@ def ask(question: dict[str, Json]) -> dict[str, Json]:
         answer = _processes.ask(question)
     except ToolError as error:
         late = f"takes more than {LIMITS.seconds:g} s"
-        why = late if error.code == "timeout" else f"needs more than {LIMITS.memory_mb} MB"
+        why = late if error.code == "timeout" else f"fails, or needs more than {LIMITS.memory_mb} MB"
         raise InputError(f"schema: to check a value against it {why}; simplify the schema") from None
     if "invalid" in answer:
         raise InputError(str(answer["invalid"]))
@@ -60,7 +62,7 @@ def entry(start: dict[str, Json]) -> Handler:
             return {"issues": _issues(validator, json.loads(str(question["text"])))} if "text" in question else {}
         except InputError as error:
             return {"invalid": error.message}
-        except Exception as error:
+        except FAULTS as error:
             return {"invalid": f"schema: it cannot be used: {type(error).__name__}: {error}"[:MAX_MESSAGE_CHARS]}
 
     return answer
@@ -100,7 +102,7 @@ def _validator(text: str) -> Any:  # noqa: ANN401
             raise InputError(
                 f"schema: {pointer}: the pattern {truncate(pattern, 60)!r} is not supported: {why}"
             ) from None
-    registry = import_module("referencing").Registry()  # without a function that retrieves; the default one opens URLs
+    registry = validators.SPECIFICATIONS  # the drafts, without a function that retrieves; the default one opens URLs
     # formats are rendered for the model, so they are checked as well
     return validator_class(schema, registry=registry, format_checker=validator_class.FORMAT_CHECKER)
 
