@@ -73,6 +73,7 @@ def plain_html(text: str) -> str:
 def entry(start: dict[str, Json]) -> Handler:
     """Return the function that renders in the child process: a text, or the blocks of one that is still being written."""
     del start
+    _renderer().render("```python\nx\n```\n$x$")  # imports the libraries, which takes longer than most texts
 
     def answer(question: dict[str, Json], characters: int) -> dict[str, Json]:
         del characters

@@ -54,6 +54,7 @@ def ask(question: dict[str, Json]) -> dict[str, Json]:
 def entry(start: dict[str, Json]) -> Handler:
     """Return the function that answers questions: a `schema` is checked, and a `text` is compared with it."""
     del start
+    _validator("{}")  # imports the library, which takes longer than most questions
 
     def answer(question: dict[str, Json], characters: int) -> dict[str, Json]:
         del characters
