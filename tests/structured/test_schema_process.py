@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -186,3 +187,50 @@ def test_a_pattern_matches_anywhere_in_the_text(pattern: str, text: str) -> None
     answer = ask({"schema": f'{{"pattern": "{pattern}"}}', "text": f'"{text}"'})
 
     assert (answer["issues"] == []) is (pattern in text)
+
+
+def schemas() -> st.SearchStrategy[Any]:
+    """Schemas of every keyword, mostly with allowed values, and of references to all kinds of places."""
+    targets = st.sampled_from(
+        (*OUTSIDE[1:], "#", "#/$defs/a", "#a", "#/items", "a", "#/$defs/a/not", "http://a.example/b#/c")
+    )
+    scalars = st.one_of(st.integers(-3, 3), st.sampled_from((True, None, "a", "^(a+)+$", "(?=a)", "date", 1e300)))
+    leaves = st.one_of(
+        st.booleans(),
+        st.fixed_dictionaries({"type": st.sampled_from(("string", "object", "array", "integer", "odd"))}),
+        st.builds(lambda name, target: {name: target}, st.sampled_from(sorted(REFERENCES)), targets),
+        st.builds(lambda name, value: {name: value}, st.sampled_from(sorted(KEYWORDS)), scalars),
+    )
+
+    def around(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+        def hold(name: str, parts: list[Any]) -> dict[str, Any]:
+            contents = KEYWORDS[name].contents if name in KEYWORDS else "named"
+            return {
+                name: dict(zip("abc", parts, strict=False))
+                if contents == "named"
+                else parts
+                if contents == "list"
+                else parts[0]
+            }
+
+        holding = st.builds(hold, st.sampled_from([*holders(), "$defs"]), st.lists(inner, min_size=1, max_size=3))
+        marks = st.sampled_from(
+            (
+                {},
+                {"$id": "a"},
+                {"$anchor": "a"},
+                {"$dynamicAnchor": "a"},
+                {"$schema": "http://json-schema.org/draft-04/schema#"},
+            )
+        )
+        return st.builds(
+            lambda *parts: {key: each for part in parts for key, each in part.items()}, holding, holding, marks
+        )
+
+    return st.recursive(leaves, around, max_leaves=12)
+
+
+@given(schemas(), st.sampled_from(('{"a": [1, "aab", null]}', '"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab"', "[[], {}]", "3")))
+def test_every_schema_is_used_or_refused(schema: Any, answer: str) -> None:
+    with suppress(InputError, OutputValidationError):
+        OutputType.from_json_schema(schema if isinstance(schema, dict) else {"not": schema}).parse(answer)

@@ -9,6 +9,7 @@ import re
 import time
 from asyncio import to_thread
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -23,7 +24,7 @@ from starlette.requests import cookie_parser
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.errors import ConfigError, StoreError
 from taiwa.retrieval.index import IndexScope
 from taiwa.server.responses import WRITE, ApiError, invalid, part_writer, too_many
 from taiwa.sessions.repository import Quota, Repository
@@ -398,13 +399,16 @@ class Guard:
 
     async def _watch(self) -> None:
         """End the requests of callers whose key is revoked, until only the local caller has open ones."""
-        while names := [name for name in self._open if name != LOCAL_CALLER]:
-            self._revoked = await to_thread(self._access.revoked, names)
-            for name in self._revoked:
-                for task in self._open.get(name, ()):
-                    task.cancel()
-            await asyncio.sleep(REVOKED_SECONDS)
-        self._watcher = None
+        try:
+            while names := [name for name in self._open if name != LOCAL_CALLER]:
+                with suppress(StoreError):  # it is asked again
+                    self._revoked = await to_thread(self._access.revoked, names)
+                for name in self._revoked:
+                    for task in self._open.get(name, ()):
+                        task.cancel()
+                await asyncio.sleep(REVOKED_SECONDS)
+        finally:
+            self._watcher = None
 
     def _check_headers(self, headers: Headers) -> None:
         """Check that no other server could interpret the request differently: its framing, sender and type."""
