@@ -1,7 +1,9 @@
 """The server's own API: conversations with their branches, states and bills, and runs that are followed."""
 
 import asyncio
+import html
 import json
+import re
 import threading
 from collections.abc import AsyncGenerator, Iterator
 from itertools import islice
@@ -313,3 +315,36 @@ def test_an_export_has_no_control_codes(server: Serving) -> None:
         text = server.client.get("/api/conversations/chat-1/export", params={"form": form}).text
         assert "one" in text
         assert not set(text) & set("\x1b\u202e")
+
+
+def test_a_page_gets_the_text_of_a_long_block_at_once_and_its_html_now_and_then() -> None:
+    code = "x = '<b>' # a line\n" * 200
+
+    class TypingModel(SilentModel):
+        async def astream(self, request: Request) -> AsyncGenerator[TextDelta | StreamEnd]:
+            text = f"Here:\n\n```python\n{code}```\n"
+            for place in range(0, len(text), 8):
+                yield TextDelta(text[place : place + 8])
+                await asyncio.sleep(0)
+            yield StreamEnd("stop", "silent")
+
+    model: Any = TypingModel()
+    with serving(model=model) as server:
+        begun = server.client.post("/api/conversations", json={"app": "plain", "text": "hi"}).json()
+        closed, tail, rendered = "", "", 0
+        with server.client.stream("GET", f"/page/follow/{begun['session']}?run={begun['run']}") as stream:
+            name = ""
+            for line in stream.iter_lines():
+                name = line.removeprefix("event: ") if line.startswith("event: ") else name
+                data = json.loads(line.removeprefix("data: ")) if line.startswith("data: ") else {}
+                if name == "block" and data:
+                    closed, tail = closed + data["html"], ""
+                elif name == "tail" and data:
+                    rendered += "html" in data
+                    tail = data.get("html", tail + data.get("more", ""))
+                if name == "tip" and data:
+                    break
+
+    shown = html.unescape(re.sub(r"<[^>]*>|\s", "", closed + tail))  # the text behind a rendered part begins a line
+    assert shown.count("x='<b>'#aline") == 200
+    assert 0 < rendered < 150
