@@ -37,7 +37,7 @@ def fetched() -> Iterator[tuple[str, list[str]]]:
             self.end_headers()
             self.wfile.write(b'{"type": "string"}')
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (as the base class names it)
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
