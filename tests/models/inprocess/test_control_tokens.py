@@ -21,7 +21,7 @@ USER_DEFINED = ("<｜User｜>", "<|user|>", "<start_of_turn>")
 
 @pytest.fixture(scope="module", params=["local", "gguf", "gguf without a template"])
 def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessModel[Any]]:
-    folder = tmp_path_factory.mktemp("model")
+    folder = tmp_path_factory.mktemp("tiny tokens")
     if request.param == "local":
         yield LocalModel(f"local:{build(folder, user_defined=USER_DEFINED)}?threads=1")
         return
