@@ -118,7 +118,7 @@ function begun(said, names) {
 }
 
 const scroller = $("#transcript");
-const LONGEST_THOUGHT = 600; // characters of thinking shown
+const LONGEST_THOUGHT = 600; // shown
 const thoughts = Object.assign(document.createElement("p"), { className: "thinking", dir: "auto" });
 const pinned = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 120;
 
