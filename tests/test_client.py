@@ -836,12 +836,22 @@ def asked() -> Program[str]:
 
 
 def test_a_conversation_has_limits_of_its_own() -> None:
-    with Client(scripted_model("One.", "Two.", usage=Usage(1, 1)), prices=Prices("1", "1"), store=":memory:") as client:
-        session = client.session(limits=Limits(cost="0.000001"))
+    with Client(
+        scripted_model("One.", "Two.", usage=Usage(1, 90)), prices=Prices("1", "1"), store=":memory:"
+    ) as client:
+        session = client.session(limits=Limits(cost="0.0001"))
         session.say("Hi")
         with pytest.raises(LimitError):
             session.say("Again")
         assert client.session(limits=Limits(cost=1)).say("Hi").text == "Two."
+
+
+def test_a_call_that_is_not_stored_is_refused_under_a_limit_of_a_day() -> None:
+    limits = Limits(day_cost=1)
+    with Client(scripted_model("One."), prices=Prices("1", "1"), store=":memory:", limits=limits) as client:
+        with pytest.raises(InputError, match="day_cost limits the stored turns"):
+            client.generate("Hi")
+        assert client.session().say("Hi").text == "One."
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_prices_and_limits_are_exact(path: Path) -> None:
 
     settings = load({}, HOME, path)
 
-    assert settings.max_cost_nano == 123_456_789
+    assert settings.limits.cost == 123_456_789
     assert settings.prices == {"gpt-4.1": {"input": Decimal("0.1"), "currency": "EUR"}}
 
 

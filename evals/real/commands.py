@@ -46,7 +46,7 @@ def measure(
         settings, threads=given["threads"], max_tokens=given["max_tokens"], seed=given["seed"]
     ) as real:
         # One row at a time: a second one would share the server, and neither time would mean anything.
-        options = RunOptions(1, settings.max_cost_nano, given["out"])
+        options = RunOptions(1, settings.limits.cost, given["out"])
         with closing(task(real, names)) as measured:
             evaluate(
                 common,

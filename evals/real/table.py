@@ -110,7 +110,7 @@ def measure_all(common: CommonOptions, given: dict[str, Any]) -> None:
         for name in names:
             planned = PLAN[name](given["data"], given["limit"], given["seed"])
             try:
-                options = RunOptions(1, settings.max_cost_nano, folder / stem / name)
+                options = RunOptions(1, settings.limits.cost, folder / stem / name)
                 with closing(planned.task(real, _usable(planned.ways, real))) as task:
                     report = _run(planned, task, options, quiet=common.as_json)
             finally:

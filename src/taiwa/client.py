@@ -335,13 +335,16 @@ class BaseClient:
     def _arguments(self, tools: Tools | None, limits: Limits | None, model: str | AnyModel | None) -> dict[str, Any]:
         """Return the arguments of a runtime."""
         priced_model = self._open_model(model=model)
+        bounds = (_limits(limits) or self.limits).usage_limits
+        if bounds.day_cost is not None:
+            raise InputError("day_cost limits the stored turns of conversations; limit this call by cost")
         return {
             "model": priced_model.model,
             "tools": self.tools if tools is None else _tools(tools),
             "retriever": self.retriever,
             "handlers": self.handlers,
             "observers": self.observers,
-            "limits": (_limits(limits) or self.limits).usage_limits,
+            "limits": bounds,
             "price": priced_model.price,
             "approve": self.approve,
         }

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from taiwa.kernel.attachments import InputKind
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Capability
-from taiwa.kernel.usage_limits import currency_units
+from taiwa.kernel.usage_limits import COST_FIELDS, UsageLimits, format_cost_limits
 from taiwa.sql import PostgresUrl, is_postgres_url
 from taiwa.yamlfile import Keys, read_settings, remove_setting, set_setting, write_private
 
@@ -38,6 +38,9 @@ PRICES = ("input", "output", "cache_read", "cache_write", "currency")
 NO_MODEL = "no model is set; use -m NAME, or fetch a small one: taiwa models pull qwen2.5-coder-1.5b --use"
 
 
+NO_LIMITS = UsageLimits()
+
+
 class NoModelError(ConfigError):
     """No model is set, and one is needed."""
 
@@ -54,7 +57,7 @@ class Settings:
     model: str | None = None
     judge_model: str | None = None
     rewrite_model: str | None = None
-    max_cost_nano: int | None = None
+    limits: UsageLimits = NO_LIMITS
     timeout: float = 600.0
     attempts: int = 3
     retry_paid: bool = False
@@ -140,16 +143,22 @@ def _decimal(text: str) -> Decimal:
     return number
 
 
-def _cost(text: str) -> int | None:
-    if text == "none":
-        return None
-    try:
-        number = _decimal(text) * NANO
-    except ValueError as error:
-        raise ValueError(f"{error}, or none for no limit") from None
-    if number != int(number):
-        raise ValueError("has more than nine decimal places")
-    return int(number)
+def _costs(text: str) -> UsageLimits:
+    """Read limits on cost: `0.05` of one command, `0.05, 1/conversation, 5/day`, `none`."""
+    costs: dict[str, int] = {}
+    for part in (part.strip() for part in text.split(",") if text != "none"):
+        amount, slash, per = part.partition("/")
+        field = COST_FIELDS.get(f"/{per.strip()}", "") if slash else "cost"
+        if not field or field in costs:
+            raise ValueError("must be one amount each of a command, /call, /conversation and /day: 0.05, 5/day")
+        try:
+            number = _decimal(amount.strip()) * NANO
+        except ValueError as error:
+            raise ValueError(f"{error}, or none for no limit") from None
+        if number != int(number):
+            raise ValueError("has more than nine decimal places")
+        costs[field] = int(number)
+    return UsageLimits(**costs)
 
 
 def _seconds(text: str) -> float:
@@ -209,7 +218,11 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "store": Setting("the file of the conversations, or postgresql://USER@HOST/DATABASE", _store),
         "judge_model": Setting("the model with which taiwa ask assesses a dialogue", _text),
         "rewrite_model": Setting("the model with which taiwa ask rewrites a dialogue as queries", _text),
-        "max_cost": Setting("the cost limit of one command, in the currency of the prices; none for no limit", _cost),
+        "max_cost": Setting(
+            "the cost limit of one command, in the currency of the prices, and of each /call, /conversation and /day; none "
+            "for no limit",
+            _costs,
+        ),
         "timeout": Setting("the time limit of one answer in seconds, retries included", _seconds),
         "attempts": Setting("the number of times that a call is tried", _count),
         "retry_paid": Setting("whether a call that may have been charged is retried", _flag),
@@ -290,7 +303,7 @@ def load(
             for key in keys[1:-1]:
                 section = cast("dict[str, object]", section.setdefault(key, {}))
             section[keys[-1]] = value
-    values["max_cost_nano"] = values.pop("max_cost", None)
+    values["limits"] = values.pop("max_cost", NO_LIMITS)
     values.setdefault("store", data_folder(environ) / "taiwa.db")
     origins = {".".join(keys): leaf.origin for keys, leaf in found.items()}
     return Settings(path=path, origins=origins, **values)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  (SETTINGS types them)
@@ -501,8 +514,7 @@ def show(settings: Settings) -> tuple[SettingLine, ...]:
     rows: list[SettingLine] = []
     for name in SETTINGS:
         if name == "max_cost":
-            cost = currency_units(settings.max_cost_nano)
-            rows.append(_row(settings, name, None if cost is None else f"{cost:f}"))
+            rows.append(_row(settings, name, format_cost_limits(settings.limits) or None))
         elif SETTINGS[name].depth == ONE:
             rows.append(_row(settings, name, getattr(settings, name)))
         else:

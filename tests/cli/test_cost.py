@@ -81,27 +81,31 @@ def test_the_cost_of_a_model_without_a_price_is_unknown(taiwa: Taiwa, model_serv
     assert taiwa.ok("say", "chat", "--json", "Hi").json["cost"] is None
 
 
+WRITTEN = {"*": {"input": 0, "output": 1}}
+"""An answer costs 0.000003, and one of 16 tokens, fewer than which are not asked for, 0.000016."""
+
+
 def test_a_limit_stops_the_call_that_would_pass_it_and_keeps_what_was_paid_for(
     taiwa: Taiwa, model_server: ModelServer
 ) -> None:
-    model_server(delta("a", topics="wrong"), '{"topics": []}', prices=PRICES)
+    model_server(delta("a", topics="wrong"), '{"topics": []}', prices=WRITTEN)
 
-    result = taiwa.ok("say", "chat", "--max-cost", "0.00003", "Hi")
+    result = taiwa.ok("say", "chat", "--max-cost", "0.000018", "Hi")
 
     assert result.out == "a\n"
-    assert "the limit on cost is reached" in result.err
+    assert "the limit on cost would be exceeded: 0.000003 of 0.000018 is used" in result.err
     assert len(model_server.requests) == 1
     assert taiwa.ok("cost", "--json").json[0]["requests"] == 1
 
 
 def test_a_cost_limit_holds_over_the_turns_of_a_session(taiwa: Taiwa, model_server: ModelServer) -> None:
-    model_server(delta("a"), delta("b"), delta("c"), prices=PRICES)
+    model_server(delta("a"), delta("b"), delta("c"), prices=WRITTEN)
 
-    talked = taiwa("chat", "chat", "--max-cost", "0.00005", input="one\ntwo\nthree\n")
+    talked = taiwa("chat", "chat", "--max-cost", "0.00002", input="one\ntwo\nthree\n")
 
     assert talked.code == 1
     assert len(model_server.requests) == 2
-    assert talked.err.count("the limit on cost is reached") == 1
+    assert talked.err.count("the limit on cost would be exceeded: 0.000006 of 0.00002 is used") == 1
 
 
 def test_reasoning_tokens_and_cached_ones_are_on_the_bill(model_server: ModelServer, taiwa: Taiwa) -> None:

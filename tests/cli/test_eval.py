@@ -304,16 +304,16 @@ def test_a_cost_limit_ends_a_run_and_a_higher_one_continues_it(
         "--out",
         str(place.folder / "run"),
     )
-    model_server.plays(pupil(), prices={model_server.model: PRICES})
+    model_server.plays(pupil(), prices={model_server.model: {"input": 0, "output": 1000}})  # 0.003 a row
 
-    first = taiwa(*words, "--max-cost", "0.025", "--json")
+    first = taiwa(*words, "--max-cost", "0.020", "--json")
     second = taiwa.ok(*words, "--max-cost", "1", "--json")
 
     assert first.code == 1
     assert "limit on cost" in first.json["stopped"]
     assert sum(row["n"] for row in first.json["rows"]) == 3
     assert sum(row["n"] for row in second.json["rows"]) == 8
-    assert sum(row["cost"] for row in second.json["rows"]) == pytest.approx(12 * 0.01)
+    assert sum(row["cost"] for row in second.json["rows"]) == pytest.approx(12 * 0.003)
     assert len(model_server.requests) == 4 + 2 * 4
 
 

@@ -324,9 +324,9 @@ def test_another_type_repair_policy_or_mode_is_sent_again(
 def test_a_cost_limit_ends_a_batch_and_what_was_paid_for_is_kept(
     taiwa: Taiwa, model_server: ModelServer, shop: str, lines: Callable[[str], str]
 ) -> None:
-    model_server(GOOD, GOOD, prices={"*": {"input": 1000, "output": 1000}})
+    model_server(GOOD, GOOD, prices={"*": {"input": 0, "output": 1000}})
 
-    done = taiwa("extract", f"{shop}:Order", "--file", lines("One.\nTwo.\nThree.\n"), "-j", "1", "--max-cost", "0.001")
+    done = taiwa("extract", f"{shop}:Order", "--file", lines("One.\nTwo.\nThree.\n"), "-j", "1", "--max-cost", "0.018")
 
     assert done.code == 1
     assert len(done.rows) == 1

@@ -351,11 +351,11 @@ def test_a_cost_limit_ends_a_batch_cleanly(
     taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str], tmp_path: Path, mode: str
 ) -> None:
     out = tmp_path / "out.jsonl"
-    prices = {"*": {"input": "1000000", "output": "1000000"}}  # one unit a token: 10 a row
+    prices = {"*": {"input": "0", "output": "1000000"}}  # one unit a token that is written: 3 a row
     model_server(*[delta("ok")] * 9, prices=prices)
     batch = ("batch", "chat", lines(*map(str, range(9))), "--mode", mode, "-o", str(out))
 
-    stopped = taiwa(*batch, *(("-j", "1") if mode == "map" else ()), "--max-cost", "25")
+    stopped = taiwa(*batch, *(("-j", "1") if mode == "map" else ()), "--max-cost", "22")
 
     assert stopped.code == 1
     assert len(read_rows(out)) == 3
@@ -367,16 +367,16 @@ def test_a_cost_limit_ends_a_batch_cleanly(
 
 
 @pytest.mark.parametrize("mode", ["fold", "map"])
-def test_a_limit_that_cannot_hold_ends_a_batch(
+def test_rows_without_reported_usage_count_for_a_limit_as_what_they_reserved(
     taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str], mode: str
 ) -> None:
     model_server(speech(delta("a"), usage=False), delta("b"), prices={"*": {"input": "1", "output": "1"}})
 
-    stopped = taiwa("batch", "chat", lines("one", "two"), "--mode", mode, "-j", "1", "--max-cost", "1")
+    stopped = taiwa("batch", "chat", lines("one", "two"), "--mode", mode, "-j", "1", "--max-cost", "0.016")
 
-    assert stopped.code == 2
+    assert stopped.code == 1
     assert [row["answer"] for row in stopped.rows] == ["a"]
-    assert "the cost limit can no longer be checked" in stopped.err
+    assert "stopped: the cost limit was reached" in stopped.err
 
 
 @pytest.mark.parametrize("mode", ["fold", "map"])
@@ -524,7 +524,7 @@ def test_a_batch_writes_to_its_store_in_threads(
     assert on_loop == []
 
 
-def test_a_small_batch_stops_at_its_cost_limit_after_one_row(
+def test_a_batch_whose_first_row_cannot_fit_sends_nothing(
     taiwa: Taiwa, model_server: ModelServer, tmp_path: Path
 ) -> None:
     file = tmp_path / "rows.txt"
@@ -534,5 +534,5 @@ def test_a_small_batch_stops_at_its_cost_limit_after_one_row(
     stopped = taiwa("batch", "plain", str(file), "--mode", "map", "-j", "3", "--max-cost", "0.0000001")
 
     assert stopped.code == 1
-    assert len(stopped.rows) == len(model_server.requests) == 1
+    assert stopped.rows == model_server.requests == []
     assert "the cost limit was reached" in stopped.err

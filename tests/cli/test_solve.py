@@ -412,9 +412,9 @@ def test_a_dry_run_shows_the_request_and_calls_nothing(taiwa: Taiwa, model_serve
 
 def test_a_cost_limit_ends_a_rationale_and_keeps_its_text(taiwa: Taiwa, model_server: ModelServer) -> None:
     able = {model_server.model: {"prefix": False, "tools": False}}
-    model_server(FIRST, SECOND, capabilities=able, prices={"*": {"input": "1", "output": "1"}})
+    model_server(FIRST, SECOND, capabilities=able, prices={"*": {"input": "0", "output": "1"}})
 
-    done = taiwa("solve", QUESTION, "--max-cost", "0.000001", "--json")
+    done = taiwa("solve", QUESTION, "--max-cost", "0.00002", "--json")
 
     assert done.code == 1
     assert (done.json["ending"], done.json["text"]) == ("limit", TEXT.partition("Three")[0])

@@ -108,6 +108,27 @@ def test_a_limit_on_cost_ends_the_run_and_keeps_what_was_paid_for() -> None:
     assert lefts == [100, 60, 20]
 
 
+def test_parallel_jobs_share_what_a_limit_leaves() -> None:
+    running: list[int] = []
+    most: list[int] = []
+
+    async def perform(job: Job, limits: UsageLimits) -> Measurement:
+        assert limits.cost is not None
+        running.append(limits.cost)
+        most.append(sum(running))
+        await asyncio.sleep(0)
+        running.remove(limits.cost)
+        return Measurement({}, RunUsage(requests=1, max_cost=min(30, limits.cost)))
+
+    runner = Runner(perform, jobs(100), 4, cost=200)
+    rows, raised = until(runner)
+
+    assert isinstance(raised, LimitError)
+    assert len(rows) == 7  # six, and one with what was left
+    assert runner.spent.max_cost == 200
+    assert max(most) <= 200
+
+
 def test_a_row_that_a_limit_cut_off_is_kept_with_its_bill() -> None:
     rows, _ = until(Runner(failing(LimitError("cost", 1, 1), RunUsage(1, max_cost=100)), jobs(9), 1, cost=100))
 

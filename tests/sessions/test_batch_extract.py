@@ -131,10 +131,10 @@ def test_a_row_whose_repair_met_the_cost_limit_resumes_with_a_higher_one(reposit
         return [row async for row in job.rows([BatchInput(0, "2")])]
 
     with pytest.raises(LimitError, match="cost"):
-        asyncio.run(drained(scripted_model(BAD, GOOD, usage=Usage(1, 1)), 1_000))
+        asyncio.run(drained(scripted_model(BAD, GOOD, usage=Usage(1, 900)), 1_000_000_000))
     model = scripted_model(GOOD, usage=Usage(1, 1))
 
-    (row,) = asyncio.run(drained(model, 1_000_000_000))
+    (row,) = asyncio.run(drained(model, 10_000_000_000))
     assert [each.text for each in row.attempts] == [BAD, GOOD]
     assert len(model.requests) == 1
 

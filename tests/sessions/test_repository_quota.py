@@ -7,12 +7,12 @@ from threading import Barrier, Event, Semaphore
 import pytest
 
 from taiwa.apps.catalog import load_app
-from taiwa.kernel.errors import ConfigError, ConflictError, RateLimitError
+from taiwa.kernel.errors import ConfigError, ConflictError, InputError, LimitError, RateLimitError
 from taiwa.kernel.messages import Request, Response, Usage, assistant
-from taiwa.kernel.usage_limits import Prices
+from taiwa.kernel.usage_limits import ANSWER_TOKENS, Prices, SharedBudget, UsageLimits
 from taiwa.models.scripted import ScriptedModel, scripted_model
-from taiwa.sessions.commit_turn import PricedModel
-from taiwa.sessions.repository import ANSWER, DAY, MINUTE, BudgetError, Quota, Repository
+from taiwa.sessions.commit_turn import PricedModel, TurnOptions
+from taiwa.sessions.repository import DAY, MINUTE, BudgetError, Quota, Repository
 from taiwa.sessions.session import Session
 from taiwa.store import Store
 from tests.database import Database
@@ -59,19 +59,28 @@ def test_a_spent_budget_is_refused_before_a_call_until_the_next_day() -> None:
     assert len(model.requests) == 3
 
 
-def test_a_call_that_may_exceed_the_budget_is_not_made() -> None:
+def test_a_call_that_does_not_fit_into_the_budget_is_not_made() -> None:
     model = scripted_model(DEAR)
-    here = repository(Clock(), max_cost=ANSWER / 1e6)
-    with pytest.raises(BudgetError, match=r"0 of 0\.004096"):
+    here = repository(Clock(), max_cost=30 / 1e6)
+    with pytest.raises(BudgetError, match=r"would be exceeded: 0 of 0\.00003 is used, and the next call may need"):
         session(here, model).say("one")
     assert model.requests == []
     assert here.store.runs.open_runs() == ()
 
 
+def test_an_answer_gets_at_most_what_the_budget_leaves() -> None:
+    model = scripted_model("1", "2")
+    for budget in (1.0, 2_000 / 1e6):
+        session(repository(Clock(), max_cost=budget), model).say("one")
+    most = [request.sampling.max_tokens for request in model.requests]
+    assert most[0] == ANSWER_TOKENS
+    assert 1_800 < (most[1] or 0) < 2_000
+
+
 def test_what_a_call_has_reserved_is_free_again_behind_its_answer() -> None:
     cheap = Response(assistant("Tea."), usage=Usage(10, 10))
     model = scripted_model(*[cheap] * 20)
-    here = repository(Clock(), max_cost=2 * ANSWER / 1e6)
+    here = repository(Clock(), max_cost=2 * ANSWER_TOKENS / 1e6)
     for number in range(20):
         session(here, model).say(str(number))
     assert here.store.runs.spent_since(0) == 20 * 20 * 1000
@@ -92,13 +101,13 @@ def test_of_calls_at_the_same_time_only_those_are_made_that_fit_into_the_budget(
     def answer(_: Request) -> Response:
         decided.release()
         assert all_decided.wait(300)  # what is reserved stays reserved until each of them was begun or refused
-        return Response(assistant("Tea."), usage=Usage(0, ANSWER))
+        return Response(assistant("Tea."), usage=Usage(0, ANSWER_TOKENS))
 
     model = scripted_model(*[answer] * 8)
     stores = [Store.open(place, owner="ann") for _ in range(2)]
     places = [Repository(store) for store in stores]
     for each in places:
-        each.quota = Quota(each.store, int(3.5 * (ANSWER + 500) * 1000))
+        each.quota = Quota(each.store, int(3.001 * (ANSWER_TOKENS + 500) * 1000))
     together = Barrier(8)
 
     def one(number: int) -> bool:
@@ -115,20 +124,97 @@ def test_of_calls_at_the_same_time_only_those_are_made_that_fit_into_the_budget(
         assert all(decided.acquire(timeout=300) for _ in begun)
         all_decided.set()
         made = sum(each.result() for each in begun)
-    assert 1 <= made <= 3
+    assert 1 <= made <= 4  # the last one with what the others left
     assert len(model.requests) == made
-    assert stores[0].runs.spent_since(0) == made * ANSWER * 1000
+    assert all(request.sampling.max_tokens for request in model.requests)
     for store in stores:
         store.close()
 
 
-def test_a_call_of_unknown_cost_counts_as_what_it_reserved() -> None:
-    model = scripted_model(Response(assistant("Tea."), usage=None), DEAR)
-    here = repository(Clock(), max_cost=1.5 * ANSWER / 1e6)
+def test_calls_of_unknown_cost_count_as_what_they_reserved() -> None:
+    unknown = Response(assistant("Tea."), usage=None)
+    model = scripted_model(unknown, unknown, unknown)
+    here = repository(Clock(), max_cost=1.5 * ANSWER_TOKENS / 1e6)
     session(here, model).say("one")
-    assert here.store.runs.spent_since(0) > ANSWER * 1000
+    assert here.store.runs.spent_since(0) > ANSWER_TOKENS * 1000
+    session(here, model).say("two")
     with pytest.raises(BudgetError):
-        session(here, model).say("two")
+        session(here, model).say("three")
+    assert here.store.runs.spent_since(0) <= 1.5 * ANSWER_TOKENS * 1000
+
+
+def test_an_answer_that_its_client_abandons_counts_as_what_it_reserved() -> None:
+    clock, model = Clock(), scripted_model(*["A long story about tea."] * 9)
+    here = repository(clock, max_cost=1.5 * ANSWER_TOKENS / 1e6)
+
+    def hang_up() -> None:
+        with session(here, model).stream("one") as events:
+            next(events)
+        for run in here.store.runs.open_runs():
+            here.store.runs.end(run.id, "abandoned")
+
+    hang_up()
+    assert here.store.runs.spent_since(0) > ANSWER_TOKENS * 1000
+    hang_up()
+    with pytest.raises(BudgetError):
+        hang_up()
+    assert len(model.requests) == 2
+    clock.now += DAY
+    hang_up()
+    assert len(model.requests) == 3
+
+
+def test_a_call_that_was_refused_gives_its_reservation_back() -> None:
+    here = repository(Clock(), max_cost=1)
+    with pytest.raises(RateLimitError):
+        session(here, scripted_model(RateLimitError("slow down"))).say("one")
+    assert here.store.runs.spent_since(0) == 0
+
+
+def test_a_conversation_has_a_limit_of_its_own_however_often_it_is_opened() -> None:
+    model = scripted_model(*[DEAR] * 5)
+    here = Repository(Store.open(":memory:"))
+    options = TurnOptions(limits=UsageLimits(conversation_cost=900_000_000))
+
+    def say(name: str) -> None:
+        start = here.at(name) if here.store.refs.has(name) else here.start(load_app("plain"))
+        Session(here, name, start, PricedModel(model, RATES), options=options).say("one")
+
+    say("a")
+    say("a")
+    with pytest.raises(LimitError, match=r"the limit on cost of the conversation is reached: 1 of 0\.9"):
+        say("a")
+    say("b")
+    assert len(model.requests) == 3
+
+
+def test_the_day_of_a_store_counts_all_owners() -> None:
+    here = repository(Clock(), max_cost=5)
+    other = Repository(here.store.owned_by("ben"))
+    for each in (here, other):
+        each.limits = UsageLimits(None, None, day_cost=900_000_000)
+        session(each, scripted_model(DEAR)).say("one")
+    with pytest.raises(BudgetError, match=r"cost per day is reached: 1 of 0\.9"):
+        session(here, scripted_model(DEAR)).say("two")
+
+
+def test_all_runs_of_a_process_may_share_one_budget() -> None:
+    here, budget = repository(Clock()), SharedBudget(900_000_000)
+    here.budget = budget
+    session(here, scripted_model(DEAR)).say("one")
+    session(here, scripted_model(DEAR)).say("two")
+    with pytest.raises(LimitError, match=r"the limit on cost is reached: 1 of 0\.9"):
+        session(here, scripted_model(DEAR)).say("three")
+
+
+@pytest.mark.parametrize("text", ["", " ", "x" * 2_000_001])
+def test_a_text_that_is_refused_leaves_no_run_and_does_not_count(text: str) -> None:
+    here, model = repository(Clock(), rate=1), scripted_model("Hello.")
+    for _ in range(3):
+        with pytest.raises(InputError, match="the text"):
+            session(here, model).say(text)
+    assert session(here, model).say("Hi").text == "Hello."
+    assert here.store.runs.run(1).status == "done"  # the first run of the store
 
 
 def test_a_model_of_unknown_price_is_not_called_for_a_budget() -> None:

@@ -14,7 +14,6 @@ from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App
 from taiwa.conversation.history import Node
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import (
-    ConfigError,
     ConflictError,
     InputError,
     LimitError,
@@ -233,26 +232,26 @@ def test_strict_fails_a_turn_whose_delta_cannot_be_read(store: Store, face: Face
 def test_a_cost_limit_counts_all_turns_of_a_session(store: Store) -> None:
     usage = Usage(1000, 1000)
     model = scripted_model(*(Response(assistant(turn(word)), usage=usage) for word in "abc"))
-    session = session_with(store, model, options=TurnOptions(limits=UsageLimits(cost=3_000_000)))
+    session = session_with(store, model, options=TurnOptions(limits=UsageLimits(cost=4_100_000)))
     session.priced_model = PricedModel(model, Prices("1", "1"))
 
     session.say("one")
     session.say("two")
 
-    with pytest.raises(LimitError, match="cost"):
+    with pytest.raises(LimitError, match=r"on cost would be exceeded: 0\.004 of 0\.0041 is used"):
         session.say("three")
     assert session.spent.cost == 4_000_000
 
 
-def test_a_cost_limit_requires_calls_that_report_usage(store: Store, face: Face) -> None:
-    session = session_with(store, scripted_model(), options=TurnOptions(limits=UsageLimits(cost=3_000_000)))
+def test_calls_without_reported_usage_count_for_a_cost_limit_as_what_they_reserved(store: Store, face: Face) -> None:
+    session = session_with(store, scripted_model(), options=TurnOptions(limits=UsageLimits(cost=30_000_000)))
     session.priced_model = PricedModel(
         scripted_model(*(Response(assistant(turn(word))) for word in "abc")), Prices("1", "1")
     )
     face(session, "one")
     face(session, "two")
 
-    with pytest.raises(ConfigError, match="does not report usage"):
+    with pytest.raises(LimitError, match=r"of 0\.03"):
         face(session, "three")
 
     assert session.conversation.count == 2

@@ -168,6 +168,7 @@ DIGESTS: dict[str, tuple[str, ...]] = {
         "56340f1e96b7cbe5c7aae014b8c41c55",
         "6cfdb8ee159fb1f136e8560a4de7c92f",
         "f1d3f33225ab68413f12bae243fe547a",
+        "8e42cef0639061681b1a4df14a252f8d",
     ),
     "postgres": (
         "7d03563dc5139e07000617b19fde6573",
@@ -178,6 +179,7 @@ DIGESTS: dict[str, tuple[str, ...]] = {
         "e14a9b7ec19b4e7d4fd32f63b5638135",
         "e6cfba68992c147d0234a7b694bcbd32",
         "48ab5dc78500723dbeb3240d1be024f4",
+        "8e42cef0639061681b1a4df14a252f8d",
     ),
 }
 """Of the statements of each migration. Only a new line may be added here: stores that ran a migration never run it again."""

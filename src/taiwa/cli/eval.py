@@ -83,7 +83,7 @@ class EvalOptions:
         from taiwa.evals.run import RunOptions, parse_ray_address, start_workers
 
         workers = None if self.ray is None else partial(start_workers, address=parse_ray_address(self.ray))
-        return RunOptions(self.width, common.settings().max_cost_nano, self.out, self.resume, workers)
+        return RunOptions(self.width, common.settings().limits.cost, self.out, self.resume, workers)
 
 
 run_options = filled_by_options(EvalOptions, tuple(each.name for each in fields(EvalOptions)), {})

@@ -19,7 +19,6 @@ from taiwa.i18n import _
 from taiwa.kernel.attachments import Attachment, open_file, path_kind
 from taiwa.kernel.errors import ConfigError, InputError, StoreError, TaiwaError
 from taiwa.kernel.messages import JsonSchema, Regex, Sampling
-from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.operations import files
 
 if TYPE_CHECKING:
@@ -177,7 +176,9 @@ class CommonOptions:
         "--dry-run", is_flag=True, help="Print the request and its size in the context window; send nothing."
     )
     max_cost: str | None = option(
-        "--max-cost", metavar="AMOUNT", help="Stop before this command costs more than AMOUNT; none for no limit."
+        "--max-cost",
+        metavar="AMOUNT",
+        help="Stop before this command costs more than AMOUNT; or AMOUNT/call, /conversation, /day; none for no limit.",
     )
     retry_paid: bool = option(
         "--retry-paid",
@@ -473,7 +474,7 @@ def turn_options(
 
     return TurnOptions(
         strict=common.strict,
-        limits=UsageLimits(cost=settings.max_cost_nano),
+        limits=settings.limits,
         interrupts=interrupts,
         tools=common.tools(),
         approve=approver(common.approve) if asks or common.approve != "ask" else None,

@@ -209,7 +209,7 @@ def _is_sound(options: AnswerOptions) -> bool:
     """Report whether restored values are within their ranges; their types were checked when they were restored."""
     temperature, top_p, most = options.sampling.temperature, options.sampling.top_p, options.sampling.max_tokens
     limits = options.limits or UsageLimits()
-    bounds = (limits.requests, limits.tool_calls, limits.output_tokens, limits.cost, limits.seconds)
+    bounds = [getattr(limits, each.name) for each in fields(limits)]
     schemas: list[object] = [tool.parameters for tool in options.client_tools]
     schemas += [each.schema for each in (options.schema, options.constraint) if isinstance(each, JsonSchema)]
     return (

@@ -425,6 +425,8 @@ class Runner:
     spent: RunUsage = field(default_factory=RunUsage, init=False)
     _fatal: TaiwaError | None = field(default=None, init=False)
     _unanswered: int = field(default=0, init=False)
+    _shares: list[int] = field(default_factory=list[int], init=False)
+    _dearest: int = field(default=0, init=False)
 
     async def rows(self) -> AsyncGenerator[EvalRow]:
         """Yield rows as they are completed.
@@ -451,18 +453,26 @@ class Runner:
     def _start(self, tasks: set[asyncio.Task[EvalRow | None]]) -> None:
         while len(tasks) < self.width and self._fatal is None:
             self._fatal = self._cost_error()
+            if self.cost is not None and tasks and self._free < self._dearest:
+                return  # until one has ended, so that no answer is cut for the sake of another one
             job = None if self._fatal is not None else next(self.jobs, None)
             if job is None:
                 return
-            tasks.add(asyncio.create_task(self._row(job)))
+            share = None if self.cost is None else self._free // (self.width - len(tasks))
+            share = None if share is None else min(max(share, self._dearest), self._free)
+            self._shares.append(share or 0)
+            tasks.add(asyncio.create_task(self._row(job, share)))
 
-    async def _row(self, job: Job) -> EvalRow | None:
+    @property
+    def _free(self) -> int:
+        """The part of the cost limit that is not spent and no running job may spend."""
+        return max((self.cost or 0) - (self.spent.max_cost or 0) - sum(self._shares), 0)
+
+    async def _row(self, job: Job, share: int | None) -> EvalRow | None:
         """Measure one job; return None if it failed, without usage, in a way that every other job would."""
         setting, item = job.setting, job.item
-        paid = self.spent.max_cost
-        left = None if self.cost is None or paid is None else max(0, self.cost - paid)
         try:
-            measured = await self.worker(job, UsageLimits(cost=left))
+            measured = await self.worker(job, UsageLimits(cost=share))
         except TaiwaError as error:
             spent = error.spent if isinstance(error.spent, RunUsage) else RunUsage()
             self.spent = self.spent + spent
@@ -475,7 +485,10 @@ class Runner:
                 message = f"the server did not answer {self._unanswered} rows in a row: {error.message}"
                 self._fatal = self._fatal or UnansweredError(message)
             return EvalRow(setting, item.id, item.kind, spent=spent, error=row_error(error))
+        finally:
+            self._shares.remove(share or 0)
         self.spent = self.spent + measured.spent
+        self._dearest = max(self._dearest, measured.spent.max_cost or 0)
         self._unanswered = 0
         return EvalRow(setting, item.id, item.kind, measured.found, measured.spent)
 

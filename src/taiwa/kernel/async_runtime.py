@@ -152,7 +152,7 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
                     task.result()
 
     async def _perform(self, run: "_Run[T]", pending: PendingEffect, ticks: asyncio.Event) -> None:
-        effect, settle = pending.effect, partial(run.execution.complete, pending)
+        effect, settle = pending.sent, partial(run.execution.complete, pending)
         try:
             try:
                 if self.streams(effect):

@@ -116,16 +116,27 @@ def _plain(number: float) -> str:
 
 
 class LimitError(TaiwaError):
-    """A usage limit is reached: `amount` of `bound`, in the unit that `which` names."""
+    """A usage limit is reached: `amount` of `bound`, in the unit that `which` names; or it would be exceeded by the next call,
+    which needs `needed`.
+    """
 
     tag = "limit"
-    details: ClassVar[tuple[str, ...]] = ("which", "amount", "bound")
+    details: ClassVar[tuple[str, ...]] = ("which", "amount", "bound", "needed")
 
-    def __init__(self, which: str, amount: float, bound: float) -> None:
-        super().__init__(f"the limit on {which.replace('_', ' ')} is reached: {_plain(amount)} of {_plain(bound)}")
+    def __init__(self, which: str, amount: float, bound: float, needed: float = 0.0) -> None:
+        limit = f"the limit on {which.replace('_', ' ')}"
+        used = f"{_plain(amount)} of {_plain(bound)}"
+        if amount >= bound or not needed:
+            super().__init__(f"{limit} is reached: {used}")
+        else:
+            super().__init__(
+                f"{limit} would be exceeded: {used} is used, and the next call may need {_plain(needed)}; "
+                "raise the limit or shorten the request"
+            )
         self.which = which
         self.amount = amount
         self.bound = bound
+        self.needed = needed
 
 
 class ApprovalRequiredError(TaiwaError):

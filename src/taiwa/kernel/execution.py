@@ -5,8 +5,10 @@ j-th program of a gather that was the i-th effect of strand `s` is `(*s, i, j)`.
 resume after a crash without repeating calls.
 """
 
+import re
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -51,7 +53,7 @@ from taiwa.kernel.messages import (
     split_unopened,
 )
 from taiwa.kernel.serialization import Json, digest, record, restore, tag_of, value
-from taiwa.kernel.usage_limits import RunUsage, UsageLedger, UsageLimits, max_attempt_usage, max_usage
+from taiwa.kernel.usage_limits import Admission, RunUsage, UsageLedger, UsageLimits, max_usage
 
 T = TypeVar("T")
 
@@ -179,9 +181,19 @@ class PendingEffect:
     """Set when a limit is reached while the answer streams."""
     deferred: tuple[ApprovalRequest, ...] = ()
     """The calls that need approval, without a decision."""
+    admission: Admission | None = None
+    """What the limits admit of a model call; None while it waits for another one to end."""
     _watcher: Watcher | None = None
     _cut: int | None = None
     _splitter: ThinkingSplitter | None = None
+
+    @property
+    def sent(self) -> Effect[Any]:
+        """The effect as it is performed: limits may lower the `max_tokens` of a request."""
+        effect, admission = self.effect, self.admission
+        if admission is None or not isinstance(effect, Complete) or admission.request is effect.request:
+            return effect
+        return replace(effect, request=admission.request)
 
     def begin(self) -> None:
         """Start a stream of chunks and drop those of an earlier attempt."""
@@ -286,6 +298,8 @@ class RunResult(Generic[T]):
     journal: Journal
 
 
+NAMES_TOKENS = re.compile(r"max_?(?:new_?|output_?|completion_?)?tokens", re.IGNORECASE)
+
 Event: TypeAlias = EffectStarted | EffectFinished | TextDelta | ThinkingDelta | Notice
 
 Observer: TypeAlias = Callable[[Event], None]
@@ -337,6 +351,7 @@ class Execution(Generic[T]):
         self._observers = tuple(observers)
         self._recorded_only = recorded_only
         self._untaken: list[PendingEffect] = []
+        self._waiting: list[PendingEffect] = []
         self._ready: deque[tuple[_Strand, object, BaseException | None]] = deque()
         self._value: object = None
         self._error: BaseException | None = None
@@ -379,10 +394,16 @@ class Execution(Generic[T]):
 
     def _repeat(self, pending: PendingEffect) -> None:
         """Charge the failed attempt of a `Complete`; the next one counts as a request of its own."""
-        assert isinstance(pending.effect, Complete)
-        self.ledger.charge_unknown(max_attempt_usage(pending.effect.request))
-        pending.refusal = self.ledger.start_request()
-        if pending.refusal is None and self._observers:
+        assert pending.admission is not None
+        try:
+            again = self.ledger.repeat_request(pending.admission)
+        except TaiwaError as problem:  # of the store that holds its budgets
+            again = problem
+        if not isinstance(again, Admission):
+            pending.admission, pending.refusal = None, again
+            return
+        pending.admission = again
+        if self._observers:
             self._notify(EffectStarted(pending.strand.path, pending.index, pending.effect))
 
     def complete(self, pending: PendingEffect) -> None:
@@ -409,9 +430,12 @@ class Execution(Generic[T]):
             return
         pending.flush()
         answer = collect_response(pending.chunks) if pending.chunks else None
-        if answer is None and isinstance(error, ModelError) and error.may_be_charged:
-            bound = max_attempt_usage(pending.effect.request) if isinstance(pending.effect, Complete) else None
-            answer = Response(Message("assistant", ()), "interrupted", max_usage=bound)
+        if answer is None and isinstance(error, ModelError):
+            if self._ask_for_less(pending, error):
+                return
+            if error.may_be_charged:
+                bound = None if pending.admission is None else pending.admission.most_usage
+                answer = Response(Message("assistant", ()), "interrupted", max_usage=bound)
         self._settle(pending, answer, error)
 
     def _defer(self, pending: PendingEffect, error: ApprovalRequiredError) -> None:
@@ -427,6 +451,19 @@ class Execution(Generic[T]):
         calls = tuple(call for pending in waiting for call in pending.deferred)
         if calls and not any(pending.active for pending in waiting):
             self._abort(ApprovalRequiredError(approval_message(calls), calls=calls))
+
+    def _ask_for_less(self, pending: PendingEffect, error: ModelError) -> bool:
+        """Send a request again whose `max_tokens`, which only a limit set, is more than its server allows."""
+        admission = pending.admission
+        if admission is None or error.status not in (400, 422) or error.may_be_charged:
+            return False
+        if not NAMES_TOKENS.search(error.message) and str(admission.usage.output_tokens) not in error.message:
+            return False
+        less = self.ledger.shrink(admission)
+        if less is not None:
+            pending.admission, pending.streaming = less, False
+            self._untaken.append(pending)
+        return less is not None
 
     def expire(self) -> None:
         """Fail all pending effects if the time limit is reached."""
@@ -477,22 +514,63 @@ class Execution(Generic[T]):
     def _settle(self, pending: PendingEffect, answer: object, error: BaseException | None) -> None:
         entry = Entry(pending.strand.path, pending.index, pending.effect, answer, error)
         entry.seconds = self.ledger.now() - pending.started
-        if isinstance(answer, Response):
-            self.ledger.charge(answer)
         pending.active = False
         pending.strand.pending = None
+        warning = ""
         try:
-            self.journal.append(entry)
+            try:
+                self.journal.append(entry)
+            finally:  # the reservation of the call is given back when its cost is stored
+                warning = self._charge(pending, answer)
         except TaiwaError as problem:
             self._abort(problem)
         else:
             if self._observers:
                 self._notify(EffectFinished(entry))
+        if warning:
+            self._emit(Notice(warning, "warning", "limit"))
         self._ready.append((pending.strand, answer, error))
         self._pump()
         self._end_deferred()
 
+    def _charge(self, pending: PendingEffect, answer: object) -> str:
+        """Replace what a call has reserved by what it has used; return a warning, or ""."""
+        admission, pending.admission = pending.admission, None
+        if admission is None:
+            if isinstance(answer, Response):  # of a handler, or the failed attempt of a call that is not repeated
+                self.ledger.charge(answer)
+            return ""
+        if isinstance(answer, Response):
+            return self.ledger.settle(admission, answer)
+        self.ledger.cancel(admission)
+        return ""
+
     def _pump(self) -> None:
+        self._run_ready()
+        while self._waiting and not self.done and self._start_waiting():
+            self._run_ready()
+
+    def _start_waiting(self) -> bool:
+        """Start the first effect that waits; return whether it waits no longer."""
+        pending = self._waiting[0]
+        if not pending.active:
+            self._waiting.pop(0)
+            return True
+        assert isinstance(pending.effect, Complete)
+        admitted = self._admit(pending.effect)
+        if admitted is None or self.done:
+            return False
+        self._waiting.pop(0)
+        strand = pending.strand
+        if isinstance(admitted, Admission):
+            pending.admission = admitted
+            self._send(pending)
+        else:
+            pending.active, strand.pending = False, None
+            self._refuse(strand, pending.index, admitted)
+        return True
+
+    def _run_ready(self) -> None:
         ready = self._ready
         while ready:
             strand, answer, error = ready.popleft()
@@ -531,20 +609,36 @@ class Execution(Generic[T]):
             self._missing = f"{type(effect).__name__} at {_position(strand, index)}"
 
     def _start(self, strand: _Strand, index: int, effect: Effect[Any]) -> None:
-        refusal = None
+        admitted: Admission | TaiwaError | None = None
         if isinstance(effect, Complete):
-            refusal = self.ledger.start_request()
+            admitted = None if self._waiting else self._admit(effect)
         elif isinstance(effect, CallTool):
-            refusal = self.ledger.start_tool_call()
+            admitted = self.ledger.start_tool_call()
         elif self.ledger.limits.seconds is not None:
-            refusal = self.ledger.time_error()
-        if refusal is not None:
-            self._refuse(strand, index, refusal)
+            admitted = self.ledger.time_error()
+        if self.done:
             return
-        pending = PendingEffect(strand, index, effect, self.ledger.now())
+        if isinstance(admitted, TaiwaError):
+            self._refuse(strand, index, admitted)
+            return
+        pending = PendingEffect(strand, index, effect, self.ledger.now(), admission=admitted)
         strand.pending = pending
+        if isinstance(effect, Complete) and admitted is None:
+            self._waiting.append(pending)
+        else:
+            self._send(pending)
+
+    def _admit(self, effect: Complete) -> Admission | TaiwaError | None:
+        """Return as `UsageLedger.start_request`; end the run if its budgets cannot be read."""
+        try:
+            return self.ledger.start_request(effect.request, effect.role)
+        except TaiwaError as problem:
+            self._abort(problem)
+            return None
+
+    def _send(self, pending: PendingEffect) -> None:
         if self._observers:
-            self._notify(EffectStarted(strand.path, index, effect))
+            self._notify(EffectStarted(pending.strand.path, pending.index, pending.effect))
         self._untaken.append(pending)
 
     def _refuse(self, strand: _Strand, index: int, refusal: TaiwaError) -> None:
@@ -635,8 +729,10 @@ class Execution(Generic[T]):
         for each in strands:
             if each.pending is not None and each.pending.active:
                 each.pending.active = False
-                if each.pending.streaming:
-                    self.ledger.charge_unknown()
+                if (admission := each.pending.admission) is not None:
+                    each.pending.admission = None
+                    with suppress(TaiwaError):  # a reservation that cannot be given back stays
+                        (self.ledger.settle_unknown if each.pending.streaming else self.ledger.cancel)(admission)
             if each.inner is not None:
                 each.inner.open = False
         for each in reversed(strands):

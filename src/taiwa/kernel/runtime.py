@@ -37,7 +37,7 @@ from taiwa.kernel.messages import (
     ToolSpec,
 )
 from taiwa.kernel.serialization import Json
-from taiwa.kernel.usage_limits import Limits, Price, UsageLedger, UsageLimits
+from taiwa.kernel.usage_limits import Budget, Limits, Price, UsageLedger, UsageLimits
 
 
 class Model(Protocol):
@@ -165,7 +165,8 @@ class BaseRuntime(Generic[M]):
     """What both runtimes have: a model, tools, a retriever, handlers and limits. `handlers` take precedence.
 
     `approve` decides on calls of tools that need approval, one at a time; without it such a call ends the run with an
-    `ApprovalRequiredError`. `width` limits the programs of a gather that run at a time; `interrupts` says what a KeyboardInterrupt does to a
+    `ApprovalRequiredError`. `budgets` limit the cost of several runs together; the limit on cost includes `earlier_cost`.
+    `width` limits the programs of a gather that run at a time; `interrupts` says what a KeyboardInterrupt does to a
     streaming answer: `keep` ends the answer with the text so far, `raise` ends the run.
     """
 
@@ -178,6 +179,8 @@ class BaseRuntime(Generic[M]):
     limits: UsageLimits | Limits | None = None
     price: Price | None = None
     approve: Approve | None = None
+    budgets: Iterable[Budget] = ()
+    earlier_cost: int = 0
     width: int = 16
     interrupts: Interrupts = "raise"
 
@@ -195,6 +198,7 @@ class BaseRuntime(Generic[M]):
         }
         self._handlers = defaults | dict(self.handlers)
         self._observers = tuple(self.observers)
+        self._budgets = tuple(self.budgets)
 
     def execution(self, program: Program[T], journal: Journal | None) -> Execution[T]:
         """Start a run."""
@@ -202,12 +206,19 @@ class BaseRuntime(Generic[M]):
         if hasattr(self.model, "model_of") and isinstance(self.model, ModelsByRole):  # the check of a protocol is slow
             names = self.model.names
         limits = self.limits.usage_limits if isinstance(self.limits, Limits) else self.limits
-        ledger = UsageLedger(limits or UsageLimits(), self._model_name, self.price, names=names)
+        ledger = UsageLedger(
+            limits or UsageLimits(), self._model_name, self.price,
+            names=names, name_of=self._name_of if names else None, budgets=self._budgets,
+            earlier_cost=self.earlier_cost,
+        )  # fmt: skip
         return Execution(program, ledger, journal, self._observers)
 
     @property
     def _model_name(self) -> str:
         return str(getattr(self.model, "name", ""))
+
+    def _name_of(self, role: Role) -> str:
+        return str(getattr(self.require_model(role), "name", ""))
 
     def streams(self, effect: Effect[Any]) -> TypeGuard[Complete]:
         """Return whether an effect is answered by the stream of the model."""
@@ -346,7 +357,7 @@ class Runtime(BaseRuntime[Model]):
             execution.close()
 
     def _perform(self, execution: Execution[T], pending: PendingEffect) -> Iterator[None]:
-        effect = pending.effect
+        effect = pending.sent
         if self.streams(effect):
             yield from self._complete(execution, pending, effect)
             return
@@ -464,7 +475,7 @@ class _EffectThreads:
         post(partial(self._finish, settle))
 
     def _result(self, pending: PendingEffect) -> Callable[[], None]:
-        effect = pending.effect
+        effect = pending.sent
         if not self._runtime.streams(effect):
             return partial(self._execution.answer, pending, self._runtime.handle(effect))
         pending.begin()

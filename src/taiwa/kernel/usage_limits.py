@@ -1,18 +1,25 @@
-"""Prices, usage limits and the usage of a run. One ledger is shared by all strands of a run.
+"""Prices, usage limits, budgets and the usage of a run. One ledger is shared by all strands of a run.
+
+A model call is priced before it is made: its input is estimated upwards, its output is bounded by `max_tokens`, which is
+lowered to what the limits leave. The price is reserved, and replaced by the cost when the answer has ended.
 
 An unknown price is `None`, never zero.
 """
 
 import json
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal, InvalidOperation
-from typing import TypeAlias
+from threading import Lock
+from typing import Protocol, TypeAlias
 
+from taiwa.kernel.attachments import Attachment
+from taiwa.kernel.effects import Role
 from taiwa.kernel.errors import ConfigError, InputError, LimitError, TaiwaError
-from taiwa.kernel.messages import Request, Response, Text, Thinking, Usage
+from taiwa.kernel.messages import Message, Request, Response, Text, Thinking, Usage
 from taiwa.kernel.serialization import digest, record, value
+from taiwa.kernel.text import most_tokens
 
 Price: TypeAlias = Callable[[str, Usage], int | None]
 """The cost of a call in billionths of the currency unit, from the model's name and usage; None if the price is unknown."""
@@ -103,24 +110,57 @@ class Prices:
 
 
 FREE = Prices("0", "0")
+NO_USAGE = Usage()
 
 
 @value(tag="usage-limits")
 class UsageLimits:
-    """The limits of a run; None means no limit. `cost` is in billionths of the currency unit."""
+    """The limits of a run; None means no limit. Costs are in billionths of the currency unit.
+
+    `cost` is what the run may cost, or the turns of an opened session together. `call_cost` is what one model call may cost,
+    and `conversation_cost` and `day_cost` what the calls of the conversation, and of the day (UTC) in its store, may cost.
+    """
 
     requests: int | None = 50
     tool_calls: int | None = 50
     output_tokens: int | None = None
     cost: int | None = None
     seconds: float | None = None
+    call_cost: int | None = None
+    conversation_cost: int | None = None
+    day_cost: int | None = None
+
+    def under(self, others: "UsageLimits") -> "UsageLimits":
+        """Return these limits, none of them above the other ones.
+
+        >>> UsageLimits(cost=5, day_cost=9).under(UsageLimits(None, None, cost=7, day_cost=8))
+        UsageLimits(requests=50, tool_calls=50, output_tokens=None, cost=5, seconds=None, call_cost=None, conversation_cost=None, day_cost=8)
+        """
+        pairs = ((each.name, getattr(self, each.name), getattr(others, each.name)) for each in fields(self))
+        given = ((name, [limit for limit in pair if limit is not None]) for name, *pair in pairs)
+        return UsageLimits(**{name: min(limits, default=None) for name, limits in given})
+
+
+COST_FIELDS = {"": "cost", "/call": "call_cost", "/conversation": "conversation_cost", "/day": "day_cost"}
+
+
+def format_cost_limits(limits: UsageLimits) -> str:
+    """Write limits on cost as the setting `max_cost`.
+
+    >>> format_cost_limits(UsageLimits(cost=50_000_000, day_cost=2 * 10**9))
+    '0.05, 2/day'
+    """
+    costs = ((per, currency_units(getattr(limits, name))) for per, name in COST_FIELDS.items())
+    return ", ".join(f"{cost.normalize():f}{per}" for per, cost in costs if cost is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Limits of a call or a conversation; None means no limit.
 
-    - `cost`: in the currency unit of the prices, best as text or Decimal: `"0.05"`.
+    - `cost`: of a call of the client, or of the turns of an opened session together; in the currency unit of the prices,
+      best as text or Decimal: `"0.05"`. `call_cost`: of one model call. `conversation_cost`: of all turns of a
+      conversation. `day_cost`: of everything in the store in a day (UTC).
     - `calls`: model calls; `tool_calls`: tool calls.
     - `tokens`: tokens that the model writes.
     - `seconds`: wall-clock time.
@@ -137,18 +177,22 @@ class Limits:
     tokens: int | None = None
     seconds: float | None = None
     tool_calls: int | None = 50
+    call_cost: Decimal | str | float | None = None
+    conversation_cost: Decimal | str | float | None = None
+    day_cost: Decimal | str | float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("cost", "calls", "tokens", "seconds", "tool_calls"):
-            number = getattr(self, name)
+        for each in fields(self):
+            number = getattr(self, each.name)
             if number is not None:
-                check_number(name, number, is_whole=name in ("calls", "tokens", "tool_calls"))
+                check_number(each.name, number, is_whole=each.name in ("calls", "tokens", "tool_calls"))
 
     @property
     def usage_limits(self) -> UsageLimits:
-        """The limits as a ledger counts them, with the cost in billionths."""
-        cost = None if self.cost is None else int(Decimal(str(self.cost)) * 10**9)
-        return UsageLimits(self.calls, self.tool_calls, self.tokens, cost, self.seconds)
+        """The limits as a ledger counts them, with costs in billionths."""
+        costs = (self.cost, self.call_cost, self.conversation_cost, self.day_cost)
+        run, call, conversation, day = (None if cost is None else int(Decimal(str(cost)) * 10**9) for cost in costs)
+        return UsageLimits(self.calls, self.tool_calls, self.tokens, run, self.seconds, call, conversation, day)
 
 
 @value(tag="run-usage")
@@ -180,8 +224,90 @@ class RunUsage:
         )
 
 
+ANSWER_TOKENS = 16_384
+"""The most tokens of an answer under a limit of cost or of output tokens, if its request sets no maximum."""
+LEAST_ANSWER_TOKENS = 16
+"""An answer for which a limit of cost leaves fewer tokens is not requested."""
+
+
+class Budget(Protocol):
+    """Money that runs share; amounts are in billionths of the currency unit."""
+
+    def reserve(self, least: int, most: int) -> int | LimitError:
+        """Reserve what is left for a call, at least `least` and at most `most`; return the amount, or why there is too little."""
+        ...
+
+    def settle(self, reserved: int, cost: int | None) -> bool:
+        """Replace a reservation by the cost of its call; if that is unknown, the reservation stays. Return whether the budget
+        is exceeded.
+        """
+        ...
+
+
+class SharedBudget:
+    """The budget of several runs of this process.
+
+    >>> budget = SharedBudget(100)
+    >>> budget.reserve(10, 80), budget.reserve(10, 80), budget.settle(80, 30), budget.reserve(10, 80)
+    (80, 20, False, 50)
+    """
+
+    def __init__(self, bound: int) -> None:
+        self.bound = bound
+        self._lock = Lock()
+        self._used = 0
+
+    @property
+    def used(self) -> int:
+        """The cost of the calls so far, and what is reserved for others."""
+        return self._used
+
+    def reserve(self, least: int, most: int) -> int | LimitError:
+        """As `Budget.reserve`."""
+        with self._lock:
+            left = self.bound - self._used
+            if left < least:
+                return LimitError("cost", self._used / 1e9, self.bound / 1e9, least / 1e9)
+            reserved = min(most, left)
+            self._used += reserved
+            return reserved
+
+    def settle(self, reserved: int, cost: int | None) -> bool:
+        """As `Budget.settle`."""
+        with self._lock:
+            self._used += 0 if cost is None else cost - reserved
+            return self._used > self.bound
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A model call that the limits admit: the request to send, and what is reserved for it.
+
+    `usage` and `cost` bound the call if it `is_limited`; `granted` is what each budget has reserved. `sets_tokens` says that
+    the request had no maximum of its own, `is_lowered` that a limit left less than it asked for.
+    """
+
+    request: Request
+    model: str = ""
+    usage: Usage = NO_USAGE
+    cost: int = 0
+    granted: tuple[int, ...] = ()
+    is_limited: bool = False
+    sets_tokens: bool = False
+    is_lowered: bool = False
+
+    @property
+    def most_usage(self) -> Usage | None:
+        """A bound on the usage of the call; None if it is unlimited."""
+        return self.usage if self.is_limited else max_attempt_usage(self.request)
+
+
 class UsageLedger:
-    """Counts the usage of one run and refuses calls beyond its limits."""
+    """Counts the usage of one run, reserves what its calls may cost, and refuses calls beyond its limits.
+
+    `name_of` names the model of a role. `budgets` are shared with other runs. `earlier_cost` is that of earlier runs which the
+    limit on cost includes.
+    """
 
     def __init__(
         self,
@@ -191,14 +317,24 @@ class UsageLedger:
         clock: Callable[[], float] = time.monotonic,
         *,
         names: frozenset[str] = frozenset(),
+        name_of: Callable[[Role], str] | None = None,
+        budgets: Iterable[Budget] = (),
+        earlier_cost: int = 0,
     ) -> None:
         self.limits = limits
         self._counted = RunUsage()
         self._model = model
         self._names = names
+        self._name_of = name_of
         self._price = price
         self._clock = clock
         self._started = clock()
+        self._budgets = tuple(budgets)
+        self._earlier_cost = earlier_cost
+        self._open = 0
+        self._reserved_tokens = 0
+        self._reserved_cost = 0
+        self._most_tokens = ANSWER_TOKENS
 
     @property
     def spent(self) -> RunUsage:
@@ -226,33 +362,144 @@ class UsageLedger:
         bound = self.limits.seconds or 0.0
         return LimitError("seconds", round(bound - left, 3), bound)
 
-    def start_request(self) -> TaiwaError | None:
-        """Count a model call, or return the error of the limit that forbids it."""
+    def start_request(self, request: Request, role: Role = "") -> Admission | TaiwaError | None:
+        """Count a model call and reserve what it may cost; return the error of the limit that forbids it.
+
+        None means that the call must wait until another one of this run has ended, which may leave enough for it.
+        """
         limits, counted = self.limits, self._counted
         if limits.requests is not None and counted.requests >= limits.requests:
             return LimitError("requests", counted.requests, limits.requests)
-        written = counted.usage.output_tokens + counted.estimated.output_tokens
-        if limits.output_tokens is not None and written >= limits.output_tokens:
-            return LimitError("output_tokens", written, limits.output_tokens)
-        error: TaiwaError | None = self.time_error() if limits.seconds is not None else None
-        if limits.cost is not None:
-            error = error or self._cost_error(limits.cost)
-        if error is None:
+        error = self.time_error() if limits.seconds is not None else None
+        admitted = error or self._admit(request, role)
+        if isinstance(admitted, Admission):
             self.add(RunUsage(requests=1))
-        return error
+            self._hold(admitted)
+        return admitted
 
-    def _cost_error(self, bound: int) -> TaiwaError | None:
-        unpriced = next((name for name in (self._model, *self._names) if self._quote(Usage(), name) is None), None)
-        if unpriced is not None:
+    def _admit(self, request: Request, role: Role) -> Admission | TaiwaError | None:
+        limits_cost = self.limits.cost is not None or self.limits.call_cost is not None or bool(self._budgets)
+        if not limits_cost and self.limits.output_tokens is None:
+            return Admission(request)
+        own = request.sampling.max_tokens
+        wanted = own or self._most_tokens
+        tokens = wanted if self.limits.output_tokens is None else self._tokens_left(wanted, self.limits.output_tokens)
+        if not isinstance(tokens, int):
+            return tokens
+        model = self._model if self._name_of is None else self._name_of(role)
+        usage = Usage(estimate_input(request))
+        granted: tuple[int, ...] = ()
+        sets_tokens = own is None
+        if limits_cost:
+            sets_tokens = own is None and self._quote(Usage(0, 10**6), model) != 0
+            reserved = self._reserve(usage.input_tokens, tokens, model)
+            if not isinstance(reserved, tuple):
+                return reserved
+            tokens, granted = reserved
+        usage = replace(usage, output_tokens=tokens)
+        if own is not None or sets_tokens or tokens < wanted:
+            request = replace(request, sampling=replace(request.sampling, max_tokens=tokens))
+        cost = self._quote(usage, model) or 0
+        return Admission(request, model, usage, cost, granted, True, sets_tokens, tokens < wanted)
+
+    def _tokens_left(self, wanted: int, bound: int) -> int | LimitError | None:
+        written = self._counted.usage.output_tokens + self._counted.estimated.output_tokens
+        left = bound - written - self._reserved_tokens
+        if left < wanted and self._open:
+            return None
+        return LimitError("output_tokens", written, bound) if left <= 0 else min(left, wanted)
+
+    def _reserve(self, read: int, wanted: int, model: str) -> tuple[int, tuple[int, ...]] | TaiwaError | None:
+        """Return the output tokens that the limits of cost leave, with what the budgets have reserved for them."""
+        least = min(wanted, LEAST_ANSWER_TOKENS)
+        least_cost, most_cost = (self._quote(Usage(read, tokens), model) for tokens in (least, wanted))
+        counted = self._counted.max_cost
+        if least_cost is None or most_cost is None:
             return ConfigError(
-                f"the price of {unpriced} is unknown, so the cost limit cannot be checked; set it in `prices`"
+                f"the price of {model} is unknown, so the cost limit cannot be checked; set it in `prices`"
             )
-        most = self._counted.max_cost
-        if most is None:
+        if counted is None:  # a call of a resumed run that was made without a limit
             return ConfigError(
-                f"{self._model} did not report the usage of a call, so the cost limit can no longer be checked"
+                f"{model} did not report the usage of a call, so the cost limit can no longer be checked"
             )
-        return LimitError("cost", most / 1e9, bound / 1e9) if most >= bound else None
+        cost = most_cost
+        if (bound := self.limits.cost) is not None:
+            used = self._earlier_cost + counted + self._reserved_cost
+            if used + most_cost > bound and self._open:
+                return None
+            if used + least_cost > bound:
+                return LimitError("cost", used / 1e9, bound / 1e9, least_cost / 1e9)
+            cost = min(cost, bound - used)
+        if (bound := self.limits.call_cost) is not None:
+            if least_cost > bound:
+                return LimitError("cost of a call", 0, bound / 1e9, least_cost / 1e9)
+            cost = min(cost, bound)
+        granted: list[int] = []
+        for budget in self._budgets:
+            reserved = budget.reserve(cost if self._open else least_cost, cost)
+            if isinstance(reserved, LimitError):
+                self._give_back(granted)
+                return None if self._open else reserved
+            granted.append(reserved)
+            cost = reserved
+        return self._affordable(read, wanted, model, cost), tuple(granted)
+
+    def _affordable(self, read: int, wanted: int, model: str, cost: int) -> int:
+        """Return how many output tokens a call may have for a cost, at most `wanted`."""
+        low, high = 0, wanted
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if (self._quote(Usage(read, middle), model) or 0) <= cost else (low, middle - 1)
+        return low
+
+    def _hold(self, admission: Admission) -> None:
+        self._open += 1
+        self._reserved_tokens += admission.usage.output_tokens
+        self._reserved_cost += admission.cost
+
+    def _release(self, admission: Admission) -> None:
+        self._open -= 1
+        self._reserved_tokens -= admission.usage.output_tokens
+        self._reserved_cost -= admission.cost
+
+    def _give_back(self, granted: Iterable[int]) -> None:
+        for budget, reserved in zip(self._budgets, granted, strict=False):
+            budget.settle(reserved, 0)
+
+    def shrink(self, admission: Admission) -> Admission | None:
+        """Halve the maximum that a server refused though the request had none of its own; None if it cannot be halved."""
+        tokens = admission.usage.output_tokens // 2
+        if not admission.sets_tokens or tokens < LEAST_ANSWER_TOKENS:
+            return None
+        self._most_tokens = min(self._most_tokens, tokens)
+        request = replace(admission.request, sampling=replace(admission.request.sampling, max_tokens=tokens))
+        self._reserved_tokens -= admission.usage.output_tokens - tokens
+        return replace(admission, request=request, usage=replace(admission.usage, output_tokens=tokens))
+
+    def repeat_request(self, admission: Admission) -> Admission | TaiwaError:
+        """Count an attempt that may have been charged, and reserve the same for the next one."""
+        self.settle_unknown(admission)
+        limits, counted, cost = self.limits, self._counted, admission.cost
+        if limits.requests is not None and counted.requests >= limits.requests:
+            return LimitError("requests", counted.requests, limits.requests)
+        error: TaiwaError | None = self.time_error() if limits.seconds is not None else None
+        if error is None and limits.cost is not None:
+            used = self._earlier_cost + (counted.max_cost or 0) + self._reserved_cost
+            error = LimitError("cost", used / 1e9, limits.cost / 1e9, cost / 1e9) if used + cost > limits.cost else None
+        granted: list[int] = []
+        for budget in self._budgets if error is None else ():
+            reserved = budget.reserve(cost, cost)
+            if isinstance(reserved, LimitError):
+                self._give_back(granted)
+                error = reserved
+                break
+            granted.append(reserved)
+        if error is not None:
+            return error
+        again = replace(admission, granted=tuple(granted))
+        self.add(RunUsage(requests=1))
+        self._hold(again)
+        return again
 
     def start_tool_call(self) -> TaiwaError | None:
         """Count a tool call, or return the error of the limit that forbids it."""
@@ -264,22 +511,83 @@ class UsageLedger:
             self.add(RunUsage(tool_calls=1))
         return error
 
-    def charge(self, response: Response) -> None:
-        """Add the usage of a response."""
+    def charge(self, response: Response) -> int | None:
+        """Add the usage of a response; return its cost, None if it is unknown."""
         if response.usage is None:
-            self.charge_unknown(response.max_usage)
-            return
+            bound = response.max_usage
+            most = None if bound is None else self._quote(bound)
+            self.add(RunUsage(calls_without_usage=1, cost=None, estimated=bound or Usage(), max_cost=most))
+            return None
         price = self._quote(response.usage, response.model)
         self.add(RunUsage(usage=response.usage, cost=price, max_cost=price))
+        return price
 
-    def charge_unknown(self, bound: Usage | None = None) -> None:
-        """Add a call of unknown usage, at most `bound` if that is known."""
-        most = None if bound is None else self._quote(bound)
-        self.add(RunUsage(calls_without_usage=1, cost=None, estimated=bound or Usage(), max_cost=most))
+    def settle(self, admission: Admission, response: Response) -> str:
+        """Replace the reservation of a call by its usage; return a warning, or "".
+
+        A usage that the server did not report counts as what was reserved, if no other bound is known.
+        """
+        self._release(admission)
+        if response.usage is None and response.max_usage is None and admission.is_limited:
+            response = replace(response, max_usage=admission.usage)
+        cost = self.charge(response)
+        exceeded = [budget.settle(each, cost) for budget, each in zip(self._budgets, admission.granted, strict=True)]
+        if not admission.is_limited or cost is None or response.usage is None:
+            return ""
+        bound, most = self.limits.cost, self._counted.max_cost
+        is_over = any(exceeded) or (bound is not None and most is not None and self._earlier_cost + most > bound)
+        if cost > admission.cost and (is_over or cost > (self.limits.call_cost or cost)):
+            used, expected = response.usage, admission.usage
+            return (
+                f"the cost limit is exceeded: the call cost {format_cost(cost)} instead of at most "
+                f"{format_cost(admission.cost)}, because the server counted {used.input_tokens:,} input and "
+                f"{used.output_tokens:,} output tokens instead of at most {expected.input_tokens:,} and "
+                f"{expected.output_tokens:,}"
+            )
+        if response.finish == "length" and (admission.is_lowered or admission.sets_tokens):
+            why = "a limit left no more" if admission.is_lowered else "the most under a limit; set max_tokens for more"
+            return f"the answer was cut at {admission.usage.output_tokens:,} tokens: {why}"
+        return ""
+
+    def settle_unknown(self, admission: Admission) -> None:
+        """Count a call whose usage is unknown as what was reserved; without limits, as what its request allows."""
+        self.settle(admission, Response(Message("assistant", ()), "interrupted", max_usage=admission.most_usage))
+
+    def cancel(self, admission: Admission) -> None:
+        """Give back the reservation of a call that was not charged."""
+        self._release(admission)
+        self._give_back(admission.granted)
 
     def _quote(self, usage: Usage, model: str = "") -> int | None:
         """Return the cost of a usage; a response of an unknown model is priced as the model of the run."""
         return None if self._price is None else self._price(model if model in self._names else self._model, usage)
+
+
+FRAME_TOKENS = 20
+"""Tokens that a chat template may add for a message, a tool or a schema."""
+
+
+def estimate_input(request: Request) -> int:
+    """Estimate the input tokens of a request upwards; see `most_tokens`.
+
+    Images and PDFs count as the maximum that providers count.
+    """
+    texts = [request.prefix, *(_plain(tool) for tool in request.tools)]
+    texts += [] if request.constraint is None else [_plain(request.constraint)]
+    attached = 0
+    for message in request.messages:
+        for part in message.parts:
+            if isinstance(part, Attachment) and part.kind is not None:
+                attached += part.max_tokens
+            elif isinstance(part, Attachment):
+                texts.append(part.text)
+            else:
+                texts.append(part.text if isinstance(part, Text) else _plain(part))
+    return attached + sum(map(most_tokens, texts)) + FRAME_TOKENS * (len(texts) + len(request.messages))
+
+
+def _plain(part: object) -> str:
+    return json.dumps(record(part), ensure_ascii=False)
 
 
 def max_usage(request: Request, response: Response) -> Usage:

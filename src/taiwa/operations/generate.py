@@ -1,7 +1,7 @@
 """Output types by name, typed extraction, generation under a constraint, and the explanation of a constraint."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from taiwa.constraints.explain import TokenStep
     from taiwa.constraints.guide import Guide, Whitespace
     from taiwa.constraints.vocabulary import Vocabulary
+    from taiwa.kernel.usage_limits import Budget, UsageLimits
     from taiwa.models.inprocess.generator import GeneratedText, InProcessModel, LoadedModel
     from taiwa.models.inprocess.gguf import GgufModel
     from taiwa.sessions.batch import ExtractRun
@@ -211,7 +212,7 @@ def generate(
     Of several answers of a model in this process nothing is passed, since they are generated together.
 
     Raises:
-        InputError: the constraint cannot be read.
+        InputError: the constraint cannot be read. ConfigError: the cost of a day is limited.
         TaiwaError: the model does not support it, or failed.
     """
     from taiwa.models.inprocess.generator import InProcessModel
@@ -233,7 +234,15 @@ def generate(
     else:
         model: Any = priced_model.model
         priced_model = replace(priced_model, model=with_enforcement(model, "strict" if options.strict else "lenient"))
-        found = [_complete(priced_model, request, settings.max_cost_nano, on_event) for _ in range(options.count)]
+        from taiwa.kernel.usage_limits import SharedBudget
+
+        limits = settings.limits
+        if limits.day_cost is not None:
+            raise ConfigError(
+                "the limit on cost per day counts stored calls, and generate stores none; give an amount without a period"
+            )
+        budgets = () if limits.cost is None else (SharedBudget(limits.cost),)
+        found = [_complete(priced_model, request, limits, budgets, on_event) for _ in range(options.count)]
     return found if check is None else [_checked(each, request.prefix, check) for each in found]
 
 
@@ -294,14 +303,17 @@ def _decoded(answer: "GeneratedText", vocabulary: "Vocabulary") -> GenerateResul
 
 
 def _complete(
-    priced_model: "PricedModel", request: Request, max_cost: int | None, on_event: Callable[[TextDelta | Notice], None]
+    priced_model: "PricedModel",
+    request: Request,
+    limits: "UsageLimits",
+    budgets: "Iterable[Budget]",
+    on_event: Callable[[TextDelta | Notice], None],
 ) -> GenerateResult:
     from taiwa.kernel.effects import Complete, perform
     from taiwa.kernel.execution import RunResult
     from taiwa.kernel.runtime import Runtime
-    from taiwa.kernel.usage_limits import UsageLimits
 
-    runtime = Runtime(priced_model.model, price=priced_model.price, limits=UsageLimits(cost=max_cost))
+    runtime = Runtime(priced_model.model, price=priced_model.price, limits=limits, budgets=budgets)
     for event in runtime.stream(perform(Complete(request))):
         if not isinstance(event, RunResult):
             on_event(event)

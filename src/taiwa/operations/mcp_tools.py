@@ -19,7 +19,6 @@ from taiwa.kernel.messages import TextDelta, ToolResult, ToolSpec
 from taiwa.kernel.runtime import Tool
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.serialization import to_json as write_json
-from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.operations.documents import FindOptions, find, has_library, open_library
 from taiwa.operations.resent_history import Completion
 from taiwa.operations.result_json import ask_to_json, to_json
@@ -305,13 +304,12 @@ def local_context(repository: Repository, settings: Settings) -> McpContext:
         ConfigError: the app `ask` has an error.
     """
     repository.place, repository.settings = settings.store, settings
-    cost = settings.max_cost_nano
-    turns = TurnOptions(limits=None if cost is None else UsageLimits(cost=cost))
+    repository.limit_all_runs(settings.limits)
 
     def open_model(app: App | None) -> PricedModel:
         return open_priced_model(None, settings, app)
 
-    return McpContext(repository, settings, turns, load_app("ask").with_params({}), open_model, _perform)
+    return McpContext(repository, settings, TurnOptions(), load_app("ask").with_params({}), open_model, _perform)
 
 
 async def _perform(completion: Completion) -> TurnResult:

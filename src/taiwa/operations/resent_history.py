@@ -55,7 +55,12 @@ class PlacedTurn:
     turn_input: TurnInput
 
     def completion(self, repository: Repository, priced_model: PricedModel, turns: TurnOptions) -> "Completion":
-        """Open the session that performs the turn."""
+        """Open the session that performs the turn.
+
+        Raises:
+            InputError: the text is too long, or not valid Unicode.
+        """
+        self.turn_input.check()
         session = AsyncSession(repository, self.session, self.turn_input.base, priced_model, options=turns)
         return Completion(session, self.turn_input)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from taiwa.conversation.state import Change, format_path
 from taiwa.kernel.serialization import Json, record
-from taiwa.kernel.usage_limits import RunUsage, UsageLimits, currency_units
+from taiwa.kernel.usage_limits import RunUsage, UsageLimits, currency_units, format_cost_limits
 from taiwa.operations import results
 
 if TYPE_CHECKING:
@@ -340,7 +340,9 @@ def options_to_json(options: "AnswerOptions") -> dict[str, Json]:
         "max_tokens": options.sampling.max_tokens,
         "tools": list(options.tools),
         "schema": None if options.schema is None else options.schema.name,
-        "max_cost": cost_of(limits.cost),
+        "max_cost": cost_of(limits.cost)
+        if limits == replace(UsageLimits(), cost=limits.cost)
+        else format_cost_limits(limits),
     }
     return {name: item for name, item in found.items() if item not in (None, [])}
 

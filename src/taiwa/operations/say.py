@@ -91,7 +91,9 @@ def open_session(
 def with_own_limits(turns: TurnOptions, settings: Settings, conversation: Conversation) -> TurnOptions:
     """Return options with the limits that a conversation keeps, unless an argument sets another cost limit."""
     own = conversation.app.answer_options.limits
-    return turns if own is None or settings.is_argument("max_cost") else replace(turns, limits=own)
+    if own is None or settings.is_argument("max_cost"):
+        return turns
+    return replace(turns, limits=own.under(replace(settings.limits, requests=None, tool_calls=None, cost=None)))
 
 
 def find_or_create_session(

@@ -260,6 +260,7 @@ class Repositories:
                 made = Repository(self._local.store.owned_by(caller))
                 made.place, made.settings = self._local.place, self._local.settings
                 made.scope = self._scope_of(caller, ())
+                made.limits, made.budget = self._local.limits, self._local.budget
                 if (
                     known := self._local.store.callers.get(caller)
                 ) is not None:  # a caller whose turn is resumed without its key

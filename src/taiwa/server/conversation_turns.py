@@ -172,6 +172,7 @@ class FollowedRuns:
             ApiError: too many runs are active, or the server is stopping. InputError: the position or the text is invalid.
         """
         turn_input = await asyncio.to_thread(place, session, request)
+        turn_input.check()
         return await self._follow(runs, caller, Completion(session, turn_input), request.texts)
 
     async def resume(self, runs: Runs, caller: str, session: AsyncSession) -> FollowedRun:

@@ -25,7 +25,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from taiwa.kernel.errors import ConfigError, TaiwaError
 from taiwa.kernel.runtime import AnyModel
 from taiwa.kernel.serialization import Json
-from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.operations.otel import LiveSpans
 from taiwa.retrieval.index import IndexScope
 from taiwa.server.access import COOKIE_SECONDS, Access, Guard, Repositories, ServerOptions
@@ -238,11 +237,8 @@ class TaiwaServer:
         self.port = int(bound[1])
         self._host = LOOPBACKS.get(bound[0], options.host)
         self.access = Access(options.token, self.port, repositories.find, repositories.revoked)
-        cost = settings.max_cost_nano
-        turns = TurnOptions(
-            limits=None if cost is None else UsageLimits(cost=cost),
-            approve=None if options.approve == "ask" else options.approve,
-        )
+        repository.limit_all_runs(settings.limits)
+        turns = TurnOptions(approve=None if options.approve == "ask" else options.approve)
         self.state = ServerState(
             options,
             repositories,

@@ -32,9 +32,10 @@ from taiwa.kernel.execution import Journal, RunResult, first_request
 from taiwa.kernel.messages import Capability, Notice, Request, Sampling, TextDelta, Usage, system, user
 from taiwa.kernel.runtime import Tool
 from taiwa.kernel.serialization import Json, digest, items_at, record, restore, value
-from taiwa.kernel.usage_limits import RunUsage
+from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.sessions.commit_turn import (
     PricedModel,
+    TurnInput,
     TurnOptions,
     TurnResult,
     has_moved_since,
@@ -106,17 +107,17 @@ def check_limits(options: TurnOptions, spent: RunUsage, priced_model: PricedMode
     limit = options.cost_limit
     if limit is None:
         return
-    if spent.cost is None:
+    if spent.max_cost is None:
         name = priced_model.model.name
         raise ConfigError(f"the cost of a call to {name} is unknown, so the cost limit can no longer be checked")
-    if spent.cost >= limit:
-        raise LimitError("cost", spent.cost / 1e9, limit / 1e9)
+    if spent.max_cost >= limit:
+        raise LimitError("cost", spent.max_cost / 1e9, limit / 1e9)
 
 
 def is_fatal(error: TaiwaError) -> bool:
     """Return whether all further rows would fail in the same way."""
     if isinstance(error, LimitError):
-        return error.which == "cost"
+        return error.which.startswith("cost") and error.which != "cost of a call"
     return isinstance(error, (AuthenticationError, ConfigError, StoreError))
 
 
@@ -151,6 +152,14 @@ class _StartedRow(Generic[A]):
     journal: Journal
 
 
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """What a row may cost; `is_all` says that it is all that the limit leaves."""
+
+    cost: int
+    is_all: bool
+
+
 @dataclass
 class ParallelBatch(ABC, Generic[A, R]):
     """A batch, `width` rows at a time. With `resume`, rows that were answered before are not repeated."""
@@ -162,7 +171,8 @@ class ParallelBatch(ABC, Generic[A, R]):
     resume: bool = field(default=False, kw_only=True)
     spent: RunUsage = field(default_factory=RunUsage, init=False)
     _fatal: TaiwaError | None = field(default=None, init=False)
-    _running: int = field(default=0, init=False)
+    _shares: list[int] = field(default_factory=list[int], init=False)
+    _held: int = field(default=0, init=False)
     _dearest: int | None = field(default=None, init=False)
     _ended: asyncio.Condition = field(default_factory=asyncio.Condition, init=False)
     _interrupted: dict[str, int] = field(default_factory=dict[str, int], init=False)
@@ -225,15 +235,21 @@ class ParallelBatch(ABC, Generic[A, R]):
         """Answer a row; None means that the batch ended first."""
         if row_input.error:
             return self.to_failed_row(row_input, InputError(row_input.error))
-        waited = False
+        waited, alone, held = False, False, 0
         while True:
-            async with gate, self._room():
+            async with gate, self._room(alone=alone) as room:
                 if self._fatal is not None:
                     return None
+                self._held -= held
                 try:
                     check_limits(self.options, self.spent, self.priced_model)
-                    row = await self._run_row(row_input, waited=waited)
+                    row = await self._run_row(row_input, room, waited=waited)
                 except TaiwaError as error:
+                    if isinstance(error, LimitError) and error.which == "cost" and room is not None and not room.is_all:
+                        alone, held = True, usage_of(error.spent).max_cost or 0
+                        self._held += held
+                        continue
+                    self.spent = self.spent + usage_of(error.spent)
                     if not is_fatal(error):
                         return self.to_failed_row(row_input, error)
                     self._fatal = error
@@ -244,31 +260,38 @@ class ParallelBatch(ABC, Generic[A, R]):
             await asyncio.sleep(POLL_SECONDS)
 
     @asynccontextmanager
-    async def _room(self) -> AsyncGenerator[None]:
+    async def _room(self, *, alone: bool) -> "AsyncGenerator[_Room | None]":
         """Under a cost limit, wait until a row as expensive as the most expensive one so far fits in addition to the running
-        ones; the first row runs alone. At most one row therefore exceeds the limit.
+        ones, and yield what the row may cost. The first row runs alone, and so does one for which its share was too little.
         """
         limit = self.options.cost_limit
         if limit is None:
-            yield
+            yield None
             return
 
+        def left() -> int:
+            return max(limit - (self.spent.max_cost or 0) - self._held, 0)
+
+        def places() -> int:
+            return 1 if self._dearest is None else max(min(self.width, left() // max(self._dearest, 1)), 1)
+
         def fits() -> bool:
-            if not self._running or self._dearest is None:
-                return not self._running
-            return (self.spent.cost or 0) + (self._running + 1) * self._dearest <= limit
+            return not self._shares if alone else len(self._shares) < places()
 
         async with self._ended:
             await self._ended.wait_for(fits)
-            self._running += 1
+            free = left() - sum(self._shares)
+            share = free if alone else free // (places() - len(self._shares))
+            room = _Room(share, not self._shares and share == left())
+            self._shares.append(share)
         try:
-            yield
+            yield room
         finally:
             async with self._ended:
-                self._running -= 1
+                self._shares.remove(share)
                 self._ended.notify_all()
 
-    async def _run_row(self, row_input: BatchInput, *, waited: bool) -> R | None:
+    async def _run_row(self, row_input: BatchInput, room: "_Room | None", *, waited: bool) -> R | None:
         """Answer a row; None while another process answers it, so that a resumed batch can have several workers.
 
         The store is written in threads, because another writer's lock must not block running rows.
@@ -278,7 +301,7 @@ class ParallelBatch(ABC, Generic[A, R]):
             stored = await finish_in_thread(partial(self._start, row_input, started, waited=waited))
             if not started:
                 return stored
-            done = await self._run(started[0].program, started[0].journal)
+            done = await self._run(started[0], room)
             row = self.to_row(row_input, done)
             await finish_in_thread(partial(self._finish, started[0], row, done.spent.cost))
         except BaseException as error:
@@ -306,21 +329,17 @@ class ParallelBatch(ABC, Generic[A, R]):
         self.repository.store.batches.finish(row_run.program.name, self.row_to_json(row), cost)
         self.repository.store.runs.end(row_run.run, "done")
 
-    async def _run(self, program: RowProgram[A], journal: Journal) -> RunResult[A]:
-        limits, known = self.options.limits, self.spent.cost
-        if limits is not None and limits.cost is not None and known is not None:
-            limits = replace(limits, cost=limits.cost - known)
+    async def _run(self, started: "_StartedRow[A]", room: "_Room | None") -> RunResult[A]:
+        program, limits = started.program, self.options.limits or UsageLimits()
         runtime = AsyncRuntime(
-            self.priced_model.model, tools=program.tools, limits=limits, price=self.priced_model.price,
-            approve=self.options.approve,
+            self.priced_model.model, tools=program.tools, price=self.priced_model.price,
+            limits=limits if room is None else replace(limits, cost=room.cost),
+            budgets=self.repository.budgets(started.run, limits), approve=self.options.approve,
         )  # fmt: skip
-        try:
-            events = [event async for event in runtime.stream(program.program, journal) if isinstance(event, RunResult)]
-        except TaiwaError as error:
-            self.spent = self.spent + usage_of(error.spent)
-            raise
+        stream = runtime.stream(program.program, started.journal)
+        events = [event async for event in stream if isinstance(event, RunResult)]
         self.spent = self.spent + events[0].spent
-        self._dearest = max(self._dearest or 0, events[0].spent.cost or 0)
+        self._dearest = max(self._dearest or 0, events[0].spent.max_cost or 0)
         return events[0]
 
     def _begin_run(self, text: str, program: RowProgram[A]) -> tuple[int, Journal]:
@@ -346,6 +365,7 @@ class ParallelBatch(ABC, Generic[A, R]):
         with suppress(StoreError):
             if isinstance(error, LimitError):
                 runs.release(row_run.run)
+                self._interrupted[row_run.program.name] = row_run.run
             else:
                 runs.end(row_run.run, "failed", error)
             items.fail(row_run.program.name, error, usage_of(error.spent).cost)
@@ -369,6 +389,7 @@ class TurnBatch(ParallelBatch[tuple[Reply, Conversation], BatchRow]):
     def row_program(self, row_input: BatchInput) -> RowProgram[tuple[Reply, Conversation]]:
         """Return the program that sends a row's text to its app."""
         app = self.opened(row_input.params)
+        TurnInput(begin(app), row_input.text, attachments=row_input.attachments).check()
         name = row_input.key(app.hash, self.priced_model.model.name, self.options.of_answer)
         self.repository.store.nodes.put_app(app.source)
         tools = self.repository.tools_of(app)
@@ -610,10 +631,10 @@ class ExtractBatch(ParallelBatch[TypedAnswer[Any], TypedRow]):
             tries = error.tries
         return TypedRow(row_input, None, tuple(tries), usage_of(error.spent), failure)
 
-    async def _run(self, program: RowProgram[TypedAnswer[Any]], journal: Journal) -> RunResult[TypedAnswer[Any]]:
+    async def _run(self, started: _StartedRow[TypedAnswer[Any]], room: _Room | None) -> RunResult[TypedAnswer[Any]]:
         """Raise the error of the limit that ended a repair, so that the row can be resumed with a higher limit."""
         try:
-            return await super()._run(program, journal)
+            return await super()._run(started, room)
         except ExtractError as error:
             if isinstance(error.__cause__, LimitError):
                 error.__cause__.spent = error.spent

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
 from taiwa.conversation.history import AnsweredBy, Conversation, Transcript, change_app, next_address, turn_digest
 from taiwa.conversation.state import State
-from taiwa.flows.turn import Reply, compact, complete_turn, say
+from taiwa.flows.turn import Reply, check_text, compact, complete_turn, input_text, say
 from taiwa.kernel.approval import ApprovalRequest, Approve
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.effects import Complete, Effect, Program
@@ -26,7 +26,7 @@ from taiwa.kernel.messages import Message, Notice, Response, TextDelta, ToolResu
 from taiwa.kernel.runtime import AnyModel, Handler, Interrupts, Retriever, Runtime, Tool
 from taiwa.kernel.serialization import Json, items_at, record, restore, value
 from taiwa.kernel.text import truncate
-from taiwa.kernel.usage_limits import Price, Prices, RunUsage, UsageLimits, currency_units
+from taiwa.kernel.usage_limits import Budget, Price, Prices, RunUsage, UsageLimits, currency_units
 from taiwa.sessions.repository import Repository
 from taiwa.store import Run, check_name, conflict_message
 
@@ -50,6 +50,8 @@ class RuntimeOptions(TypedDict, total=False):
     limits: UsageLimits | None
     price: Price
     approve: Approve | None
+    budgets: Iterable[Budget]
+    earlier_cost: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,16 @@ class TurnInput:
     def expected(self) -> str | None:
         """The tip that the session must have, None if it must not exist."""
         return None if self.branches else self.replaces or self.follows
+
+    def check(self) -> None:
+        """Check the text, before anything is stored for it.
+
+        Raises:
+            InputError: it is empty, too long, or not valid Unicode.
+        """
+        text = input_text(self.messages) if self.messages else self.text
+        if not self.compacts and (text or not (self.messages or self.attachments)):
+            check_text(text)
 
     def to_json(self) -> dict[str, Json]:
         """Return the data that another process needs to commit the turn."""
@@ -344,10 +356,11 @@ def begin_turn(
 
     Raises:
         ConflictError: the session has another tip, so the turn could not be committed; no call was made.
-        InputError: the session name is invalid, or the app searches documents and the message has attachments.
+        InputError: the session name or the text is invalid, or the app searches documents and the message has attachments.
         RateLimitError, LimitError: the quota of the caller is used up.
     """
     store, base = repository.store, turn_input.base
+    turn_input.check()
     if base.app.only_answers and turn_input.attachments:
         raise InputError(f"the app {base.app.name!r} does not take attachments; index the files: taiwa index add")
     turn_input = _with_bytes(repository, turn_input)
@@ -523,18 +536,15 @@ def sink(repository: Repository, run: int, priced_model: PricedModel) -> Callabl
     return write
 
 
-def run_observers(repository: Repository, run: int, priced_model: PricedModel) -> tuple[Observer, ...]:
-    """Return the observers that count each model call of a run in the store before it is made, and reserve its cost before
-    that if the owner has a budget.
-    """
+def request_counter(repository: Repository, run: int, priced_model: PricedModel) -> Observer:
+    """Return the observer that counts each model call of a run in the store before it is made."""
     name = priced_model.model.name
 
     def count(event: Event) -> None:
         if isinstance(event, EffectStarted) and isinstance(event.effect, Complete):
             repository.store.runs.count_request(run, name)
 
-    quota = repository.quota
-    return (count,) if quota is None else (quota.observer(run, name, priced_model.price), count)
+    return count
 
 
 def run_outside_sessions(
@@ -555,10 +565,12 @@ def run_outside_sessions(
         if repository.quota is not None:
             repository.quota.admit()
         run = runs.begin("", None, None, text, recorded)
-    observers = (*run_observers(repository, run, priced_model), *observers)
+    observers = (request_counter(repository, run, priced_model), *observers)
+    limits = options.limits or UsageLimits()
     runtime = Runtime(
-        priced_model.model, tools=options.tools, limits=options.limits, price=priced_model.price,
-        interrupts=options.interrupts, observers=observers, approve=options.approve,
+        priced_model.model, tools=options.tools, price=priced_model.price, interrupts=options.interrupts,
+        limits=limits if repository.limits is None else limits.under(repository.limits),
+        budgets=repository.budgets(run, limits), observers=observers, approve=options.approve,
     )  # fmt: skip
     with runs.ending(run):
         yield from runtime.stream(program, Journal((), sink(repository, run, priced_model)))

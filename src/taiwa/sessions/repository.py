@@ -26,7 +26,6 @@ from taiwa.conversation.history import (
     past_turn,
 )
 from taiwa.conversation.state import MISSING, Missing, State, StatePath, format_path, get_path
-from taiwa.kernel.effects import Complete
 from taiwa.kernel.errors import (
     ConfigError,
     CorruptError,
@@ -36,15 +35,15 @@ from taiwa.kernel.errors import (
     StoreError,
     TaiwaError,
 )
-from taiwa.kernel.execution import EffectStarted, Event, Observer
-from taiwa.kernel.messages import Message, Passage, Response, Usage
+from taiwa.kernel.messages import Passage
 from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import plural
-from taiwa.kernel.usage_limits import Price, max_attempt_usage, max_usage
+from taiwa.kernel.usage_limits import Budget, SharedBudget, UsageLimits
 from taiwa.settings import Settings
 from taiwa.sql import PostgresUrl
 from taiwa.store import Checkout, FsckProblem, Store
 from taiwa.store.maintenance import without_advice
+from taiwa.store.runs import Scope, SpendingLimit
 
 if TYPE_CHECKING:
     from taiwa.flows.ask.provenance import ValueSource
@@ -59,8 +58,6 @@ TRUST_SECONDS = 1
 """How long `Repository.trust` does not look again, since another process can delete and import an app at any time."""
 DAY, MINUTE = 86_400_000_000, 60_000_000
 """In microseconds."""
-ANSWER = 4_096
-"""Tokens reserved for an answer if the request does not limit it."""
 
 
 class BudgetError(LimitError):
@@ -68,8 +65,8 @@ class BudgetError(LimitError):
 
     tag = "budget"
 
-    def __init__(self, spent: int, bound: int, retry_after: int) -> None:
-        super().__init__("cost per day", spent / 1e9, bound / 1e9)
+    def __init__(self, spent: int, bound: int, retry_after: int, needed: int = 0) -> None:
+        super().__init__("cost per day", spent / 1e9, bound / 1e9, needed / 1e9)
         self.retry_after = retry_after
 
 
@@ -109,28 +106,38 @@ class Quota:
         self.store.runs.lock()
         self.check()
 
-    def observer(self, run: int, model: str, price: Price) -> Observer:
-        """Return the observer that reserves the maximum cost of a call before it is made."""
 
-        def observe(event: Event) -> None:
-            if self.max_cost is not None and isinstance(event, EffectStarted) and isinstance(event.effect, Complete):
-                request = event.effect.request
-                # An unlimited answer counts as `ANSWER` tokens.
-                unlimited = max_usage(request, Response(Message("assistant", ()))) + Usage(0, ANSWER)
-                self._reserve(run, max_attempt_usage(request) or unlimited, model, price, self.max_cost)
+@dataclass(frozen=True, slots=True)
+class StoredBudget:
+    """The limits on cost that the store checks for the calls of a run: of its conversation, of its owner's day, and of the day
+    of all owners. A call that was abandoned keeps its reservation, because its cost is not known.
+    """
 
-        return observe
+    store: Store
+    run: int
+    limits: tuple[SpendingLimit, ...]
 
-    def _reserve(self, run: int, usage: Usage, model: str, price: Price, bound: int) -> None:
-        most = price(model, usage)
-        if most is None:
-            raise ConfigError(
-                f"the price of {model} is unknown, so the budget of a caller cannot be checked; set it in `prices`"
-            )
+    def reserve(self, least: int, most: int) -> int | LimitError:
+        """Reserve what is left for a call; see `Budget.reserve`."""
         now = self.store.now()
-        spent = self.store.runs.reserve(run, most, start_of_day(now), bound)
-        if spent is not None:
-            raise BudgetError(spent, bound, _seconds_left(now))
+        found = self.store.runs.reserve(self.run, least, most, self._limits(now))
+        if isinstance(found, int):
+            return found
+        spent, bound = found.spent, found.limit.bound
+        if found.limit.scope == "conversation":
+            return LimitError("cost of the conversation", spent / 1e9, bound / 1e9, least / 1e9)
+        return BudgetError(spent, bound, _seconds_left(now), least)
+
+    def settle(self, reserved: int, cost: int | None) -> bool:
+        """Give back a reservation if the cost of the call is known; see `Budget.settle`."""
+        if cost is None:
+            return False
+        self.store.runs.give_back(self.run, reserved)
+        return cost > reserved and self.store.runs.exceeded(self.run, self._limits(self.store.now()))
+
+    def _limits(self, now: int) -> tuple[SpendingLimit, ...]:
+        day = start_of_day(now)
+        return tuple(limit if limit.scope == "conversation" else replace(limit, since_us=day) for limit in self.limits)
 
 
 def start_of_day(now: int) -> int:
@@ -184,7 +191,7 @@ class Repository:
     `tools` are those that apps may name in addition to the built-in ones; `place` is the file next to which indexes are
     stored, or their server; `settings` name the embedding model of indexes. With `may_load_tools`, tools of files that the
     user named earlier are loaded again. For callers of a server, `scope` limits the searched indexes, and `quota` the
-    spending.
+    spending. `limits` apply to every run in addition to its own, and `budget` is what all runs of this process may cost.
     """
 
     def __init__(self, store: Store) -> None:
@@ -194,12 +201,32 @@ class Repository:
         self.retriever: Retriever | None = None
         self.scope: IndexScope | None = None
         self.quota: Quota | None = None
+        self.limits: UsageLimits | None = None
+        self.budget: Budget | None = None
         self.tools: dict[str, Tool] = {}
         self.may_load_tools = False
         self._apps: dict[str, App] = {}
         self._trusted: dict[str, float] = {}
         self._recent: dict[str, Conversation] = {}
         self._begun: Conversation | None = None
+
+    def limit_all_runs(self, limits: UsageLimits) -> None:
+        """Let the runs of a server cost at most `limits.cost` together, and apply the other limits on cost to each of them."""
+        self.budget = None if limits.cost is None else SharedBudget(limits.cost)
+        self.limits = replace(limits, requests=None, tool_calls=None, cost=None)
+
+    def budgets(self, run: int, limits: UsageLimits | None) -> tuple[Budget, ...]:
+        """Return the budgets that the calls of a run share with those of other runs."""
+        own = limits or UsageLimits()
+        own = own if self.limits is None else own.under(self.limits)
+        bounds: tuple[tuple[Scope, int | None], ...] = (
+            ("conversation", own.conversation_cost),
+            ("owner", None if self.quota is None else self.quota.max_cost),
+            ("store", own.day_cost),
+        )
+        stored = tuple(SpendingLimit(scope, bound) for scope, bound in bounds if bound is not None)
+        shared = () if self.budget is None else (self.budget,)
+        return (*shared, StoredBudget(self.store, run, stored)) if stored else shared
 
     def app(self, name: str) -> App:
         """Open the app of a node; the model, tools and limits of an untrusted app are ignored."""

@@ -4,7 +4,6 @@ import asyncio
 from asyncio import to_thread
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
-from dataclasses import replace
 from decimal import Decimal
 from functools import partial, wraps
 from inspect import Parameter, iscoroutinefunction, isfunction, signature
@@ -21,7 +20,7 @@ from taiwa.kernel.async_runtime import AsyncRuntime, Now, Outcome, Stop, finish_
 from taiwa.kernel.attachments import AttachmentSource, read_attachments
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, StoreError, TaiwaError, check_argument, describe
 from taiwa.kernel.execution import Execution, Observer, RunResult
-from taiwa.kernel.messages import Message, Notice, TextDelta, ToolResult, Usage, assistant, user
+from taiwa.kernel.messages import Message, Notice, TextDelta, ToolResult, assistant, user
 from taiwa.kernel.runtime import AnyModel, AsyncStream, Done, Runtime, Stream
 from taiwa.kernel.usage_limits import Prices, RunUsage, UsageLimits, currency_units
 from taiwa.models.providers import find_prices
@@ -33,8 +32,8 @@ from taiwa.sessions.commit_turn import (
     TurnOptions,
     TurnResult,
     begin_turn,
+    request_counter,
     resume_turn,
-    run_observers,
 )
 from taiwa.sessions.repository import Repository, ValueOrigin
 from taiwa.settings import NoModelError, Settings
@@ -317,32 +316,33 @@ class BaseSession:
         return "".join(f"{line}\n" for line in self.repository.store.export(self.name))
 
     def _begin(self, turn_input: TurnInput) -> ActiveTurn:
-        self._remaining_limits()
+        self._limits()
         name = self._requested_name if turn_input.follows is None else self.name
         turn = begin_turn(self.repository, name, turn_input, self.priced_model, self.options)
         self.name = turn.session
         return turn
 
-    def _remaining_limits(self) -> UsageLimits:
-        """Return the remaining limits of the next turn.
+    def _limits(self) -> UsageLimits:
+        """Return the limits of the next turn; that of the cost includes the turns before it.
 
         Raises:
-            ConfigError: the model reports no usage, so the cost limit cannot be checked.
+            ConfigError: a call of unknown usage was made without a limit, so that of the cost cannot be checked.
         """
         limits = self.options.limits or self.app.answer_options.limits or UsageLimits()
-        if limits.cost is None:
-            return limits
-        spent, name = self.spent, self.priced_model.model.name
-        if spent.calls_without_usage > 1 and spent.usage == Usage():
-            raise ConfigError(f"{name} does not report usage, so the cost limit cannot be checked")
-        # A cut answer has a known bound on its cost, an interrupted one has no usage, and the cost of the others is known.
-        known = spent.max_cost if spent.cost is None else spent.cost
-        known = (self.priced_model.price("", spent.usage) or 0) if known is None else known
-        return replace(limits, cost=max(limits.cost - known, 0))
+        limits = limits if self.repository.limits is None else limits.under(self.repository.limits)
+        if limits.cost is not None and self.spent.max_cost is None:
+            name = self.priced_model.model.name
+            raise ConfigError(f"{name} did not report the usage of a call, so the cost limit cannot be checked")
+        return limits
 
     def _runtime_options(self, turn: ActiveTurn) -> RuntimeOptions:
-        observers = (*self._observers, *run_observers(self.repository, turn.run, self.priced_model))
-        return {**turn.runtime_options, "observers": observers, "limits": self._remaining_limits()}
+        observers = (*self._observers, request_counter(self.repository, turn.run, self.priced_model))
+        limits = self._limits()
+        budgets = self.repository.budgets(turn.run, limits)
+        return {
+            **turn.runtime_options, "observers": observers, "limits": limits, "budgets": budgets,
+            "earlier_cost": self.spent.max_cost or 0,
+        }  # fmt: skip
 
     def _settle(self, turn: ActiveTurn, done: "RunResult[TurnValue]") -> TurnResult:
         self.spent = self.spent + done.spent

@@ -48,16 +48,26 @@ HERE = "SELECT run.seq FROM run JOIN node ON node.seq = run.node WHERE node.hash
 
 
 DAY_US = 86_400_000_000
-PAID = """
-SELECT CAST(sum(coalesce(cost_nano, 0)) AS BIGINT)
-FROM call JOIN run ON run.seq = call.run WHERE call.at_us >= ? AND run.owner = ?"""
-# The reservation of an ended run counts only if one of its calls has an unknown cost.
-RESERVED = """
-SELECT CAST(sum(CASE WHEN reserved > paid AND (status = 'open' OR unknown > 0) THEN reserved - paid ELSE 0 END) AS BIGINT)
-FROM (SELECT run.status, run.reserved,
-        (SELECT coalesce(sum(cost_nano), 0) FROM call WHERE call.run = run.seq) AS paid,
-        (SELECT count(*) FROM call WHERE call.run = run.seq AND kind = 'complete' AND cost_nano IS NULL) AS unknown
-    FROM run WHERE run.owner = ? AND run.at_us >= ? AND run.reserved > 0) reserving"""
+MOST = 2**62
+"""More than any amount."""
+Scope: TypeAlias = Literal["conversation", "owner", "store"]
+
+
+@value
+class SpendingLimit:
+    """A limit on the cost of calls since a time: those of a conversation, of an owner, or of all owners of a store."""
+
+    scope: Scope
+    bound: int
+    since_us: int = 0
+
+
+@value
+class TooLittle:
+    """The limit that leaves too little for a call, and what is spent and reserved of it."""
+
+    limit: SpendingLimit
+    spent: int
 
 
 @value
@@ -187,31 +197,54 @@ class Runs:
         return at
 
     def spent_since(self, at_us: int) -> int:
-        """Return the cost of calls since a time, plus the reservations of unfinished runs, in billionths.
+        """Return the cost of calls since a time, plus what is reserved for open calls and those of unknown cost, in billionths."""
+        return self._spent(SpendingLimit("owner", MOST, at_us), "")
 
-        A call of unknown cost counts with its reservation.
+    def _spent(self, limit: SpendingLimit, ref: str) -> int:
+        owned: dict[Scope, tuple[str, tuple[str, ...]]] = {
+            "conversation": ("run.owner = ? AND run.ref = ? AND ", (self._owner, ref)),
+            "owner": ("run.owner = ? AND ", (self._owner,)),
+            "store": ("", ()),
+        }
+        (where, values), since = owned[limit.scope], limit.since_us
+        paid = "SELECT CAST(sum(cost_nano) AS BIGINT) FROM call JOIN run ON run.seq = call.run WHERE"
+        reserved = "SELECT CAST(sum(reserved) AS BIGINT) FROM run WHERE"
+        # A call that was open at midnight counts on both days.
+        begun = "reserved > 0 AND at_us >= ? AND (at_us >= ? OR status = 'open')"
+        known = self._db.one(f"{paid} {where}call.at_us >= ?", *values, since)
+        unknown = self._db.one(f"{reserved} {where}{begun}", *values, since - DAY_US, since)
+        return int(known or 0) + int(unknown or 0)
+
+    def reserve(self, run: int, least: int, most: int, limits: Iterable[SpendingLimit]) -> int | TooLittle:
+        """Reserve what the limits leave for the next call of a run, at least `least` and at most `most`; return the amount, or
+        the limit that leaves too little. Concurrent reservations see each other.
         """
-        paid = self._db.one(PAID, at_us, self._owner)
-        return int(paid or 0) + int(self._db.one(RESERVED, self._owner, at_us - DAY_US) or 0)
-
-    def reserve(self, run: int, most: int, since_us: int, bound: int) -> int | None:
-        """Reserve the maximum cost of the next call of a run, before it is made.
-
-        Return None, or the amount spent and reserved since a time if the call would exceed `bound`. Concurrent reservations
-        see each other.
-        """
+        limits = tuple(limits)
         with self._db.transaction():
-            self.lock()
-            paid = int(self._db.one("SELECT coalesce(sum(cost_nano), 0) FROM call WHERE run = ?", run))
-            self._db.run("UPDATE run SET reserved = 0 WHERE seq = ? AND owner = ?", run, self._owner)
-            spent = self.spent_since(since_us)
-            if spent + most > bound:
-                return spent
-            self._db.run("UPDATE run SET reserved = ? WHERE seq = ? AND owner = ?", paid + most, run, self._owner)
-            return None
+            self.lock(*(limit.scope for limit in limits))
+            ref = str(self._db.one("SELECT ref FROM run WHERE seq = ? AND owner = ?", run, self._owner) or "")
+            for limit in limits:
+                spent = self._spent(limit, ref)
+                if spent + least > limit.bound:
+                    return TooLittle(limit, spent)
+                most = min(most, limit.bound - spent)
+            self._db.run("UPDATE run SET reserved = reserved + ? WHERE seq = ? AND owner = ?", most, run, self._owner)
+            return most
 
-    def lock(self) -> None:
-        """Make other transactions that admit or reserve for this owner wait until this one ends."""
+    def give_back(self, run: int, reserved: int) -> None:
+        """End a reservation: its call has a known cost, which its row holds, or was not charged."""
+        update = "UPDATE run SET reserved = reserved - ? WHERE seq = ? AND owner = ?"
+        self._db.run(update, reserved, run, self._owner)
+
+    def exceeded(self, run: int, limits: Iterable[SpendingLimit]) -> bool:
+        """Return whether more was spent than one of the limits allows."""
+        ref = str(self._db.one("SELECT ref FROM run WHERE seq = ? AND owner = ?", run, self._owner) or "")
+        return any(self._spent(limit, ref) > limit.bound for limit in limits)
+
+    def lock(self, *scopes: Scope) -> None:
+        """Make other transactions that admit or reserve for this owner, or for all of them, wait until this one ends."""
+        if "store" in scopes:
+            self._db.lock("spending")
         self._db.lock(f"spending {self._owner}")
 
     def run(self, run: int) -> Run:

@@ -236,7 +236,8 @@ SERVED = (
     "CREATE INDEX served_session ON served(session)",
     "CREATE INDEX served_node ON served(node)",
 )
-# The callers of a server, who own rows by their names. `reserved` is what the calls of a run have cost, and what its next one may.
+# The callers of a server, who own rows by their names. `reserved` is what calls of a run may cost that are open, or ended with an
+# unknown cost.
 CALLERS = (
     """CREATE TABLE caller(
         seq {pk},
@@ -249,6 +250,12 @@ CALLERS = (
     "ALTER TABLE run ADD COLUMN reserved {int} NOT NULL DEFAULT 0",
     "CREATE INDEX run_reserved ON run(owner, at_us) WHERE owner <> ''",
     "CREATE INDEX call_at ON call(at_us)",
+)
+RESERVED = (
+    "UPDATE run SET reserved = 0",
+    "DROP INDEX run_reserved",
+    "CREATE INDEX run_begun ON run(owner, at_us) WHERE owner <> ''",
+    "CREATE INDEX run_reserved ON run(at_us) WHERE reserved > 0",
 )
 # Servers of one store; the runs of one that the others follow, with events in portions, from `start` up to `until`.
 SHARED = (
@@ -283,6 +290,7 @@ STORE = DatabaseSpec(
         Migration(SERVED),
         Migration(CALLERS),
         Migration(SHARED),
+        Migration(RESERVED),
     ),
     created_by="`taiwa chat` creates one",
     repair="run `taiwa fsck`, and export what is still readable or restore a backup",
