@@ -207,9 +207,11 @@ class BaseClient:
       million tokens. `handlers`: handlers of your own effects.
     - `api_key`: the key for the model, instead of the configured one. `base_url`: the address of its server, instead of its
       provider's; `model` is then the name that the server uses: `Client("qwen3", base_url="http://…/v1")`.
-    - `timeout`: seconds that one answer may take in total. `attempts`: how often a call is tried. `retry_paid`: whether a
-      failed call is retried although the server may have charged it. None stands for the configured value.
-
+    - `timeout`: seconds that one answer may take in total. `attempts`: how often a call is tried; a wait that a rate limit
+      asks for does not count, and is limited by `timeout`. `retry_paid`: whether a failed call is retried although the
+      server may have charged it. None stands for the configured value.
+    - `max_concurrency`, `requests_per_minute`, `tokens_per_minute`: the pace of the calls to each model on a server; calls
+      wait for it. None stands for the configured value, by default no limit.
     - `approve`: decides on calls of tools that need approval (`@tool(confirm=True)`, tools of MCP servers that may destroy): a
       function of an `ApprovalRequest`, "always" or "never". Without it, or if it returns None, the turn ends with an
       `ApprovalRequiredError` and can be resumed.
@@ -229,7 +231,8 @@ class BaseClient:
         store: str | Path | Store | None = None, limits: Limits | None = None, prices: Prices | None = None,
         observers: Iterable[Observer] = (), handlers: Handlers = NO_HANDLERS, api_key: str | None = None,
         base_url: str | None = None, timeout: float | None = None, attempts: int | None = None,
-        retry_paid: bool | None = None, approve: Approve | None = None,
+        retry_paid: bool | None = None, approve: Approve | None = None, max_concurrency: int | None = None,
+        requests_per_minute: int | None = None, tokens_per_minute: int | None = None,
     ) -> None:  # fmt: skip
         self.tools = _tools(tools)
         check_approve(approve)
@@ -254,7 +257,8 @@ class BaseClient:
             model, self._base_urls = _at_address(model, base_url)
         self._key = None if api_key is None else Secret(api_key, "api_key")
         self._arguments_of_settings: dict[str, object] = {
-            "timeout": timeout, "attempts": attempts, "retry_paid": retry_paid
+            "timeout": timeout, "attempts": attempts, "retry_paid": retry_paid, "max_concurrency": max_concurrency,
+            "requests_per_minute": requests_per_minute, "tokens_per_minute": tokens_per_minute,
         }  # fmt: skip
         if isinstance(model, str):
             self._arguments_of_settings["model"] = model

@@ -61,6 +61,9 @@ class Settings:
     timeout: float = 600.0
     attempts: int = 3
     retry_paid: bool = False
+    max_concurrency: int | None = None
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
     model_mirror: str | None = None
     keep_loaded: int = 0
     base_urls: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -174,6 +177,12 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _limit(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text[:13]) <= LARGEST:
+        raise ValueError("must be a whole number, one or more")
+    return int(text)
+
+
 def _whole_seconds(text: str) -> int:
     if not text.isdecimal() or int(text[:9]) > LONGEST_KEPT:
         raise ValueError(f"must be a whole number of seconds from 0 to {LONGEST_KEPT}")
@@ -224,8 +233,13 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
             _costs,
         ),
         "timeout": Setting("the time limit of one answer in seconds, retries included", _seconds),
-        "attempts": Setting("the number of times that a call is tried", _count),
+        "attempts": Setting(
+            "the number of times that a call is tried; waits that a rate limit asks for do not count", _count
+        ),
         "retry_paid": Setting("whether a call that may have been charged is retried", _flag),
+        "max_concurrency": Setting("the most calls of a model on a server at a time", _limit),
+        "requests_per_minute": Setting("the most requests to a model on a server in a minute", _limit),
+        "tokens_per_minute": Setting("the most tokens, read and written, of a model on a server in a minute", _limit),
         "model_mirror": Setting(
             "a folder or an address with model files, which taiwa models pull tries first", _mirror
         ),

@@ -402,7 +402,42 @@ def test_a_server_that_is_gone_ends_a_batch_after_ten_rows(
 
     assert stopped.code == 1
     assert len(stopped.rows) == 10
-    assert "stopped: the server did not answer 10 rows in a row" in stopped.err
+    assert "stopped: 10 rows in a row failed for the same reason" in stopped.err
+
+
+@pytest.mark.parametrize("mode", ["fold", "map"])
+def test_rows_that_fail_for_the_same_reason_end_a_batch(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str], mode: str
+) -> None:
+    model_server.plays(status(400, b'{"error": {"message": "no such option 17"}}'))
+
+    stopped = taiwa("batch", "chat", lines(*map(str, range(99))), "--mode", mode, "--max-failures", "3")
+
+    assert stopped.code == 1
+    assert len(stopped.rows) == 3
+    assert "stopped: 3 rows in a row failed for the same reason" in stopped.err
+
+
+def test_rows_that_fail_for_other_reasons_do_not_end_a_batch(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str]
+) -> None:
+    model_server(
+        *(status(400, b'{"error": {"message": "no such word %s"}}' % word) for word in (b"tea", b"milk", b"ale"))
+    )
+
+    stopped = taiwa("batch", "chat", lines("tea", "milk", "ale"), "-j", "1", "--max-failures", "2")
+
+    assert len(stopped.rows) == 3
+    assert "stopped" not in stopped.err
+
+
+def test_a_batch_keeps_a_pace(taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str]) -> None:
+    model_server("A", "B")
+
+    done = taiwa.ok("batch", "plain", lines("a", "b"), "--requests-per-minute", "60", "--tokens-per-minute", "9000")
+
+    assert len(done.rows) == 2
+    assert "--requests-per-minute" in taiwa("batch", "plain", lines("a"), "--requests-per-minute", "0").err
 
 
 def test_ctrl_c_ends_a_map_and_keeps_what_is_done(

@@ -75,7 +75,7 @@ def _type_is_an_argument(_context: click.Context, _option: click.Parameter, give
 @row_options
 @common_options(
     "model", "system", "temperature", "max_tokens", "fragments", "attachments", "attach_as_text",
-    "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "no_store", "store",
+    "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "requests_per_minute", "tokens_per_minute", "no_store", "store",
     system="Set the instructions (system prompt).",
 )  # fmt: skip
 def extract(
@@ -92,6 +92,7 @@ def extract(
     width: int,
     resume: bool,
     output: Path | None,
+    max_failures: int,
 ) -> None:
     """Extract a value of TYPE from TEXT (`-` for standard input), and print it as JSON.
 
@@ -137,7 +138,10 @@ def extract(
         repository, turns = common.repository(settings), turn_options(common, settings)
 
         def run(on_row: "OnRow") -> "Counts":
-            return run_extractions(repository, settings, turns, extract_run, rows, on_row, width=width, resume=resume)
+            return run_extractions(
+                repository, settings, turns, extract_run, rows, on_row,
+                width=width, resume=resume, max_failures=max_failures,
+            )  # fmt: skip
 
         write_rows(common, output, rows.count, run, resume=resume, shorten=not common.verbose)
 

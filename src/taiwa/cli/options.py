@@ -53,7 +53,16 @@ def complete_app(_context: click.Context, _parameter: click.Parameter, begun: st
 
 ANSWERS = ("system", "temperature", "max_tokens", "tool_names", "schema")
 """The options of answers that a conversation keeps."""
-SETTINGS = ("model", "judge_model", "rewrite_model", "store", "max_cost", "retry_paid")
+SETTINGS = (
+    "model",
+    "judge_model",
+    "rewrite_model",
+    "store",
+    "max_cost",
+    "retry_paid",
+    "requests_per_minute",
+    "tokens_per_minute",
+)
 """The options that take the place of a setting."""
 SHOWN = ("raw", "no_stream", "as_json", "verbose")
 """How an answer is printed."""
@@ -184,6 +193,18 @@ class CommonOptions:
         "--retry-paid",
         is_flag=True,
         help="Retry a failed call even if it may have been charged; rate limits are always waited for.",
+    )
+    requests_per_minute: int | None = option(
+        "--requests-per-minute",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Send at most N requests to a model in a minute.",
+    )
+    tokens_per_minute: int | None = option(
+        "--tokens-per-minute",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Let a model read and write at most N tokens in a minute.",
     )
     wire: str | None = option(
         "--wire",
@@ -434,6 +455,14 @@ row_options = add_options(
     ),
     click.option("--resume", is_flag=True, help="Continue a batch; rows that were answered are not paid for again."),
     click.option("-o", "--output", type=NEW_FILE, help="Write the rows to a file."),
+    click.option(
+        "--max-failures",
+        type=click.IntRange(1),
+        default=10,
+        show_default=True,
+        metavar="N",
+        help="Stop after N rows in a row that failed for the same reason of the server.",
+    ),
 )
 
 

@@ -258,8 +258,8 @@ FAILED, INTERRUPTED = 1, 130
 )  # fmt: skip
 @row_options
 @common_options(
-    "model", "params", *ANSWERS, "approve", "session", "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "no_store",
-    "strict", "store",
+    "model", "params", *ANSWERS, "approve", "session", "as_json", "verbose", "dry_run", "max_cost", "retry_paid",
+    "requests_per_minute", "tokens_per_minute", "no_store", "strict", "store",
 )  # fmt: skip
 def batch(
     common: CommonOptions,
@@ -268,6 +268,7 @@ def batch(
     width: int,
     resume: bool,
     output: Path | None,
+    max_failures: int,
 ) -> None:
     """Send every line of FILE (`-` for standard input) to APP, by default plain; print one line of JSON per row, in the order of the file.
 
@@ -288,7 +289,9 @@ def batch(
     if len(app_and_file) > 2:
         raise click.UsageError(f"expected an app and a file, got {len(app_and_file)} arguments")
     app, file = ("plain", *app_and_file)[-2:]
-    options = BatchOptions(app, mode, read_params(common.params), common.session, width, resume, common.answers())
+    options = BatchOptions(
+        app, mode, read_params(common.params), common.session, width, resume, common.answers(), max_failures
+    )
     with open_rows(file) as rows:
         unreadable = rows.unreadable()
         stop_at(unreadable if common.strict else ())
@@ -391,11 +394,11 @@ def _reason(counts: "Counts") -> str:
         return _("interrupted")
     if counts.stopped == "cost":
         return _("the cost limit was reached ({why})", why=counts.reason)
-    if counts.stopped == "unavailable":
+    if counts.stopped == "failing":
         return ngettext(
-            "the server did not answer {n} row ({error})",
-            "the server did not answer {n} rows in a row ({error})",
-            counts.unavailable,
+            "{n} row failed ({error})",
+            "{n} rows in a row failed for the same reason ({error})",
+            counts.alike,
             error=counts.reason,
         )
     return ""

@@ -32,6 +32,7 @@ from taiwa.models.http_api.capabilities import Capabilities, capabilities, load_
 from taiwa.models.http_api.client import HttpModel, RetryPolicy
 from taiwa.models.http_api.openai_chat import DIALECTS, ChatCompletions, OpenAICodec, ServerDialect, TextCompletions
 from taiwa.models.http_api.openai_responses import Responses
+from taiwa.models.http_api.pace import Pace, PaceLimits
 from taiwa.models.http_api.provider_interface import (
     BaseUrl,
     Codec,
@@ -489,7 +490,9 @@ def open_model(target: Target, settings: Settings, *, key: Secret | None = None)
     limits = RequestLimits(total=settings.timeout)
     if not target.inside:
         retry = RetryPolicy(settings.attempts, settings.retry_paid)
-        return HttpModel(target, key or find_key(target, settings), limits=limits, retry=retry)
+        paced = PaceLimits(settings.max_concurrency, settings.requests_per_minute, settings.tokens_per_minute)
+        pace = None if paced == PaceLimits() else Pace(paced)
+        return HttpModel(target, key or find_key(target, settings), limits=limits, retry=retry, pace=pace)
     with _lock:
         if target.base_url == PLUGIN:
             return _plugins[target.name]

@@ -42,15 +42,19 @@ from taiwa.sessions.session import Session, open_priced_model
 from taiwa.settings import Settings
 
 BatchMode: TypeAlias = Literal["fold", "map"]
-Stopped: TypeAlias = Literal["", "interrupted", "unavailable", "cost"]
+Stopped: TypeAlias = Literal["", "interrupted", "failing", "cost"]
 MAX_BYTES = 4 * MAX_TEXT_CHARS
 MAX_PIPED_BYTES = 1 << 30
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 JSONL = frozenset({".jsonl", ".ndjson"})
 MAX_OPENED = 256
-MAX_UNAVAILABLE = 10
+MAX_FAILURES = 10
+"""Rows in a row that failed for the same reason of the server, after which a batch ends."""
 UNAVAILABLE = frozenset({"overloaded", "timeout", "rate-limit"})
-"""Errors of a server that cannot be reached; `MAX_UNAVAILABLE` consecutive rows with one of them end a batch."""
+"""Errors of a server that cannot be reached; all are one reason."""
+FAILING = frozenset({"model", "protocol", "unsupported"})
+"""Other errors of a server; equal ones are one reason."""
+DIGITS = re.compile(r"[0-9a-f]*[0-9][0-9a-f]*")
 NAME_SEPARATORS = re.compile(r"[~@{}\s\x00-\x1f\x7f]+")
 
 
@@ -62,7 +66,7 @@ class BatchOptions:
     - `mode`: `fold` for one conversation whose state is carried over; `map` for independent rows.
     - `session`: the conversation of a fold ("": named after the app and the file).
     - `width`: rows at a time (map). `resume`: keep the rows that were answered before.
-    - `answers`: options of the answers.
+    - `answers`: options of the answers. `max_failures`: see `Counts`.
     """
 
     app: str
@@ -72,6 +76,7 @@ class BatchOptions:
     width: int = 4
     resume: bool = False
     answers: AnswerOptions = NO_OPTIONS
+    max_failures: int = MAX_FAILURES
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +90,10 @@ class BatchPreview:
 
 @dataclass
 class Counts:
-    """The counts and the bill of the rows so far; `kept` rows were answered before, `stopped` says why a batch ended early."""
+    """The counts and the bill of the rows so far; `kept` rows were answered before, `stopped` says why a batch ended early.
+
+    `alike` is the number of last rows that failed for the same reason of the server; `max_failures` of them end the batch.
+    """
 
     done: int = 0
     failed: int = 0
@@ -94,7 +102,9 @@ class Counts:
     session: str = ""
     stopped: Stopped = ""
     reason: str = ""
-    unavailable: int = 0
+    alike: int = 0
+    max_failures: int = MAX_FAILURES
+    _why: str = ""
 
     def add(self, row: BatchRow | TypedRow) -> None:
         """Count a row."""
@@ -103,10 +113,20 @@ class Counts:
         self.done += row.error is None and not row.reused
         if not row.reused:
             self.spent = self.spent + row.spent
-        error = row.error if isinstance(row.error, dict) else {}
-        self.unavailable = self.unavailable + 1 if error.get("type") in UNAVAILABLE else 0
-        if self.unavailable >= MAX_UNAVAILABLE:
-            self.stopped, self.reason = "unavailable", str(error.get("message", ""))
+        why, message = _reason_of_server(row.error)
+        self.alike = (self.alike + 1 if why == self._why else 1) if why else 0
+        self._why = why
+        if self.alike >= self.max_failures:
+            self.stopped, self.reason = "failing", message
+
+
+def _reason_of_server(error: Json) -> tuple[str, str]:
+    """Return what errors of a server for the same reason have in common, "" for other errors, and the message."""
+    found = error if isinstance(error, dict) else {}
+    kind, message = str(found.get("type", "")), str(found.get("message", ""))
+    if kind in UNAVAILABLE:
+        return "unavailable", message
+    return (DIGITS.sub("0", message) if kind in FAILING else ""), message
 
 
 OnRow: TypeAlias = Callable[[Any, Counts], None]
@@ -114,7 +134,7 @@ OnRow: TypeAlias = Callable[[Any, Counts], None]
 
 
 class _StoppedError(Exception):
-    """The server did not answer any of the last rows."""
+    """The last rows failed for the same reason of the server."""
 
 
 def run_turns(
@@ -132,7 +152,7 @@ def run_turns(
     Raises:
         TaiwaError: the batch cannot begin, or an error that every further row would have.
     """
-    counts = Counts()
+    counts = Counts(max_failures=options.max_failures)
     if options.mode == "map":
         opened = _AppOpener(options)
         repository.tools.update({tool.spec.name: tool for tool in turns.tools})
@@ -172,6 +192,7 @@ def run_extractions(
     *,
     width: int = 4,
     resume: bool = False,
+    max_failures: int = MAX_FAILURES,
 ) -> Counts:
     """Run a batch of extractions; the counts say why it stopped early.
 
@@ -181,7 +202,7 @@ def run_extractions(
     job: ParallelBatch[Any, Any] = ExtractBatch(
         repository, open_priced_model(None, settings), turns, extract_run=extract_run, width=width, resume=resume
     )  # fmt: skip
-    return _run(Counts(), on_row, lambda add: asyncio.run(_drain(job.rows(rows), add)))
+    return _run(Counts(max_failures=max_failures), on_row, lambda add: asyncio.run(_drain(job.rows(rows), add)))
 
 
 def _run(counts: Counts, on_row: OnRow, run: Callable[[Callable[[BatchRow | TypedRow], None]], None]) -> Counts:

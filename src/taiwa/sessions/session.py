@@ -73,7 +73,20 @@ HINTS = {
     **dict.fromkeys(("messages", "prompt", "input"), TEXT),
     **dict.fromkeys(("files", "images"), FILES),
     **dict.fromkeys(("retries", "max_retries"), REPAIR),
-    **dict.fromkeys(("api_key", "base_url", "timeout", "attempts", "retry_paid", "prices"), CLIENT),
+    **dict.fromkeys(
+        (
+            "api_key",
+            "base_url",
+            "timeout",
+            "attempts",
+            "retry_paid",
+            "prices",
+            "max_concurrency",
+            "requests_per_minute",
+            "tokens_per_minute",
+        ),
+        CLIENT,
+    ),
 }
 """What to write instead of a name; `{name}` is the name."""
 

@@ -1,6 +1,7 @@
 import asyncio
 import gzip
 import logging
+import re
 import signal
 import subprocess
 import sys
@@ -42,6 +43,7 @@ from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.models.http_api import client
 from taiwa.models.http_api.client import HttpModel, RetryPolicy
+from taiwa.models.http_api.pace import Pace, PaceLimits
 from taiwa.models.http_api.provider_interface import RequestLimits
 from taiwa.models.providers import resolve
 from tests.models.conftest import Face, Sleeps
@@ -273,7 +275,39 @@ def test_a_wait_longer_than_the_calls_time_is_told_and_not_begun(
 
     assert isinstance(error, RateLimitError)
     assert error.retry_after == 3600
+    assert "at most 600 s are waited in all (timeout)" in error.message
     assert sleeps.slept == []
+
+
+def test_a_rate_limit_is_waited_for_as_often_as_the_time_of_the_call_allows(
+    face: Face, model: HttpModel, faults: FaultServer, sleeps: Sleeps
+) -> None:
+    faults.plays(*[status(429, retry_after="9")] * 7, speech("at last"))
+
+    assert face.ask(model, ASK).text == "at last"
+    assert sleeps.slept == [9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 15.0]
+
+
+def test_calls_wait_for_the_requests_of_the_last_minute(face: Face, faults: FaultServer, sleeps: Sleeps) -> None:
+    faults.plays(*[speech("x")] * 5)
+    target = resolve(f"{faults.base_url}#test-model")
+    pace, clock = Pace(PaceLimits(requests=2)), replace(sleeps.clock, now=lambda: sum(sleeps.slept))
+    with HttpModel(target, KEY, limits=PATIENT, pace=pace, clock=clock) as model:
+        for _ in range(5):
+            face.ask(model, ASK)
+
+    assert sum(sleeps.slept) == 120.0
+
+
+def test_calls_wait_for_the_tokens_of_the_last_minute(face: Face, faults: FaultServer, sleeps: Sleeps) -> None:
+    faults.plays(*[speech("x")] * 4)  # ten tokens each
+    target = resolve(f"{faults.base_url}#test-model")
+    pace = Pace(PaceLimits(tokens=300))
+    with HttpModel(target, KEY, limits=PATIENT, pace=pace, clock=sleeps.clock) as model:
+        for _ in range(4):
+            face.ask(model, ASK)
+
+    assert sum(sleeps.slept) == 0.0  # the answers were shorter than expected
 
 
 def test_a_server_that_says_do_not_retry_is_obeyed(face: Face, model: HttpModel, faults: FaultServer) -> None:
@@ -407,7 +441,7 @@ def test_a_wait_is_announced_before_it_begins(model: HttpModel, faults: FaultSer
 
     assert isinstance(first, Notice)
     assert first.code == "waiting"
-    assert first.text.startswith("waiting 8 s: ")
+    assert re.match(r"waiting 8 s of at most \d+ s: ", first.text)
     assert "slow down" in first.text
 
 

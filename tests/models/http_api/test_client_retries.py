@@ -51,6 +51,22 @@ def test_a_wait_longer_than_the_calls_time_is_not_begun() -> None:
     assert RetryPolicy().decide(OverloadedError("busy"), 1, left=0.1, random=0.0) is None
 
 
+def test_waits_that_a_rate_limit_asks_for_do_not_count_as_attempts() -> None:
+    asked = RateLimitError("slow down", retry_after=2.0)
+
+    assert RetryPolicy(attempts=3).decide(asked, 50, left=3.0, random=0.0) is None  # a later wait is longer
+    assert RetryPolicy(attempts=3, cap=1.0).decide(asked, 50, left=3.0, random=0.0) == 2.0
+    assert RetryPolicy(attempts=3).decide(asked, 50, left=1.0, random=0.0) is None
+    assert RetryPolicy(attempts=1).decide(asked, 1, DAY, random=0.0) is None
+    assert RetryPolicy(attempts=3).decide(RateLimitError("slow down"), 3, DAY, random=0.0) is None
+
+
+def test_a_rate_limit_that_never_asks_for_a_wait_is_not_asked_without_end() -> None:
+    waits = [RetryPolicy().decide(RateLimitError("", retry_after=0.0), made, DAY, random=0.0) for made in range(1, 9)]
+
+    assert waits == [0.0, 0.0, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0]
+
+
 @pytest.mark.parametrize(
     "error",
     [

@@ -14,7 +14,7 @@ import time
 import weakref
 import zlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from contextlib import aclosing, suppress
+from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from functools import partial
 from itertools import count
@@ -24,9 +24,11 @@ from urllib.request import getproxies, proxy_bypass
 
 from taiwa.kernel.errors import ConfigError, ModelError, OverloadedError, ProtocolError, RateLimitError, TimeoutError
 from taiwa.kernel.messages import Capability, Choice, Chunk, FailedAttempt, Notice, Request, StreamEnd, user
+from taiwa.kernel.text import estimate_tokens
 from taiwa.models.http_api.api_keys import MASK, Secret, mask_error, with_place
 from taiwa.models.http_api.calls_in_text import CallsInText
 from taiwa.models.http_api.errors import Stage, connection_faults, error_from_status, map_fault, quoted, wait_asked
+from taiwa.models.http_api.pace import LOOK_SECONDS, Pace, PacedCall
 from taiwa.models.http_api.provider_interface import (
     DEFAULT_PORTS,
     BaseUrl,
@@ -87,7 +89,8 @@ class RetryPolicy:
     """At most `attempts` attempts; waits double from `base` to `cap` seconds.
 
     A call that the server may have charged is repeated only with `retry_paid`. A wait that the server asks for is respected
-    whatever its length, as long as the deadline of the call allows it.
+    whatever its length, as long as the deadline of the call allows it. Rate limits for which it asks for one do not count
+    as attempts, unless there is only one.
     """
 
     attempts: int = 3
@@ -103,15 +106,18 @@ class RetryPolicy:
         `attempt` counts the attempts so far, `left` is the rest of the time of the call in seconds, `random` is drawn from
         [0, 1), `asked` is the wait that the server asked for (a `RateLimitError` carries its own).
         """
-        if attempt >= self.attempts or not isinstance(error, TRANSIENT) or error.status in PERMANENT_STATUSES:
-            return None
         if isinstance(error, RateLimitError) and error.retry_after is not None:
             asked = error.retry_after
+        counts = asked is None or not isinstance(error, RateLimitError) or self.attempts == 1
+        if not isinstance(error, TRANSIENT) or error.status in PERMANENT_STATUSES:
+            return None
+        if counts and attempt >= self.attempts:
+            return None
+        # half of the wait is fixed: full jitter may call again at once, which does not relieve a busy server
+        wait = min(self.cap, self.base * 2.0 ** min(attempt - 1, 60)) * (0.5 + random / 2)
         if asked is not None:
-            wait = asked * (1 + JITTER * random)
-        else:
-            # half of the wait is fixed: full jitter may call again at once, which does not relieve a busy server
-            wait = min(self.cap, self.base * 2.0 ** min(attempt - 1, 60)) * (0.5 + random / 2)
+            # A server that always asks for no wait is not called without end.
+            wait = max(asked * (1 + JITTER * random), 0.0 if attempt < self.attempts else wait)
         return wait if wait < left else None
 
 
@@ -362,6 +368,7 @@ class HttpModel:
     _: KW_ONLY
     limits: RequestLimits = field(default_factory=RequestLimits)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
+    pace: Pace | None = None
     clock: Clock = field(default_factory=Clock, repr=False)
 
     def __post_init__(self, key: str | Secret | None) -> None:
@@ -403,7 +410,10 @@ class HttpModel:
         """Return the same model with another treatment of unenforced constraints; it has its own connections."""
         from taiwa.models.http_api.openai_chat import held_so
 
-        return HttpModel(held_so(self.target, hold), self._key, limits=self.limits, retry=self.retry, clock=self.clock)
+        return HttpModel(
+            held_so(self.target, hold), self._key,
+            limits=self.limits, retry=self.retry, pace=self.pace, clock=self.clock,
+        )  # fmt: skip
 
     def stream(self, request: Request) -> Generator[Chunk]:
         """Yield the answer in chunks, the last one `StreamEnd`; closing the iterator closes the connection at once.
@@ -465,14 +475,30 @@ class HttpModel:
         request: Request | None = None,
     ) -> AsyncGenerator[T | Notice | FailedAttempt]:
         """Try until an attempt succeeds, a chunk was yielded, or the retry policy gives up."""
-        http = self._http_request(method, call)
-        with await self._pool() as transport:
-            deadline = Deadline(self.limits, self.clock.now)
+        http, deadline, is_announced = self._http_request(method, call), None, False
+        pace, paced = None if request is None else self.pace, None
+        async with AsyncExitStack() as stack:
+            if pace is not None:
+                await stack.enter_async_context(pace.place())
+            transport = stack.enter_context(await self._pool())
             for made in count(1):
+                while pace is not None and request is not None:
+                    tokens = sum(estimate_tokens(message.text) for message in request.messages)
+                    begun = pace.start(tokens, self.clock.now())
+                    if isinstance(begun, PacedCall):
+                        paced = begun
+                        break
+                    if begun >= NOTICE_SECONDS and not is_announced:
+                        is_announced = True
+                        yield Notice(f"waiting {begun:.0f} s for the limit of calls per minute", code="waiting")
+                    await self.clock.sleep(min(begun, LOOK_SECONDS))
+                deadline = deadline or Deadline(self.limits, self.clock.now)  # without the wait for the own limits
                 attempt = _Attempt(self, http, request, deadline)
                 try:
                     async with aclosing(read(attempt, transport)) as items:
                         async for item in items:
+                            if pace is not None and paced is not None and isinstance(item, StreamEnd) and item.usage:
+                                pace.settle(paced, item.usage.input_tokens, item.usage.output_tokens)
                             yield item
                     return
                 except ModelError as error:
@@ -482,6 +508,8 @@ class HttpModel:
                     if attempt.may_repeat:
                         asked = wait_asked(attempt.headers)
                         wait = self.retry.decide(error, made, deadline.left, self.clock.random(), asked)
+                        if wait is None and isinstance(error, RateLimitError) and (error.retry_after or asked or 0) > 1:
+                            error.message += f"; at most {self.limits.total:g} s are waited in all (timeout)"
                     if wait is not None and error.may_be_charged and not self.retry.retry_paid:
                         error.message += "; not repeated, because it may have been charged (--retry-paid, in Python retry_paid=True, repeats it)"
                         wait = None
@@ -492,7 +520,8 @@ class HttpModel:
                         error.request = request.digest if request else ""
                         raise
                     if wait >= NOTICE_SECONDS:
-                        yield Notice(f"waiting {wait:.0f} s: {error.message}", code="waiting")
+                        most = f" of at most {deadline.left:.0f} s" if isinstance(error, RateLimitError) else ""
+                        yield Notice(f"waiting {wait:.0f} s{most}: {error.message}", code="waiting")
                     if error.may_be_charged:
                         yield FailedAttempt()
                 await self.clock.sleep(wait)
