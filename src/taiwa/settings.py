@@ -83,6 +83,11 @@ class Settings:
         """The file of probe results, next to the config file."""
         return self.path.parent / "probes.json"
 
+    @property
+    def price_table_path(self) -> Path:
+        """The file of the table of prices, next to the config file."""
+        return self.path.parent / "prices.json"
+
     def chosen_model(self) -> str:
         """Return the name of the configured model.
 

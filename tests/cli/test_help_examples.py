@@ -40,6 +40,8 @@ ELSEWHERE = {
     "taiwa index ~/handbook --embeddings": "needs a model of sentences",
     "taiwa index handbook --embeddings": "needs a model of sentences",
     "taiwa keys remove": "needs a key; run by tests/cli/test_config.py",
+    "taiwa prices update": "fetches a table; run by tests/cli/test_prices.py",
+    "taiwa prices remove": "needs a table; run by tests/cli/test_prices.py",
     "taiwa keys set": "asks for a key; run by tests/cli/test_config.py",
     "taiwa rerun chat-1 --app tutor": "needs an app of one's own",
     "taiwa apps confirm": "needs an app of one's own",

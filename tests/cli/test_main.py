@@ -74,7 +74,7 @@ def test_every_example_in_a_help_text_is_parsed(name: str) -> None:
 def test_every_command_has_json_output_unless_it_has_no_result(name: str) -> None:
     silent = {
         "apps new", "apps confirm", "config set", "config remove", "config path", "demo", "export", "keys set", "keys remove", "mcp",
-        "serve", "completion", "ui",
+        "prices update", "prices remove", "serve", "completion", "ui",
     }  # fmt: skip
 
     assert (name in silent) != any(option.name == "as_json" for option in EVERY[name].params)

@@ -3,19 +3,25 @@
 import shlex
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import click
 
 from taiwa.cli.options import CommonOptions, Group, common_options
 from taiwa.cli.output import print_json, print_line, print_notice, print_rows, table
+from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import AuthenticationError, ConfigError, InputError, ModelError, TaiwaError
+from taiwa.kernel.serialization import Json
 from taiwa.plugins import Plugin, clash, installed, plugin_app
 from taiwa.settings import load, missing_prices, remove_value, set_value, show
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from taiwa.models.http_api.api_keys import KeyRow, Secret
     from taiwa.models.http_api.provider_interface import Target
+    from taiwa.settings import Settings
 
 
 LONGEST_KEY = 16_384
@@ -91,6 +97,120 @@ def path_() -> None:
     taiwa config path
     """
     click.echo(load().path)
+
+
+@click.group(cls=Group, invoke_without_command=True)
+@click.pass_context
+def prices(context: click.Context) -> None:
+    """Show what models cost, and fetch a table of prices. Prices of the settings precede those of the table.
+
+    \b
+    taiwa prices                    the table, its date and its source
+    taiwa prices show gpt-5
+    taiwa prices update             from LiteLLM, with the date of today
+    taiwa prices update prices.json --date 2026-01-31
+    taiwa prices remove
+    """
+    if context.invoked_subcommand is None:
+        _show_prices(load(), "", as_json=False)
+
+
+@prices.command("show")
+@click.argument("model", default="")
+@common_options("as_json")
+def show_prices_(common: CommonOptions, model: str) -> None:
+    """Show the prices of the models whose names contain MODEL, per million tokens.
+
+    \b
+    taiwa prices show claude
+    """
+    _show_prices(load(), model, as_json=common.as_json)
+
+
+def _show_prices(settings: "Settings", part: str, *, as_json: bool) -> None:
+    from taiwa.models.price_table import MAX_AGE_DAYS, load_table, rates_of, utc_today
+
+    found, today = load_table(settings.price_table_path), utc_today()
+    own: dict[str, dict[str, Json]] = {
+        name: {rate: str(number) for rate, number in each.items()}
+        for name, each in settings.prices.items()
+        if part in name
+    }
+    listed = {} if found is None else {name: rates_of(each) for name, each in found.prices.items() if part in name}
+    if as_json:
+        where: dict[str, Json] | None = None
+        if found is not None:
+            where = {"source": found.source, "date": found.day.isoformat(), "outdated": found.is_outdated(today)}
+        print_json({"table": where, "settings": dict(own), "prices": dict(listed)})
+        return
+    rows = [(name, each, "the settings") for name, each in own.items()]
+    rows += [(name, each, "the table") for name, each in listed.items() if name not in own]
+    if rows:
+        rates = ("input", "output", "cache_read")
+        table(("model", *(rate.replace("_", " ") for rate in rates), "from"),
+              [(name, *(str(each.get(rate, "")) for rate in rates), place) for name, each, place in rows])  # fmt: skip
+    elif part and (found is not None or settings.prices):
+        print_line(_("no price of a model whose name contains {name}", name=part))
+    if found is None:
+        print_notice(_("there is no table of prices; taiwa prices update fetches one"))
+        return
+    place = _("the table is of {date}, from {source}", date=found.day.isoformat(), source=found.source)
+    print_notice(place)
+    if found.is_outdated(today):
+        age = ngettext("{n} day", "{n} days", found.age(today))
+        print_notice(
+            _(
+                "it is not used, because it is {age} old, more than {most}; taiwa prices update",
+                age=age,
+                most=MAX_AGE_DAYS,
+            ),
+            "yellow",
+        )
+
+
+@prices.command("update")
+@click.argument("source", default="")
+@click.option("--date", "day", type=click.DateTime(["%Y-%m-%d"]), help="Set the date of prices in a file without one.")
+def update_prices_(source: str, day: "datetime | None") -> None:
+    """Replace the table of prices by SOURCE: a file or an address, by default the list that LiteLLM maintains.
+
+    \b
+    taiwa prices update
+    taiwa prices update https://intranet.example/prices.json
+    """
+    from taiwa.models.price_table import SOURCE, fetch_table, parse_table, save_table, utc_today
+    from taiwa.operations.files import read_file
+
+    settings, given = load(), None if day is None else day.date()
+    if not source or "://" in source:
+        found = fetch_table(source or SOURCE, given or utc_today())
+    else:
+        found = parse_table(read_file(Path(source)).encode(), source, given)
+    if found.day > utc_today():
+        raise InputError(f"the prices are of {found.day.isoformat()}, which is in the future; correct the date")
+    save_table(found, settings.price_table_path)
+    print_line(
+        ngettext(
+            "{n} model has a price of {date}",
+            "{n} models have prices of {date}",
+            len(found.prices),
+            date=found.day.isoformat(),
+        )
+    )
+
+
+@prices.command("remove")
+def remove_prices_() -> None:
+    """Delete the table of prices; those of the settings stay.
+
+    \b
+    taiwa prices remove
+    """
+    path = load().price_table_path
+    if not path.exists():
+        raise InputError("there is no table of prices")
+    path.unlink()
+    print_line(_("the table of prices is deleted"))
 
 
 @click.group(cls=Group)

@@ -102,6 +102,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "models": CommandEntry("models", "show models and servers"),
         "probe": CommandEntry("models", "measure what a server enforces"),
         "keys": CommandEntry("config", "store the API keys of providers"),
+        "prices": CommandEntry("config", "show what models cost, and fetch a table of prices"),
         "config": CommandEntry("config", "show and change settings"),
         "plugins": CommandEntry("config", "list the plug-ins of installed packages"),
         "completion": CommandEntry("main", "print a completion script for bash, zsh or fish"),

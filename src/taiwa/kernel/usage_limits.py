@@ -66,6 +66,8 @@ def check_number(name: str, number: object, *, is_whole: bool = False) -> None:
 class Prices:
     """Currency units per million tokens, as decimal text; an empty cache rate equals the input rate.
 
+    They apply to calls of at most `max_input` input tokens, 0 for any; the price of a longer call is unknown.
+
     Raises:
         InputError: a rate is not a number, or negative.
     """
@@ -75,6 +77,7 @@ class Prices:
     cache_read: str = ""
     cache_write: str = ""
     currency: str = "USD"
+    max_input: int = 0
 
     def __init__(
         self,
@@ -83,6 +86,7 @@ class Prices:
         cache_read: str = "",
         cache_write: str = "",
         currency: str = "USD",
+        max_input: int = 0,
     ) -> None:
         # Checked here, because the first cost is computed only after the first call was paid for.
         rates = {"input": input, "output": output, "cache_read": cache_read, "cache_write": cache_write}
@@ -91,14 +95,17 @@ class Prices:
                 check_number(name, rate)
             object.__setattr__(self, name, str(rate))
         object.__setattr__(self, "currency", currency)
+        object.__setattr__(self, "max_input", max_input)
 
     @property
     def id(self) -> str:
         """The name of these prices in the records of costs."""
         return digest(self)[:12]
 
-    def cost(self, usage: Usage) -> int:
-        """Return the cost of a call in billionths of the currency unit."""
+    def cost(self, usage: Usage) -> int | None:
+        """Return the cost of a call in billionths of the currency unit; None if its input is longer than the prices apply to."""
+        if self.max_input and usage.input_tokens > self.max_input:
+            return None
         fresh = usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens
         total = (
             max(fresh, 0) * Decimal(self.input)
@@ -416,7 +423,8 @@ class UsageLedger:
         counted = self._counted.max_cost
         if least_cost is None or most_cost is None:
             return ConfigError(
-                f"the price of {model} is unknown, so the cost limit cannot be checked; set it in `prices`"
+                f"the price of {model} is unknown, so the cost limit cannot be checked; set it in `prices`, or fetch a "
+                "table: taiwa prices update"
             )
         if counted is None:  # a call of a resumed run that was made without a limit
             return ConfigError(

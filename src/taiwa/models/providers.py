@@ -18,7 +18,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, get_args
 from urllib.parse import urlsplit
 
 from taiwa.kernel.errors import ConfigError, ModelError
@@ -46,6 +46,7 @@ from taiwa.models.http_api.provider_interface import (
     parse_model_options,
     split_options,
 )
+from taiwa.models.price_table import PriceTable
 from taiwa.models.weights.model_files import MODEL_FILES
 from taiwa.plugins import Plugin, find_plugin, plugin_names
 from taiwa.settings import ADDRESS_VARIABLES, Settings
@@ -603,8 +604,11 @@ def _lists_without_key(target: Target, limits: RequestLimits) -> bool:
 RATES = ("input", "output", "cache_read", "cache_write")
 
 
-def find_prices(prices: Mapping[str, Mapping[str, object]], model: str, *, local: bool = False) -> Prices | None:
-    """Find the prices of a model: under its own name, else under the longest pattern (`openai:gpt-*`) that matches it.
+def find_prices(
+    prices: Mapping[str, Mapping[str, object]], model: str, *, local: bool = False, table: PriceTable | None = None
+) -> Prices | None:
+    """Find the prices of a model: under its own name, else under the longest pattern (`openai:gpt-*`) that matches it, else in
+    the table.
 
     A pattern without a provider matches the name of the model alone. A `local` model costs nothing without a price of its own.
 
@@ -615,7 +619,7 @@ def find_prices(prices: Mapping[str, Mapping[str, object]], model: str, *, local
     names = (model, model.partition("#")[2] or model.partition(":")[2])
     matching = [pattern for pattern in prices if any(pattern == each or fnmatchcase(each, pattern) for each in names)]
     if not matching:
-        return FREE if local else None
+        return FREE if local else None if table is None else table.find(model)
     name = model if model in prices else max(matching, key=len)
     entry = prices[name]
     for key in ("input", "output"):
@@ -624,7 +628,8 @@ def find_prices(prices: Mapping[str, Mapping[str, object]], model: str, *, local
     for key in RATES:
         if key in entry and not isinstance(entry[key], (Decimal, int, float)):
             raise ConfigError(f"prices.{name}.{key} must be a number such as 0.25, got {str(entry[key])[:40]!r}")
-    return Prices(**{key: str(entry[key]) for key in (*RATES, "currency") if key in entry})
+    rates: dict[str, Any] = {key: str(entry[key]) for key in (*RATES, "currency") if key in entry}
+    return Prices(**rates)
 
 
 # --- models within reach ----------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from taiwa.kernel.execution import Execution, Observer, RunResult
 from taiwa.kernel.messages import Message, Notice, TextDelta, ToolResult, assistant, user
 from taiwa.kernel.runtime import AnyModel, AsyncStream, Done, Runtime, Stream
 from taiwa.kernel.usage_limits import Prices, RunUsage, UsageLimits, currency_units
+from taiwa.models.price_table import usable_table
 from taiwa.models.providers import find_prices
 from taiwa.sessions.commit_turn import (
     ActiveTurn,
@@ -784,7 +785,7 @@ def open_priced_model(
         ConfigError: the model is unknown, or its key is missing.
     """
     if model is not None:
-        return PricedModel(model, prices or find_prices(chosen.prices, model.name))
+        return PricedModel(model, prices or _find_prices(chosen, model.name))
     name = chosen_model(chosen, app, last)
     models = {} if opened is None else opened
     if app is not None and (app.documents is not None or app.flow):
@@ -801,7 +802,11 @@ def _open_named(name: str, chosen: Settings, prices: Prices | None, opened: dict
     local = target.inside or urlsplit(target.base_url).hostname in LOOPBACK
     if name not in opened:
         opened[name] = open_model(target, chosen)
-    return PricedModel(opened[name], prices or find_prices(chosen.prices, target.name, local=local))
+    return PricedModel(opened[name], prices or _find_prices(chosen, target.name, local=local))
+
+
+def _find_prices(chosen: Settings, model: str, *, local: bool = False) -> Prices | None:
+    return find_prices(chosen.prices, model, local=local, table=usable_table(chosen.price_table_path))
 
 
 def _open_models_of_ask(chosen: Settings, name: str, prices: Prices | None, opened: dict[str, AnyModel]) -> PricedModel:
