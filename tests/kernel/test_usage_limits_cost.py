@@ -191,6 +191,16 @@ def test_a_server_that_counts_more_is_told_and_counted(drive: Drive) -> None:
     assert "5,000 output tokens" in notice.text
 
 
+def test_a_warning_that_is_not_streamed_is_logged(drive: Drive, caplog: pytest.LogCaptureFixture) -> None:
+    model = Writer(tokens=5_000, reported=lambda _: Usage(1, 5_000))
+
+    drive.run(written(), model=model, limits=UsageLimits(cost=UNIT), price=price)
+
+    (record,) = caplog.records
+    assert record.name == "taiwa.limits"
+    assert record.getMessage().startswith("the cost limit is exceeded")
+
+
 def test_a_call_without_reported_usage_counts_as_what_it_reserved(drive: Drive) -> None:
     model = Writer(reported=lambda _: None)
 

@@ -18,7 +18,7 @@ from taiwa.kernel.effects import CallTool, Complete, Effect, GetEvidence, Progra
 from taiwa.kernel.errors import ToolErrorBoundary
 from taiwa.kernel.execution import Execution, Journal, PendingEffect, RunResult
 from taiwa.kernel.messages import Notice, TextDelta
-from taiwa.kernel.runtime import AsyncModel, AsyncTool, BaseRuntime, check_result, start_in_thread
+from taiwa.kernel.runtime import AsyncModel, AsyncTool, BaseRuntime, check_result, drop_events, start_in_thread
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -52,7 +52,8 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
         execution = run.execution
         async with aclosing(self._drive(run, shows_text=False)) as ticks:
             async for _ in ticks:
-                execution.events.clear()
+                drop_events(execution)
+        drop_events(execution)
         return execution.run_result()
 
     async def stream(

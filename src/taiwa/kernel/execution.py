@@ -298,6 +298,8 @@ class RunResult(Generic[T]):
     journal: Journal
 
 
+LIMIT_NOTICE = "limit"
+"""The code of a notice that a limit was exceeded, or cut an answer."""
 NAMES_TOKENS = re.compile(r"max_?(?:new_?|output_?|completion_?)?tokens", re.IGNORECASE)
 
 Event: TypeAlias = EffectStarted | EffectFinished | TextDelta | ThinkingDelta | Notice
@@ -528,7 +530,7 @@ class Execution(Generic[T]):
             if self._observers:
                 self._notify(EffectFinished(entry))
         if warning:
-            self._emit(Notice(warning, "warning", "limit"))
+            self._emit(Notice(warning, "warning", LIMIT_NOTICE))
         self._ready.append((pending.strand, answer, error))
         self._pump()
         self._end_deferred()

@@ -1,5 +1,6 @@
 """The protocols of models, tools and retrievers; how effects find their handlers; the blocking runtime; streams of events."""
 
+import logging
 import queue
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Mapping
@@ -23,7 +24,7 @@ from taiwa.kernel.effects import (
     Role,
 )
 from taiwa.kernel.errors import ConfigError, InputError, ToolError, ToolErrorBoundary, UnknownToolError
-from taiwa.kernel.execution import Execution, Journal, Observer, PendingEffect, RunResult
+from taiwa.kernel.execution import LIMIT_NOTICE, Execution, Journal, Observer, PendingEffect, RunResult
 from taiwa.kernel.messages import (
     Capability,
     Chunk,
@@ -150,6 +151,8 @@ class ModelsByRole(Protocol):
         """Return the model of a role."""
         ...
 
+
+logger = logging.getLogger("taiwa.limits")
 
 M = TypeVar("M")
 
@@ -324,7 +327,8 @@ class Runtime(BaseRuntime[Model]):
         """Run a program to its value, usage and journal."""
         execution = self.execution(program, journal)
         for _ in self._drive(execution):
-            execution.events.clear()
+            drop_events(execution)
+        drop_events(execution)
         return execution.run_result()
 
     def stream(
@@ -404,6 +408,14 @@ class Runtime(BaseRuntime[Model]):
                 f"the handler of {type(effect).__name__} is asynchronous; run the program on an AsyncRuntime"
             )
         return answer
+
+
+def drop_events(execution: Execution[Any]) -> None:
+    """Drop the events of a run that is not streamed; a warning that a limit was exceeded, or cut an answer, is logged."""
+    while execution.events:
+        event = execution.events.popleft()
+        if isinstance(event, Notice) and event.code == LIMIT_NOTICE:
+            logger.warning(event.text)
 
 
 def answer_chunks(runtime: Runtime, effect: Complete) -> Generator[Chunk]:

@@ -336,11 +336,10 @@ class ParallelBatch(ABC, Generic[A, R]):
             limits=limits if room is None else replace(limits, cost=room.cost),
             budgets=self.repository.budgets(started.run, limits), approve=self.options.approve,
         )  # fmt: skip
-        stream = runtime.stream(program.program, started.journal)
-        events = [event async for event in stream if isinstance(event, RunResult)]
-        self.spent = self.spent + events[0].spent
-        self._dearest = max(self._dearest or 0, events[0].spent.max_cost or 0)
-        return events[0]
+        done = await runtime.run_result(program.program, started.journal)
+        self.spent = self.spent + done.spent
+        self._dearest = max(self._dearest or 0, done.spent.max_cost or 0)
+        return done
 
     def _begin_run(self, text: str, program: RowProgram[A]) -> tuple[int, Journal]:
         """Begin the run of a row, or resume its interrupted one."""
