@@ -191,6 +191,27 @@ def test_a_server_that_counts_more_is_told_and_counted(drive: Drive) -> None:
     assert "5,000 output tokens" in notice.text
 
 
+def test_an_input_that_is_written_to_a_cache_is_priced_as_that(drive: Drive) -> None:
+    cached = Prices("1000", "2000", cache_write="4000")
+    model = Writer(reported=lambda usage: Usage(usage.input_tokens, usage.output_tokens, 0, usage.input_tokens))
+
+    spent = drive.run_result(
+        written(), model=model, limits=UsageLimits(cost=UNIT), price=lambda _, usage: cached.cost(usage)
+    ).spent
+
+    assert 0 < spent.cost <= UNIT
+
+
+def test_of_several_budgets_each_reserves_what_the_smallest_leaves(drive: Drive) -> None:
+    wide, narrow = SharedBudget(100 * UNIT), SharedBudget(UNIT)
+    held: list[int] = []
+    model = Writer(hold=lambda: held.extend((wide.used, narrow.used)))
+
+    drive.run(written(), model=model, price=price, budgets=[wide, narrow])
+
+    assert held[0] == held[1] <= UNIT
+
+
 def test_a_warning_that_is_not_streamed_is_logged(drive: Drive, caplog: pytest.LogCaptureFixture) -> None:
     model = Writer(tokens=5_000, reported=lambda _: Usage(1, 5_000))
 

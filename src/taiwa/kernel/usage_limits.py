@@ -406,7 +406,7 @@ class UsageLedger:
         usage = replace(usage, output_tokens=tokens)
         if own is not None or sets_tokens or tokens < wanted:
             request = replace(request, sampling=replace(request.sampling, max_tokens=tokens))
-        cost = self._quote(usage, model) or 0
+        cost = self._most_price(usage.input_tokens, tokens, model) or 0
         return Admission(request, model, usage, cost, granted, True, sets_tokens, tokens < wanted)
 
     def _tokens_left(self, wanted: int, bound: int) -> int | LimitError | None:
@@ -419,7 +419,7 @@ class UsageLedger:
     def _reserve(self, read: int, wanted: int, model: str) -> tuple[int, tuple[int, ...]] | TaiwaError | None:
         """Return the output tokens that the limits of cost leave, with what the budgets have reserved for them."""
         least = min(wanted, LEAST_ANSWER_TOKENS)
-        least_cost, most_cost = (self._quote(Usage(read, tokens), model) for tokens in (least, wanted))
+        least_cost, most_cost = (self._most_price(read, tokens, model) for tokens in (least, wanted))
         counted = self._counted.max_cost
         if least_cost is None or most_cost is None:
             return ConfigError(
@@ -450,6 +450,10 @@ class UsageLedger:
                 return None if self._open else reserved
             granted.append(reserved)
             cost = reserved
+        for number, budget in enumerate(self._budgets):
+            if granted[number] > cost:  # another one has less left
+                budget.settle(granted[number] - cost, 0)
+                granted[number] = cost
         return self._affordable(read, wanted, model, cost), tuple(granted)
 
     def _affordable(self, read: int, wanted: int, model: str, cost: int) -> int:
@@ -457,7 +461,7 @@ class UsageLedger:
         low, high = 0, wanted
         while low < high:
             middle = (low + high + 1) // 2
-            low, high = (middle, high) if (self._quote(Usage(read, middle), model) or 0) <= cost else (low, middle - 1)
+            low, high = (middle, high) if (self._most_price(read, middle, model) or 0) <= cost else (low, middle - 1)
         return low
 
     def _hold(self, admission: Admission) -> None:
@@ -565,6 +569,11 @@ class UsageLedger:
         """Give back the reservation of a call that was not charged."""
         self._release(admission)
         self._give_back(admission.granted)
+
+    def _most_price(self, read: int, written: int, model: str) -> int | None:
+        """Return the highest price of a call: writing its input to a cache may cost more than reading it."""
+        costs = [self._quote(Usage(read, written, cache_write_tokens=cached), model) for cached in (0, read)]
+        return None if None in costs else max(cost for cost in costs if cost is not None)
 
     def _quote(self, usage: Usage, model: str = "") -> int | None:
         """Return the cost of a usage; a response of an unknown model is priced as the model of the run."""
