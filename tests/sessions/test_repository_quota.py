@@ -164,6 +164,24 @@ def test_an_answer_that_its_client_abandons_counts_as_what_it_reserved() -> None
     assert len(model.requests) == 3
 
 
+def test_deleting_a_conversation_gives_neither_its_budget_nor_its_rate_back() -> None:
+    clock = Clock()
+    here = repository(clock, max_cost=0.9, rate=2)
+    for _ in range(2):
+        opened = session(here, scripted_model(DEAR))
+        opened.say("one")
+        here.store.delete_session(opened.name)
+    assert here.store.runs.spent_since(0) == 10**9
+    assert here.store.costs("session") == ()
+    with pytest.raises(RateLimitError):
+        session(here, scripted_model(DEAR)).say("two")
+    clock.now += MINUTE
+    with pytest.raises(BudgetError):
+        session(here, scripted_model(DEAR)).say("two")
+    clock.now += DAY
+    session(here, scripted_model(DEAR)).say("two")
+
+
 def test_a_call_that_was_refused_gives_its_reservation_back() -> None:
     here = repository(Clock(), max_cost=1)
     with pytest.raises(RateLimitError):

@@ -16,7 +16,7 @@ from taiwa.kernel.serialization import value
 from taiwa.sql import Database
 from taiwa.store.nodes import COLUMNS, app_from_row, decoding, node_from_row, searchable_texts, unpack
 from taiwa.store.refs import Refs, check_name, composed
-from taiwa.store.runs import MOST_TOKENS
+from taiwa.store.runs import DAY_US, MINUTE_US, MOST_TOKENS
 from taiwa.store.search import index_text, text_index
 
 BATCH = 500
@@ -348,13 +348,30 @@ def delete_session(db: Database, refs: Refs, name: str, owner: str = "") -> Dele
         runs = require_session(db, refs, name, owner)
         own = _reached(db, db.rows(OWN, name, owner))
         others = _reached(db, db.rows(OTHERS, name, owner))
-        db.run("DELETE FROM run WHERE ref = ? AND owner = ?", name, owner)
+        _forget_runs(db, name, owner)
         db.run("DELETE FROM ref WHERE name = ? AND owner = ?", name, owner)
         db.run("DELETE FROM shared_run WHERE session = ? AND owner = ?", name, owner)
         deleted = _with_descendants(db, own - others)
         _delete(db, deleted, _unused_apps(db, deleted), _unused_blobs(db, deleted))
     db.vacuum()
     return DeleteResult(len(deleted), runs, len(own & others), db.erase_deleted())
+
+
+def _forget_runs(db: Database, name: str, owner: str) -> None:
+    """Delete the runs of a session; of those of today, and of the last minute, a row without content stays, with what they cost.
+
+    Otherwise a caller could spend its budget of a day again, and exceed its rate, by deleting conversations.
+    """
+    now, where = db.clock(), "WHERE ref = ? AND owner = ?"
+    day = now - now % DAY_US
+    paid = "coalesce((SELECT sum(cost_nano) FROM call WHERE call.run = run.seq AND call.at_us >= ?), 0)"
+    runs = f"SELECT seq, at_us, reserved + {paid} FROM run {where} AND at_us >= ?"  # noqa: S608
+    kept = [row for row in db.rows(runs, day, name, owner, min(day, now - MINUTE_US)) if owner or row[2]]
+    db.run(f"DELETE FROM run {where}", name, owner)  # noqa: S608
+    for _, at, spent in kept:
+        insert = """INSERT INTO run(owner, ref, app, base, status, input, pid, token, at_us, reserved)
+            VALUES(?, '', NULL, NULL, 'done', NULL, 0, '', ?, ?)"""
+        db.insert(insert, owner, at, spent)
 
 
 def _reached(db: Database, roots: Iterable[tuple[int | None]]) -> set[int]:

@@ -47,7 +47,7 @@ SELECT run.seq FROM step JOIN run ON run.node = step.seq WHERE run.owner = ?"""
 HERE = "SELECT run.seq FROM run JOIN node ON node.seq = run.node WHERE node.hash = ? AND run.owner = ?"
 
 
-DAY_US = 86_400_000_000
+DAY_US, MINUTE_US = 86_400_000_000, 60_000_000
 MOST = 2**62
 """More than any amount."""
 Scope: TypeAlias = Literal["conversation", "owner", "store"]
