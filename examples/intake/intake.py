@@ -1,12 +1,11 @@
 """A form that asks back until it is complete and valid, and then hands a record to a program.
 
-    taiwa apps confirm examples/intake/intake.md
-    taiwa chat examples/intake/intake.md
+taiwa apps confirm examples/intake/intake.md
+taiwa chat examples/intake/intake.md
 """
 
 from dataclasses import asdict, dataclass
-from datetime import date
-from typing import Any
+from datetime import UTC, date, datetime
 
 import taiwa
 from taiwa.programs import extract
@@ -21,7 +20,7 @@ class Said:
     reason: str | None = None  # why the patient comes
 
 
-def turn(conversation: Any, text: str) -> taiwa.Program[taiwa.Reply]:
+def turn(conversation: object, text: str) -> taiwa.Program[taiwa.Reply]:
     """Read the text, and ask for one thing after the other that is missing or cannot be."""
     del conversation
     read = yield from extract(Said, text)
@@ -40,9 +39,10 @@ def problem_of(born: str) -> str | None:
         found = date.fromisoformat(born.strip())
     except ValueError:
         return "When were you born? Write the date as 1990-12-31."
-    return None if date(1900, 1, 1) < found <= date.today() else f"{found} cannot be a date of birth. Which is it?"
+    today = datetime.now(UTC).date()
+    return None if date(1900, 1, 1) < found <= today else f"{found} cannot be a date of birth. Which is it?"
 
 
-def book(visit: dict[str, str]) -> tuple[str, dict[str, Any]]:
+def book(visit: dict[str, str]) -> tuple[str, dict[str, object]]:
     """Book a visit: what stands behind a form, and gets only what is complete."""
     return f"Thank you, {visit['name']}. The visit is booked: {visit['reason']}.", {"visit": visit}
