@@ -18,7 +18,7 @@ TALKS = {
     "travel": (
         ("say", "examples/travel-desk/travel-desk.md", "We are two and would like to go to Brenbay for three nights, not in a hostel."),
         ("say", "-c", "What does that cost in all?"),
-        ("state",), ("why", "inn"), ("why", "people"),
+        ("state",), ("why", "inn"),
     ),
     "laboratory": (
         ("say", "examples/lab-notebook/lab-notebook.md", "What is the molar mass of CuSO4·5H2O?"),

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from taiwa.kernel.approval import ApprovalRequest
 from taiwa.kernel.effects import Complete, Program, gather, perform
-from taiwa.kernel.errors import LimitError, ModelError, OverloadedError
+from taiwa.kernel.errors import ApprovalRequiredError, LimitError, ModelError, OverloadedError
 from taiwa.kernel.execution import Journal, RunResult, replay
 from taiwa.kernel.messages import (
     Capability,
@@ -312,6 +313,31 @@ def test_an_overloaded_server_costs_nothing(drive: Drive) -> None:
     with pytest.raises(OverloadedError):
         drive.run(written(), model=Down(), price=price, budgets=[budget])
     assert budget.used == 0
+
+
+def undecided(_: object) -> int:
+    """Answer as a tool whose call nothing decides on."""
+    raise ApprovalRequiredError("undecided", calls=(ApprovalRequest("delete", {}),))
+
+
+def test_a_call_that_needs_approval_lets_waiting_model_calls_end_first(drive: Drive) -> None:
+    budget, model, journal = SharedBudget(UNIT), Writer(tokens=10), Journal()
+    program = gather([written(400), perform(Double(1)), written(400)])
+
+    with pytest.raises(ApprovalRequiredError):
+        drive.run(program, journal, model=model, handlers={Double: undecided}, price=price, budgets=[budget])
+
+    assert (len(journal.entries), model.open_most) == (2, 1)
+    assert budget.used == sum(DEAR.cost(Usage(estimate_input(each), 10)) for each in model.asked)
+
+
+def test_a_model_call_that_needs_approval_reserves_nothing_while_it_waits(drive: Drive) -> None:
+    budget = SharedBudget(UNIT)
+
+    with pytest.raises(ApprovalRequiredError) as caught:
+        drive.run(gather([written(400), written(400)]), handlers={Complete: undecided}, price=price, budgets=[budget])
+
+    assert (len(caught.value.calls), budget.used) == (2, 0)
 
 
 @given(

@@ -296,10 +296,12 @@ def print_stream(
     from taiwa.flows.solve.tool_call_formats import ReadableText, readable_answer
 
     started, first = time.monotonic(), 0.0
-    written, held = ReadableText(), list[str]()
+    written, held, is_shown = ReadableText(), list[str](), False
     with displayed(answer_display(raw=raw or as_json)) as display:
 
         def show(text: str) -> None:
+            nonlocal is_shown
+            is_shown = is_shown or bool(text)
             held.append(text) if as_json or no_stream else display.feed(plain(text))
 
         def on_text(text: str) -> None:
@@ -311,7 +313,7 @@ def print_stream(
         show(written.end())
         if not as_json:
             whole = readable_answer(turn.text, [call.name for call in turn.calls])
-            display.feed(plain("".join(held) if first else whole))
+            display.feed(plain("".join(held) if is_shown else whole))
     notes = [note for note in notes if note.code not in TRANSCRIPT_CODES]  # the call itself is in the trace
     if as_json:
         print_result(turn)

@@ -442,8 +442,10 @@ class Execution(Generic[T]):
 
     def _defer(self, pending: PendingEffect, error: ApprovalRequiredError) -> None:
         """Leave an effect without an answer; the run ends when no other effect can be answered."""
-        pending.active, pending.deferred = False, error.calls
+        pending.deferred = error.calls
         self._has_deferred = True
+        self._release(pending)
+        self._pump()
         self._end_deferred()
 
     def _end_deferred(self) -> None:
@@ -725,16 +727,20 @@ class Execution(Generic[T]):
             group.parent.inner = None
             self._ready.append((group.parent, tuple(group.answers), None))
 
+    def _release(self, pending: PendingEffect) -> None:
+        """End an effect without an answer; one that streams keeps what it has reserved."""
+        pending.active = False
+        if (admission := pending.admission) is not None:
+            pending.admission = None
+            with suppress(TaiwaError):  # a reservation that cannot be given back stays
+                (self.ledger.settle_unknown if pending.streaming else self.ledger.cancel)(admission)
+
     def _stop(self, strand: _Strand) -> None:
         """Cancel a strand and its children, innermost programs first."""
         strands = _with_children(strand)
         for each in strands:
             if each.pending is not None and each.pending.active:
-                each.pending.active = False
-                if (admission := each.pending.admission) is not None:
-                    each.pending.admission = None
-                    with suppress(TaiwaError):  # a reservation that cannot be given back stays
-                        (self.ledger.settle_unknown if each.pending.streaming else self.ledger.cancel)(admission)
+                self._release(each.pending)
             if each.inner is not None:
                 each.inner.open = False
         for each in reversed(strands):
