@@ -318,7 +318,7 @@ class App:
             return self.reply
         if is_local and enforces_schemas and not any(field.required for field in self.model_fields):
             return "record"
-        return "json" if enforces_schemas else "text+delta"
+        return "json" if enforces_schemas or self.output_type is not None else "text+delta"
 
     @cached_property
     def only_answers(self) -> bool:

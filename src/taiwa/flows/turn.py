@@ -157,7 +157,7 @@ def say(
             only = app.only_answers
             consulted = yield from consult(conversation, text, documents, term_weights, only_answers=only, known=known)
             if not consulted.needs_model:
-                return (yield from _reply_by_program(conversation, text, consulted, recorded, by))
+                return (yield from _reply_by_program(conversation, text, attachments, consulted, recorded, by))
         material = None if consulted is None else consulted.material
         request = turn_request(
             conversation, text, attachments, layout=layout, constrained=constrained, state=state, material=material
@@ -173,7 +173,7 @@ def say(
                 raise
             why = NO_WORDS if lacks_words else f"quoting the passages instead: {error.message}"
             yield from notify(why, code="answer", warning=not lacks_words)
-            return (yield from _reply_by_program(conversation, text, consulted, recorded, by))
+            return (yield from _reply_by_program(conversation, text, attachments, consulted, recorded, by))
         response = done.response
         parsed = yield from _parse_or_repair(app, request, response, repairs, layout, exact=exact)
         if recorded is not None and parsed.delta is not None:
@@ -226,7 +226,12 @@ def _complete(
 
 
 def _reply_by_program(
-    conversation: Conversation, text: str, consulted: "Consulted", recorded: ParsedReply | None, by: AnsweredBy
+    conversation: Conversation,
+    text: str,
+    attachments: Sequence[Attachment],
+    consulted: "Consulted",
+    recorded: ParsedReply | None,
+    by: AnsweredBy,
 ) -> Program[tuple[Reply, Conversation]]:
     """Reply without the model: ask back, hand over, or quote; what the user said is recorded all the same."""
     result = consulted.result(consulted.quoted())
@@ -237,7 +242,7 @@ def _reply_by_program(
         parsed = replace(recorded, answer=words)
     reply = Reply(words, documents=result)
     parsed, uncited = _cited_only(conversation, text, parsed, reply, consulted.passages)
-    after, parsed = _commit(conversation, text, (), parsed, reply, strict=False, prefix="", by=by)
+    after, parsed = _commit(conversation, text, tuple(attachments), parsed, reply, strict=False, prefix="", by=by)
     warnings = (*_warnings(Response(assistant(words)), parsed), *uncited)
     for warning in warnings:
         yield from notify(warning, code="turn", warning=True)
@@ -272,7 +277,8 @@ def _choose_layout(app: App, prefix: str, *, calls_tools: bool) -> Program[tuple
     able = yield from perform(GetCapabilities())
     enforces = "json_schema" in able
     layout = app.layout(enforces_schemas=enforces, is_local="local" in able)
-    if layout == "json" and app.reply == "auto" and (prefix or calls_tools):  # calls and a prefix belong into a text
+    in_text = (prefix or calls_tools) and app.output_type is None  # calls and a prefix belong into a text
+    if layout == "json" and app.reply == "auto" and in_text:
         layout = app.layout()
     return layout, enforces and not calls_tools and reply_schema(app, layout) is not None
 

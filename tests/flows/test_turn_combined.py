@@ -1,0 +1,113 @@
+"""One turn with several parts at once: what the reply must hold, and what is kept of each part."""
+
+import json
+from collections.abc import Iterable
+
+import pytest
+
+from taiwa.apps.catalog import load_text
+from taiwa.conversation.app import App
+from taiwa.conversation.history import Conversation, begin
+from taiwa.flows.ask.ask_result import AskTurnOptions
+from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions
+from taiwa.flows.turn import Reply, say
+from taiwa.kernel.errors import OutputValidationError
+from taiwa.kernel.messages import Capability, JsonSchema, Message, Passage, Response, ToolCall
+from taiwa.kernel.runtime import Runtime
+from taiwa.models.scripted import ScriptedModel, scripted_model
+from taiwa.retrieval import InMemoryRetriever
+from taiwa.tools.calculator import calculator
+
+SHELF = InMemoryRetriever((
+    Passage("leave.md", "Everybody has 20 days of leave. Ask your lead first.", heading=("Leave",), id="p1"),
+    Passage("pay.md", "Salaries are paid on the 25th.", heading=("Pay",), id="p2"),
+))  # fmt: skip
+ENFORCES: frozenset[Capability] = frozenset({"json_schema"})
+NEVER = AskTurnOptions(ClarifyOptions("never", assess_by="documents"))
+
+
+def app(front: str) -> App:
+    return load_text(f"---\ntaiwa: 1\n{front}---\nHelp.\n", "a.md", "a")
+
+
+def turn(
+    of: App, model: ScriptedModel, text: str = "How many days of leave are there?", tools: Iterable[object] = ()
+) -> tuple[Reply, Conversation]:
+    documents = None if of.documents is None else NEVER
+    tool_list = list(tools)
+    program = say(text, documents=documents, tools=[tool.spec for tool in tool_list])  # type: ignore[attr-defined]
+    return Runtime(model, retriever=SHELF, tools=tool_list).run(program(begin(of)))  # type: ignore[arg-type]
+
+
+def reply(delta: object, answer: object) -> str:
+    return json.dumps({"delta": delta, "answer": answer})
+
+
+TYPED = "state: { days: int }\nanswer: { days: int, why: str }\n"
+
+
+@pytest.mark.parametrize("capabilities", [ENFORCES, frozenset[Capability]()])
+def test_a_typed_answer_and_the_state_are_one_object(capabilities: frozenset[Capability]) -> None:
+    model = scripted_model(reply({"days": 3}, {"days": 3, "why": "It rains."}), capabilities=capabilities)
+
+    done, after = turn(app(TYPED), model)
+
+    assert (done.value, after.state) == ({"days": 3, "why": "It rains."}, {"days": 3})
+    assert done.text == '{"days": 3, "why": "It rains."}'
+    constraint = model.requests[0].constraint
+    assert isinstance(constraint, JsonSchema) is bool(capabilities)
+    assert "type Reply" in model.requests[0].messages[0].text
+
+
+def test_an_answer_of_another_type_is_asked_for_again_and_then_refused() -> None:
+    wrong = reply({"days": 3}, {"days": "many"})
+    model = scripted_model(wrong, reply({"days": 3}, {"days": 3, "why": "It rains."}))
+    assert turn(app(TYPED), model)[0].value == {"days": 3, "why": "It rains."}
+
+    with pytest.raises(OutputValidationError, match="not of the type Answer"):
+        turn(app(TYPED), scripted_model(wrong, wrong))
+
+
+def test_a_typed_answer_cites_the_sentences_that_hold_its_values() -> None:
+    model = scripted_model('{"days": 20, "why": "The moon."}')
+
+    done, after = turn(app("answer: { days: int, why: str }\ndocuments: {}\n"), model)
+
+    assert done.text == '{"days": 20, "why": "The moon."}'
+    assert done.documents is not None
+    assert done.documents.answer is not None
+    cited = [(claim.text, [one.words for one in claim.citations]) for claim in done.documents.answer.claims]
+    assert cited == [("days: 20", ["Everybody has 20 days of leave."]), ("why: The moon.", [])]
+    assert after.turns[-1].said == done.text
+
+
+def test_state_tools_and_documents_work_in_one_turn() -> None:
+    called = ToolCall("calculator", json.dumps({"expression": "20 * 8"}), "c1")
+    call = Response(Message("assistant", (called,)), "tool_calls")
+    words = 'Gladly [2]. Everybody has 20 days of leave. That is 160 hours.\n@@delta\n{"hours": 160}'
+    model = scripted_model(call, words, capabilities=frozenset({"tools"}))
+    whole = app("state: { hours: { type: int, cite: true } }\ntools: [calculator]\ndocuments: {}\n")
+
+    done, after = turn(whole, model, tools=[calculator])
+
+    assert done.text.splitlines()[0] == "Gladly. Everybody has 20 days of leave. [1] That is 160 hours."
+    assert after.state == {"hours": 160}
+    findings = after.turns[-1].findings
+    assert isinstance(findings, dict)
+    assert findings["calls"] == [
+        {"name": "calculator", "input": '{"expression": "20 * 8"}', "result": "160", "error": ""}
+    ]
+    assert "Everybody has 20 days of leave." in model.requests[0].messages[-1].text
+    assert after.turns[-1].said == "Gladly. Everybody has 20 days of leave. [1] That is 160 hours."
+
+
+def test_a_question_back_keeps_what_the_user_said() -> None:
+    always = AskTurnOptions(ClarifyOptions("always", assess_by="documents"))
+    model = scripted_model('[{"field": "city", "value": "Oslo"}]', capabilities=frozenset({"json_schema", "local"}))
+    of = app("state: { city: str }\ndocuments: {}\n")
+
+    done, after = Runtime(model, retriever=SHELF).run(say("Leave in Oslo?", documents=always)(begin(of)))
+
+    assert done.documents is not None
+    assert done.documents.act_name == "ask"
+    assert (after.state, len(model.requests)) == ({"city": "Oslo"}, 1)
