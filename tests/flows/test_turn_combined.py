@@ -13,7 +13,7 @@ from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions
 from taiwa.flows.turn import Reply, say
 from taiwa.kernel.errors import OutputValidationError
 from taiwa.kernel.messages import Capability, JsonSchema, Message, Passage, Response, ToolCall
-from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.runtime import Runtime, Tool
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.retrieval import InMemoryRetriever
 from taiwa.tools.calculator import calculator
@@ -31,12 +31,12 @@ def app(front: str) -> App:
 
 
 def turn(
-    of: App, model: ScriptedModel, text: str = "How many days of leave are there?", tools: Iterable[object] = ()
+    of: App, model: ScriptedModel, text: str = "How many days of leave are there?", tools: Iterable[Tool] = ()
 ) -> tuple[Reply, Conversation]:
     documents = None if of.documents is None else NEVER
     tool_list = list(tools)
-    program = say(text, documents=documents, tools=[tool.spec for tool in tool_list])  # type: ignore[attr-defined]
-    return Runtime(model, retriever=SHELF, tools=tool_list).run(program(begin(of)))  # type: ignore[arg-type]
+    program = say(text, documents=documents, tools=[tool.spec for tool in tool_list])
+    return Runtime(model, retriever=SHELF, tools=tool_list).run(program(begin(of)))
 
 
 def reply(delta: object, answer: object) -> str:

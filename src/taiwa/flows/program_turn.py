@@ -74,14 +74,15 @@ def run_turn(
         start = yield from compress_fields((yield from shorten_history(start)))
         calls: list[Json] = []
         result = yield from _until_question(_begun(program, start, texts[0]), texts[1:], calls)
+        findings: dict[str, Json] = {"program": _name(program)}
         if isinstance(result, AskUser):
             listed = "".join(f"\n{number}. {option}" for number, option in enumerate(result.options, 1))
             reply = Reply(f"{result.question}{listed}")
-            asked: dict[str, Json] = {"question": result.question, "options": list[Json](result.options)}
-            findings: dict[str, Json] = {"program": _name(program), "asked": asked}
+            findings["asked"] = {"question": result.question, "options": list[Json](result.options)}
         else:
-            reply, findings = read_result(start.app, result), {"program": _name(program)}
-        findings |= {"calls": calls} if calls else {}
+            reply = read_result(start.app, result)
+        if calls:
+            findings["calls"] = calls
         here = start if paused is None else conversation
         after = add_turn(here, text, reply.text, reply.delta or {}, by=by, findings=findings)
         return replace(reply, delta=after.new_nodes[-1].delta), after
@@ -96,10 +97,9 @@ def _begun(program: TurnProgram, conversation: Conversation, text: str) -> Progr
         raise
     except Exception as error:
         raise _failed(program, error) from error
-    if not isinstance(begun, Generator):
-        raise ConfigError(
-            f"{_name(program)} must yield effects and return a reply; it returned {describe(begun)} at once"
-        )
+    if not isinstance(begun, Generator):  # pyright: ignore[reportUnnecessaryIsInstance]  (a user's function)
+        what = f"it returned {describe(begun)} at once"
+        raise ConfigError(f"the program {_name(program)} must yield effects and return a reply; {what}")
     return begun
 
 
@@ -124,7 +124,7 @@ def _until_question(program: Program[Any], answers: Iterable[str], calls: list[J
                 program.close()
                 return effect
             answer = _chosen(effect, said)
-        elif not isinstance(effect, Effect):
+        elif not isinstance(effect, Effect):  # pyright: ignore[reportUnnecessaryIsInstance]  (a user's program)
             program.close()
             hint = "write `yield from`" if isinstance(effect, Generator) else "yield an effect"
             raise ConfigError(f"the program {_name(program)} yielded {describe(effect)}; {hint}")

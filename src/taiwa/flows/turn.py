@@ -107,8 +107,12 @@ class Reply:
     def findings(self) -> Json:
         """What the turn rests on, as its node keeps it."""
         calls = [call_json(each.name, each.input, each.result) for each in self.calls]
-        found: dict[str, Json] = {} if self.documents is None else {"documents": self.documents.to_json()}
-        return found | ({"calls": calls} if calls else {}) or None
+        found: dict[str, Json] = {}
+        if self.documents is not None:
+            found["documents"] = self.documents.to_json()
+        if calls:
+            found["calls"] = calls
+        return found or None
 
 
 def call_json(name: str, written: str, result: ToolResult) -> Json:

@@ -179,9 +179,8 @@ def elements() -> Mapping[str, Element]:
 def nuclides() -> Mapping[str, Mapping[int, Fraction]]:
     """Return the masses of the known nuclides by symbol and mass number, in unified atomic mass units."""
     found: dict[str, Mapping[int, Fraction]] = {}
-    for symbol, *masses in _rows("nuclides.tsv"):
-        pairs = (mass.split(":") for mass in masses)
-        found[symbol] = {int(number): Fraction(mass) for number, mass in pairs}
+    for symbol, lowest, *masses in _rows("nuclides.tsv"):
+        found[symbol] = {number: Fraction(mass) for number, mass in enumerate(masses, int(lowest)) if mass}
     return MappingProxyType(found)
 
 
