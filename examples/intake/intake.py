@@ -30,7 +30,7 @@ def turn(conversation: object, text: str) -> taiwa.Program[taiwa.Reply]:
     while (problem := problem_of(born)) is not None:
         born = yield taiwa.AskUser(problem)
     reason = said["reason"] or (yield taiwa.AskUser("Why do you come?", ("a check-up", "pain", "something else")))
-    return taiwa.Reply(*book({"name": name, "born": born.strip(), "reason": reason}))
+    return book({"name": name, "born": born.strip(), "reason": reason})
 
 
 def problem_of(born: str) -> str | None:
@@ -43,6 +43,6 @@ def problem_of(born: str) -> str | None:
     return None if date(1900, 1, 1) < found <= today else f"{found} cannot be a date of birth. Which is it?"
 
 
-def book(visit: dict[str, str]) -> tuple[str, dict[str, object]]:
+def book(visit: dict[str, str]) -> taiwa.Reply:
     """Book a visit: what stands behind a form, and gets only what is complete."""
-    return f"Thank you, {visit['name']}. The visit is booked: {visit['reason']}.", {"visit": visit}
+    return taiwa.Reply(f"Thank you, {visit['name']}. The visit is booked: {visit['reason']}.", {"visit": {**visit}})

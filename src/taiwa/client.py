@@ -236,7 +236,7 @@ class BaseClient:
     ) -> None:  # fmt: skip
         self.tools = _tools(tools)
         check_approve(approve)
-        self.approve = approve
+        self.approve: Approve | None = approve
         if isinstance(retriever, str):
             retriever = cast("Retriever", make_retriever(retriever))
         self._check_model(model)

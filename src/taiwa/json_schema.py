@@ -327,7 +327,8 @@ def _with_named_keys(schema: Mapping[str, Json], root: Mapping[str, Json], *, as
     if len(names) < len(listed) or len(names) > MAX_NAMED_KEYS or not properties.keys() <= set(names):
         return named
     added = {} if extra is False else {key: extra for key in names if key not in properties}
-    return without | {"properties": {**properties, **added}, "additionalProperties": False}
+    closed: dict[str, Json] = {"properties": {**properties, **added}, "additionalProperties": False}
+    return without | closed
 
 
 def _allows_any_key(rule: Mapping[str, Json]) -> bool:

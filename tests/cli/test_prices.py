@@ -34,7 +34,7 @@ def address(table: Path) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the name in the base class)
             pass
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:

@@ -338,7 +338,7 @@ class Mailer:
 
 @dataclass
 class Mailing:
-    sent: send_mail  # type: ignore[valid-type]
+    sent: send_mail  # type: ignore[valid-type]  # pyright: ignore[reportGeneralTypeIssues]
 
 
 @pytest.mark.parametrize(

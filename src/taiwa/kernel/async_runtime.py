@@ -11,7 +11,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from taiwa.kernel.approval import apply_decision
 from taiwa.kernel.effects import CallTool, Complete, Effect, GetEvidence, Program, Retrieve
@@ -170,7 +170,7 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
         handler = self.handler(effect)
         if isinstance(effect, CallTool) and CallTool not in self.handlers:
             await self._approve(effect)
-            handler = self.call_approved
+            handler = cast("Callable[[Effect[Any]], Any]", self.call_approved)
             tool = self._tools.get(effect.name)
             if isinstance(tool, AsyncTool):
                 with ToolErrorBoundary(effect.name):

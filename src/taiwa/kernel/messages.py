@@ -542,7 +542,7 @@ class ThinkingSplitter:
     __slots__ = ("_after_block", "_channel", "_closing", "_has_text", "_held", "_last", "_step", "is_text")
 
     def __init__(self) -> None:
-        self._held = ""
+        self._held: str = ""
         self._closing = ""
         self._channel = ""
         self._last = ""

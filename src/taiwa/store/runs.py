@@ -221,7 +221,8 @@ class Runs:
         """
         limits = tuple(limits)
         with self._db.transaction():
-            self.lock(*(limit.scope for limit in limits))
+            scopes: tuple[Scope, ...] = tuple(limit.scope for limit in limits)
+            self.lock(*scopes)
             ref = str(self._db.one("SELECT ref FROM run WHERE seq = ? AND owner = ?", run, self._owner) or "")
             for limit in limits:
                 spent = self._spent(limit, ref)

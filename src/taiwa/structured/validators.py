@@ -201,7 +201,7 @@ def _with_integers(text: bytes, issues: tuple[ValidationIssue, ...]) -> bytes | 
         holder: Any = root
         key: str | int = 0
         for step in path:
-            inner = holder[key]
+            inner = cast("Json", holder[key])
             # A step may name a branch of a union, which is not in the data.
             if (isinstance(inner, dict) and step in inner) or (isinstance(inner, list) and step in range(len(inner))):
                 holder, key = inner, step

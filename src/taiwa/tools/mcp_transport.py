@@ -66,11 +66,11 @@ def _readable(message: Any, asked: Mapping[object, str]) -> Any:  # noqa: ANN401
     from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError
 
     for each in message.errors() if hasattr(message, "errors") else ():  # of pydantic
-        sent = each["input"]
-        number = sent.get("id") if isinstance(sent, dict) else None
+        sent = cast("Mapping[str, Any]", each["input"] if isinstance(each["input"], dict) else {})
+        number = sent.get("id")
         if isinstance(number, int | str) and number in asked:
             about = sent.get("error")
-            words = about.get("message") if isinstance(about, dict) else about
+            words = cast("Mapping[str, Any]", about).get("message") if isinstance(about, dict) else about
             error = ErrorData(code=INTERNAL_ERROR, message=words if isinstance(words, str) else NO_RESULT)
             return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=error))
     return message

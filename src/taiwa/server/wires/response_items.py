@@ -191,7 +191,8 @@ def _finished(begun: Body, events: Sequence[RunEvent], completed_at: int, *, can
     if isinstance(last, ApiError) and last.calls:
         output = [*reasoning, _message(name, text, [], "completed")] if text else reasoning
         requests = [_approval_request(name, len(output) + at, call) for at, call in enumerate(last.calls)]
-        return body | {"completed_at": completed_at, "status": "completed", "output": [*output, *requests]}
+        body["output"] = [*output, *requests]
+        return body | {"completed_at": completed_at, "status": "completed"}
     problem = last if isinstance(last, ApiError) else ApiError(500, "the run has ended without a result")
     error: Json = {"code": ERROR_CODES.get(problem.status, "server_error"), "message": problem.message}
     return body | {"status": "failed", "error": error}
