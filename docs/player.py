@@ -19,6 +19,8 @@ __all__ = ["ScriptedExchange", "ScriptedServer"]
 
 POLL_INTERVAL_S = 0.02
 """Seconds between two checks for shutdown."""
+ATTEMPTS = 120
+"""How often a port that is taken is tried, once a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +31,26 @@ class ScriptedExchange:
     hears: tuple[str, ...] = ()
 
 
-class ScriptedServer:
-    """Sends its exchanges in order while it is open, in pieces of some characters; `pace` is the time between two in seconds."""
+def _bound(port: int, handler: type[BaseHTTPRequestHandler]) -> ThreadingHTTPServer:
+    """Bind a port; wait for one that another recorder has."""
+    for _ in range(ATTEMPTS):
+        try:
+            return ThreadingHTTPServer(("127.0.0.1", port), handler)
+        except OSError:
+            time.sleep(1)
+    return ThreadingHTTPServer(("127.0.0.1", port), handler)
 
-    def __init__(self, lines: Sequence[ScriptedExchange], pace: float = 0.0, piece: int = 6) -> None:
+
+class ScriptedServer:
+    """Sends its exchanges in order while it is open, in pieces of some characters; `pace` is the time between two in seconds.
+
+    By default it has a free port. A recorder names one, because the hash of a turn covers the host and port of its server.
+    """
+
+    def __init__(self, lines: Sequence[ScriptedExchange], pace: float = 0.0, piece: int = 6, port: int = 0) -> None:
         self.pace, self.piece = pace, piece
         self._lines = list(lines)
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server = _bound(port, _handler(self))
         self._server.daemon_threads = True
 
     @property

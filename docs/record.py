@@ -23,6 +23,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+from zlib import crc32
 
 from taiwa.cli import main as main_of_taiwa
 
@@ -33,6 +34,8 @@ from evals.__main__ import evals  # noqa: E402
 
 SESSIONS = HERE / "sessions"
 MODEL = "written:script"
+FIRST_PORT, PORTS = 21_000, 8_999
+"""A session has a port of its own, below those that a system gives out: the hash of a turn covers it."""
 GENUINE = "#! llama.cpp"
 SERVED = "#! serve"
 PLAIN = re.compile(
@@ -115,8 +118,8 @@ def _whole(line: str, rest: Iterator[str]) -> str:
 class Prompter(ScriptedServer):
     """A scripted server that plays the answers of one command after another, counts requests, and can leave one unanswered."""
 
-    def __init__(self) -> None:
-        super().__init__(())
+    def __init__(self, port: int) -> None:
+        super().__init__((), port=port)
         self.asked = 0
         self.left_alone: threading.Event | None = None
 
@@ -257,7 +260,8 @@ def recorded(path: Path, *, quick: bool = False) -> str:
     """Play a session and return its record."""
     lines: list[str] = []
     part = ""
-    with ExitStack() as stack, Prompter() as player, tempfile.TemporaryDirectory() as folder:
+    port = FIRST_PORT + crc32(path.stem.encode()) % PORTS
+    with ExitStack() as stack, Prompter(port) as player, tempfile.TemporaryDirectory() as folder:
         stage = Stage(Path(folder), player, quick=quick)
         script = path.read_text(encoding="utf-8")
         stack.enter_context(stage.genuine() if GENUINE in script else nullcontext())
