@@ -396,7 +396,7 @@ def _field(entry: Entry, problems: Problems) -> StateField:
     known = len(problems.entries)
     init, kind, reduce = to_json(tree) if tree else None, _type(keys), _reduce(keys)
     shown, required, cite = keys.whole("max_shown", 0), keys.flag("required"), keys.flag("cite")
-    source: FieldSource = "reply" if keys.choice("from", FIELD_SOURCES) == "reply" else "user"
+    source: FieldSource = keys.choice("from", FIELD_SOURCES)
     made = StateField(entry.key, kind, init, reduce, description, shown, required=required, source=source, cite=cite)
     if len(problems.entries) == known:
         try:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Literal, cast
 
-from taiwa.conversation.code_files import IN_FILE, load_function
+from taiwa.conversation.code_files import IN_FILE, function_named
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.serialization import Json, canonical, is_number, parse_json, value
 from taiwa.plugins import find_plugin, load_plugin, plugin_names
@@ -220,9 +220,7 @@ _of_files: dict[str, Reducer] = {}
 
 def _of_file(match: re.Match[str]) -> Reducer:
     if match[0] not in _of_files:
-        if match["hash"] is None:
-            raise ConfigError(f"the file {match['file']} was not found next to the app")
-        loaded = load_function(match["file"], match["hash"], match["name"])
+        loaded = function_named(match[0])
         if isinstance(loaded, Reducer):
             _of_files[match[0]] = replace(loaded, name=match[0])
         elif callable(loaded):

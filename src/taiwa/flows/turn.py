@@ -168,8 +168,9 @@ def say(
         )
         request = request if consulted is None else consulted.limited(request)
         try:
-            done = yield from _complete(replace(request, prefix=prefix), tools, app, layout, hides=material is not None)
-            if done.response.finish == "refusal" and app.only_answers:
+            begun = replace(request, prefix=prefix)
+            response, calls = yield from _complete(begun, tools, app, layout, hides=material is not None)
+            if response.finish == "refusal" and app.only_answers:
                 raise RefusalError("the model refused to answer", request=request.digest)
         except (RefusalError, UnsupportedError) as error:
             lacks_words = isinstance(error, UnsupportedError) and error.capability == "words"
@@ -178,12 +179,9 @@ def say(
             why = NO_WORDS if lacks_words else f"quoting the passages instead: {error.message}"
             yield from notify(why, code="answer", warning=not lacks_words)
             return (yield from _reply_by_program(conversation, text, attachments, consulted, recorded, by))
-        response = done.response
         parsed = yield from _parse_or_repair(app, request, response, repairs, layout, exact=exact)
         if recorded is not None and parsed.delta is not None:
-            parsed = yield from _record_reply(
-                conversation, text, replace(recorded, answer=parsed.answer), state, done.calls
-            )
+            parsed = yield from _record_reply(conversation, text, replace(recorded, answer=parsed.answer), state, calls)
         if parsed.delta is None and (strict or app.output_type is not None):
             reason = "the reply's state cannot be used"
             if app.output_type is not None:
@@ -191,42 +189,28 @@ def say(
             message = f"{reason}: {parsed.problems[0]}"
             raise OutputValidationError(message, text=response.text, diagnostics=parsed.problems)
         typed = None if app.output_type is None else parse_json(parsed.answer)
-        reply = Reply(parsed.answer, value=typed, response=response, calls=done.calls)
+        reply = Reply(parsed.answer, value=typed, response=response, calls=calls)
         if consulted is not None:
             reply, parsed = yield from _check_against_passages(reply, parsed, app, consulted)
-        parsed, uncited = _cited_only(
-            conversation, text, parsed, reply, () if consulted is None else consulted.passages
-        )
-        after, parsed = _commit(
-            conversation, text, tuple(attachments), parsed, reply, strict=strict, prefix=prefix, by=by
-        )
-        warnings = (*_warnings(response, parsed), *uncited)
-        for warning in warnings:
-            yield from notify(warning, code="turn", warning=True)
-        state_read = parsed.delta is not None and not parsed.missing
-        return replace(reply, delta=after.new_nodes[-1].delta, warnings=warnings, state_read=state_read), after
+        passages = () if consulted is None else consulted.passages
+        files = tuple(attachments)
+        return (yield from _settle(
+            conversation, text, files, parsed, reply, passages, strict=strict, prefix=prefix, by=by
+        ))  # fmt: skip
 
     return step
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Completed:
-    """The response of a turn, and the calls that it rests on."""
-
-    response: Response
-    calls: "tuple[ExecutedCall, ...]" = ()
-
-
 def _complete(
     request: Request, tools: Sequence[ToolSpec], app: App, layout: ReplyLayout, *, hides: bool
-) -> Program[_Completed]:
-    """Complete a request, with tools in the loop; a reply that `hides` is shown when it is checked."""
+) -> "Program[tuple[Response, tuple[ExecutedCall, ...]]]":
+    """Complete a request, with tools in the loop, and return the calls too; a reply that `hides` is shown when it is checked."""
     watch = HideOutput if hides else reply_watcher(app, request.prefix, layout)
     if not tools:
-        return _Completed(_behind(request.prefix, (yield from complete_or_downgrade(request, watch))))
+        return _behind(request.prefix, (yield from complete_or_downgrade(request, watch))), ()
     from taiwa.flows.solve.loops import complete_with_tools
 
-    return _Completed(*(yield from complete_with_tools(request, tools, app, layout, watch)))
+    return (yield from complete_with_tools(request, tools, app, layout, watch))
 
 
 def _reply_by_program(
@@ -245,13 +229,31 @@ def _reply_by_program(
         recorded = recorded or (yield from _record(conversation, text))[0]
         parsed = replace(recorded, answer=words)
     reply = Reply(words, documents=result)
-    parsed, uncited = _cited_only(conversation, text, parsed, reply, consulted.passages)
-    after, parsed = _commit(conversation, text, tuple(attachments), parsed, reply, strict=False, prefix="", by=by)
-    warnings = (*_warnings(Response(assistant(words)), parsed), *uncited)
+    return (yield from _settle(
+        conversation, text, tuple(attachments), parsed, reply, consulted.passages, strict=False, prefix="", by=by
+    ))  # fmt: skip
+
+
+def _settle(
+    conversation: Conversation,
+    text: str,
+    attachments: tuple[Attachment, ...],
+    parsed: ParsedReply,
+    reply: Reply,
+    passages: Sequence[Passage],
+    *,
+    strict: bool,
+    prefix: str,
+    by: AnsweredBy,
+) -> Program[tuple[Reply, Conversation]]:
+    """Commit a turn with what its sources hold, and warn of what is left out."""
+    parsed, uncited = _cited_only(conversation, text, parsed, reply, passages)
+    after, parsed = _commit(conversation, text, attachments, parsed, reply, strict=strict, prefix=prefix, by=by)
+    warnings = (*_warnings(reply.response or Response(assistant(reply.text)), parsed), *uncited)
     for warning in warnings:
         yield from notify(warning, code="turn", warning=True)
-    delta, state_read = after.new_nodes[-1].delta, parsed.delta is not None and not parsed.missing
-    return replace(reply, delta=delta, warnings=warnings, state_read=state_read), after
+    state_read = parsed.delta is not None and not parsed.missing
+    return replace(reply, delta=after.new_nodes[-1].delta, warnings=warnings, state_read=state_read), after
 
 
 def _check_against_passages(

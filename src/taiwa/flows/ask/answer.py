@@ -303,13 +303,11 @@ def cite_value(query: str, value: Json, passages: Sequence[Passage]) -> Answer:
     for path, part in values_in(value):
         words = part if isinstance(part, str) else json.dumps(part)
         text = f"{path}: {words}" if path else words
-        for passage in passages:
-            spans = (span for span in passage_units(passage.text) if holds(words, passage.text[slice(*span)]))
-            if (span := next(spans, None)) is not None:
-                found.add(text, passage, Span(*span, 1.0, words))
-                break
-        else:
+        if (place := place_of(words, passages)) is None:
             own.append(Claim(text))
+        else:
+            passage, start, end = place
+            found.add(text, passage, Span(start, end, 1.0, words))
     return Answer(query, (*found.claims.values(), *own), tuple(passages))
 
 
@@ -670,10 +668,13 @@ def _units(text: str) -> Iterator[_Unit]:
             yield from _sentences(text, start + len(line) - len(line.lstrip()), start + len(line.rstrip()))
 
 
-def passage_units(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the offsets of the sentences, list items and table rows of a passage."""
-    for unit in _units(text):
-        yield unit.start, unit.end
+def place_of(words: str, passages: Sequence[Passage]) -> tuple[Passage, int, int] | None:
+    """Return the first sentence, list item or table row of passages that holds words, by its offsets; None if none does."""
+    for passage in passages:
+        for unit in _units(passage.text):
+            if holds(words, passage.text[unit.start : unit.end]):
+                return passage, unit.start, unit.end
+    return None
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[_Unit]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias, cast
 
-from taiwa.flows.ask.answer import Citation, make_citation, passage_units, values_in
+from taiwa.flows.ask.answer import Citation, make_citation, place_of, values_in
 from taiwa.flows.ask.ask_result import AskResult
 from taiwa.flows.ask.check_citations import holds
 from taiwa.kernel.messages import Passage
@@ -63,12 +63,9 @@ def _source(part: Json, path: str, text: str, findings: Json, before: str, passa
     for citation in () if documents is None else documents.citations:
         if holds(words, citation.words):
             return ValueSource("passage", citation.words, path, citation=citation)
-    for passage in passages:
-        for start, end in passage_units(passage.text):
-            if holds(words, passage.text[start:end]):
-                return ValueSource(
-                    "passage", passage.text[start:end], path, citation=make_citation(passage, start, end, 0)
-                )
+    if (place := place_of(words, passages)) is not None:
+        cited = make_citation(*place, 0)
+        return ValueSource("passage", cited.words, path, citation=cited)
     if (said := sentence_with(words, before)) is not None:
         return ValueSource("answer", said, path)
     return ValueSource("model", words, path)

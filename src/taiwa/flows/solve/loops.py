@@ -151,8 +151,12 @@ class RationaleBuilder:
     def insert(self, text: str, kind: InsertedKind, *, hidden: str = "") -> Program[None]:
         """Insert text, and show it after `hidden`, the text of the model that was not shown yet."""
         self.parts.append(InsertedText(text, kind))
-        if hidden + text and self.watch is not HideOutput:
-            yield from notify(hidden + text, code="call" if hidden else kind)
+        yield from self.show(hidden + text, "call" if hidden else kind)
+
+    def show(self, text: str, code: str) -> Program[None]:
+        """Show a part of the transcript that the watchers do not show, unless the whole reply is hidden."""
+        if text and self.watch is not HideOutput:
+            yield from notify(text, code=code)
 
     def finish(self, response: Response) -> None:
         """End the rationale like a response without a call.
@@ -262,18 +266,16 @@ class TextLoop(RationaleBuilder):
         if call is None:
             return (yield from self._take_whole(response, text)), ""
         self._add(text[: call.end], max(call.end - call.size, 0))
-        if self.watch is not HideOutput and (hidden := hidden_tail(text[: call.end], call.size)):
-            yield from notify(hidden, code="call")
+        yield from self.show(hidden_tail(text[: call.end], call.size), "call")
         return call, text[call.end :]
 
     def _take_whole(self, response: Response, text: str) -> Program[CallMatch | None]:
         """Add the text of a response without a call: it may have stopped at the end of one, which is not in the text."""
         self._add(text, len(text))
-        hidden = hidden_tail(text, None) if self._scanner.open and self.watch is not HideOutput else ""
+        hidden = hidden_tail(text, None) if self._scanner.open else ""
         stop = self._stop_met(response, text)
         if not stop:
-            if hidden:
-                yield from notify(hidden, code="call")
+            yield from self.show(hidden, "call")
             self.finish(response)
             return None
         call = self._scanner.feed(stop)

@@ -10,8 +10,9 @@ from urllib.parse import quote
 
 from taiwa.conversation.app import App
 from taiwa.conversation.state import format_path, parse_path
+from taiwa.flows.ask.ask_result import format_source
 from taiwa.flows.ask.provenance import ValueSource
-from taiwa.i18n import LANGUAGES, catalogue, translator
+from taiwa.i18n import LANGUAGES, catalogue, dialogue_catalogue, translator
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
 from taiwa.operations.documents import find_ask_turn
@@ -56,10 +57,10 @@ COUNTS = {
 """The functions by which templates write counts."""
 
 
-def _source_view(source: ValueSource) -> Mapping[str, str]:
+def _source_view(source: ValueSource, language: str) -> Mapping[str, str]:
     """Return the source of a part of a value as texts that are safe to show."""
     cited = source.citation
-    place = "" if cited is None else " › ".join((cited.source, *cited.heading))
+    place = "" if cited is None else format_source(cited, dialogue_catalogue(language))
     return {
         "path": source.path, "kind": source.kind, "words": short(visible(source.words)), "tool": source.tool,
         "input": short(visible(source.input)), "place": visible(place),
@@ -124,7 +125,9 @@ class Page:
         answer = marked(node.answer or "", spans_of(node.answer or "", value))
         bill = self.repository.store.runs.bill_of(story.origin.hash)
         origin = self.repository.find_origin(place.at, parse_path(path))
-        sources = () if origin is None else map(_source_view, self.repository.sources(origin))
+        sources = (
+            () if origin is None else (_source_view(each, self.language) for each in self.repository.sources(origin))
+        )
         return self._render(
             "why.html", path=path, problem=False, story=story, sources=tuple(sources), user=user, delta=pretty(node.delta) if node.delta else "", bill=bill,
             answer=[] if any(hit for _, hit in user) or not any(hit for _, hit in answer) else answer,
