@@ -14,14 +14,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-MODEL = "model"
-"""The name of the model on the server."""
 CONTEXT = 8192
 
 
 @contextmanager
 def llama_server(file: Path, threads: int = 2, context: int = CONTEXT) -> Generator[str]:
-    """Start a server for a GGUF file, yield its base URL, and stop it at the end.
+    """Start a server for a GGUF file, yield its base URL, and stop it at the end. Its model has the name of the file without the suffix.
 
     Raises:
         ConfigError: xllamacpp is not installed.
@@ -74,7 +72,7 @@ def _start(options: dict[str, Any]) -> Any:  # noqa: ANN401  (an extension modul
     module: Any = import_module("xllamacpp")
     made = module.CommonParams()
     made.model.path = options["file"]
-    made.model_alias = {MODEL}
+    made.model_alias = {Path(options["file"]).stem}
     made.n_ctx = options["context"]
     made.n_parallel = 1
     made.cache_ram_mib = 0  # else a way would find the prompts of the way before it

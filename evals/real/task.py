@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from evals.real.llama_server import CONTEXT, MODEL, llama_server
+from evals.real.llama_server import CONTEXT, llama_server
 from evals.real.peers import MAX_REASON, Endpoint, PeerError, Peers, peer_errors
 from taiwa.evals.data import DataSet, Item
 from taiwa.evals.report import (
@@ -95,8 +95,8 @@ def open_real_model(settings: Settings, *, threads: int, max_tokens: int, seed: 
         return
     file = Path(str(file).partition("?")[0])
     with llama_server(file, threads) as url:
-        ours = replace(settings, model=f"llamacpp:{MODEL}", base_urls={**settings.base_urls, "llamacpp": url})
-        yield RealModel(file.name, ours, Endpoint(url, MODEL), file, threads, max_tokens, seed)
+        ours = replace(settings, model=f"llamacpp:{file.stem}", base_urls={**settings.base_urls, "llamacpp": url})
+        yield RealModel(file.name, ours, Endpoint(url, file.stem), file, threads, max_tokens, seed)
 
 
 def conditions(model: RealModel) -> dict[str, Json]:

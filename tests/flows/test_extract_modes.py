@@ -221,6 +221,20 @@ def test_the_style_of_typechat_words_type_and_request_in_one_message(drive: Driv
     assert model.requests[0].constraint == JsonSchema(ORDER.schema(), "Order")
 
 
+@pytest.mark.parametrize(
+    ("able", "shown"), [({"json_schema"}, True), ({"json_schema", "small"}, False), ({"small"}, True)]
+)
+def test_a_small_model_is_told_the_name_of_a_type_that_its_server_enforces(
+    drive: Drive, able: set[Capability], shown: bool
+) -> None:
+    model = scripted_model(GOOD, capabilities=frozenset(able))
+    drive(lambda: extract(ORDER, "Two teas."), model)
+
+    prompt = model.requests[0].messages[0].text
+    assert (ORDER.render() in prompt) is shown
+    assert "Order" in prompt
+
+
 def test_an_unknown_style_is_refused(drive: Drive) -> None:
     with pytest.raises(InputError, match="unknown style 'chat'; choose one of auto, plain, after, typechat"):
         drive(lambda: extract(ORDER, "Two teas.", style="chat"), scripted_model(GOOD))  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]

@@ -9,9 +9,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.extract import ExtractError, RepairPolicy, apply_patch, extract, path_of_line, read_path
+from taiwa.flows.extract import (
+    ExtractError,
+    OutputMode,
+    RepairPolicy,
+    apply_patch,
+    extract,
+    path_of_line,
+    read_path,
+)
+from taiwa.flows.repetition import bound_items, repeated_items
 from taiwa.kernel.errors import ConfigError, InputError, ModelError, RateLimitError, TaiwaError, UnsupportedError
-from taiwa.kernel.messages import Capability, Message, Response, Sampling, ToolCall, Usage, assistant, user
+from taiwa.kernel.messages import (
+    Capability,
+    FinishReason,
+    Message,
+    Response,
+    Sampling,
+    ToolCall,
+    Usage,
+    assistant,
+    user,
+)
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.serialization import Json
 from taiwa.models.scripted import ScriptedModel, scripted_model
@@ -245,11 +264,61 @@ def test_a_character_that_was_cut_in_two_is_written_again(drive: Drive) -> None:
     assert model.requests[1].prefix == '{"items": [{"name": "お茶'
 
 
-def test_a_list_that_repeats_itself_is_not_continued(drive: Drive) -> None:
-    run_on = '{"items": [' + '{"name": "blueberry muffin", "size": "small"}, ' * 9
-    error = failure(drive, scripted_model(Response(assistant(run_on), "length"), GOOD), RepairPolicy(3))
+RUN_ON = '{"items": [{"name": "tea", "size": "small"}, ' + '{"name": "blueberry muffin", "size": "small"}, ' * 9
 
-    assert error.reason == "the answer repeats itself, so a higher max_tokens would not help"
+
+@pytest.mark.parametrize("finish", ["length", "repetition"])
+def test_a_list_that_repeats_itself_is_requested_again_with_a_bound(drive: Drive, finish: FinishReason) -> None:
+    model = scripted_model(Response(assistant(RUN_ON), finish), order("small", "large"))
+
+    found = drive(lambda: extract(ORDER, "Two.", sampling=Sampling(max_tokens=400)), model)
+
+    first, second = model.requests
+    assert first.messages == second.messages
+    assert "maxItems" not in json.dumps(first.constraint.schema)  # type: ignore[union-attr]
+    assert second.constraint.schema["properties"]["items"]["maxItems"] == 2  # type: ignore[union-attr,index,call-overload]
+    assert [item.size for item in found.value.value.items] == ["small", "large"]
+
+
+@pytest.mark.parametrize(("mode", "rounds"), [("prompt", 3), ("native", 0)])
+def test_a_list_that_repeats_itself_is_not_continued(drive: Drive, mode: OutputMode, rounds: int) -> None:
+    model = scripted_model(Response(assistant(RUN_ON), "length"), GOOD)
+    with pytest.raises(ExtractError) as caught:
+        drive(lambda: extract(ORDER, "Two.", repair=RepairPolicy(rounds), mode=mode), model)
+
+    assert caught.value.reason == "the answer repeats itself, so a higher max_tokens would not help"
+    assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "data", [{}, [], [0] * 9, {"a": ["b"] * 9}, [{"a": 1}] * 3, [{"a": 1}, {"a": 2}] * 9, "text", None]
+)
+def test_what_may_well_be_meant_is_no_repetition(data: Json) -> None:
+    assert repeated_items(data) is None
+
+
+def test_the_outermost_list_that_repeats_itself_is_found() -> None:
+    rows: Json = [[{"x": 1}], [{"x": 2}], [{"x": 3}, *[{"x": 4}] * 6]]
+
+    assert repeated_items(rows) == ((2,), 2)
+    assert repeated_items({"last": [*rows, *[rows[-1]] * 4]}) == (("last",), 3)
+
+
+@pytest.mark.parametrize("schema", [
+    {"$defs": {"Row": {"type": "array", "items": {}}}, "items": {"anyOf": [{"$ref": "#/$defs/Row"}, {"type": "null"}]}},
+    {"prefixItems": [{}, {}, {"type": ["array", "null"]}]},
+    {"items": {"allOf": [{"items": {"$ref": "#"}}]}},
+])  # fmt: skip
+def test_a_list_is_bounded_wherever_its_schema_stands(schema: dict[str, Json]) -> None:
+    bounded = bound_items(schema, (2,), 4)
+
+    assert json.dumps(bounded).count('"maxItems": 4') == 1
+    assert "maxItems" not in json.dumps(schema)
+
+
+def test_a_bound_stays_above_the_least_and_below_the_most_of_a_list() -> None:
+    assert bound_items({"items": {}, "minItems": 5}, (), 2)["maxItems"] == 5
+    assert bound_items({"items": {}, "maxItems": 1}, (), 2)["maxItems"] == 1
 
 
 def test_a_budget_counts_what_is_continued(drive: Drive) -> None:

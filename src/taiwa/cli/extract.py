@@ -66,10 +66,10 @@ def _type_is_an_argument(_context: click.Context, _option: click.Parameter, give
 )
 @click.option(
     "--style",
-    type=click.Choice(("auto", "plain", "after", "typechat")),
+    type=click.Choice(("auto", "plain", "after", "typechat", "name")),
     default="auto",
     show_default=True,
-    help="Show the type in the system message (plain), after the text, or as TypeChat does.",
+    help="Show the type in the system message (plain), after the text, as TypeChat does, or only its name.",
 )
 @click.option("--strict", "stops", is_flag=True, help="Stop at a line that cannot be read, before anything is sent.")
 @row_options

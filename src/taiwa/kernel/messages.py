@@ -24,11 +24,12 @@ FinishReason = Literal["stop", "length", "tool_calls", "refusal", "cut", "interr
 model repeated the same tokens without end."""
 
 Capability = Literal[
-    "stop", "prefix", "tools", "json_schema", "regex", "grammar", "logprobs", "seed", "cache", "decisions", "local"
+    "stop", "prefix", "tools", "json_schema", "regex", "grammar", "logprobs", "seed", "cache", "decisions", "local", "small"
 ]  # fmt: skip
 """What the server of a model supports. `prefix`: continuing an assistant message; `cache`: explicit prefix-cache marks;
 `logprobs`: log probabilities of tokens; `decisions`: answering typed questions by probabilities, without text; `local`: running
-on the user's machine, where a second, short request with a cached prefix costs little."""
+on the user's machine, where a second, short request with a cached prefix costs little; `small`: having less than a billion
+parameters, so that a long type in the prompt does more harm than good."""
 
 
 @value(tag="text")

@@ -367,7 +367,7 @@ def _unknown(name: str, known: tuple[str, ...]) -> str:
 
 def resolve_permissive(name: str, settings: Settings) -> Target:
     """Resolve a name as if its server had every capability, so that every request can be sent; ask the server what it is."""
-    every = dict.fromkeys(get_args(Capability), True) | {"local": False}
+    every = dict.fromkeys(get_args(Capability), True) | {"local": False, "small": False}
     name = expand_alias(name, settings.aliases)
     target = resolve(name, base_urls=settings.base_urls, overrides={name: every})
     if not _may_ask(target):

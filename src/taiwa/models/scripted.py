@@ -24,7 +24,7 @@ from taiwa.kernel.text import plural
 Entry: TypeAlias = str | Response | Exception | Callable[[Request], str | Response]
 """One answer: its text, the whole response, an error to raise, or a function of the request that returns a text or a response."""
 
-ALL_CAPABILITIES: frozenset[Capability] = frozenset(get_args(Capability)) - {"local"}
+ALL_CAPABILITIES: frozenset[Capability] = frozenset(get_args(Capability)) - {"local", "small"}
 
 
 @dataclass(eq=False, repr=False)

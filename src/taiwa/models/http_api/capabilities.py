@@ -34,6 +34,7 @@ DESCRIPTIONS: Mapping[Capability, str] = {
     "cache": "cache the parts of a prompt that a request marks",
     "decisions": "answer typed questions by probabilities (/v1/systemone)",
     "local": "run on this machine, where a second short request costs little",
+    "small": "follow short prompts only, having less than a billion parameters",
 }
 
 
@@ -107,6 +108,10 @@ TABLE: tuple[tuple[str, str, Capabilities], ...] = (
 ROUTED = frozenset[Capability](("stop", "tools", "json_schema", "seed"))
 """Capabilities that a router passes on to known providers; prefix and others depend on the route."""
 
+SIZE = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([bm])(?![a-z])", re.IGNORECASE)
+PARAMETERS = {"b": 1e9, "m": 1e6}
+SMALL = 1e9
+
 CLAUDE_VERSION = re.compile(r"claude-(?:[a-z]+-)*(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 NEWEST: tuple[int, int] = (99, 0)
 
@@ -135,7 +140,18 @@ def _known(provider: str, model: str) -> Capabilities:
     if provider == "openrouter":
         return _routed(model)
     name = re.sub(r"^ft:", "", model)
-    return next(known for kind, pattern, known in TABLE if kind == provider and re.search(pattern, name))
+    known = next(known for kind, pattern, known in TABLE if kind == provider and re.search(pattern, name))
+    return replace(known, capabilities=known.capabilities | {"small"}) if 0 < parameters_in(name) < SMALL else known
+
+
+def parameters_in(name: str) -> float:
+    """Return how many parameters the name of a model or of its file says that it has; 0.0 if it says nothing.
+
+    >>> parameters_in("models/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"), parameters_in("gpt-4.1"), parameters_in("qwen3:30b-a3b")
+    (500000000.0, 0.0, 30000000000.0)
+    """
+    found = SIZE.findall(re.split(r"[/\\]", name)[-1])
+    return max((float(number) * PARAMETERS[unit.lower()] for number, unit in found), default=0.0)
 
 
 def _claude_version(model: str) -> tuple[int, int]:
