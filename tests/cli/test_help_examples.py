@@ -168,7 +168,7 @@ def prepare(taiwa: Taiwa, line: str) -> None:
     """What an example takes for granted."""
     command = line.rpartition("taiwa ")[2] if "| taiwa" in line else line.removeprefix("taiwa ")
     if re.search(
-        r"chat-1|topics|state|search|cost|log|show|undo|redo|retry|edit|fork|export|replay| -c|diff|resume|switch",
+        r"chat-1|topics|state|apps save|search|cost|log|show|undo|redo|retry|edit|fork|export|replay| -c|diff|resume|switch",
         command,
     ):
         restore(taiwa, 9 if "chat-1:9" in command else 3)

@@ -328,9 +328,22 @@ def new(path: Path, name: str) -> Path:
     Raises:
         ConfigError: the name is not valid, or the file exists or cannot be written.
     """
+    return write_app(path, name, TEMPLATE.read_text(encoding="utf-8").replace("NAME", name))
+
+
+def app_path(name: str) -> Path:
+    """Return where an app file is created: a path, or a name in the folder of the user's apps."""
+    return Path(name) if "/" in name or name.endswith(".md") else user_folder() / f"{name}.md"
+
+
+def write_app(path: Path, name: str, text: str) -> Path:
+    """Create an app file; an existing file is never changed.
+
+    Raises:
+        ConfigError: the name is not valid, or the file exists or cannot be written.
+    """
     if not APP_NAME.fullmatch(name):
         raise ConfigError(f"{quoted(name)} is not a valid app name; use letters, digits, `-`, `_` and `.`")
-    text = TEMPLATE.read_text(encoding="utf-8").replace("NAME", name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8", newline="\n") as file:

@@ -1,13 +1,12 @@
 """List, create, check and render apps."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from taiwa.apps.catalog import app_path, check, find_path, new, own_code
 from taiwa.apps.catalog import apps as all_apps
-from taiwa.apps.catalog import check, find_path, new, own_code, user_folder
 from taiwa.cli.options import CommonOptions, Group, common_options, complete_session, confirm, open_app
 from taiwa.cli.output import print_item, print_json, print_line, print_notice, print_preview, print_result, print_rows
 from taiwa.i18n import _, ngettext
@@ -29,6 +28,7 @@ def apps() -> None:
     \b
     taiwa apps list
     taiwa apps new tutor           create a commented app file
+    taiwa apps save travel         create an app file from what the latest conversation was set up with
     taiwa apps check tutor.md      list errors with their lines and remedies
     taiwa apps trust               list imported apps, and their models, tools and documents
     taiwa apps render translate -p target_lang=English "文(sentence)です。"
@@ -57,10 +57,30 @@ def new_(name: str) -> None:
     \b
     taiwa apps new tutor
     """
-    path = Path(name) if "/" in name or name.endswith(".md") else user_folder() / f"{name}.md"
+    path = app_path(name)
     made = new(path, path.stem)
     print_line(str(made))
     print_notice(f"edit it, then: taiwa apps check {name} && taiwa chat {name}")
+
+
+@apps.command("save")
+@click.argument("name")
+@click.argument("conversation", default="", shell_complete=complete_session)
+@common_options("as_json", "store")
+def save_(common: CommonOptions, name: str, conversation: str) -> None:
+    """Create an app file NAME with what a CONVERSATION, by default the latest, was set up with: instructions, state, documents, tools, type, sampling.
+
+    \b
+    taiwa say --in handbook --state 'days int' "Three days of leave, please." && taiwa apps save leave
+    """
+    from taiwa.operations.made_app import save_app
+
+    repository = common.repository(reading=True)
+    path = app_path(name)
+    made = save_app(repository.at(repository.session(conversation)).app, path)
+    print_item({"path": str(made)}, str(made), as_json=common.as_json)
+    if not common.as_json:
+        print_notice(f'use it: taiwa say {name} "TEXT"')
 
 
 @apps.command("check")

@@ -57,7 +57,7 @@ CHECK_INTERVAL = 0.02
 @click.command()
 @click.argument("app", default="", shell_complete=complete_app)
 @common_options(
-    "model", "params", *ANSWERS, "approve", "session", "continue_latest", *SHOWN, "max_cost", "retry_paid", "wire", "no_store",
+    "model", "params", *ANSWERS, "indexes", "state", "approve", "session", "continue_latest", *SHOWN, "max_cost", "retry_paid", "wire", "no_store",
     "strict", "store",
 )  # fmt: skip
 def chat(common: CommonOptions, app: str) -> None:

@@ -18,6 +18,7 @@ from taiwa.cli.options import (
     MOST_OF_TEXT,
     SHOWN,
     CommonOptions,
+    app_of_options,
     ask_param,
     common_options,
     complete_session,
@@ -63,14 +64,16 @@ def say(common: CommonOptions, words: tuple[str, ...]) -> None:
 
     One argument is the text, or an app if it names one and text is piped in or given by -f; two are an app and the text.
     Without -c or -s a new conversation is created. A conversation keeps its model and the options --system, --temperature,
-    --max-tokens, --tool, --schema and --max-cost until others are given.
+    --max-tokens, --tool, --type and --max-cost until others are given. --in and --state set up a new one, which
+    `taiwa apps save` can keep as an app.
 
     \b
     taiwa say "What is a monad?"
     taiwa say --system "Answer like a pirate." "Where is the treasure?"
     taiwa say -f a.py -f b.py "What differs?"
-    taiwa say --schema 'name, age int' "Invent a person."
+    taiwa say --type 'name, age int' "Invent a person."
     taiwa say --tool calculator "What is 12% of 8,900?"
+    taiwa say --in handbook --state 'days int' "Three days of leave, please."
     taiwa say translate -p target_lang=English "文(sentence)です。"
     taiwa say -c "And shorter?"             continue the latest conversation
     taiwa say -a cat.png "What is this?"    attach an image, a PDF or a text file
@@ -115,7 +118,8 @@ def _preview(common: CommonOptions, app: str, text: str, attachments: "tuple[Att
 
     settings = common.settings()
     repository = common.repository(settings)
-    options = SayOptions(app, common.session, common.continue_latest, read_params(common.params), common.answers())
+    made, common = app_of_options(common, settings, app)
+    options = SayOptions(made, common.session, common.continue_latest, read_params(common.params), common.answers())
     repository.tools.update({tool.spec.name: tool for tool in common.tools()})
     session, conversation = find_or_create_session(repository, options, ask_param())
     tools = [tool.spec for tool in repository.tools_of(conversation.app)]

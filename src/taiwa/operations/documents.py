@@ -419,23 +419,8 @@ def open_ask_app(settings: Settings, options: AskOptions, reporter: Reporter = S
         InputError: an index or a parameter is not found or not valid, or none of the indexes named holds a passage.
     """
     from taiwa.apps.catalog import load_app
-    from taiwa.sessions.ask_resources import BUNDLED_HANDBOOK
 
-    own = [name for name in options.indexes if name != BUNDLED_HANDBOOK]
-    names = list(options.indexes)
-    if own:
-        with open_library(settings) as library:
-            before = library.names(None)
-            indexes = find_indexes(library, own, settings, reporter)
-            found = [index.name for index in indexes]
-            if BUNDLED_HANDBOOK not in names and not any(index.summary(None).passages for index in indexes):
-                reasons = "; ".join(
-                    _why_empty(name, index) for name, index in zip(dict.fromkeys(own), indexes, strict=True)
-                )
-                for name in set(found).difference(before):  # an empty index would be searched instead of the handbook
-                    library.drop(name)
-                raise InputError(reasons)
-        names = found + [BUNDLED_HANDBOOK] * (BUNDLED_HANDBOOK in options.indexes)
+    names = index_documents(settings, options.indexes, reporter)
     values: dict[str, Json] = {
         "in": list[Json](names),
         "as": list[Json](options.audience),
@@ -446,6 +431,31 @@ def open_ask_app(settings: Settings, options: AskOptions, reporter: Reporter = S
         "quote": options.quote,
     }
     return load_app("ask").with_params({name: each for name, each in values.items() if each not in (None, "", [])})
+
+
+def index_documents(settings: Settings, names: Sequence[str], reporter: Reporter = SILENT) -> list[str]:
+    """Index the folders and files among some names, and return the names of all indexes.
+
+    Raises:
+        InputError: an index is not found, or none of them holds a passage.
+    """
+    from taiwa.sessions.ask_resources import BUNDLED_HANDBOOK
+
+    own = [name for name in names if name != BUNDLED_HANDBOOK]
+    if not own:
+        return list(names)
+    with open_library(settings) as library:
+        before = library.names(None)
+        indexes = find_indexes(library, own, settings, reporter)
+        found = [index.name for index in indexes]
+        if BUNDLED_HANDBOOK not in names and not any(index.summary(None).passages for index in indexes):
+            reasons = "; ".join(
+                _why_empty(name, index) for name, index in zip(dict.fromkeys(own), indexes, strict=True)
+            )
+            for name in set(found).difference(before):  # an empty index would be searched instead of the handbook
+                library.drop(name)
+            raise InputError(reasons)
+    return found + [BUNDLED_HANDBOOK] * (BUNDLED_HANDBOOK in names)
 
 
 def _why_empty(name: str, index: Index) -> str:

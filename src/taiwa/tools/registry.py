@@ -107,6 +107,11 @@ def remember_tool(address: str) -> str:
     return key
 
 
+def tool_address(key: str) -> str:
+    """Return where the user found a tool that was recorded, `path/to/file.py:name`; "" without a record."""
+    return _notes().get(key, "")
+
+
 def remembered_tool(key: str) -> FunctionTool[Any, Any] | None:
     """Return the tool that the user named earlier, `NAME@HASH`, from its unchanged file; None if there is no record.
 
@@ -114,7 +119,7 @@ def remembered_tool(key: str) -> FunctionTool[Any, Any] | None:
         ConfigError: the file has changed or no longer exists.
         InputError: it cannot be imported.
     """
-    address = _notes().get(key, "")
+    address = tool_address(key)
     if not address:
         return None
     place, name = Path(address.rpartition(":")[0]), key.partition("@")[0]

@@ -1,0 +1,83 @@
+"""Apps made of options: for one conversation, and written to a file from what a conversation was set up with."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, cast, get_args, get_origin
+
+import yaml
+
+from taiwa.apps.app_file import Problems, split_file
+from taiwa.apps.catalog import load_text, pin_folders, write_app
+from taiwa.conversation.app import App
+from taiwa.kernel.serialization import Json
+from taiwa.structured.type_notation import parse_fields, render_notation
+from taiwa.tools.registry import tool_address
+from taiwa.yamlfile import parse_yaml, to_json
+
+NAME = "custom"
+"""The name of an app made of options."""
+INSTRUCTIONS = "Help the user."
+"""What such an app says to the model without instructions of the user: an app with state needs some."""
+
+
+def make_app(documents: Sequence[str] = (), state: str = "", instructions: str = "") -> App:
+    """Make an app that searches documents (folders, files or indexes) and keeps the fields of a state: `"city str, nights int"`.
+
+    Raises:
+        InputError: the fields are invalid. ConfigError: one of them has a reserved name.
+    """
+    front: dict[str, Any] = {"taiwa": 1, "name": NAME}
+    if state:
+        front["state"] = {name: _field(annotation) for name, annotation in parse_fields(state)[0].items()}
+    if documents:
+        front["documents"] = {"in": list(documents)}
+    return load_text(pin_folders(_write(front, instructions or INSTRUCTIONS), Path.cwd()), "the options", NAME)
+
+
+def save_app(app: App, path: Path) -> Path:
+    """Create an app file with the source, the parameters and the options of an app; an existing file is never changed.
+
+    Raises:
+        ConfigError: the name of the file is not valid, or it exists or cannot be written.
+    """
+    problems = Problems()
+    parts = split_file(app.source.source, problems)
+    tree = parse_yaml(parts.front.text, problems.error, parts.front.line) if parts.front else None
+    front = cast("dict[str, Any]", to_json(tree)) if tree else {}
+    rest = app.source.source.partition("\n")[2].removeprefix(parts.front.text if parts.front else "")
+    own = rest.lstrip("\n").partition("\n")[2]
+    front |= {"taiwa": 1, "name": path.stem}
+    for name, value in app.values.items():
+        if value is not None:
+            known = front["params"][name]
+            front["params"][name] = (known if isinstance(known, dict) else {"type": known}) | {"default": value}
+    options = app.answer_options
+    sampling = {name: value for name, value in asdict(app.sampling).items() if value not in (None, "")}
+    sampling |= {name: value for name, value in asdict(options.sampling).items() if value not in (None, "")}
+    addresses = {key.partition("@")[0]: tool_address(key) for key in options.tool_files}
+    more: dict[str, Json] = {"tools": [addresses.get(name) or name for name in app.tools], "sampling": sampling}
+    front |= {key: value for key, value in more.items() if value}
+    if options.schema is not None:
+        front["answer"] = dict(options.schema.schema)
+    return write_app(path, path.stem, _write(front, own if app.body else options.system or ""))
+
+
+def _field(annotation: object) -> str | dict[str, str]:
+    """Write a field of the state: its type, with its description if it has one."""
+    if get_origin(annotation) is not Annotated:
+        return render_notation(annotation)
+    kind = render_notation(annotation)
+    about = next((each.description for each in get_args(annotation)[1:] if getattr(each, "description", None)), "")
+    return {"type": kind, "description": about} if about else kind
+
+
+def _write(front: dict[str, Any], body: str = "") -> str:
+    written = "".join(
+        yaml.safe_dump(
+            {key: value}, sort_keys=False, allow_unicode=True, width=120,
+            default_flow_style=None if isinstance(value, dict | list) else False,
+        )
+        for key, value in front.items()
+    )  # fmt: skip
+    return f"---\n{written}---\n{body.strip()}\n" if body.strip() else f"---\n{written}---\n"

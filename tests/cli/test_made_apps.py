@@ -1,0 +1,121 @@
+"""Apps that the options of `say` make, and `taiwa apps save`."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import ModelServer, Place, Taiwa, delta
+
+FIELDS = "city str: the town, nights int(1..20), kind: inn|hotel"
+
+
+@pytest.fixture
+def guides(tmp_path: Path) -> Path:
+    folder = tmp_path / "guides"
+    folder.mkdir()
+    (folder / "osaka.md").write_text("# Osaka\n\nThe Inn of the Cat in Osaka costs 80 pounds a night.\n")
+    return folder
+
+
+def test_options_put_documents_state_and_a_tool_into_one_turn(
+    taiwa: Taiwa, model_server: ModelServer, guides: Path
+) -> None:
+    model_server(
+        delta("The Inn of the Cat costs 80 pounds a night. [1]", city="Osaka", nights=2), delta("Yes.", nights=3)
+    )
+
+    said = taiwa.ok(
+        "say", "--in", str(guides), "--state", FIELDS, "--tool", "calculator", "--system", "You are a travel desk.",
+        "What does the Inn of the Cat in Osaka cost a night? We stay two nights.", "--json",
+    ).json  # fmt: skip
+    taiwa.ok("say", "-c", "Make it three nights at the Inn of the Cat.")
+
+    assert said["delta"] == {"city": "Osaka", "nights": 2}
+    assert taiwa.ok("state", "--json").json["state"]["nights"] == 3
+    prompt = str(model_server.requests[0]["messages"])
+    assert "You are a travel desk." in prompt
+    assert "80 pounds a night" in prompt
+    assert "the town" in prompt
+    assert "calculator" in prompt
+
+
+def test_what_was_set_up_is_kept_as_an_app(
+    taiwa: Taiwa, model_server: ModelServer, guides: Path, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(guides.parent)
+    model_server(delta("80 pounds. [1]", city="Osaka"), delta("80 pounds. [1]", city="Kobe"))
+    taiwa.ok(
+        "say", "--in", "guides", "--state", FIELDS, "--tool", "calculator", "--temperature", "0.5",
+        "What does the Inn of the Cat in Osaka cost?",
+    )  # fmt: skip
+
+    saved = taiwa.ok("apps", "save", "travel")
+    monkeypatch.chdir("/")
+
+    path = place.config.parent / "apps" / "travel.md"
+    assert saved.out == f"{path}\n"
+    assert taiwa.ok("apps", "check", "travel").out == f"{path}: no errors\n"
+    said = taiwa.ok("say", "travel", "What does the Inn of the Cat in Osaka cost?", "--json").json
+    assert said["delta"] == {"city": "Kobe"}
+    before, after = model_server.requests
+    assert before["messages"] == after["messages"]
+    assert before["temperature"] == after["temperature"] == 0.5
+    again = taiwa("apps", "save", "travel")
+    assert (again.code, "already exists" in again.err) == (2, True)
+
+
+def test_a_saved_app_keeps_parameters_instructions_and_type(
+    taiwa: Taiwa, model_server: ModelServer, place: Place
+) -> None:
+    model_server("猫です。", '{"days": 2}', "Cats.", '{"days": 3}')
+    taiwa.ok("say", "translate", "-p", "target_lang=Japanese", "-s", "t", "It is a cat.")
+    taiwa.ok("say", "--system", 'Answer "briefly".\nPlease.', "--type", "days int", "-s", "d", "How long?")
+
+    taiwa.ok("apps", "save", "to-japanese", "t")
+    taiwa.ok("apps", "save", "days", "d")
+    taiwa.ok("say", "to-japanese", "It is a cat.")
+    taiwa.ok("say", "days", "How long?")
+
+    text = (place.config.parent / "apps" / "days.md").read_text()
+    assert text.endswith('---\nAnswer "briefly".\nPlease.\n')
+    translated, typed, translated_again, typed_again = model_server.requests
+    assert translated["messages"][0] == translated_again["messages"][0]
+    assert typed["messages"][0] == typed_again["messages"][0]
+
+
+def test_a_saved_app_names_the_file_of_a_tool(taiwa: Taiwa, model_server: ModelServer, tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text('import taiwa\n\n\n@taiwa.tool\ndef price(tea: str) -> int:\n    """Price of a tea."""\n    return 3\n')
+    model_server("Three.", "Three.")
+    taiwa.ok("say", "--tool", f"{tmp_path / 'shop.py'}:price", "How much?")
+
+    taiwa.ok("apps", "save", "shop")
+
+    refused = taiwa("say", "shop", "How much?")
+    assert (refused.code, "taiwa apps confirm" in refused.err) == (2, True)
+    taiwa.ok("apps", "confirm", "shop", "--yes")
+    taiwa.ok("say", "shop", "How much?")
+    assert len(model_server.requests) == 2
+    assert all("Price of a tea." in str(request) for request in model_server.requests)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--state", "city str", "plain", "Hi"], "the app 'plain' has its own documents and state; leave them out"),
+        (["--in", "nowhere", "Hi"], "nowhere"),
+        (["--state", "city strr", "Hi"], "strr"),
+        (["--state", "1city", "Hi"], "invalid field '1city'"),
+        (["--state", "city str", "-c", "Hi"], "the conversation has its own documents and state"),
+    ],
+)
+def test_what_cannot_be_set_up_is_one_line(
+    taiwa: Taiwa, model_server: ModelServer, arguments: list[str], message: str
+) -> None:
+    model_server("Hello.", "Hello.")
+    taiwa.ok("say", "Hi")
+
+    said = taiwa("say", *arguments)
+
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert message in said.err
+    assert len(model_server.requests) == 1
