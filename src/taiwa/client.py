@@ -1140,7 +1140,7 @@ def solve_program(question: str, tools: tuple[Tool, ...], options: SolveOptions)
     Raises (when run):
         InputError: the question is empty, or an option is not valid.
     """
-    from taiwa.sessions.stored_solve import ReasonRun
+    from taiwa.sessions.solve_turn import ReasonRun
 
     check_argument("question", question, str, "a text")
     capabilities = yield from perform(GetCapabilities())

@@ -166,6 +166,19 @@ def to_json(tree: Tree) -> Json:
     return {entry.key: to_json(entry.value) for entry in tree.entries}
 
 
+def write_yaml(data: dict[str, Json]) -> str:
+    """Write an object as YAML, its innermost lists and objects on one line each.
+
+    >>> write_yaml({"state": {"city": {"type": "str"}}})
+    'state:\\n  city: {type: str}\\n'
+    """
+    import yaml
+
+    is_flat = not any(isinstance(value, dict | list) for value in data.values())
+    style = False if is_flat else None
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120, default_flow_style=style)
+
+
 @dataclass(slots=True)
 class _Parser:
     """Builds a tree from events."""

@@ -13,7 +13,8 @@ from taiwa.conversation.turn_prompt import example_replies, turn_request
 
 ASK = BUILT_IN / "ask.md"
 PLAIN = BUILT_IN / "plain.md"
-FILES = sorted(path for path in BUILT_IN.iterdir() if path not in (ASK, PLAIN))
+SOLVE = BUILT_IN / "solve.md"
+FILES = sorted(path for path in BUILT_IN.iterdir() if path not in (ASK, PLAIN, SOLVE))
 """The apps with a state that the model writes."""
 PUBLISHED = {
     "chat": {"topics", "language", "summary", "confidence", "ambiguity", "turns", "tokens"},
@@ -71,7 +72,7 @@ def test_the_plain_one_adds_nothing_to_what_the_user_wrote() -> None:
     assert parse_reply(conversation.app, "1\n@@delta\n{}").answer == "1\n@@delta\n{}"
 
 
-@pytest.mark.parametrize("path", [*FILES, ASK, PLAIN], ids=[path.stem for path in (*FILES, ASK, PLAIN)])
+@pytest.mark.parametrize("path", [*FILES, ASK, PLAIN, SOLVE], ids=[path.stem for path in (*FILES, ASK, PLAIN, SOLVE)])
 def test_it_has_neither_errors_nor_warnings(path: Path) -> None:
     assert check(path) == ()
 

@@ -180,7 +180,7 @@ def test_for_programs_everything_is_one_object(taiwa: Taiwa, model_server: Model
     )
     assert found["milliseconds"] >= 0
     assert set(found) == {
-        "answer", "answered_by", "value", "ending", "tool_mode", "text", "calls", "usage", "cost", "max_cost", "milliseconds",
+        "answer", "answered_by", "value", "ending", "tool_mode", "text", "calls", "usage", "cost", "max_cost", "milliseconds", "session", "node",
     }  # fmt: skip
 
 
@@ -427,7 +427,7 @@ def test_a_cost_limit_ends_a_rationale_and_keeps_its_text(taiwa: Taiwa, model_se
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ((" ",), "the question is empty"),
+        ((" ",), "the text is empty"),
         (("?", "--tools", "calculater"), "unknown tool 'calculater'"),
         (("?", "--shots", "100"), "got 100"),
         (("?", "--examples", "none.txt"), "none.txt: No such file"),
@@ -551,3 +551,33 @@ def test_documents_are_looked_up_in_the_middle_of_a_rationale(
 
     assert "[1] leave.md › Leave: # Leave Three years of work give 14 days of leave." in done.out
     assert done.out.endswith("\n14\n")
+
+
+def test_a_conversation_goes_on_and_is_known_to_the_other_commands(taiwa: Taiwa, model_server: ModelServer) -> None:
+    no_tools(
+        model_server, "It is <<calculator: 6 × 7>>", "\nAnswer: 42", "Half is <<calculator: 42 / 2>>", "\nAnswer: 21",
+        "A third is <<calculator: 42 / 3>>", "\nAnswer: 14", "Once more.\nAnswer: 14",
+    )  # fmt: skip
+    taiwa.ok("solve", "6 × 7?", "--round", "1", "--shots", "0")
+
+    second = taiwa.ok("solve", "-c", "And half of it?", "--json").json
+    edited = taiwa.ok("edit", "2", "And a third of it?", "--json").json
+    taiwa.ok("retry")
+    taiwa.ok("undo")
+
+    assert (second["answer"], second["session"]) == ("21", "solve-1")
+    assert "= 14" in edited["text"] or "14" in edited["text"]
+    assert "6 × 7?" in str(model_server.requests[2]["messages"])
+    assert "It is <<calculator: 6 × 7>> 42" in str(model_server.requests[2]["messages"])
+    assert taiwa.ok("log", "solve-1", "--json").json
+    kept = taiwa("solve", "-c", "More?", "--round", "2")
+    assert (kept.code, "an existing conversation keeps its tools" in kept.err) == (2, True)
+    taiwa.ok("fork", "other")
+    assert taiwa.ok("replay", "solve-1").code == 0
+
+
+def test_the_conversation_of_another_app_is_not_solved_in(taiwa: Taiwa, model_server: ModelServer) -> None:
+    no_tools(model_server, "Hello.")
+    taiwa.ok("say", "Hi")
+
+    assert "has the app 'plain', not 'solve'" in taiwa("solve", "-c", "6 × 7?").err

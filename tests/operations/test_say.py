@@ -10,7 +10,7 @@ from taiwa.kernel.messages import JsonSchema, Request, Text, ToolSpec, user
 from taiwa.kernel.text import estimate_tokens
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.scripted import scripted_model
-from taiwa.operations.say import open_interrupted, preview_turn, request_text, request_tokens, tool_specs
+from taiwa.operations.say import known_tools, open_interrupted, preview_turn, request_text, request_tokens
 from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions, begin_turn
 from taiwa.sessions.repository import Repository
 from taiwa.settings import load
@@ -29,7 +29,7 @@ APP = load_text(TEXT, "a.md", "a")
 
 def first_request(app: App, text: str) -> Request:
     opened = app if app.values or not app.params else app.with_params({})
-    return preview_turn(begin(opened), text, tool_specs(opened)).request
+    return preview_turn(begin(opened), text, known_tools(opened)).request
 
 
 def test_the_request_of_a_first_turn_is_the_one_that_would_be_sent() -> None:

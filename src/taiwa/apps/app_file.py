@@ -9,6 +9,7 @@ from taiwa.conversation.app import (
     ALL,
     PLACEHOLDER,
     PROMPT,
+    SOLVE,
     UNSET,
     UNTYPED_REPLIES,
     App,
@@ -298,6 +299,11 @@ def read_front(tree: Tree | None, problems: Problems) -> Front:
     elif app.answer is not None and app.reply in UNTYPED_REPLIES:
         message = f"`reply: {app.reply}` has no place for an answer that has a type"
         problems.error(keys.location("reply"), message, "remove `reply` or `answer`")
+    for key in ("state", "documents"):
+        if app.flow == SOLVE and key in keys:
+            problems.error(
+                keys.location(key), f"{key} has no effect with `flow: {SOLVE}`", f"remove it, or `flow: {SOLVE}`"
+            )
     for each, entry in zip(fields, entries, strict=True):
         if app.reply == "environment" and not each.computed and each.reducer.needs_before:
             message = f"the field {each.name}: with `reply: environment` the model writes it whole, so {each.reduce!r} is not applied"
@@ -574,10 +580,10 @@ def _answer(keys: Keys) -> JsonSchema | None:
 
 
 def _flow(keys: Keys) -> str:
-    """Return the program of the turns, a function of a file."""
+    """Return the program of the turns, a function of a file or the built-in one."""
     name = keys.text("flow").strip()
-    if "flow" not in keys:
-        return ""
+    if "flow" not in keys or name == SOLVE:
+        return name
     try:
         found = function_named(name)
     except ConfigError as error:
@@ -739,7 +745,11 @@ def _check_placeholders(parts: Parts, front: Front, problems: Problems) -> None:
                     message = f"the placeholder {quoted(match[0])} has no parameter"
                     problems.error(at, message, f"add {match[1]} to params{near}")
     for name, at in front.param_locations.items():
-        if name not in used and name not in (() if front.app.documents is None else Documents.KEYS):
+        if (
+            name not in used
+            and not front.app.flow
+            and name not in (() if front.app.documents is None else Documents.KEYS)
+        ):
             hint = f"write {{{{{name}}}}} in the instructions, or remove it"
             problems.warn(at, f"the parameter {name} is never used", hint)
 

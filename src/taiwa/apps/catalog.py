@@ -221,6 +221,7 @@ BUILT_IN_TEXTS = (
     gettext_noop("For whom, as in user:ann or group:hr?"),
     gettext_noop("Search documents, and ask for clarification if a question is unclear"),
     gettext_noop("Take orders at a café, in English and Japanese; keeps each line, corrections and the status"),
+    gettext_noop("Solve problems step by step; tools do the calculations"),
     gettext_noop("Talk about anything; keeps the topics, a summary, and how sure and how clear the talk is"),
     gettext_noop("Talk with the model as it is; no instructions, and no state"),
     gettext_noop("Target language"),

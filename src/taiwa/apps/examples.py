@@ -280,14 +280,31 @@ def read_shots(path: Path | str) -> tuple[WorkedExample, ...]:
     Raises:
         InputError: it cannot be read or has an error: `path:line: message; hint`.
     """
+    return read_shots_text(shots_text(path), printable_path(path))
+
+
+def shots_text(path: Path | str) -> str:
+    """Return the text of a file of worked examples, with its suffix as the first line.
+
+    Raises:
+        InputError: it cannot be read.
+    """
     path = Path(path)
-    where = printable_path(path)
     too_large = f"has more than {MAX_BYTES:,} bytes; worked examples are for one prompt"
-    _, text = read_bounded(path, MAX_BYTES, too_large, where=where)
+    return f"{path.suffix.lower()}\n{read_bounded(path, MAX_BYTES, too_large, where=printable_path(path))[1]}"
+
+
+def read_shots_text(text: str, where: str) -> tuple[WorkedExample, ...]:
+    """Read worked examples from a text with the suffix of its file as the first line; `where` names it in errors.
+
+    Raises:
+        InputError: it has an error: `where:line: message; hint`.
+    """
+    suffix, _, text = text.partition("\n")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if path.suffix.lower() in (".yaml", ".yml"):
+    if suffix in (".yaml", ".yml"):
         return _from_yaml(text, where)
-    if path.suffix.lower() in (".jsonl", ".ndjson"):
+    if suffix in (".jsonl", ".ndjson"):
         return _from_lines(text, where)
     return read_transcripts(text, where)
 

@@ -214,7 +214,7 @@ def render(common: CommonOptions, name: str, text: str) -> None:
     taiwa apps render translate -p target_lang=English "文(sentence)です。"
     """
     from taiwa.conversation.history import begin
-    from taiwa.operations.say import preview_turn, tool_specs
+    from taiwa.operations.say import known_tools, preview_turn
 
     app = open_app(name, common.params)
-    print_preview(preview_turn(begin(app), text, tool_specs(app)), as_json=common.as_json)
+    print_preview(preview_turn(begin(app), text, known_tools(app)), as_json=common.as_json)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from taiwa.cli.inspect import print_log, print_state, print_why, save
+from taiwa.cli.made_apps import app_of_options
 from taiwa.cli.options import (
     ANSWERS,
     SHOWN,
@@ -77,7 +78,8 @@ def chat(common: CommonOptions, app: str) -> None:
 
     live = sys.stdin.isatty() and sys.stdout.isatty() and not common.as_json
     interrupts = InterruptHandler()
-    session = open_session(common, app, interrupts="keep" if live else "raise", observers=(interrupts.watch,))
+    common, made = app_of_options(common, app)
+    session = open_session(common, made, interrupts="keep" if live else "raise", observers=(interrupts.watch,))
     helps = {name: slash.help for name, slash in SLASHES.items()}
     completer = Slashes(helps, lambda name: repl.arguments(name))  # noqa: PLW0108  (repl comes after it)
     lines = Keyboard(history_of(session.repository.store.path), completer) if live else Pipe()

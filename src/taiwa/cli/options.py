@@ -530,8 +530,10 @@ def open_session(
     latest: bool = False,
     interrupts: "Interrupts" = "raise",
     observers: "tuple[Observer, ...]" = (),
+    tools: "Sequence[Tool]" = (),
 ) -> "Session":
-    """Open the conversation that the common options name, or create one; with `latest` only one that exists.
+    """Open the conversation that the common options name, or create one; with `latest` only one that exists. `tools` are further
+    ones that its app may name.
 
     Raises:
         TaiwaError: the app, the model or the store cannot be opened.
@@ -541,8 +543,8 @@ def open_session(
     settings = common.settings()
     repository = common.repository(settings)
     name = repository.session(common.session) if latest else common.session
-    app, common = app_of_options(common, settings, app)
     turns = turn_options(common, settings, interrupts)
+    turns = replace(turns, tools=(*turns.tools, *tools))
     limits = None if common.max_cost is None else turns.limits
     answers = replace(common.answers(), limits=limits, tool_files=common.tool_files())
     options = say.SayOptions(app, name, common.continue_latest, read_params(common.params), answers)
@@ -555,32 +557,6 @@ def open_session(
     elif session.conversation.stored_tip is not None:
         _mention_edited_app(session, app if isinstance(app, str) and (os.sep in app or app.endswith(".md")) else "")
     return session
-
-
-def app_of_options(common: CommonOptions, settings: "Settings", app: "str | App") -> "tuple[str | App, CommonOptions]":
-    """Return the app that `--in` and `--state` make, and the other options; without these two, what was given.
-
-    Raises:
-        InputError: an app or an existing conversation is named too, the fields are invalid, or the documents are not found.
-    """
-    if not (common.indexes or common.state):
-        return app, common
-    begun = common.continue_latest or (
-        common.session and common.repository(reading=True).store.refs.has(common.session)
-    )
-    if app or begun:
-        what = f"the app {app!r}" if app else "the conversation"
-        raise InputError(
-            f"--in and --state set up a new conversation, and {what} has its own documents and state; leave them out"
-        )
-    from taiwa.cli.index import reporter
-    from taiwa.operations.documents import index_documents
-    from taiwa.operations.made_app import make_app
-
-    made = make_app(common.indexes, common.state, common.system or "")
-    if common.indexes:
-        index_documents(settings, common.indexes, reporter())
-    return made, replace(common, system=None)
 
 
 def mention_passed_over(session: "Session") -> None:

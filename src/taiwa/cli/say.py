@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from taiwa.cli.made_apps import app_of_options
 from taiwa.cli.options import (
     ANSWERS,
     MOST_OF_TEXT,
     SHOWN,
     CommonOptions,
-    app_of_options,
     ask_param,
     common_options,
     complete_session,
@@ -90,7 +90,8 @@ def say(common: CommonOptions, words: tuple[str, ...]) -> None:
     if common.dry_run:
         _preview(common, app, text, attachments)
         return
-    session = open_session(common, app)
+    common, made = app_of_options(common, app)
+    session = open_session(common, made)
     if common.session or common.continue_latest:
         mention_passed_over(session)
     print_stream(session.stream(text, attachments), **common.shown())
@@ -118,11 +119,11 @@ def _preview(common: CommonOptions, app: str, text: str, attachments: "tuple[Att
 
     settings = common.settings()
     repository = common.repository(settings)
-    made, common = app_of_options(common, settings, app)
+    common, made = app_of_options(common, app)
     options = SayOptions(made, common.session, common.continue_latest, read_params(common.params), common.answers())
     repository.tools.update({tool.spec.name: tool for tool in common.tools()})
     session, conversation = find_or_create_session(repository, options, ask_param())
-    tools = [tool.spec for tool in repository.tools_of(conversation.app)]
+    tools = repository.tools_of(conversation.app)
     target = target_of(repository, settings, conversation, session)
     conversation = repository.with_attachments(conversation)
     print_preview(preview_turn(conversation, text, tools, target, attachments), as_json=common.as_json)

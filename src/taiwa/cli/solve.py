@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,10 +17,10 @@ from taiwa.cli.options import (
     CommonOptions,
     Group,
     common_options,
+    open_session,
     read_text,
     require_prompt,
     server_option,
-    turn_options,
 )
 from taiwa.cli.output import (
     bill_line,
@@ -36,23 +36,24 @@ from taiwa.cli.output import (
     print_rows,
     table,
 )
-from taiwa.flows.solve.tool_call_formats import TaggedFormat, tool_call_format
+from taiwa.flows.solve.tool_call_formats import TaggedFormat
 from taiwa.i18n import _, gettext_noop
 from taiwa.kernel.effects import CallTool
 from taiwa.kernel.errors import ConfigError, InputError, ToolError, ToolErrorBoundary
-from taiwa.kernel.execution import EffectFinished, Event, RunResult
-from taiwa.kernel.messages import Notice, Response, Sampling, TextDelta, ToolResult
+from taiwa.kernel.execution import EffectFinished, Event
+from taiwa.kernel.messages import Notice, Response, TextDelta, ToolResult
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import plain
 from taiwa.operations.result_json import members, reported_usage_to_json
 from taiwa.operations.results import SolveResult
 
 if TYPE_CHECKING:
-    from taiwa.apps.examples import WorkedExample
+    from taiwa.conversation.app import App
     from taiwa.flows.solve.rationale import EndReason, ExecutedCall, Rationale
     from taiwa.kernel.runtime import Tool
     from taiwa.kernel.usage_limits import RunUsage
-    from taiwa.sessions.stored_solve import ReasonRun, SolveEvent
+    from taiwa.sessions.commit_turn import TurnResult
+    from taiwa.sessions.session import TurnEvent
     from taiwa.settings import Settings
 
 
@@ -146,7 +147,7 @@ answer_by_option = click.option(
 @click.option("--trace", is_flag=True, help="Show each step with times and tokens.")
 @click.option("--trace-file", type=NEW_FILE, metavar="FILE", help="Write the trace as JSONL.")
 @common_options(
-    "model", "system", "temperature", "approve", "fragments", "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "wire",
+    "model", "session", "continue_latest", "system", "temperature", "approve", "fragments", "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "wire",
     "no_store", "store", system="Replace the built-in instructions (system prompt).",
 )  # fmt: skip
 def solve(common: CommonOptions, question: str | None, trace: bool, trace_file: Path | None, **values: Any) -> None:  # noqa: ANN401
@@ -155,10 +156,12 @@ def solve(common: CommonOptions, question: str | None, trace: bool, trace_file: 
     Piped text is appended to QUESTION after an empty line; without QUESTION, or with `-`, it is the question. The rationale is
     printed while it is written, and the answer last, on a line of its own. The exit code is 1 if
     there is no answer, or none of the --type, or if the rationale was cut off. Ctrl-C ends the answer and keeps what was paid
-    for. -v shows the calls and the bill.
+    for. -v shows the calls and the bill. -c asks further in the same conversation, which `log`, `undo`, `fork`, `edit` and `why`
+    know as any other.
 
     \b
     taiwa solve "What does a quarter of a mole of Epsom salt weigh?"
+    taiwa solve -c "And half a mole?"
     taiwa solve --tools calculator,molar_mass --shots 8 < question.txt
     taiwa solve "How many moles of O2 burn 12 mol of NH3 to NO?" --tool-format inline --examples my_shots.txt
     taiwa solve "1,000 yen at 3 % for 5 years?" --tool-mode native --json
@@ -169,67 +172,74 @@ def solve(common: CommonOptions, question: str | None, trace: bool, trace_file: 
     """
     text = require_prompt(question, USAGE, common.fragments)
     with ExitStack() as stack:
-        settings = common.with_first_model(common.settings())
-        reason_run = _reason_run(common, settings, values, stack)
+        more = _more_tools(common.settings(), values, stack)
+        common = replace(common, schema=values["target"])
+        common, app = _app(common, values, more)
         if common.dry_run:
-            from taiwa.operations.say import preview_solve
-
-            print_preview(preview_solve(settings, reason_run, text), as_json=common.as_json)
+            _preview(common, app, text, more)
             return
         file = stack.enter_context(_opened(trace_file)) if trace_file else None
-        _solve(common, settings, reason_run, text, Trace(file), print_trace=trace)
+        _solve(common, app, text, more, Trace(file), print_trace=trace)
 
 
-def _reason_run(
-    common: CommonOptions, settings: "Settings", values: Mapping[str, Any], stack: ExitStack
-) -> "ReasonRun":
-    from taiwa.flows.solve.rationale import SolveLimits
-    from taiwa.flows.solve.solve import SolveOptions
-    from taiwa.operations.generate import load_output_type
-    from taiwa.sessions.stored_solve import ReasonRun
+PARAMS = (
+    "tool_mode",
+    "shots",
+    "seed",
+    "on_error",
+    "on_unknown",
+    "max_tool_calls",
+    "max_tokens",
+    "weights",
+    "answer_by",
+)
+"""The options that are parameters of the app `solve` with the same name."""
 
-    form, mode = values["tool_format"], values["tool_mode"]
+
+def _app(common: CommonOptions, values: Mapping[str, Any], more: "Sequence[Tool]") -> "tuple[CommonOptions, App | str]":
+    """Return the app `solve` with the options as its parameters, and the common options with the tools that it lacks.
+
+    Raises:
+        InputError: an option cannot be used; an existing conversation keeps what it was begun with.
+    """
+    from taiwa.apps.catalog import load_app
+    from taiwa.conversation.app import AnswerOptions
+    from taiwa.tools.registry import find_tools
+
+    form, mode, names = values["tool_format"] or "", values["tool_mode"], values["names"]
     if form == "native" and mode not in ("auto", "native"):
         raise InputError(f"--tool-format native requires --tool-mode native, not {mode}")
-    calls, tokens = values["max_tool_calls"], values["max_tokens"]
-    limits = SolveLimits(max_tool_calls=calls)
-    options = SolveOptions(
-        tool_format=tool_call_format(form if form and form != "native" else "tagged"),
-        tool_mode="native" if form == "native" else None if mode == "auto" else mode,
-        system=common.system,
-        sampling=Sampling(0.0 if common.temperature is None else common.temperature),
-        on_error=values["on_error"].replace("-", "_"),
-        on_unknown=values["on_unknown"].replace("-", "_"),
-        limits=limits if tokens is None else replace(limits, max_tokens=tokens),
-        output_type=None if values["target"] is None else load_output_type(values["target"]),
-        answer_by=("typed", "line", "prompt") if values["answer_by"] == "auto" else ("typed", values["answer_by"]),
-    )
-    text_only = mode == "auto" and form not in (None, "native")
-    tools, examples = _tools(settings, values, stack), _examples(values["examples"])
-    return ReasonRun(tools, options, values["shots"], values["seed"], examples, text_only)
+    app = load_app("solve")
+    given: dict[str, Json] = {name: values[name] for name in PARAMS}
+    given |= {"tool_format": form, "round": values["decimals"], "examples": _examples(values["examples"])}
+    own = values["more_names"]
+    if names is not None or own:
+        listed = [each.strip() for each in (names or "").split(",") if each.strip() not in ("", NO_TOOLS)]
+        by_name = dict(zip((tool.spec.name for tool in find_tools((*listed, *own))), (*listed, *own), strict=True))
+        given["only"] = [name for name in by_name if name in app.tools]
+        own = tuple(address for name, address in by_name.items() if name not in app.tools)
+    common = replace(common, tool_names=own)
+    defaults = {param.name: param.default for param in app.params}
+    params = {name: value for name, value in given.items() if value != defaults[name]}
+    if common.continue_latest or (common.session and common.repository(reading=True).store.refs.has(common.session)):
+        if params or more:
+            raise InputError("an existing conversation keeps its tools and how it calls them; remove these options")
+        return common, "solve"
+    return common, app.with_params(params).with_options(AnswerOptions(tools=tuple(tool.spec.name for tool in more)))
 
 
-def _tools(settings: "Settings", values: Mapping[str, Any], stack: ExitStack) -> "tuple[Tool, ...]":
-    """Return the named tools, or all that are built in; with those of MCP servers, and one that searches documents."""
-    from taiwa.tools.registry import builtin_tools, find_tools, search_tool
-
-    tools: tuple[Tool, ...]
-    names, more = values["names"], values["more_names"]
-    if names is None and not more:
-        tools = tuple(builtin_tools().values())
-    else:
-        names = names or ""
-        listed = [name.strip() for name in names.split(",") if name.strip()] if names.strip() != NO_TOOLS else []
-        tools = find_tools((*listed, *more))
-    tools = tuple(_adjusted(tool, values) for tool in tools)
+def _more_tools(settings: "Settings", values: Mapping[str, Any], stack: ExitStack) -> "tuple[Tool, ...]":
+    """Return the tools of MCP servers, and the one that searches documents."""
+    tools: tuple[Tool, ...] = ()
     if values["servers"]:
         from taiwa.tools.mcp_client import mcp_tools
 
-        tools = (*tools, *stack.enter_context(mcp_tools(*values["servers"])))
+        tools = stack.enter_context(mcp_tools(*values["servers"]))
     if values["indexes"]:
         from taiwa.cli.index import reporter
         from taiwa.operations.documents import find_indexes, open_library
         from taiwa.retrieval import ScopedRetriever
+        from taiwa.tools.registry import search_tool
 
         library = stack.enter_context(open_library(settings))
         indexes = find_indexes(library, values["indexes"], settings, reporter())
@@ -237,24 +247,11 @@ def _tools(settings: "Settings", values: Mapping[str, Any], stack: ExitStack) ->
     return tools
 
 
-def _adjusted(tool: "Tool", values: Mapping[str, Any]) -> "Tool":
-    """Return a tool with the chosen atomic weights, or rounded results."""
-    if values["weights"] != "iupac":
-        from taiwa.tools.chemical_formulas import molar_mass
-
-        tool = molar_mass.preset(weights=values["weights"]) if tool is molar_mass else tool
-    if values["decimals"] is not None:
-        from taiwa.tools.calculator import calculator, rounding_calculator
-
-        tool = rounding_calculator(values["decimals"]) if tool is calculator else tool
-    return tool
-
-
-def _examples(path: Path | None) -> "tuple[WorkedExample, ...] | None":
-    """Read the user's worked examples; a result that the tool does not return is reported."""
+def _examples(path: Path | None) -> str:
+    """Return the text of the user's worked examples; a result that the tool does not return is reported."""
     if path is None:
-        return None
-    from taiwa.apps.examples import read_shots, results, wrong_results
+        return ""
+    from taiwa.apps.examples import read_shots, results, shots_text, wrong_results
     from taiwa.tools.registry import builtin_tools
 
     examples = read_shots(path)
@@ -264,42 +261,48 @@ def _examples(path: Path | None) -> "tuple[WorkedExample, ...] | None":
             where=f"{path}:{worked.id}", call=f"{step.tool}: {step.input}", expected=step.result, result=result,
         )  # fmt: skip
         print_notice(text, "yellow")
-    return examples
+    return shots_text(path)
+
+
+def _preview(common: CommonOptions, app: "App | str", text: str, more: "Sequence[Tool]") -> None:
+    from taiwa.operations.say import SayOptions, find_or_create_session, preview_turn, target_of
+
+    settings = common.settings()
+    repository = common.repository(settings)
+    repository.tools.update({tool.spec.name: tool for tool in (*common.tools(), *more)})
+    options = SayOptions(app, common.session, common.continue_latest, answers=common.answers())
+    session, conversation = find_or_create_session(repository, options)
+    target = target_of(repository, settings, conversation, session)
+    tools = repository.tools_of(conversation.app)
+    print_preview(preview_turn(conversation, text, tools, target), as_json=common.as_json)
 
 
 def _solve(
-    common: CommonOptions,
-    settings: "Settings",
-    reason_run: "ReasonRun",
-    text: str,
-    trace: "Trace",
-    *,
-    print_trace: bool,
+    common: CommonOptions, app: "App | str", text: str, more: "Sequence[Tool]", trace: "Trace", *, print_trace: bool
 ) -> None:
     from taiwa.cli.chat import InterruptHandler
-    from taiwa.sessions.session import open_priced_model
-    from taiwa.sessions.stored_solve import solve_and_store as run
 
-    priced_model, interrupts = open_priced_model(None, settings), InterruptHandler()
+    interrupts = InterruptHandler()
+    observers = (interrupts.watch, trace.watch)
+    session = open_session(common, app, interrupts="keep", observers=observers, tools=more)
     notes: list[Notice] = []
-    turns = turn_options(common, settings, "keep")
-    events = run(common.repository(settings), priced_model, turns, reason_run, text, (interrupts.watch, trace.watch))
     try:
         with interrupts.listening():
-            done = _print_rationale(events, notes, silent=common.as_json)
-            trace.end(done.value, done.spent)
+            done = _print_rationale(session.stream(text), notes, silent=common.as_json)
+            found = done.rationale
+            assert found is not None, "a turn of the app solve has a rationale"
+            trace.end(found, done.spent)
     finally:
         if print_trace:
             print_each(trace.lines())
-    found = done.value
-    _print_remarks(done, notes, verbose=common.verbose)
+    _print_remarks(done, found, notes, verbose=common.verbose)
     if common.as_json:
-        print_result(SolveResult(found, done.spent))
+        print_result(SolveResult(done))
     elif found.answer:
         print_line("")
         is_json = found.answered_by == "typed" and not isinstance(found.value, str)
         print_line(pretty(found.value) if is_json else found.answer, "bold")
-    is_untyped = reason_run.options.output_type is not None and found.answered_by != "typed"
+    is_untyped = session.app.output_type is not None and found.answered_by != "typed"
     if interrupts.pressed or not found.complete or not found.answer or is_untyped:
         raise click.exceptions.Exit(INTERRUPTED if interrupts.pressed else FAILED)
 
@@ -311,15 +314,16 @@ def _opened(path: Path) -> TextIO:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
-def _print_rationale(events: "Iterable[SolveEvent]", notes: list[Notice], *, silent: bool) -> "RunResult[Rationale]":
+def _print_rationale(events: "Iterable[TurnEvent]", notes: list[Notice], *, silent: bool) -> "TurnResult":
     """Print a rationale while it streams, calls and results in colour; other notices go to `notes`."""
     from taiwa.flows.solve.loops import TRANSCRIPT_CODES
+    from taiwa.sessions.commit_turn import TurnResult
 
-    done: RunResult[Rationale] | None = None
+    done: TurnResult | None = None
     ended = True
     try:
         for event in events:
-            if isinstance(event, RunResult):
+            if isinstance(event, TurnResult):
                 done = event
             elif isinstance(event, Notice) and event.code == "waiting":
                 print_notice(event.text)
@@ -332,7 +336,7 @@ def _print_rationale(events: "Iterable[SolveEvent]", notes: list[Notice], *, sil
     finally:
         if not ended:
             click.echo()
-    assert done is not None, "the events of a run end with Done"
+    assert done is not None, "the events of a turn end with its result"
     return done
 
 
@@ -345,9 +349,8 @@ def _coloured(event: TextDelta | Notice) -> str:
     return click.style(text, fg=ERROR_COLOUR if "error:" in text[:LONGEST_MARK] else RESULT_COLOUR)
 
 
-def _print_remarks(done: "RunResult[Rationale]", notes: Iterable[Notice], *, verbose: bool) -> None:
+def _print_remarks(done: "TurnResult", found: "Rationale", notes: Iterable[Notice], *, verbose: bool) -> None:
     """Print warnings, and how a rationale ended unless by itself; with `verbose` also the calls and the bill."""
-    found = done.value
     for note in notes:
         if note.level == "warning" or (verbose and note.code != "tool_mode"):
             print_notice(note.text, "yellow" if note.level == "warning" else "dim")

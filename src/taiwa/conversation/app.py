@@ -100,6 +100,9 @@ class WindowPolicy:
 
 ALL = WindowPolicy()
 
+SOLVE = "solve"
+"""The built-in program of turns that solve problems step by step."""
+
 UNSET = Sampling(None)
 """A sampling that sets nothing."""
 

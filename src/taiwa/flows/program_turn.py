@@ -83,6 +83,8 @@ def run_turn(
             reply = read_result(start.app, result)
         if calls:
             findings["calls"] = calls
+        if isinstance(reply.findings, dict):
+            findings |= reply.findings
         here = start if paused is None else conversation
         after = add_turn(here, text, reply.text, reply.delta or {}, by=by, findings=findings)
         return replace(reply, delta=after.new_nodes[-1].delta), after
@@ -156,6 +158,8 @@ def read_result(app: App, result: object) -> Reply:
     """
     from taiwa.structured import OutputType
 
+    if isinstance(result, Reply) and result.rationale is not None:  # whose answer may lack its type, with a warning
+        return result
     if isinstance(result, str) and app.output_type is None:
         result = Reply(result)
     elif not isinstance(result, Reply):

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from taiwa.flows.ask.answer import TermWeights
     from taiwa.flows.ask.ask_result import AskResult, AskTurnOptions
     from taiwa.flows.ask.consult import Consulted
-    from taiwa.flows.solve.rationale import ExecutedCall
+    from taiwa.flows.solve.rationale import ExecutedCall, Rationale
 
 MAX_TEXT_CHARS = 2_000_000
 
@@ -102,6 +102,8 @@ class Reply:
     """What the documents stage came to."""
     calls: "tuple[ExecutedCall, ...]" = dataclasses.field(default=(), compare=False)
     """The calls of tools."""
+    rationale: "Rationale | None" = dataclasses.field(default=None, compare=False)
+    """The chain of thought of the app `solve`, with its answer."""
 
     @property
     def findings(self) -> Json:
@@ -112,6 +114,9 @@ class Reply:
             found["documents"] = self.documents.to_json()
         if calls:
             found["calls"] = calls
+        if (solved := self.rationale) is not None:
+            ways: dict[str, Json] = {"ending": solved.ending, "tool_mode": solved.tool_mode}
+            found["solved"] = {"answer": solved.answer, "answered_by": solved.answered_by, **ways}
         return found or None
 
 

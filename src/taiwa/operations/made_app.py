@@ -5,15 +5,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args, get_origin
 
-import yaml
-
 from taiwa.apps.app_file import Problems, split_file
 from taiwa.apps.catalog import load_text, pin_folders, write_app
 from taiwa.conversation.app import App
 from taiwa.kernel.serialization import Json
 from taiwa.structured.type_notation import parse_fields, render_notation
 from taiwa.tools.registry import tool_address
-from taiwa.yamlfile import parse_yaml, to_json
+from taiwa.yamlfile import parse_yaml, to_json, write_yaml
 
 NAME = "custom"
 """The name of an app made of options."""
@@ -73,11 +71,5 @@ def _field(annotation: object) -> str | dict[str, str]:
 
 
 def _write(front: dict[str, Any], body: str = "") -> str:
-    written = "".join(
-        yaml.safe_dump(
-            {key: value}, sort_keys=False, allow_unicode=True, width=120,
-            default_flow_style=None if isinstance(value, dict | list) else False,
-        )
-        for key, value in front.items()
-    )  # fmt: skip
+    written = "".join(write_yaml({key: value}) for key, value in front.items())
     return f"---\n{written}---\n{body.strip()}\n" if body.strip() else f"---\n{written}---\n"

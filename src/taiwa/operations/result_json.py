@@ -165,9 +165,10 @@ def _rows(value: Json) -> list[dict[str, Json]]:
 
 @to_json.register
 def _solved(result: results.SolveResult) -> Json:
-    spent = result.spent
+    turn, spent = result.turn, result.turn.spent
+    place = members(turn, "session node")
     bill = {"usage": reported_usage_to_json(spent), **members(spent, "cost max_cost")}
-    return {**to_json(result.rationale), **bill, "milliseconds": round(spent.seconds * 1000)}
+    return {**to_json(turn.rationale), **place, **bill, "milliseconds": round(spent.seconds * 1000)}
 
 
 @to_json.register

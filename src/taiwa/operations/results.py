@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from taiwa.flows.ask.ask_result import AskResult
     from taiwa.flows.ask.provenance import ValueSource
     from taiwa.flows.extract import Attempt
-    from taiwa.flows.solve.rationale import Rationale
     from taiwa.kernel.messages import Enforcement, Passage, Request, Usage
     from taiwa.kernel.serialization import Json
     from taiwa.kernel.usage_limits import RunUsage
     from taiwa.retrieval.types import EmbedderChoice, Gain
+    from taiwa.sessions.commit_turn import TurnResult
     from taiwa.sessions.repository import ValueOrigin
     from taiwa.store import CallRecord, CostLine, Ref
     from taiwa.store.runs import Run
@@ -40,10 +40,9 @@ class RequestPreview:
 
 @value
 class SolveResult:
-    """A rationale with its answer, and its bill."""
+    """A turn of the app `solve`: its rationale with the answer, and its bill."""
 
-    rationale: "Rationale"
-    spent: "RunUsage"
+    turn: "TurnResult"
 
 
 @value

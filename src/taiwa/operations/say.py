@@ -13,11 +13,12 @@ from taiwa.apps.catalog import DEFAULT_APP, convert_param, convert_params, load_
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App, Param
 from taiwa.conversation.history import Conversation, change_app
 from taiwa.conversation.turn_prompt import stable_bytes, turn_request
+from taiwa.flows.program_turn import run_turn
 from taiwa.flows.turn import say
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.execution import Observer, first_request
-from taiwa.kernel.messages import Capability, JsonSchema, Message, Part, Request, Text, ToolCall, ToolSpec
+from taiwa.kernel.messages import Capability, JsonSchema, Message, Part, Request, Text, ToolCall
 from taiwa.kernel.text import estimate_tokens
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.http_api.capabilities import file_text
@@ -26,13 +27,14 @@ from taiwa.operations.results import RequestPreview, UntrustedApp
 from taiwa.sessions.commit_turn import PricedModel, TurnOptions, has_moved_since
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session, chosen_model, open_priced_model
+from taiwa.sessions.solve_turn import turn_program
 from taiwa.settings import NoModelError, Settings
 from taiwa.store.runs import Run
 
 if TYPE_CHECKING:
+    from taiwa.kernel.runtime import Tool
     from taiwa.models.http_api.provider_interface import Target
     from taiwa.sessions.batch import ExtractRun
-    from taiwa.sessions.stored_solve import ReasonRun
 
 ASSUMED: frozenset[Capability] = frozenset({"json_schema", "tools"})
 """Capabilities of an unknown server."""
@@ -305,7 +307,7 @@ def open_interrupted(
 def preview_turn(
     conversation: Conversation,
     text: str,
-    tools: Sequence[ToolSpec] = (),
+    tools: "Sequence[Tool]" = (),
     target: "Target | None" = None,
     attachments: Sequence[Attachment] = (),
 ) -> RequestPreview:
@@ -321,22 +323,16 @@ def preview_turn(
             f"the app {conversation.app.name!r} searches documents before its first request; see taiwa ask -v"
         )
     capabilities = ASSUMED if target is None else target.capabilities
-    request = first_request(say(text, attachments, tools=tools)(conversation), capabilities)
+    if (app := conversation.app).flow:
+        turn = run_turn(turn_program(app, tools), text)
+    else:
+        turn = say(text, attachments, tools=[tool.spec for tool in tools])
+    request = first_request(turn(conversation), capabilities)
     preview = RequestPreview(request, request_tokens(request), _cached_tokens(conversation, request))
     if target is None or target.codec is None:
         return preview
     call = target.codec.encode(request)
     return replace(preview, url=f"{target.base_url}/{call.path.lstrip('/')}", body=json.loads(call.body))
-
-
-def preview_solve(settings: Settings, reason_run: "ReasonRun", question: str) -> RequestPreview:
-    """Return the request that solving a question would send first; nothing is sent.
-
-    Raises:
-        TaiwaError: the question is empty, or the model does not support the tool mode.
-    """
-    request = reason_run.first_request(question, capabilities_of(settings))
-    return RequestPreview(request, request_tokens(request))
 
 
 def preview_extraction(
@@ -369,13 +365,13 @@ def _cached_tokens(conversation: Conversation, request: Request) -> int:
     return estimate_tokens(now[:shared])
 
 
-def tool_specs(app: App) -> tuple[ToolSpec, ...]:
+def known_tools(app: App) -> "tuple[Tool, ...]":
     """Return the built-in tools and plug-ins of an app; tools passed by a program are unknown here."""
     if not app.tools:
         return ()
     from taiwa.tools.registry import named_tool
 
-    return tuple(tool.spec for tool in map(named_tool, app.tools) if tool is not None)
+    return tuple(tool for tool in map(named_tool, app.tools) if tool is not None)
 
 
 def request_text(request: Request) -> str:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from taiwa.flows.ask.answer import Citation
     from taiwa.flows.ask.ask_result import AskResult
     from taiwa.flows.program_turn import Paused, TurnProgram
+    from taiwa.flows.solve.rationale import Rationale
     from taiwa.sessions.ask_resources import RagResources
 
 
@@ -168,7 +169,7 @@ class TurnResult:
     """A committed turn: the answer, its state delta, its place in the store, and its usage.
 
     `state` is the dialogue state after it, `calls` are the results of the tools that it called, and `ask` is the result of its
-    documents. `state_read` is that of `Reply`, `findings` are those of `Node`, `prefix` is the prefilled beginning of the answer.
+    documents. `rationale` is that of a turn of the app `solve`. `state_read` is that of `Reply`, `findings` are those of `Node`, `prefix` is the prefilled beginning of the answer.
     """
 
     text: str
@@ -185,6 +186,7 @@ class TurnResult:
     state_read: bool = True
     findings: Json = None
     prefix: str = ""
+    rationale: "Rationale | None" = None
 
     @property
     def continuation(self) -> str:
@@ -236,9 +238,10 @@ class ActiveTurn:
             return compact(turn_input.base)
         flow, by = turn_input.program or turn_input.base.app.flow, self.answered_by
         if flow:
-            from taiwa.flows.program_turn import program_of, run_turn
+            from taiwa.flows.program_turn import run_turn
+            from taiwa.sessions.solve_turn import turn_program
 
-            program = flow if callable(flow) else program_of(flow)
+            program = flow if callable(flow) else turn_program(turn_input.base.app, self.tools)
             own = run_turn(program, turn_input.text, self.paused, by)
             return (own if self.resources is None else self.resources.reporting(own))(turn_input.base)
         if turn_input.messages:
@@ -332,7 +335,8 @@ class ActiveTurn:
         place = self.session, committed.tip, parent
         result = TurnResult(
             reply.text, reply.delta, reply.warnings, *place, spent, reply.documents, committed.state, calls,
-            reply.response, reply.state_read, reply.findings, turn_input.prefix,
+            reply.response, reply.state_read, after.turns[-1].findings, turn_input.prefix,
+            reply.rationale,
         )  # fmt: skip
         if self.resources is not None:
             self.resources.assign_session(self.repository.store, self.session)

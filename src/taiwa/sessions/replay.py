@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node
 from taiwa.flows.ask.ask_result import documents_of, options_of
-from taiwa.flows.program_turn import program_of, run_turn
+from taiwa.flows.program_turn import run_turn
 from taiwa.flows.turn import Reply, complete_turn, say
 from taiwa.kernel.effects import Complete, Effect, Step
 from taiwa.kernel.errors import ConfigError, OutputValidationError, ReplayError, TaiwaError
@@ -17,6 +17,7 @@ from taiwa.kernel.messages import Request, Response, user
 from taiwa.kernel.serialization import Json, value
 from taiwa.sessions.commit_turn import find_paused
 from taiwa.sessions.repository import HistoryEntry, Repository
+from taiwa.sessions.solve_turn import turn_program
 
 if TYPE_CHECKING:
     from taiwa.flows.ask.answer import TermWeights
@@ -144,7 +145,8 @@ def _replay_own_program(
         return result
     paused, earlier = find_paused(repository, before)
     try:
-        flow, text, by = program_of(before.app.flow), entry.node.user or "", entry.node.answered_by
+        flow = turn_program(before.app, repository.tools_of(before.app))
+        text, by = entry.node.user or "", entry.node.answered_by
         program = run_turn(flow, text, paused, by)(before)
         _, after = replay(program, Journal((*earlier, *own)), (watch,))
     except TaiwaError as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from taiwa.apps.catalog import load_app, load_source
-from taiwa.conversation.app import App
+from taiwa.conversation.app import SOLVE, App
 from taiwa.conversation.code_files import IN_FILE, confirmed_copy
 from taiwa.conversation.history import (
     Conversation,
@@ -262,6 +262,13 @@ class Repository:
         Raises:
             ConfigError: a tool is neither built in nor passed in `tools`, or its file was not confirmed.
         """
+        if app.flow != SOLVE:
+            return self._tools_of(app)
+        from taiwa.sessions.solve_turn import preset
+
+        return tuple(preset(tool, app) for tool in self._tools_of(app))
+
+    def _tools_of(self, app: App) -> "tuple[Tool, ...]":
         missing = [name for name in app.tools if name not in self.tools]
         if not missing:
             return tuple(self.tools[name] for name in app.tools)

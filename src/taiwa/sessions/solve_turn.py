@@ -1,38 +1,39 @@
-"""Stored solving: questions solved with tools, each in a run of the store with its prompt, calls and usage."""
+"""The turns of the app `solve`: problems solved step by step with tools, after the turns before."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Any
 
+from taiwa.apps.catalog import BUILT_IN, load
 from taiwa.apps.examples import (
     ResultOf,
     WorkedExample,
     built_in_examples,
     first_examples,
+    read_shots_text,
     render,
     render_native,
     results,
     select_examples,
     usable,
 )
-from taiwa.flows.solve.rationale import Rationale, ToolMode
-from taiwa.flows.solve.solve import SolveOptions, tool_modes
+from taiwa.conversation.app import SOLVE, App, settled
+from taiwa.conversation.history import Conversation
+from taiwa.flows.program_turn import TurnProgram, program_of
+from taiwa.flows.solve.rationale import Rationale, SolveLimits, ToolMode
+from taiwa.flows.solve.solve import ANSWER_LABEL, SolveOptions, tool_modes
 from taiwa.flows.solve.solve import solve as flow
-from taiwa.kernel.effects import Program
+from taiwa.flows.solve.tool_call_formats import tool_call_format
+from taiwa.flows.turn import Reply
+from taiwa.kernel.effects import GetCapabilities, Program, perform
 from taiwa.kernel.errors import InputError, ToolError
-from taiwa.kernel.execution import Observer, RunResult, first_request
-from taiwa.kernel.messages import Capability, Message, Notice, Request, Sampling, TextDelta
+from taiwa.kernel.execution import first_request
+from taiwa.kernel.messages import Capability, Message, Request, Sampling, assistant, user
 from taiwa.kernel.runtime import Tool
-from taiwa.kernel.serialization import Json, digest, record
-from taiwa.sessions.commit_turn import PricedModel, TurnOptions, run_outside_sessions
-from taiwa.sessions.repository import Repository
-from taiwa.structured import OutputType
 from taiwa.tools.registry import builtin_tools
 
 SHOTS = 5
 """The default number of worked examples of a tool-call format in text."""
-
-SolveEvent: TypeAlias = TextDelta | Notice | RunResult[Rationale]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,10 @@ class ReasonRun:
     examples: tuple[WorkedExample, ...] | None = None
     text_only: bool = False
 
-    def program(self, question: str, capabilities: frozenset[Capability]) -> Program[Rationale]:
-        """Return the program that solves a question with a model of these capabilities.
+    def program(
+        self, question: str, capabilities: frozenset[Capability], earlier: Iterable[Message] = ()
+    ) -> Program[Rationale]:
+        """Return the program that solves a question with a model of these capabilities, after `earlier` messages.
 
         Raises:
             InputError: the question is empty, there are too few examples, or one cannot be evaluated.
@@ -68,7 +71,7 @@ class ReasonRun:
         options = replace(
             self.options,
             tool_mode=mode if is_fixed else None,
-            shots=self._messages(mode),
+            shots=(*self._messages(mode), *earlier),
             retry_without_tools=self.options.retry_without_tools or calculates,
         )
         return flow(question, [tool.spec for tool in self.tools], options)
@@ -110,25 +113,6 @@ class ReasonRun:
             return ()  # examples without calls would teach the model not to call tools
         return order[: min(SHOTS, len(fitting)) if self.shots is None else self.shots]
 
-    def to_json(self, mode: ToolMode) -> dict[str, Json]:
-        """Return everything that an answer depends on except the question and the model."""
-        output_type = self.options.output_type
-        if output_type is not None and not isinstance(output_type, OutputType):
-            output_type = OutputType(output_type)
-        options: dict[str, Json] = {
-            "tools": [tool.spec.name for tool in self.tools],
-            "tool_format": self.options.tool_format.name,
-            "tool_mode": mode,
-            "shots": digest(self._messages(mode)),
-            "policy": [self.options.on_error, self.options.on_unknown],
-            "limits": record(self.options.limits),
-            "answer_by": list(self.options.answer_by),
-            "type": None if output_type is None else digest(output_type.schema()),
-        }
-        sampling = None if self.options.sampling == Sampling() else record(self.options.sampling)
-        more: dict[str, Json] = {"system": self.options.system, "sampling": sampling}
-        return options | {name: each for name, each in more.items() if each is not None}
-
     def first_request(self, question: str, capabilities: frozenset[Capability]) -> Request:
         """Return the request that is sent first; nothing is sent.
 
@@ -160,21 +144,74 @@ class ReasonRun:
         return results((*builtin_tools().values(), *self.tools), self.options.tool_format)
 
 
-def solve_and_store(
-    repository: Repository,
-    priced_model: PricedModel,
-    turns: TurnOptions,
-    solve_run: ReasonRun,
-    question: str,
-    observers: Iterable[Observer] = (),
-) -> Iterator[SolveEvent]:
-    """Solve a question; yield text and notices as they arrive, then `RunResult`. Its calls are stored as they are answered,
-    even if it fails.
+def reason_run_of(app: App, tools: Iterable[Tool]) -> ReasonRun:
+    """Return the tools and options of the app `solve`, from its parameters and the options of its answers.
 
     Raises:
-        TaiwaError: the question cannot be solved, or a call failed; `spent` holds the usage of the run.
+        InputError: an option has an unknown value, or a worked example an error.
     """
-    capabilities = priced_model.model.capabilities
-    program, options = solve_run.program(question, capabilities), replace(turns, tools=solve_run.tools)
-    recorded = solve_run.to_json(solve_run.tool_mode(capabilities))
-    return run_outside_sessions(repository, priced_model, options, program, question, recorded, observers)
+    values: dict[str, Any] = {param.name: param.default for param in load(BUILT_IN / "solve.md").params} | dict(
+        app.values
+    )
+    only, form, mode, by = (values[name] for name in ("only", "tool_format", "tool_mode", "answer_by"))
+    limits = SolveLimits(values["max_tool_calls"], values["max_tokens"] or SolveLimits().max_tokens)
+    options = SolveOptions(
+        tool_format=tool_call_format(form if form not in ("", "native") else "tagged"),
+        tool_mode="native" if form == "native" else None if mode == "auto" else mode,
+        system=app.instructions or None,
+        sampling=settled(Sampling(app.answer_options.sampling.temperature)),
+        on_error=values["on_error"].replace("-", "_"),
+        on_unknown=values["on_unknown"].replace("-", "_"),
+        limits=limits,
+        output_type=app.output_type,
+        answer_by=("typed", "line", "prompt") if by == "auto" else ("typed", by),
+    )
+    own = app.tools[: len(app.tools) - len(app.options.tools)]
+    chosen = tuple(
+        tool for name, tool in zip(app.tools, tools, strict=True) if name not in own or only is None or name in only
+    )
+    examples = read_shots_text(values["examples"], "the worked examples") if values["examples"] else None
+    text_only = mode == "auto" and form not in ("", "native")
+    return ReasonRun(chosen, options, values["shots"], values["seed"], examples, text_only)
+
+
+def preset(tool: Tool, app: App) -> Tool:
+    """Return a tool with the atomic weights, or the rounding, that the app `solve` has; any other tool as it is."""
+    weights, decimals = app.values.get("weights", "iupac"), app.values.get("round")
+    if weights != "iupac":
+        from taiwa.tools.chemical_formulas import molar_mass
+
+        tool = molar_mass.preset(weights=weights) if tool is molar_mass else tool
+    if isinstance(decimals, int):
+        from taiwa.tools.calculator import calculator, rounding_calculator
+
+        tool = rounding_calculator(decimals) if tool is calculator else tool
+    return tool
+
+
+def solve_turn(tools: Iterable[Tool]) -> TurnProgram:
+    """Return the program of the turns of the app `solve`: earlier turns are the messages before the question."""
+    offered = tuple(tools)
+
+    def solve(conversation: Conversation, text: str) -> Program[Reply]:
+        capabilities = yield from perform(GetCapabilities())
+        earlier = [
+            message
+            for turn in conversation.turns
+            for message in (user(turn.user, turn.attachments), assistant(turn.answer))
+        ]
+        rationale = yield from reason_run_of(conversation.app, offered).program(text, capabilities, earlier)
+        stated = rationale.answer and rationale.answer not in rationale.text.rpartition("\n")[2]
+        said = f"{rationale.text.rstrip()}\n\n{ANSWER_LABEL} {rationale.answer}" if stated else rationale.text
+        return Reply(said, value=rationale.value, calls=rationale.calls, rationale=rationale)
+
+    return solve
+
+
+def turn_program(app: App, tools: Iterable[Tool]) -> TurnProgram:
+    """Return the program of the turns of an app: that of a file, or the built-in one.
+
+    Raises:
+        ConfigError: its file was not confirmed.
+    """
+    return solve_turn(tools) if app.flow == SOLVE else program_of(app.flow)
