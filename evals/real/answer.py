@@ -41,15 +41,15 @@ from taiwa.evals.report import (
 from taiwa.evals.retrieval import Corpora, DialogueSample, Finder, QuestionSet, digest_of_sets, read_sample
 from taiwa.evals.run import EvalRow, Job
 from taiwa.flows.ask.ask_result import AskTurnOptions
-from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions
+from taiwa.flows.ask.clarify_then_retrieve import ASSESS_BY, AssessBy, ClarifyOptions
 from taiwa.flows.turn import say
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
-from taiwa.sessions.ask_resources import MAX_PASSAGES, term_weights_of
+from taiwa.sessions.ask_resources import MAX_PASSAGES, default_assessment, term_weights_of
 
 DEFAULT_WAYS = ("taiwa", "taiwa:no-model", "rag")
-WAYS = (*DEFAULT_WAYS, "taiwa:never", "taiwa:look_first")
+WAYS = (*DEFAULT_WAYS, "taiwa:documents", "taiwa:auto", "taiwa:never", "taiwa:look_first")
 SHORT = 10
 """Words of an expected answer up to which it must stand in the answer as it is."""
 WITHHOLD_EACH = 3
@@ -124,19 +124,20 @@ class AnswerTask(RealTask):
         return self.corpora.finder(item.kind, withheld, sample.history)
 
     async def by_taiwa(self, job: Job, limits: UsageLimits) -> tuple[Found, RunUsage]:
-        """Take one turn of the app `ask`; a variant is a policy, or `no-model`."""
+        """Take one turn of the app `ask`; a variant is a policy, or a method of assessment."""
         backend, _, variant = job.setting.partition(":")
         sample = sample_of(job.item)
         finder = self._finder(job.item, sample)
         conversation, terms = history_of(sample), finder.index.analyzer.name
-        clarify = ClarifyOptions(k=MAX_PASSAGES)
-        if variant == "no-model":
-            clarify = replace(clarify, assess_by="no-model")
+        ours = self.ours(backend)
+        clarify = ClarifyOptions(k=MAX_PASSAGES, assess_by=default_assessment(ours.required_model))
+        if variant in ASSESS_BY:
+            clarify = replace(clarify, assess_by=cast("AssessBy", variant))
         elif variant:
             clarify = replace(clarify, policy=variant)
         conversation = replace(conversation, app=replace(conversation.app, sampling=self.real.sampling))
         turn = say(sample.last, documents=AskTurnOptions(clarify, terms=terms), term_weights=term_weights_of(terms))
-        done = await self.ours(backend).runtime(limits, retriever=finder).run_result(turn(conversation))
+        done = await ours.runtime(limits, retriever=finder).run_result(turn(conversation))
         result = done.value[0].documents
         assert result is not None, "the app has documents"
         found: Found = {

@@ -12,7 +12,7 @@ from hatch_build import compile_catalogues
 from taiwa import i18n
 from taiwa.flows.ask.types import UserProfile
 from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.kernel.messages import Capability, Chunk, Request
+from taiwa.kernel.messages import Capability, Chunk, Notice, Request
 from taiwa.kernel.serialization import Json
 from taiwa.models.scripted import scripted_model
 from taiwa.retrieval import Library
@@ -66,6 +66,23 @@ def test_a_conversation_is_opened_and_looked_into_by_its_parameters(tmp_path: Pa
     assert talk.spent.requests == 0
     talk.undo()
     assert talk.conversation.count == 0
+
+
+@pytest.mark.parametrize(("params", "calls"), [({}, 0), ({"assess_by": "documents"}, 1), ({"quote": True}, 1)])
+def test_a_small_model_writes_no_answers_unless_it_is_told_to(
+    tmp_path: Path, folder: Path, params: dict[str, Json], calls: int
+) -> None:
+    model = scripted_model("Everybody has ten days of leave. [1]", capabilities=frozenset({"small"}))
+    talk = taiwa.open(
+        "ask", model=model, store=Store.open(tmp_path / "store.db"), params={"in": [str(folder)], **params}
+    )
+
+    events = list(talk.stream(QUESTION))
+
+    notes = [event.text for event in events if isinstance(event, Notice)]
+    assert talk.turns[-1].answer.startswith("Everybody has ten days of leave.")  # type: ignore[union-attr]
+    assert len(model.requests) == calls
+    assert any("less than a billion parameters" in note for note in notes) == (calls == 0)
 
 
 def test_little_evidence_is_stated_in_the_answer_and_recorded(tmp_path: Path) -> None:
