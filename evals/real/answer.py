@@ -41,7 +41,7 @@ from taiwa.evals.report import (
 from taiwa.evals.retrieval import Corpora, DialogueSample, Finder, QuestionSet, digest_of_sets, read_sample
 from taiwa.evals.run import EvalRow, Job
 from taiwa.flows.ask.ask_result import AskTurnOptions
-from taiwa.flows.ask.clarify_then_retrieve import ASSESS_BY, AssessBy, ClarifyOptions
+from taiwa.flows.ask.clarify_then_retrieve import ASSESS_BY, ClarifyOptions
 from taiwa.flows.turn import say
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
@@ -132,7 +132,7 @@ class AnswerTask(RealTask):
         ours = self.ours(backend)
         clarify = ClarifyOptions(k=MAX_PASSAGES, assess_by=default_assessment(ours.required_model))
         if variant in ASSESS_BY:
-            clarify = replace(clarify, assess_by=cast("AssessBy", variant))
+            clarify = replace(clarify, assess_by=variant)
         elif variant:
             clarify = replace(clarify, policy=variant)
         conversation = replace(conversation, app=replace(conversation.app, sampling=self.real.sampling))
