@@ -487,9 +487,7 @@ def _tools(keys: Keys) -> tuple[str, ...]:
             try:
                 function_named(item.text)
             except ConfigError as error:
-                keys.problems.error(
-                    item.at, error.message, "write FILE.py:NAME, with a function of a file next to the app"
-                )
+                keys.problems.error(item.at, error.message)
             names.append(item.text)
         elif not TOOL_NAME.fullmatch(item.text):
             message = f"{quoted(item.text)} is not a valid tool name"
@@ -587,9 +585,7 @@ def _flow(keys: Keys) -> str:
     try:
         found = function_named(name)
     except ConfigError as error:
-        keys.error(
-            "flow", error.message, "write flow: FILE.py:NAME, with a generator function of a file next to the app"
-        )
+        keys.error("flow", error.message)
         return ""
     if not callable(found):
         keys.error("flow", f"{name} is not a function", "name a generator function")
