@@ -91,12 +91,11 @@ def test_a_tool_of_a_package_is_called_by_its_name(run: Taiwa) -> None:
     assert client.solve("What does a tea cost?").answer == "3.5"
 
 
-def test_a_reducer_of_a_package_is_used_by_an_app_and_tried_by_the_laws(run: Taiwa, tmp_path: Path) -> None:
+def test_a_reducer_of_a_package_is_used_by_an_app(run: Taiwa, tmp_path: Path) -> None:
     assert reducer("longest").step("tea", "oolong", 1) == "oolong"
     text = "---\ntaiwa: 1\nstate:\n  word: {type: str, reduce: longest}\n---\nTalk.\n"
     (tmp_path / "words.md").write_text(text, encoding="utf-8")
     assert run.ok("apps", "check", "words.md").code == 0
-    assert run.ok("laws", "longest", "-n", "5").code == 0
 
 
 def test_an_app_and_a_model_of_a_package_hold_a_conversation(run: Taiwa) -> None:

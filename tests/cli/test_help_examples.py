@@ -22,7 +22,6 @@ ELSEWHERE = {
     "taiwa serve": "serves until it is stopped",
     "taiwa ui": "serves until it is stopped; run by tests/cli/test_serve_ui.py",
     "taiwa demo": "shown by tests/cli/test_demo.py",
-    "taiwa laws": "checked by tests/cli/test_laws.py",
     "taiwa eval": "needs data; run by tests/cli/test_eval.py",
     "taiwa tools list --mcp-server": "needs a server of one's own",
     "taiwa tools call unit_conversion": "needs an extra",

@@ -25,7 +25,6 @@ ELSEWHERE = {
     "serve keys add": "test_serve_keys.py",
     "serve keys list": "test_serve_keys.py",
     "serve keys revoke": "test_serve_keys.py",
-    "laws": "tests/cli/test_laws.py",
     "eval extract": "tests/cli/test_eval.py",
     "eval reason": "tests/cli/test_eval.py",
     "eval retrieve": "tests/cli/test_eval.py",

@@ -111,7 +111,7 @@ EFFECTS: dict[tuple[str, str], Callable[[Taiwa, ModelServer, Place], bool]] = {
     ("serve", "--port"): takes_a_free_port,
     ("ui", "--port"): takes_a_free_port,
 }
-DEFAULT_IS_ZERO = {("solve", "--seed"), ("laws", "--seed")}
+DEFAULT_IS_ZERO = {("solve", "--seed")}
 MEASURED = {("eval reason", "--max-tool-calls"), ("eval extract", "--max-repairs")}
 """Options of evaluations, which hand them on as `solve` and `extract` do."""
 

@@ -41,7 +41,6 @@ ALLOWED = {
     "click": ("taiwa.cli",),
     "rich": ("taiwa.cli",),
     "prompt_toolkit": ("taiwa.cli",),
-    "hypothesis": ("taiwa.laws",),
     "matplotlib": ("taiwa.evals",),
     "ray": ("taiwa.evals",),
     "yaml": ("taiwa.yamlfile",),

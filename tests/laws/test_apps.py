@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taiwa.conversation.app import App
-from taiwa.laws.properties import conversation_laws, field_laws
+from tests.laws.properties import conversation_laws, field_laws
 from tests.strategies import apps
 
 

@@ -11,7 +11,7 @@ from taiwa.kernel.errors import TaiwaError
 from taiwa.kernel.execution import Event, Journal
 from taiwa.kernel.messages import Chunk, Request, StreamEnd, TextDelta
 from taiwa.kernel.runtime import Runtime
-from taiwa.laws.properties import USAGE, Oracle, ProgramRun, ProgramTerm, oracles, run_program, small_values, terms
+from tests.laws.properties import USAGE, Oracle, ProgramRun, ProgramTerm, oracles, run_program, small_values, terms
 
 
 class Speaking:

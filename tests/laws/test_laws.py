@@ -1,11 +1,7 @@
 """The law suite: it holds for what is ours, and it catches what breaks a law."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterable
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,12 +14,11 @@ from taiwa.conversation.reducers import Reducer, known_reducers
 from taiwa.conversation.state import StateField
 from taiwa.conversation.turn_prompt import turn_request
 from taiwa.kernel.effects import Program, Step
-from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Request
 from taiwa.kernel.serialization import Json
-from taiwa.laws import check_laws, properties
-from taiwa.laws.properties import Law, LawResult, check_law, field_laws, reducer_laws
-from taiwa.plugins import Plugin
+from tests.laws import properties
+from tests.laws.properties import Law, LawResult, check_law, field_laws, reducer_laws
+from tests.laws.subjects import check_laws
 
 
 def broken(results: tuple[LawResult, ...]) -> dict[str, str]:
@@ -125,45 +120,6 @@ def test_a_broken_reducer_is_caught_in_the_app_that_uses_it(monkeypatch: pytest.
     found = law_of(field_laws(StateField("score", "float(0..1)", reduce="mean"), "mine"), "combine")
 
     assert (found.subject, found.ok) == ("mine.score (mean)", False)
-
-
-def test_a_name_that_nothing_has_is_an_error() -> None:
-    with pytest.raises(ConfigError, match="app 'nothing' not found"):
-        check_laws(["nothing"], examples=1)
-
-
-def test_the_reducers_of_an_installed_package_are_tried_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    broken_one = BROKEN[3][0]
-    monkeypatch.setitem(known_reducers(), broken_one.name, broken_one)
-    offers = [Plugin("reducers", name, "their:thing", "their-package", "1.0") for name in (broken_one.name, "set")]
-    monkeypatch.setattr("taiwa.laws.installed", lambda: offers)
-
-    results = check_laws(["their-package"], examples=5)
-
-    assert {result.subject.split()[0] for result in results} == {"merge", "set"}
-    assert set(broken(results)) == {"a step is pure"}
-
-
-def test_without_hypothesis_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taiwa.laws.find_spec", lambda name: None)
-
-    with pytest.raises(ConfigError, match=r"pip install 'taiwa\[laws\]'"):
-        check_laws()
-
-
-@pytest.mark.slow
-def test_it_leaves_nothing_where_it_is_used(tmp_path: Path) -> None:
-    here, cache = tmp_path / "here", tmp_path / "cache"
-    here.mkdir()
-    script = "from taiwa.laws import check_laws; assert all(r.ok for r in check_laws(['set'], examples=5))"
-
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        check=False, cwd=here, env=os.environ | {"XDG_CACHE_HOME": str(cache)}, capture_output=True, text=True,
-    )  # fmt: skip
-
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert list(here.iterdir()) == []
 
 
 # What a law is worth is shown by a mistake that it catches.

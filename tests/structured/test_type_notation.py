@@ -8,9 +8,9 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.serialization import canonical
-from taiwa.laws.properties import values
 from taiwa.structured import OutputType, parse_notation, render_notation
 from taiwa.structured.type_notation import NAME, fits
+from tests.laws.properties import values
 from tests.strategies import json_values
 
 NAMES = st.text("abcé名_", min_size=1, max_size=4).filter(str.isidentifier)

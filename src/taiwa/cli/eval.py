@@ -1,7 +1,6 @@
-"""`taiwa eval` and `taiwa laws`: measure tools, models and retrieval on known answers; check the laws of apps and reducers."""
+"""`taiwa eval`: measure tools, models and retrieval on known answers."""
 
 import json
-import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import aclosing
@@ -29,7 +28,6 @@ from taiwa.cli.solve import TOOL_FORMATS, answer_by_option, on_error_option, too
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import ConfigError, InputError, LimitError
 from taiwa.kernel.serialization import Json, record
-from taiwa.operations.result_json import members
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -537,43 +535,3 @@ def _write_files(folder: Path, report: "Report", chart: "Chart") -> list[Path]:
         except ConfigError as error:  # the table has the same figures
             print_notice(error.message, "yellow")
     return written
-
-
-@click.command()
-@click.argument("names", nargs=-1)
-@click.option(
-    "-n", "examples", type=click.IntRange(1, 100_000), default=100, show_default=True, help="Examples for each law."
-)
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the generated examples.")
-@common_options("as_json")
-def laws(common: CommonOptions, names: tuple[str, ...], examples: int, seed: int) -> None:
-    """Check the laws of programs and conversations, or of the apps and reducers NAMES, on generated examples.
-
-    A name is that of an app or its file, of a reducer, or of an installed distribution with entry points for reducers. If a
-    law is broken, its smallest counterexample is printed and the exit code is 2.
-
-    \b
-    taiwa laws
-    taiwa laws translate ./tutor.md -n 1000
-    """
-    from taiwa.laws import check_laws
-
-    started = time.monotonic()
-    results = check_laws(names, examples=examples, seed=seed)
-    if common.as_json:
-        print_json({"laws": [members(one, "law subject ok examples broken_by=counterexample") for one in results]})
-    else:
-        table(
-            ("law", "of", "cases", "holds"),
-            [(one.law, one.subject, str(one.examples), "yes" if one.ok else "NO") for one in results],
-            frozenset({2}),
-        )
-        for one in results:
-            if not one.ok:
-                print_line(f"\n{one.law} of {one.subject} is broken by:\n{one.counterexample}", "red")
-        checked = ngettext("{n} law", "{n} laws", len(results))
-        cases = ngettext("{n} case", "{n} cases", sum(one.examples for one in results))
-        print_notice(f"{checked}, {cases}, {time.monotonic() - started:.1f} s")
-    broken = sum(not one.ok for one in results)
-    if broken:
-        raise InputError(ngettext("{n} law is broken", "{n} laws are broken", broken))

@@ -68,7 +68,6 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "fsck": CommandEntry("store", "check every hash in the store"),
         "gc": CommandEntry("store", "delete nodes and attachments that no conversation reaches"),
         "delete": CommandEntry("store", "delete a conversation permanently"),
-        "laws": CommandEntry("eval", "check the laws of conversations and reducers"),
     },
     "Types": {
         "extract": CommandEntry("extract", "extract a typed value from a text, or from every line of a file"),

@@ -1,7 +1,7 @@
 """Reducers: how a state delta becomes the next value of a field. Pure steps, applied once, at commit.
 
 The model never writes state; it answers with a delta, and a reducer folds it in. A reducer that offers `combine` promises
-`step(step(s, a), b) == step(s, combine(a, b))`; `taiwa laws` checks that promise, for reducers of other packages too.
+`step(step(s, a), b) == step(s, combine(a, b))`; the tests check that promise.
 
 A user's own reducers are functions of a file, see `code_files`.
 """

@@ -162,7 +162,7 @@ class Journal:
         return self._refusals.get((strand, index))
 
     def requests(self) -> tuple[Complete, ...]:
-        """Return the model calls of this run, for tests and laws."""
+        """Return the model calls of this run, for tests."""
         return tuple(entry.effect for entry in self.entries if isinstance(entry.effect, Complete))
 
 

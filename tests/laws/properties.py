@@ -90,7 +90,7 @@ class ProgramTerm:
     make: Callable[..., Any]
     parts: tuple[Any, ...] = ()
 
-    def __call__(self, argument: Json) -> Any:  # noqa: ANN401  (a program or a step)
+    def __call__(self, argument: Json) -> Any:
         """Return the program from a state, or the step after an answer."""
         return self.make(*self.parts, argument)
 
