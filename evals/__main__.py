@@ -89,7 +89,7 @@ def run_sets(
     "--policies", default="look_first,article", show_default=True, metavar="NAMES", help="With -m: policies to measure."
 )
 @click.option(
-    "--assess-by", type=click.Choice(("auto", "typed", "functions", "labels", "decisions")), default="auto",
+    "--assess-by", type=click.Choice(("auto", "typed", "functions", "labels")), default="auto",
     show_default=True, help="With -m: how the model assesses a dialogue.",
 )  # fmt: skip
 @run_options

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 USAGE = "ask takes a QUESTION, piped text, or a file (-f)"
 ASKED_BACK, NOT_ANSWERED = 3, 4
 POLICIES = ("look_first", "article", "functions", "never", "always")
-ASSESS_BY = ("documents", "auto", "typed", "functions", "labels", "decisions", "no-model")
+ASSESS_BY = ("documents", "auto", "typed", "functions", "labels", "no-model")
 QUOTED = re.compile("(⟦[^⟧]*⟧)")
 
 

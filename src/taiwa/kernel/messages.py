@@ -24,12 +24,11 @@ FinishReason = Literal["stop", "length", "tool_calls", "refusal", "cut", "interr
 model repeated the same tokens without end."""
 
 Capability = Literal[
-    "stop", "prefix", "tools", "json_schema", "regex", "grammar", "logprobs", "seed", "cache", "decisions", "local", "small"
+    "stop", "prefix", "tools", "json_schema", "regex", "grammar", "logprobs", "seed", "cache", "local", "small"
 ]  # fmt: skip
 """What the server of a model supports. `prefix`: continuing an assistant message; `cache`: explicit prefix-cache marks;
-`logprobs`: log probabilities of tokens; `decisions`: answering typed questions by probabilities, without text; `local`: running
-on the user's machine, where a second, short request with a cached prefix costs little; `small`: having less than a billion
-parameters, so that a long type in the prompt does more harm than good."""
+`logprobs`: log probabilities of tokens; `local`: running on the user's machine, where a second, short request with a cached prefix
+costs little; `small`: having less than a billion parameters, so that a long type in the prompt does more harm than good."""
 
 
 @value(tag="text")
@@ -231,42 +230,7 @@ class ToolCallsInText:
     free_text: bool = True
 
 
-@value(tag="yes-no-question")
-class YesNoQuestion:
-    """A yes-or-no question; `yes` and `no` may describe each answer."""
-
-    instructions: str
-    yes: str = ""
-    no: str = ""
-
-
-@value(tag="choice-question")
-class ChoiceQuestion:
-    """A choice of one option; an option is a name and a description, which may be empty."""
-
-    instructions: str
-    options: tuple[tuple[str, str], ...]
-
-
-@value(tag="scale-question")
-class ScaleQuestion:
-    """A position on an ordered scale; `levels` describe the positions, first to last."""
-
-    instructions: str
-    levels: tuple[str, ...]
-
-
-Question: TypeAlias = YesNoQuestion | ChoiceQuestion | ScaleQuestion
-
-
-@value(tag="questions")
-class Questions:
-    """The answer must give the probability of every answer to each named question; no text is generated."""
-
-    questions: tuple[tuple[str, Question], ...]
-
-
-Constraint: TypeAlias = JsonSchema | Regex | Grammar | Choice | ToolCallsInText | Questions
+Constraint: TypeAlias = JsonSchema | Regex | Grammar | Choice | ToolCallsInText
 
 
 @value(tag="sampling")

@@ -321,7 +321,7 @@ def _with_wire(wire: Wire, known: Capabilities, dialect: ServerDialect, prefix: 
     elif wire == "completions":
         if prefix == "anthropic":
             raise ConfigError("Anthropic has no completions protocol; leave out the option wire")
-        able = (able - {"tools", "decisions"}) | frozenset[Capability](("prefix",))
+        able = (able - {"tools"}) | frozenset[Capability](("prefix",))
         if dialect.constraints == "response_format":  # a field of Chat Completions
             able -= {"json_schema", "regex", "grammar"}
         known = replace(known, inputs=frozenset())

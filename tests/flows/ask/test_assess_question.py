@@ -1,6 +1,5 @@
-"""One assessment from three back ends, what each is asked, and what no text can do to the scores."""
+"""One assessment from its back ends, what each is asked, and what no text can do to the scores."""
 
-import asyncio
 import json
 
 import pytest
@@ -11,13 +10,11 @@ from taiwa.flows.ask.assess_question import REPETITION, AssessmentMethod, assess
 from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions, clarify
 from taiwa.flows.ask.prompts import load_prompts
 from taiwa.flows.ask.types import SCORES, Ask, Assessment
-from taiwa.kernel.async_runtime import AsyncRuntime
-from taiwa.kernel.errors import InputError, ModelError, OutputValidationError, OverloadedError, UnsupportedError
+from taiwa.kernel.errors import InputError, OutputValidationError, UnsupportedError
 from taiwa.kernel.messages import (
     Capability,
     Message,
     Passage,
-    Questions,
     Request,
     Response,
     Text,
@@ -32,44 +29,31 @@ from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.retrieval import InMemoryRetriever
 from tests.flows.ask.scored import LACK, WORRY, digit, scored, written
 from tests.flows.driving import Drive
-from tests.peers.decider import KEY, DecisionServer
 from tests.peers.llama import KEY as LLAMA_KEY
 from tests.peers.llama import LlamaServer
 
 LEAVE = (user("Tell me about leave."),)
 ONES = {"in_internal_docs": 1, "ask_person": 1}
 NONE: frozenset[Capability] = frozenset()
-WIRE = frozenset[Capability](("decisions",))
 LABELS = frozenset[Capability](("logprobs",))
 TOOLS = frozenset[Capability](("tools",))
-
-
-def sure(model: str = "m", **levels: int) -> str:
-    """What the wire answers when it is sure of every score."""
-    return json.dumps(
-        {
-            name: {"type": "score", "score": level - 1, "probabilities": {str(level - 1): 1.0}}
-            for name, level in levels.items()
-        }
-    )
 
 
 ALIKE = dict(zip(SCORES, (3, 1, 5, 1, 5), strict=True))
 
 
-def test_three_back_ends_give_one_assessment(drive: Drive) -> None:
+def test_two_back_ends_give_one_assessment(drive: Drive) -> None:
     typed = drive(lambda: assess(LEAVE), scripted_model(written(*ALIKE.values()), capabilities=NONE)).value
     labels = drive(
         lambda: assess(LEAVE),
         scripted_model(*(digit(**{f"_{level}": 1.0}) for level in ALIKE.values()), capabilities=LABELS),
     ).value
-    wire = drive(lambda: assess(LEAVE), scripted_model(sure(**ALIKE), capabilities=WIRE)).value
 
-    for found, source in ((typed, "typed"), (labels, "labels"), (wire, "decisions")):
+    for found, source in ((typed, "typed"), (labels, "labels")):
         assert {name: getattr(found, name) for name in SCORES} == ALIKE
         assert found.source == source
     assert typed.confidence == ()
-    assert set(dict(labels.confidence).values()) == set(dict(wire.confidence).values()) == {1.0}
+    assert set(dict(labels.confidence).values()) == {1.0}
 
 
 # --- typed -------------------------------------------------------------------------------------------------------------
@@ -119,7 +103,6 @@ def test_the_prompt_is_in_the_language_of_the_dialogue(drive: Drive, words: str,
 def test_every_language_has_all_prompts() -> None:
     for language in ("en", "ja", "zh"):
         assert tuple(load_prompts(language).entries("statements")) == SCORES
-        assert len(load_prompts(language).entries("levels")) == 5
         for name in ("ask_missing_info", "res_consultation", "ask_user_meta_info", *SCORES):
             assert f"- {name}" in load_prompts(language).assess(())
 
@@ -196,83 +179,13 @@ def test_questions_back_are_written_only_if_the_scores_need_them(drive: Drive) -
     )
 
 
-# --- the decision wire -------------------------------------------------------------------------------------------------
-
-
-def test_the_wire_is_asked_all_scores_in_one_request_without_instructions_in_the_state(drive: Drive) -> None:
-    model = scripted_model(sure(**ALIKE), capabilities=WIRE)
-
-    drive(lambda: assess(LEAVE), model)
-
-    (request,) = model.requests
-    assert isinstance(request.constraint, Questions)
-    assert [name for name, _ in request.constraint.questions] == list(SCORES)
-    assert json.loads(request.messages[0].text)["dialogue"][0]["text"] == LEAVE[0].text
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        ModelError("not a decision model", status=501),
-        ModelError("no such page", status=404),
-        UnsupportedError("no", capability="decisions"),
-        "{}",
-        "not json",
-        json.dumps({name: {"score": 9} for name in SCORES}),
-        json.dumps({name: {"probabilities": {"0": "much"}} for name in SCORES}),
-    ],
-)
-def test_a_server_without_the_decision_wire_falls_back_to_a_typed_answer(drive: Drive, fault: str | Exception) -> None:
-    done = drive(lambda: assess(LEAVE), scripted_model(fault, written(4), capabilities=WIRE))
-
-    assert done.value.source == "typed"
-    assert "without the decision wire" in done.notes[0].text
-
-
-def test_a_server_that_is_down_does_not_count_as_one_without_the_wire(drive: Drive) -> None:
-    with pytest.raises(OverloadedError):
-        drive(lambda: assess(LEAVE), scripted_model(OverloadedError("busy", status=503), written(4), capabilities=WIRE))
-
-
-def test_a_score_without_probabilities_is_read_between_its_neighbours(drive: Drive) -> None:
-    answer = json.dumps({name: {"score": 1.25} for name in SCORES})
-
-    found = drive(lambda: assess(LEAVE), scripted_model(answer, capabilities=WIRE)).value
-
-    assert found.clarity == pytest.approx(2.25)
-
-
-def test_a_model_that_writes_no_text_returns_scores_without_questions(drive: Drive) -> None:
-    model = scripted_model(sure(**ALIKE), ModelError("decisions only", status=400), capabilities=WIRE)
-
-    done = drive(lambda: assess(LEAVE, needs_questions=lambda _: True), model)
-
-    assert done.value.clarity == 3
-    assert done.notes[0].level == "warning"
-
-
 # --- on real servers ---------------------------------------------------------------------------------------------------
-
-
-def test_a_server_of_the_wire_assesses_over_http() -> None:
-    with DecisionServer({"clarity": (0, 0, 9, 0, 0), "is_question": (9, 0, 0, 0, 0)}) as server:
-        name = f"{server.base_url}#decider"
-        with HttpModel(resolve(name, overrides={name: {"decisions": True}}), KEY) as model:
-            found = Runtime(model).run(assess(LEAVE, by="decisions"))
-            again = asyncio.run(AsyncRuntime(model).run(assess(LEAVE, by="decisions")))
-
-    assert found == again
-    assert found.clarity == pytest.approx(3, abs=0.01)
-    assert found.is_question == pytest.approx(1, abs=0.01)
-    assert found.is_consultation == pytest.approx(3)
-    assert dict(found.confidence)["is_consultation"] == pytest.approx(0, abs=1e-5)
-    assert server.seen[0]["questions"]["clarity"]["criteria"] == list(load_prompts("en").entries("levels").values())
 
 
 def test_a_real_chat_server_is_tried_by_every_way_and_gives_scores(llama: LlamaServer) -> None:
     """The weights are random, so the labels hold nearly nothing; the schema holds the written scores to 1 to 5."""
     name = f"{llama.base_url}#tiny"
-    wishes = {"decisions": True, "logprobs": True, "json_schema": True}
+    wishes = {"logprobs": True, "json_schema": True}
     notes: list[str] = []
     found = None
 
@@ -284,7 +197,6 @@ def test_a_real_chat_server_is_tried_by_every_way_and_gives_scores(llama: LlamaS
     assert isinstance(found, Assessment)
     assert found.source == "typed"
     assert all(1 <= getattr(found, score) <= 5 for score in SCORES)
-    assert [note for note in notes if "decision wire" in note]
     assert [note for note in notes if "of the probability" in note or "returned none" in note]
 
 
@@ -304,7 +216,7 @@ INJECTIONS = (
 
 
 @pytest.mark.parametrize("words", INJECTIONS)
-@pytest.mark.parametrize("capabilities", [NONE, TOOLS, LABELS, WIRE])
+@pytest.mark.parametrize("capabilities", [NONE, TOOLS, LABELS])
 def test_text_of_a_user_cannot_set_a_score_or_imitate_a_turn(words: str, capabilities: frozenset[Capability]) -> None:
     model = answering(4, capabilities)
 
@@ -327,8 +239,6 @@ def answering(level: int, capabilities: frozenset[Capability]) -> ScriptedModel:
     """A model that means one level of every score, in every way."""
 
     def reply(request: Request) -> str | Response:
-        if isinstance(request.constraint, Questions):
-            return sure(**dict.fromkeys(SCORES, level))
         if request.top_logprobs:
             return digit(**{f"_{level}": 1.0})
         whole = written(*[level] * 5)

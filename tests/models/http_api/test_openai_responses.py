@@ -26,7 +26,6 @@ from taiwa.kernel.messages import (
     FinishReason,
     JsonSchema,
     Message,
-    Questions,
     Request,
     Response,
     Sampling,
@@ -39,7 +38,6 @@ from taiwa.kernel.messages import (
     ToolResult,
     ToolSpec,
     Usage,
-    YesNoQuestion,
     assistant,
     collect_response,
     system,
@@ -273,7 +271,6 @@ def test_a_schema_is_the_format_of_the_text() -> None:
         (Request((user("x"),), stop=("a",)), "stop"),
         (Request((user("x"),), prefix="a"), "prefix"),
         (Request((user("x"),), constraint=Choice(("a", "b"))), "regex"),
-        (Request((user("x"),), constraint=Questions((("q", YesNoQuestion("?")),))), "decisions"),
         (Request((user("x"),), top_logprobs=2), "logprobs"),
     ],
 )

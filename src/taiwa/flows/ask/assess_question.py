@@ -1,9 +1,8 @@
-"""Assess a dialogue: five scores and clarifying questions, by typed answer, function call, label probabilities or decision wire."""
+"""Assess a dialogue: five scores and clarifying questions, by typed answer, function call or label probabilities."""
 
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Literal, TypeAlias, cast
 from unicodedata import normalize
@@ -18,16 +17,14 @@ from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program,
 from taiwa.kernel.errors import InputError, ModelError, OutputValidationError, UnsupportedError
 from taiwa.kernel.messages import (
     Message,
-    Questions,
     Request,
     Sampling,
-    ScaleQuestion,
     Text,
     TokenLogprob,
     ToolSpec,
     system,
 )
-from taiwa.kernel.serialization import Json, parse_json, value
+from taiwa.kernel.serialization import Json, value
 from taiwa.structured import OutputType
 
 MIN_MASS = 0.5
@@ -87,42 +84,6 @@ def read_labels(logprobs: Sequence[TokenLogprob], labels: Sequence[str]) -> Leve
             by_label[label] += math.exp(min(logprob, 0.0))
     mass = min(sum(by_label.values()), 1.0)
     return None if mass <= 0 else LevelDistribution(_normalized(tuple(by_label.values())), mass)
-
-
-def read_decisions(text: str, names: Sequence[str], levels: int) -> Mapping[str, LevelDistribution]:
-    """Read the answers of the decision wire to questions with a scale of levels.
-
-    Raises:
-        OutputValidationError: an answer is missing or malformed.
-    """
-    answers: Json = {}
-    with suppress(ValueError):
-        answers = parse_json(text)
-    fields = answers if isinstance(answers, dict) else {}
-    return {name: _scale(name, fields.get(name), levels, text) for name in names}
-
-
-def _scale(name: str, answer: Json, levels: int, text: str) -> LevelDistribution:
-    fields = answer if isinstance(answer, dict) else {}
-    by_level = fields.get("probabilities")
-    if isinstance(by_level, dict):
-        probabilities = tuple(_number(by_level.get(str(level))) or 0.0 for level in range(levels))
-        if sum(probabilities) > 0:
-            return LevelDistribution(_normalized(probabilities))
-    score = _number(fields.get("score"))
-    if score is None or score > levels - 1:
-        line = f"$.{name}: must have `probabilities` of {levels} levels, or a `score` of 0 to {levels - 1}"
-        why = f"cannot read the answer of the decision wire: {line}"
-        raise OutputValidationError(why, text=text, diagnostics=(line,))
-    low = min(int(score), levels - 2)
-    near = (low, low + 1)
-    return LevelDistribution(tuple(max(0.0, 1 - abs(each - score)) if each in near else 0.0 for each in range(levels)))
-
-
-def _number(data: Json) -> float | None:
-    if isinstance(data, bool) or not isinstance(data, (int, float)) or not math.isfinite(data) or data < 0:
-        return None
-    return float(data)
 
 
 def _normalized(weights: tuple[float, ...]) -> tuple[float, ...]:
@@ -214,7 +175,7 @@ def _from_values(values: Mapping[str, Json], source: AssessmentSource) -> Assess
     )  # fmt: skip
 
 
-AssessmentMethod: TypeAlias = Literal["auto", "typed", "labels", "decisions", "functions"]
+AssessmentMethod: TypeAlias = Literal["auto", "typed", "labels", "functions"]
 
 NeedsQuestions: TypeAlias = Callable[[Assessment], bool]
 """Whether scores make clarifying questions useful."""
@@ -265,9 +226,7 @@ def assess(
     table = table or TYPED
     capabilities = yield from perform(GetCapabilities())
     found: Assessment | None = None
-    if by == "decisions" or (by == "auto" and "decisions" in capabilities):
-        found = yield from _by_decisions(material, prompts, table.scores, strict=by != "auto")
-    if found is None and (by == "labels" or (by == "auto" and "logprobs" in capabilities)):
+    if by == "labels" or (by == "auto" and "logprobs" in capabilities):
         found = yield from _by_labels(material, prompts, table.scores, strict=by != "auto")
     if found is None:
         whole = PolicyFunction("Assessment", "", (*table.scores, *table.questions))
@@ -276,22 +235,6 @@ def assess(
     if needs_questions is None or found.is_noise or not needs_questions(found):
         return found
     return (yield from _with_questions(found, material, prompts, table.questions))
-
-
-def _by_decisions(
-    material: Message, prompts: Prompts, names: Sequence[str], *, strict: bool
-) -> Program[Assessment | None]:
-    """Request all scores from the decision wire at once; None if the server does not support it."""
-    levels, statements = tuple(prompts.entries("levels").values()), prompts.entries("statements")
-    questions = Questions(tuple((name, ScaleQuestion(text, levels)) for name, text in statements.items()))
-    try:
-        response = yield from perform(Complete(Request((material,), constraint=questions), HideOutput))
-        return _from_levels(read_decisions(response.text, names, len(levels)), "decisions")
-    except (ModelError, OutputValidationError) as error:
-        if strict or not _is_unsupported(error):
-            raise
-        yield from notify(f"assessed without the decision wire: {error.message}", code="downgrade")
-        return None
 
 
 def _by_labels(

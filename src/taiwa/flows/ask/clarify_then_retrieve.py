@@ -59,7 +59,7 @@ from taiwa.kernel.text import guess_language
 AssessBy: TypeAlias = AssessmentMethod | Literal["documents", "no-model"]
 """How a dialogue is assessed; with `documents` and `no-model` they alone decide, and with `no-model` no model answers either."""
 
-ASSESS_BY: tuple[AssessBy, ...] = ("documents", "auto", "typed", "functions", "labels", "decisions", "no-model")
+ASSESS_BY: tuple[AssessBy, ...] = ("documents", "auto", "typed", "functions", "labels", "no-model")
 
 NOT_ASSESSED = ("documents", "no-model")
 

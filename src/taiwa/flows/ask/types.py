@@ -54,7 +54,7 @@ class PolicyTable:
     prompts: tuple[tuple[str, str], ...] = ()
 
 
-AssessmentSource: TypeAlias = Literal["typed", "functions", "labels", "decisions"]
+AssessmentSource: TypeAlias = Literal["typed", "functions", "labels"]
 """A typed answer, the choice of a function, probabilities of labels, or the decision wire."""
 
 SCORES = ("clarity", "is_question", "is_consultation", "in_internal_docs", "ask_person")

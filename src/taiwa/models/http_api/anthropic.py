@@ -14,7 +14,6 @@ from taiwa.kernel.messages import (
     FinishReason,
     JsonSchema,
     Message,
-    Questions,
     Regex,
     Request,
     Sampling,
@@ -227,8 +226,7 @@ class AnthropicMessages:
         if isinstance(constraint, JsonSchema):
             self.capabilities.require("json_schema", self.model)
             return {"type": "json_schema", "schema": _portable(name_keys(constraint.schema), "the schema")}
-        capabilities: dict[type, Capability] = {Regex: "regex", Questions: "decisions"}
-        capability: Capability = capabilities.get(type(constraint), "grammar")
+        capability: Capability = "regex" if isinstance(constraint, Regex) else "grammar"
         raise UnsupportedError(f"{self.label} does not support constraint {capability!r}", capability=capability)
 
 

@@ -32,7 +32,6 @@ DESCRIPTIONS: Mapping[Capability, str] = {
     "logprobs": "return log probabilities of its tokens",
     "seed": "use a seed",
     "cache": "cache the parts of a prompt that a request marks",
-    "decisions": "answer typed questions by probabilities (/v1/systemone)",
     "local": "run on this machine, where a second short request costs little",
     "small": "follow short prompts only, having less than a billion parameters",
 }

@@ -1,7 +1,5 @@
 """The Chat Completions protocol, and the older Completions (`/v1/completions`: one text in, its continuation out), as codecs (no I/O);
 the dialects of the servers that speak them (`DIALECTS`), and what the codecs of all protocols of OpenAI share.
-
-Typed questions (`Questions`) are sent to `/v1/systemone` of the same server, which answers them with probabilities.
 """
 
 from abc import ABC, abstractmethod
@@ -14,20 +12,15 @@ from typing import Literal
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.messages import (
-    ChoiceQuestion,
     Constraint,
     Enforcement,
     FinishReason,
     Message,
-    Question,
-    Questions,
     Request,
     Sampling,
-    ScaleQuestion,
     Text,
     TokenLogprob,
     ToolResult,
-    YesNoQuestion,
 )
 from taiwa.kernel.serialization import Json, count_at, item_at, items_at, text_at, to_json
 from taiwa.kernel.text import join_surrogates
@@ -49,9 +42,6 @@ MOST_LOGPROBS = 20
 """The most alternatives of a token that all servers return."""
 ZERO_LOGPROB = -9999.0
 """The logarithm of a probability of zero, as JSON has no infinity."""
-MOST_QUESTIONS = 128
-MOST_OPTIONS = 255
-FEWEST_LEVELS, MOST_LEVELS = 2, 10
 
 
 FINISH_REASONS: Mapping[str, FinishReason] = {
@@ -225,10 +215,6 @@ class OpenAICodec(ABC):
             return {}, None
         from taiwa.models.http_api.constraint_encoding import ConstraintEncoder
 
-        if isinstance(constraint, Questions):
-            raise UnsupportedError(
-                f"{self.dialect.label} takes typed questions only with wire=chat", capability="decisions"
-            )
         known = self.capabilities
         encoder = ConstraintEncoder(self.dialect.label, self.model, wire, known, strict, self.enforce)
         encoded = encoder.encode(constraint, prefix)
@@ -264,9 +250,6 @@ class ChatCompletions(OpenAICodec):
         """
         dialect = self.dialect
         request = fit_attachments(request, self.model, self.capabilities.inputs)
-        if isinstance(request.constraint, Questions):
-            self.capabilities.require("decisions", self.model)
-            return _encode_questions(self.model, request, request.constraint)
         body: dict[str, Json] = {"model": self.model, "messages": self._messages(request), "stream": True}
         if dialect.usage:
             body["stream_options"] = {"include_usage": True}
@@ -392,49 +375,6 @@ def _returned(message: Message, origin: str) -> dict[str, Json]:
     return data if isinstance(data, dict) else {}
 
 
-# --- typed questions (/v1/systemone) ----------------------------------------------------------------------------------
-
-
-def _encode_questions(model: str, request: Request, questions: Questions) -> WireRequest:
-    """Encode typed questions; the messages are the state that they are about.
-
-    Raises:
-        InputError: there are too many questions, options or levels, or the text is not valid Unicode.
-    """
-    _check_count("a request", "questions", len(questions.questions), 1, MOST_QUESTIONS)
-    if any(message.attachments for message in request.messages):
-        raise UnsupportedError("typed questions cannot have images or PDFs", capability="images")
-    state: list[Json] = [{"role": message.role, "content": message.text} for message in request.messages]
-    body: dict[str, Json] = {
-        "model": model,
-        "state": request.messages[0].text if len(state) == 1 else state,
-        "questions": {name: _encode_question(name, each) for name, each in questions.questions},
-    }
-    return WireRequest("systemone", to_json(body), JSON_HEADERS)
-
-
-def _encode_question(name: str, question: Question) -> dict[str, Json]:
-    kind: str
-    criteria: Json
-    match question:
-        case YesNoQuestion():
-            meanings: dict[str, Json] = {"true": question.yes, "false": question.no}
-            kind, criteria = "noul", {answer: text for answer, text in meanings.items() if text}
-        case ChoiceQuestion():
-            _check_count(f"the question {name!r}", "options", len(question.options), 1, MOST_OPTIONS)
-            kind, criteria = "choice", {option: text or None for option, text in question.options}
-        case ScaleQuestion():
-            _check_count(f"the scale {name!r}", "levels", len(question.levels), FEWEST_LEVELS, MOST_LEVELS)
-            kind, criteria = "score", list(question.levels)
-    encoded: dict[str, Json] = {"type": kind, "instructions": question.instructions}
-    return encoded | {"criteria": criteria} if criteria else encoded
-
-
-def _check_count(what: str, parts: str, count: int, fewest: int, most: int) -> None:
-    if not fewest <= count <= most:
-        raise InputError(f"{what} must have {fewest} to {most} {parts}, got {count}")
-
-
 # --- responses --------------------------------------------------------------------------------------------------------
 
 
@@ -470,12 +410,6 @@ class ChatReader:
     def read_whole(self, data: Json) -> None:
         """Read a response of one piece."""
         self.read_head(data)
-        if isinstance(answers := item_at(data, "answers"), dict):  # typed questions
-            self.response.add_text(dumps(answers, ensure_ascii=False, separators=(",", ":")))
-            self.response.finish = "stop"
-            usage = item_at(data, "usage")
-            self.response.usage = read_usage(usage, "input_tokens", "output_tokens", "cached_input_tokens")
-            return
         choices = items_at(data, "choices")
         if not choices or not isinstance(item_at(choices[0], "message"), dict):
             raise protocol_error("sent a response without a message", str(data), self.server)

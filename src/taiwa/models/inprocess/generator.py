@@ -26,7 +26,6 @@ from taiwa.kernel.messages import (
     Enforcement,
     JsonSchema,
     Notice,
-    Questions,
     Request,
     StreamEnd,
     TextDelta,
@@ -472,8 +471,6 @@ class TextGenerator(Generic[AnyLoaded]):
     def _compile(self, constraint: Constraint | None, options: CompileOptions) -> Guide | None:
         if constraint is None:
             return None
-        if isinstance(constraint, Questions):
-            raise UnsupportedError(f"{self.name} does not support typed questions", capability="decisions")
         vocabulary = self.loaded.network.vocabulary
         self._check_vocabulary(constraint)
         try:

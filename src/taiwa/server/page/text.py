@@ -332,7 +332,6 @@ LABELS: Mapping[str, Mapping[str, str]] = {
         "typed": gettext_noop("by a typed answer"),
         "documents": gettext_noop("by the documents found"),
         "labels": gettext_noop("by probabilities of labels"),
-        "decisions": gettext_noop("by decisions of the model's server"),
         "no-model": gettext_noop("without a model"),
     },
 }
