@@ -25,7 +25,8 @@ def llama_server(file: Path, threads: int = 2, context: int = CONTEXT) -> Genera
         ConfigError: xllamacpp is not installed.
         InputError: llama.cpp cannot load the file.
     """
-    from taiwa.kernel.errors import ConfigError, InputError
+    from taiwa.extras import missing_extra
+    from taiwa.kernel.errors import InputError
 
     if not file.is_file():
         raise InputError(f"{file}: no such file")
@@ -40,7 +41,7 @@ def llama_server(file: Path, threads: int = 2, context: int = CONTEXT) -> Genera
         process.stdin.flush()
         answer: dict[str, str] = json.loads(process.stdout.readline() or b'{"refused": "it ended while loading"}')
         if "missing" in answer:
-            raise ConfigError("a GGUF file requires xllamacpp; install it with: pip install 'taiwa[gguf]'")
+            raise missing_extra("a GGUF file", "gguf")
         if "url" not in answer:
             raise InputError(f"{file}: llama.cpp cannot load it: {answer.get('refused', '')}")
         yield f"{answer['url']}/v1"

@@ -12,7 +12,6 @@ import json
 import math
 import os
 import re
-import resource
 import select
 import signal
 import subprocess
@@ -28,8 +27,12 @@ from pathlib import Path
 from threading import Semaphore
 from typing import IO, TypeAlias, cast
 
+from taiwa.extras import require_posix
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.serialization import Json
+
+if sys.platform != "win32":
+    import resource
 
 MODULE = "taiwa.isolation"
 KEPT_STDERR_BYTES = 2_000
@@ -93,6 +96,7 @@ class IsolatedProcess:
     def __init__(
         self, entry: str, start: dict[str, Json], name: str, limits: ProcessLimits, secrets: Iterable[str] = ()
     ) -> None:
+        require_posix(name)
         self._name = name
         self._answers, write = os.pipe()
         # A file and not a pipe: it cannot fill up, and the limit on file sizes bounds it.
@@ -254,7 +258,8 @@ def _child(begin: str) -> None:
     _lower(resource.RLIMIT_FSIZE, MAX_FILE_BYTES)
     _lower(resource.RLIMIT_CORE, 0)
     handler = _handler(options["entry"], options["start"])
-    _lower(resource.RLIMIT_AS, _address_space() + int(options["limits"]["memory_mb"]) * MEGABYTE)
+    if used_bytes := _address_space():
+        _lower(resource.RLIMIT_AS, used_bytes + int(options["limits"]["memory_mb"]) * MEGABYTE)
     _write_line(answers, {"ready": True})
     for line in sys.stdin.buffer:
         request = json.loads(line)
@@ -267,7 +272,7 @@ def _child(begin: str) -> None:
 
 
 def _address_space() -> int:
-    """Return the bytes of address space in use: libraries reserve much more of it than they use."""
+    """Return the bytes of address space in use, which is much more than the memory in use; 0 where only Linux would know."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     except (OSError, ValueError):

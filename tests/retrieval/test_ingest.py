@@ -364,7 +364,7 @@ def test_what_needs_an_extra_is_read_once_it_is_there(
     readers.reader_name.cache_clear()
     with monkeypatch.context() as without:
         without.setattr(readers, "find_spec", lambda name: None)
-        assert "taiwa[docs]" in problems(index.refresh())["a.pdf"]
+        assert "needs the extra docs" in problems(index.refresh())["a.pdf"]
         assert index.refresh().same == 1
     readers.reader_name.cache_clear()
 

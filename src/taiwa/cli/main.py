@@ -104,6 +104,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "prices": CommandEntry("config", "show what models cost, and fetch a table of prices"),
         "config": CommandEntry("config", "show and change settings"),
         "plugins": CommandEntry("config", "list the plug-ins of installed packages"),
+        "doctor": CommandEntry("doctor", "show what this installation has and lacks"),
         "completion": CommandEntry("main", "print a completion script for bash, zsh or fish"),
         "demo": CommandEntry("demo", "watch tools, typed answers, questions to documents, and a stored history"),
     },

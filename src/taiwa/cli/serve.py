@@ -13,6 +13,7 @@ import click
 
 from taiwa.cli.options import C, CommonOptions, Group, add_options, common_options, principal_option
 from taiwa.cli.output import print_item, print_line, print_notice, print_rows
+from taiwa.extras import missing_extra
 from taiwa.i18n import _
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.usage_limits import format_cost
@@ -140,7 +141,7 @@ def check_installed() -> None:
     from importlib.util import find_spec
 
     if not (find_spec("starlette") and find_spec("uvicorn")):
-        raise ConfigError("the server needs the extra: pip install 'taiwa[serve]'")
+        raise missing_extra("the server", "serve")
 
 
 def read_indexes(settings: "Settings", names: tuple[str, ...]) -> tuple[str, ...]:

@@ -24,7 +24,8 @@ from taiwa.constraints.explain import add_json_position
 from taiwa.constraints.guide import LIMIT, Coverage, Explanation, check_unicode, fill_mask, refusal, unexpected
 from taiwa.constraints.schema_regex import to_regex
 from taiwa.constraints.vocabulary import Vocabulary, common_prefix
-from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError
+from taiwa.extras import missing_extra
+from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.serialization import Json, value
 
 if TYPE_CHECKING:
@@ -770,7 +771,7 @@ def _load_lark(grammar: str, start: str) -> "Lark":
     try:
         from lark import Lark
     except ImportError:
-        raise ConfigError("grammars require an extra: pip install 'taiwa[constraints]'") from None
+        raise missing_extra("a readable guide of a grammar", "constraints") from None
     try:
         return Lark(grammar, start=start, parser="earley", lexer="dynamic")
     except Exception as error:

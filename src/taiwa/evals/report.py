@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from taiwa.evals.run import EvalRow, Evaluation, Header, to_json
-from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.extras import missing_extra
+from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import plural
 from taiwa.kernel.usage_limits import RunUsage
@@ -211,7 +212,7 @@ def draw(chart: Chart, folder: Path, stem: str = "chart") -> tuple[Path, ...]:
         matplotlib: Any = import_module("matplotlib")
         figures: Any = import_module("matplotlib.figure")
     except ImportError:
-        raise ConfigError("charts require matplotlib; install it with: pip install 'taiwa[charts]'") from None
+        raise missing_extra("a chart", "charts") from None
     paths = tuple(folder / f"{stem}.{form}" for form in FORMATS)
     with matplotlib.rc_context(STYLE), _quiet_font_log():
         figure = _figure(figures, chart)

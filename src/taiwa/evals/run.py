@@ -9,7 +9,6 @@ replaces an earlier, failed one.
 """
 
 import asyncio
-import fcntl
 import io
 import json
 import os
@@ -39,6 +38,7 @@ from typing import Any, Protocol, Self, TextIO, TypeAlias, cast
 
 from taiwa.conversation.app import App
 from taiwa.evals.data import DataSet, Item
+from taiwa.extras import missing_extra, require_posix
 from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.errors import ConfigError, InputError, LimitError, TaiwaError, UnsupportedError, restore_error
 from taiwa.kernel.messages import Usage
@@ -51,6 +51,9 @@ from taiwa.sessions.batch import is_fatal
 from taiwa.sessions.commit_turn import PricedModel
 from taiwa.sessions.session import open_priced_model
 from taiwa.settings import Settings
+
+if sys.platform != "win32":
+    import fcntl
 
 FORMAT_VERSION = "1"
 """Rows of unreleased versions have format 1, and other error names."""
@@ -205,6 +208,7 @@ class RowFile(Rows):
             InputError: the file cannot be opened, is in use, or is not a file of rows.
         """
         super().__init__()
+        require_posix("an evaluation")
         self.path = path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -691,7 +695,7 @@ async def start_workers(task: Task, width: int, address: RayAddress) -> AsyncGen
         try:
             ray: Any = import_module("ray")
         except ImportError:
-            raise ConfigError("--ray requires Ray; install it with: pip install 'taiwa[ray]'") from None
+            raise missing_extra("--ray", "ray") from None
         try:
             await asyncio.to_thread(_connect, ray, address, folder)
             yield _WorkerPool(ray, task, _count(ray, address, width), width).perform

@@ -381,7 +381,8 @@ class StepThreads:
 
 
 _threads: list[StepThreads] = []
-os.register_at_fork(after_in_child=_threads.clear)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_threads.clear)
 
 
 def step_threads() -> StepThreads:

@@ -24,7 +24,7 @@ def open_file(path: Path) -> BinaryIO:
         InputError: it cannot be opened, or is a folder, a named pipe or a device.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
     except ValueError:

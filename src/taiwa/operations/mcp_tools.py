@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 # --- the server -------------------------------------------------------------------------------------------------------
 # Tools of a program for others: an MCP server, over standard input and output or any other transport of the SDK.
 #
-# Needs the extra: `pip install 'taiwa[mcp]'`, which is imported when a server is made.
+# Needs the extra `mcp`, which is imported when a server is made.
 
 R = TypeVar("R")
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
+from taiwa.extras import missing_extra
 from taiwa.kernel.errors import ConfigError, InputError, TaiwaError
 from taiwa.kernel.messages import Message, Passage
 from taiwa.kernel.serialization import parse_json, value
@@ -190,7 +191,7 @@ def _tokenizer(path: Path, most: int) -> "Tokenizer":
     try:
         from tokenizers import Tokenizer
     except ImportError:
-        raise ConfigError("a sentence model needs the extra dense: pip install 'taiwa[dense]'") from None
+        raise missing_extra("a sentence model", "dense") from None
     tokenizer: Any = Tokenizer.from_str(json.dumps(_json(path)))
     tokenizer.enable_truncation(min(LONGEST_TEXT, most))
     tokenizer.enable_padding()

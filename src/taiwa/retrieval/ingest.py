@@ -3,6 +3,7 @@
 import hashlib
 import os
 import stat
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
@@ -35,7 +36,7 @@ LEFT_OUT = frozenset({"CVS", "_darcs", "RCS", "SCCS", "__pycache__", "node_modul
 DEEPEST = 64
 MOST_RULES = 64 << 10
 """Bytes of a file to search for rules."""
-OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+OPEN_FLAGS = 0 if sys.platform == "win32" else os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 @dataclass(frozen=True, slots=True)

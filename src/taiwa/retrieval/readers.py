@@ -25,6 +25,7 @@ from itertools import chain, pairwise
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
+from taiwa.extras import missing_extra
 from taiwa.isolation import Handler, IsolatedProcess, ProcessLimits
 from taiwa.kernel.errors import ConfigError, ToolError
 from taiwa.kernel.serialization import Json, value
@@ -122,7 +123,7 @@ class IsolatedReader:
             AccessUnclearError: the document restricts access in a way that cannot be understood.
         """
         if reader_name(kind) == MISSING and kind in NEEDED:
-            raise UnreadableError(f"needs the extra docs: pip install 'taiwa[docs]' (no {NEEDED[kind]})")
+            raise UnreadableError(missing_extra(f"a file of this format (no {NEEDED[kind]})", "docs").message)
         if self._worker is None:
             self._worker = IsolatedProcess("taiwa.retrieval.readers:entry", {}, "reading", self._limits)
         # A private copy: the file itself may be moved or relinked between two accesses.

@@ -7,11 +7,11 @@ moment ago are not shown, even while another process holds tantivy's only writer
 while in use; comparing all of them takes 20 ms for 100,000 vectors of 384 dimensions.
 """
 
-import fcntl
 import json
 import os
 import secrets
 import shutil
+import sys
 import time
 import weakref
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +20,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, NamedTuple
 
+from taiwa.extras import require_posix
 from taiwa.kernel.errors import ConflictError, CorruptError, InputError, StoreError
 from taiwa.kernel.messages import Passage
 from taiwa.retrieval.analyzer import Analyzer
@@ -36,6 +37,9 @@ from taiwa.retrieval.backend import (
 from taiwa.retrieval.types import Batch, Document, FileFacts, Principals, TermCounts, may_see, reason_of
 from taiwa.sql import Clock, now_us
 from taiwa.sql.sqlite import MEMORY, SqliteDatabase
+
+if sys.platform != "win32":
+    import fcntl
 
 if TYPE_CHECKING:
     import numpy as np
@@ -273,7 +277,9 @@ def file_lock(path: Path, wait: float, what: str) -> Generator[None]:
     Raises:
         ConflictError: another process held it for `wait` seconds.
         StoreError: its folder cannot be written.
+        ConfigError: the system has no locks of files.
     """
+    require_posix("an index of documents")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)

@@ -15,7 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from taiwa.kernel.errors import ConfigError, ConflictError, CorruptError, InputError, StoreError, TaiwaError
+from taiwa.extras import missing_extra
+from taiwa.kernel.errors import ConflictError, CorruptError, InputError, StoreError, TaiwaError
 from taiwa.sql import base
 from taiwa.sql.base import Clock, Database, DatabaseSpec, Dialect, FaultTable, PostgresUrl, SqlRow, now_us
 
@@ -459,7 +460,7 @@ def _driver() -> Any:  # noqa: ANN401  (the module, which need not be there)
     try:
         import psycopg
     except ImportError:
-        raise ConfigError("PostgreSQL requires the extra postgres: pip install 'taiwa[postgres]'") from None
+        raise missing_extra("a PostgreSQL store", "postgres") from None
     return psycopg
 
 

@@ -6,9 +6,9 @@ SQLite has one writer anyway; other processes open their own.
 """
 
 import errno
-import fcntl
 import os
 import sqlite3
+import sys
 import threading
 import time
 import weakref
@@ -18,14 +18,19 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
+from taiwa.extras import require_posix
 from taiwa.kernel.errors import CorruptError, InputError, StoreError, TaiwaError
 from taiwa.sql import base
 from taiwa.sql.base import Clock, Database, DatabaseSpec, Dialect, FaultTable, SqlRow, now_us
 
+if sys.platform != "win32":
+    import fcntl
+
 MEMORY = ":memory:"
 _forks: list[None] = []
 """One entry for each fork that led to this process."""
-os.register_at_fork(after_in_child=lambda: _forks.append(None))
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: _forks.append(None))
 OWNERS = threading.Lock()
 T = TypeVar("T")
 WAIT = 10.0
@@ -422,6 +427,7 @@ class _OwnerNumber:
 
     def get(self) -> int:
         if not self._number:
+            require_posix("a store or an index in a file")
             mode = self._database.stat().st_mode & 0o666  # as SQLite does with its own files next to the database
             file = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, mode)
             with suppress(PermissionError):  # it belongs to another account, which has already done so

@@ -14,7 +14,8 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
-from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.extras import missing_extra
+from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
 
 if TYPE_CHECKING:
@@ -72,9 +73,7 @@ def schema_from_typescript(text: str, name: str) -> Object:
     try:
         tree_sitter, grammar = import_module("tree_sitter"), import_module("tree_sitter_typescript")
     except ImportError as error:
-        raise ConfigError(
-            "types in TypeScript require the extra `typescript`: pip install 'taiwa[typescript]'"
-        ) from error
+        raise missing_extra("a type in TypeScript", "typescript") from error
     if len(text) > MAX_CHARS:
         raise _error(f"{len(text):,} characters, at most {MAX_CHARS:,}; leave out what the type does not need", 1, 1)
     try:

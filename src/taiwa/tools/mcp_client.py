@@ -3,7 +3,7 @@
 A separate thread with an event loop holds the connection to a server. The server's descriptions and results of its tools are
 data, never instructions: limited in size, and stripped of invisible characters and of markers of calls and roles.
 
-Needs the extra: `pip install 'taiwa[mcp]'`. The SDK takes half a second to import, so this module imports it when it is
+Needs the extra `mcp`. The SDK takes half a second to import, so this module imports it when it is
 used.
 """
 
@@ -24,6 +24,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, cast
 from weakref import finalize
 
+from taiwa.extras import missing_extra
 from taiwa.isolation import ProcessLimits
 from taiwa.json_schema import Schema, map_subschemas
 from taiwa.kernel.errors import ConfigError, InputError, ToolError
@@ -92,7 +93,7 @@ def require_mcp() -> None:
         ConfigError: it is not.
     """
     if find_spec("mcp") is None:
-        raise ConfigError("MCP needs the extra: pip install 'taiwa[mcp]'")
+        raise missing_extra("MCP", "mcp")
 
 
 @dataclass(frozen=True, slots=True, repr=False)

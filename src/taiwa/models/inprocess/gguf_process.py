@@ -15,7 +15,6 @@ import json
 import mmap
 import os
 import re
-import resource
 import socket
 import sys
 import tempfile
@@ -28,6 +27,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
+
+if sys.platform != "win32":
+    import resource
 
 BATCH = 512
 """Tokens of one pass."""
@@ -178,7 +180,7 @@ def load_library() -> Callable[[str], Any]:
             function = getattr(library, f"llama_{name}")
         except AttributeError:
             raise RefusedError(
-                f"this build of xllamacpp has no llama_{name}; install the version of 'taiwa[gguf]'"
+                f"this build of xllamacpp has no llama_{name}; install the version that the extra gguf names"
             ) from None
         function.restype, function.argtypes = result, arguments
         functions[name] = function
@@ -193,7 +195,7 @@ def check_defaults(parameters: ctypes.Structure, expected: Mapping[str, float]) 
         value = getattr(parameters, name) or 0
         if value != expected.get(name, 0):
             raise RefusedError(
-                f"this build of xllamacpp has other parameters ({name} is {value}); install the version of 'taiwa[gguf]'"
+                f"this build of xllamacpp has other parameters ({name} is {value}); install the version that the extra gguf names"
             )
 
 

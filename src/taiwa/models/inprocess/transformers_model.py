@@ -20,6 +20,7 @@ import numpy as np
 
 from taiwa.constraints.guide import Guide, GuideState, empty_mask, unpack_mask
 from taiwa.constraints.vocabulary import Vocabulary
+from taiwa.extras import missing_extra
 from taiwa.kernel.attachments import path_kind
 from taiwa.kernel.errors import ConfigError, InputError, ModelError, NoValidTokenError
 from taiwa.kernel.messages import Request
@@ -268,8 +269,8 @@ def _import(name: str) -> Any:  # noqa: ANN401  (as above)
         return import_module(name)
     except ImportError as error:
         if error.name is not None and error.name.partition(".")[0] != name:
-            raise ConfigError(f"local models need {error.name}: pip install 'taiwa[local]'") from None
-        raise ConfigError("local models need an extra: pip install 'taiwa[local]'") from None
+            raise missing_extra(f"a model of transformers (no {error.name})", "local") from None
+        raise missing_extra("a model of transformers", "local") from None
 
 
 class NetworkBatch:

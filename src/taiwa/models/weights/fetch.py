@@ -3,19 +3,23 @@
 The bytes are collected in `FILE.part`, which all sources continue, and which is locked: a second process waits for the first.
 """
 
-import fcntl
 import hashlib
 import os
 import shutil
+import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal, TypeAlias
 
+from taiwa.extras import require_posix
 from taiwa.kernel.errors import ConfigError
 from taiwa.models.weights.model_files import ModelFile, format_size, models_folder
 from taiwa.models.weights.sources import CHUNK, Source, SourceError
+
+if sys.platform != "win32":
+    import fcntl
 
 PART = ".part"
 CONTINUATIONS = 5
@@ -77,6 +81,7 @@ def hash_file(path: Path) -> str:
 @contextmanager
 def _locked(path: Path, listener: Listener) -> Generator[BinaryIO]:
     """Open and lock a partial file; wait while another process has it. It is deleted if it stays empty."""
+    require_posix("fetching a model")
     while True:
         with path.open("a+b") as part:
             try:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote, urlsplit
 
+from taiwa.extras import install_command
 from taiwa.models.http_api.provider_interface import parse_base_url
 from taiwa.models.weights.model_files import ModelFile, Wheels
 
@@ -144,7 +145,7 @@ class HubSource:
 
     def _url(self, repo: str, path: str) -> str:
         if find_spec("huggingface_hub") is None:
-            raise SourceError("needs an extra: pip install 'taiwa[gguf]'")
+            raise SourceError(f"needs the extra gguf: {install_command('gguf')}")
         from huggingface_hub import hf_hub_url
 
         try:
