@@ -50,4 +50,8 @@ def entry(said: Sequence[str]) -> taiwa.Program[Routed | NeedsClarification]:
 
 if __name__ == "__main__":
     with taiwa.exit_on_error():
-        print(taiwa.run(entry(sys.argv[1:] or ["38.5 degrees this morning"])))
+        match taiwa.run(entry(sys.argv[1:] or ["38.5 degrees this morning, and a light headache since noon"])):
+            case Routed(value=found):
+                print(found)
+            case NeedsClarification(question):
+                print(question)

@@ -1,11 +1,11 @@
-"""Control a music player: reading is free, and changes are confirmed first.
+"""Control a music player: reading is free, and changes are confirmed first; a dry run shows them.
 
 python examples/music.py "Make a list 'morning' of my three calmest songs"
 """
 
 import sys
 from dataclasses import dataclass
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -21,28 +21,34 @@ class Song:
     beats: int
 
 
-class Player(Protocol):
+class Player:
+    songs = (Song("Storm", "A", 180), Song("Drift", "B", 60), Song("Walk", "C", 110), Song("Rain", "B", 72))
+
+    def __init__(self) -> None:
+        self.saved: dict[str, list[Song]] = {}
+
     @reads
     def favourites(self, count: Annotated[int, Field(ge=1, le=100)] = 20) -> list[Song]:
         """Return the most played songs."""
-        ...
+        return list(self.songs[:count])
 
     @reads
     def ordered(
         self, songs: list[Song], by: Literal["title", "artist", "beats"], descending: bool = False
     ) -> list[Song]:
         """Sort songs by tempo; fewer beats are calmer."""
-        ...
+        return sorted(songs, key=lambda song: getattr(song, by), reverse=descending)
 
     @reads
     def first(self, songs: list[Song], count: int) -> list[Song]:
         """Take the first songs of a list."""
-        ...
+        return songs[:count]
 
     @writes
     def save(self, name: str, songs: list[Song]) -> str:
         """Save songs as a list under a name."""
-        ...
+        self.saved[name] = songs
+        return f"{len(songs)} songs"
 
 
 PLAYER = taiwa.Api(Player)
@@ -56,4 +62,6 @@ def obey(text: str, *, dry: bool = False) -> taiwa.Program[PlanResult]:
 
 if __name__ == "__main__":
     with taiwa.exit_on_error():
-        print(*taiwa.extract(PLAYER, " ".join(sys.argv[1:]) or "Save my top five as 'best'").calls, sep="\n")
+        text = " ".join(sys.argv[1:]) or "Save my two calmest songs as 'calm'"
+        for each in taiwa.run(obey(text, dry=True), tools=PLAYER.bind(Player())).calls:
+            print(each.status, each.call.function, each.arguments)

@@ -44,4 +44,7 @@ def solve(text: str) -> taiwa.Program[PlanResult]:
 
 if __name__ == "__main__":
     with taiwa.exit_on_error():
-        print(taiwa.run(solve(" ".join(sys.argv[1:]) or "2 + 3 * 4"), tools=SUMS.bind(Sums())).result)
+        question = " ".join(sys.argv[1:]) or "What are 12 boxes of 24 eggs, less the 5 percent that break?"
+        done = taiwa.run(solve(question), tools=SUMS.bind(Sums()))
+        for each in done.calls:
+            print(f"{each.call.function}({', '.join(map(str, each.arguments.values()))}) = {each.result}")

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,10 @@ from taiwa.flows.function_api import Api, Confirm
 from taiwa.flows.route import NeedsClarification, Routed
 from taiwa.kernel.serialization import Json
 from tests.house.source import ROOT
+from tests.peers.faults import FaultServer, speech
 
 FILES = sorted((ROOT / "examples").glob("*.py"))
-MOST_LINES = 60
+MOST_LINES = 70
 
 
 def example(name: str) -> Any:
@@ -152,31 +153,10 @@ def test_a_sum_that_divides_by_zero_is_told() -> None:
     assert [(each.status, each.error) for each in outcome.calls] == [("failed", "divide failed")]
 
 
-class Shelf:
-    """A player that keeps nothing but a list."""
-
-    def __init__(self, make: Callable[[str, str, int], Any]) -> None:
-        self.songs = [make("Storm", "A", 180), make("Drift", "B", 60), make("Walk", "C", 110)]
-        self.saved: dict[str, list[Any]] = {}
-
-    def favourites(self, count: int = 20) -> list[Any]:
-        return self.songs[:count]
-
-    def ordered(self, songs: list[Any], by: str, descending: bool = False) -> list[Any]:
-        return sorted(songs, key=lambda song: getattr(song, by), reverse=descending)
-
-    def first(self, songs: list[Any], count: int) -> list[Any]:
-        return songs[:count]
-
-    def save(self, name: str, songs: list[Any]) -> str:
-        self.saved[name] = songs
-        return f"{len(songs)} songs"
-
-
 @pytest.mark.parametrize("dry", [True, False])
 def test_a_player_looks_up_freely_and_asks_before_it_saves(dry: bool) -> None:
     music = example("music")
-    shelf, asked = Shelf(music.Song), list[Confirm]()
+    shelf, asked = music.Player(), list[Confirm]()
     plan = steps(
         ("favourites",), ("ordered", {"@ref": 0}, "beats"), ("first", {"@ref": 1}, 2), ("save", "calm", {"@ref": 2})
     )
@@ -184,7 +164,7 @@ def test_a_player_looks_up_freely_and_asks_before_it_saves(dry: bool) -> None:
 
     outcome = ran(music.obey("…", dry=dry), plan, tools=music.PLAYER.bind(shelf), handlers=handlers)
 
-    assert [song.title for song in shelf.saved.get("calm", [])] == ([] if dry else ["Drift", "Walk"])
+    assert [song.title for song in shelf.saved.get("calm", [])] == ([] if dry else ["Drift", "Rain"])
     assert [each.status for each in outcome.calls] == ["done", "done", "done", "dry_run" if dry else "done"]
     assert len(asked) == (not dry)
 
@@ -245,11 +225,67 @@ def test_clues_are_read_and_only_faulty_places_are_asked_for_again() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_an_example_runs_as_a_program_of_its_own(real_environment: dict[str, str], path: Path) -> None:
+def test_without_a_model_it_says_how_to_get_one(real_environment: dict[str, str], path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, path, "fine"], check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+        [sys.executable, path], check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL,
         cwd=ROOT, env=real_environment | {"TAIWA_MODEL": "", "TAIWA_CONFIG": "/nonexistent.yaml"},
     )  # fmt: skip
 
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith("taiwa: no model is set")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[FaultServer]:
+    with FaultServer() as opened:
+        yield opened
+
+
+SHOWN: dict[str, tuple[Json, str]] = {
+    "appointments": (
+        {"value": [{"do": "add", "about": "lunch", "when": {"day": "Monday", "hours": "noon"}, "people": ["Ken"]}]},
+        "about='lunch'",
+    ),
+    "coffee_shop": ({"items": [{"kind": "coffee", "name": "latte", "size": "large", "milk": "oat"}]}, "name='latte'"),
+    "crossword": (
+        {"across": [{"number": 1, "words": "Leaves in hot water", "lengths": [3]}], "down": []},
+        "  1 across Leaves in hot water (3)",
+    ),
+    "drawing": ({"parts": [{"draw": "circle", "x": 80, "y": 20, "radius": 10, "fill": "yellow"}]}, "<circle"),
+    "front_desk": (
+        {"to": "complaint", "content": {"about": "room", "words": "It is cold in my room", "urgent": False}},
+        "complaint: about='room'",
+    ),
+    "health_diary": (
+        {"to": "entry", "content": {"measures": [{"what": "temperature", "number": 38.5, "unit": "degrees"}]}},
+        "number=38.5",
+    ),
+    "music": (
+        steps(("favourites",), ("ordered", {"@ref": 0}, "beats"), ("save", "calm", {"@ref": 1})),
+        "dry_run save",
+    ),
+    "restaurant": (
+        {"guests": [{"noodles": {"dish": "ramen", "broth": "miso"}}]},
+        '1 x {"dish":"ramen","broth":"miso"}',
+    ),
+    "sentiment": ({"reason": "'worse'", "mood": "neutral"}, "mood='neutral'"),
+    "sums": (steps(("multiply", 12, 24), ("percent", 5, {"@ref": 0})), "multiply(12, 24) = 288"),
+}
+"""What a model answers to the example without arguments, and what the example then prints."""
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_one_command_prints_something_worth_reading(
+    real_environment: dict[str, str], server: FaultServer, tmp_path: Path, path: Path
+) -> None:
+    answer, shown = SHOWN[path.stem]
+    server.plays(speech(json.dumps(answer)))
+    (tmp_path / "probes.json").write_text(json.dumps({f"{server.base_url}#": {"server": "test"}}))
+
+    done = subprocess.run(
+        [sys.executable, path], check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd=ROOT,
+        env=real_environment | {"TAIWA_MODEL": f"{server.base_url}#m", "TAIWA_CONFIG": str(tmp_path / "config.yaml")},
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    assert shown in done.stdout
