@@ -18,15 +18,15 @@ Extra: TypeAlias = Literal[
 EXTRAS: tuple[Extra, ...] = get_args(Extra)
 MODULES: dict[Extra, tuple[str, ...]] = {
     "serve": ("starlette", "uvicorn", "jinja2", "mdit_py_plugins", "pygments", "latex2mathml", "python_multipart"),
-    "gguf": ("xllamacpp", "jinja2", "huggingface_hub"),
-    "local": ("torch", "transformers", "huggingface_hub", "jinja2"),
+    "gguf": ("xllamacpp", "llguidance", "numpy", "jinja2", "huggingface_hub"),
+    "local": ("torch", "transformers", "llguidance", "numpy", "huggingface_hub", "jinja2"),
     "docs": ("pypdfium2", "mammoth", "trafilatura"),
-    "dense": ("tokenizers",),
-    "constraints": ("lark",),
+    "dense": ("tokenizers", "numpy"),
+    "constraints": ("llguidance", "numpy", "lark"),
     "typescript": ("tree_sitter", "tree_sitter_typescript"),
     "repair": ("json_repair",),
     "mcp": ("mcp",),
-    "postgres": ("psycopg", "psycopg_pool"),
+    "postgres": ("psycopg", "psycopg_pool", "numpy"),
     "charts": ("matplotlib",),
     "ray": ("ray",),
 }
@@ -50,6 +50,16 @@ def install_command(extra: str) -> str:
 def missing_extra(what: str, extra: Extra) -> ConfigError:
     """Return the error for a part whose extra is not installed."""
     return ConfigError(f"{what} needs the extra {extra}; install it with: {install_command(extra)}")
+
+
+def require_modules(what: str, extra: Extra, *modules: str) -> None:
+    """Check that modules of an extra are installed.
+
+    Raises:
+        ConfigError: one is not; the message has the command that installs the extra.
+    """
+    if not all(find_spec(module) for module in modules):
+        raise missing_extra(what, extra)
 
 
 def require_posix(what: str) -> None:

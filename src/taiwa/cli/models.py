@@ -18,6 +18,7 @@ from taiwa.cli.output import (
     table,
 )
 from taiwa.cli.pull import pull_with_display
+from taiwa.extras import require_modules
 from taiwa.i18n import _, gettext_noop, ngettext
 from taiwa.kernel.attachments import InputKind
 from taiwa.kernel.errors import InputError, ProtocolError
@@ -281,6 +282,7 @@ def stop(common: CommonOptions) -> None:
     taiwa config set keep_loaded 300     a model stays loaded for 5 minutes
     taiwa models stop
     """
+    require_modules("a model in a GGUF file", "gguf", "numpy")
     from taiwa.models.inprocess.gguf_backend import stop_kept
 
     stopped = stop_kept()

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 from taiwa.constraints.vocabulary import Vocabulary
+from taiwa.extras import require_modules
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Choice, Grammar, JsonSchema, Regex, ToolCallsInText
 from taiwa.kernel.serialization import value
@@ -223,7 +224,12 @@ Source: TypeAlias = JsonSchema | Regex | Grammar | Choice | ToolCallsInText
 
 
 def empty_mask(size: int) -> "Mask":
-    """Return an empty mask for a vocabulary of `size` tokens; shape ((size+31)//32,), uint32."""
+    """Return an empty mask for a vocabulary of `size` tokens; shape ((size+31)//32,), uint32.
+
+    Raises:
+        ConfigError: numpy is not installed.
+    """
+    require_modules("a mask of tokens", "constraints", "numpy")
     import numpy as np
 
     return np.zeros((size + 31) // 32, dtype=np.uint32)

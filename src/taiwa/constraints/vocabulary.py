@@ -12,7 +12,8 @@ from pathlib import Path
 from struct import pack
 from typing import Any, TypeAlias, cast
 
-from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError
+from taiwa.extras import missing_extra
+from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.serialization import parse_json, value
 
 
@@ -26,7 +27,7 @@ def import_llguidance() -> Any:  # noqa: ANN401  (a module)
         import_module("numpy")  # masks are its arrays
         return import_module("llguidance")
     except ImportError:
-        raise ConfigError("constraints require llguidance and numpy: pip install llguidance numpy") from None
+        raise missing_extra("constrained decoding", "constraints") from None
 
 
 Encode: TypeAlias = Callable[[str], Sequence[int]]

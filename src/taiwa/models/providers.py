@@ -9,6 +9,7 @@ OpenTelemetry has another name for it, add that to `taiwa.operations.otel`. A pr
 
 import os
 import re
+import sys
 from collections.abc import Mapping, Sequence, Set
 from concurrent.futures import wait
 from contextlib import suppress
@@ -21,6 +22,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, get_args
 from urllib.parse import urlsplit
 
+from taiwa.extras import require_modules
 from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.messages import Capability, Request, Sampling, user
 from taiwa.kernel.runtime import AsyncModel, Model, start_in_thread
@@ -52,6 +54,7 @@ from taiwa.plugins import Plugin, find_plugin, plugin_names
 from taiwa.settings import ADDRESS_VARIABLES, Settings
 
 if TYPE_CHECKING:
+    from taiwa.models.inprocess.generator import InProcessModel, LoadedModel
     from taiwa.models.inprocess.gguf import GgufModel
     from taiwa.models.inprocess.transformers_model import LocalModel
 
@@ -543,14 +546,22 @@ def _open_plugin(name: str, plugin: Plugin) -> PluginModel:
 def _load(target: Target, settings: Settings) -> "LocalModel | GgufModel":
     known = Capabilities(target.capabilities)
     if target.base_url == "gguf":
+        require_modules("a model in a GGUF file", "gguf", "numpy", "llguidance")
         from taiwa.models.inprocess.gguf import GgufModel
 
         return GgufModel(target.name, known=known, keep=settings.keep_loaded)
+    require_modules("a model of transformers", "local", "numpy", "llguidance")
     from taiwa.models.inprocess.transformers_model import LocalModel, find_local_folder
 
     model = LocalModel(target.name, known=known)
     find_local_folder(model.spec)
     return model
+
+
+def in_process(model: object) -> "InProcessModel[LoadedModel] | None":
+    """Return the model if it runs in this process. Its module, which needs numpy, is then loaded."""
+    module: Any = sys.modules.get("taiwa.models.inprocess.generator")
+    return model if module is not None and isinstance(model, module.InProcessModel) else None
 
 
 def check_key(target: Target, key: Secret) -> None:

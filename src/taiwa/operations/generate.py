@@ -6,8 +6,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard
 
+from taiwa.extras import require_modules
 from taiwa.kernel.attachments import Attachment, path_kind
 from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError, OutputValidationError
 from taiwa.kernel.messages import (
@@ -215,13 +216,14 @@ def generate(
         InputError: the constraint cannot be read. ConfigError: the cost of a day is limited.
         TaiwaError: the model does not support it, or failed.
     """
-    from taiwa.models.inprocess.generator import InProcessModel
-    from taiwa.models.providers import with_enforcement
+    from taiwa.models.providers import in_process, with_enforcement
     from taiwa.sessions.session import open_priced_model
 
     output_type, constraint = _constraint(options.kind, options.source)
     check = None
     if constraint is not None:
+        if output_type is None:
+            require_modules("checking an answer", "constraints", "llguidance", "numpy")
         with suppress(ConfigError):  # it cannot be judged here
             check = answer_checker(constraint, output_type)
     messages = ((system(options.system),) if options.system else ()) + (user(options.text, options.attachments),)
@@ -229,8 +231,9 @@ def generate(
         messages, prefix=options.prefix, stop=options.stop, sampling=options.sampling, constraint=constraint
     )  # fmt: skip
     priced_model = open_priced_model(None, settings)
-    if isinstance(priced_model.model, InProcessModel):
-        found = list(_decode(cast("InProcessModel[LoadedModel]", priced_model.model), request, options, on_event))
+    inside = in_process(priced_model.model)
+    if inside is not None:
+        found = list(_decode(inside, request, options, on_event))
     else:
         model: Any = priced_model.model
         priced_model = replace(priced_model, model=with_enforcement(model, "strict" if options.strict else "lenient"))

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
     from taiwa.kernel.runtime import AnyModel
     from taiwa.models.inprocess.decode_loop import TokenTrace, TracedToken
-    from taiwa.models.inprocess.generator import LoadedModel
     from taiwa.sessions.replay import RecordedStep
 
 
@@ -714,11 +713,10 @@ def _tokens_of(
 
 def _read_again(model: "AnyModel", request: Request, text: str, most: int) -> "TokenTrace | None":
     """Let a model read its answer again; None for one that does not run in this process."""
-    from taiwa.models.inprocess.generator import InProcessModel
+    from taiwa.models.providers import in_process
 
-    if not isinstance(model, InProcessModel):
-        return None
-    return cast("InProcessModel[LoadedModel]", model).trace(request, text, most)
+    inside = in_process(model)
+    return None if inside is None else inside.trace(request, text, most)
 
 
 def _missing(request: Request | None, model: "AnyModel | None", name: str) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
-from taiwa.extras import missing_extra
+from taiwa.extras import missing_extra, require_modules
 from taiwa.kernel.errors import ConfigError, InputError, TaiwaError
 from taiwa.kernel.messages import Message, Passage
 from taiwa.kernel.serialization import parse_json, value
@@ -56,7 +56,9 @@ def unit_rows(rows: "Sequence[Sequence[float]]") -> Vectors:
 
     Raises:
         ValueError: the rows have different lengths, or a number is not finite.
+        ConfigError: numpy is not installed.
     """
+    require_modules("search by meaning", "dense", "numpy")
     import numpy as np
 
     if len({len(row) for row in rows}) > 1 or not all(len(row) for row in rows):
@@ -188,6 +190,7 @@ def _tensors(path: Path) -> tuple[dict[str, Vectors], str]:
 
 
 def _tokenizer(path: Path, most: int) -> "Tokenizer":
+    require_modules("a sentence model", "dense", "numpy")
     try:
         from tokenizers import Tokenizer
     except ImportError:

@@ -399,13 +399,13 @@ def readable(messages: tuple[Message, ...], model: "AnyModel") -> tuple[Message,
     """Return messages without the files that the model cannot read, which must not make a run fail."""
     from taiwa.models.http_api.capabilities import Capabilities
     from taiwa.models.http_api.client import HttpModel
-    from taiwa.models.inprocess.generator import InProcessModel
+    from taiwa.models.providers import in_process
 
     inputs: frozenset[str] = frozenset()
     if isinstance(model, HttpModel):
         known = getattr(model.codec, "capabilities", None)
         inputs = frozenset(known.inputs) if isinstance(known, Capabilities) else inputs
-    elif not isinstance(model, InProcessModel):
+    elif in_process(model) is None:
         return messages
 
     def is_readable(part: Part) -> bool:
