@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 NODE := tests/server/node
 NODE_READY := $(NODE)/node_modules/.ready
-DOCUMENTS = $(wildcard README*.md CONTRIBUTING.md docs/*.md)
+DOCUMENTS = $(wildcard README*.md CONTRIBUTING.md docs/*.md benches/README.md evals/README.md)
 # Each file runs in one worker, so a server or the namespace of a document is set up once. Three workers for two cores, because tests
 # wait a third of their time for processes, sockets and time limits.
 PYTEST := $(BIN)/pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder

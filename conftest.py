@@ -129,7 +129,7 @@ TOGETHER = {
     "tests/models/inprocess/test_transformers": "torch",
     "tests/retrieval/test_hybrid.py": "torch",
     "tests/cli/test_generate.py": "torch",
-    "docs/local.md": "torch",
+    "docs/models.md": "torch",
     "tests/house/test_figures.py": "sources",
     "tests/house/test_imports.py": "sources",
     "tests/house/test_safety.py": "sources",

@@ -1,12 +1,13 @@
-"""Generated parts of docs/benchmarks.md: the result files, as tables."""
+"""Generated parts of the documents on benchmarks: the result files, as tables, and the code that is compared."""
 
+import ast
 import json
 from collections.abc import Iterator
 from typing import Any
 
 from embed import RESULTS, amount
 
-__all__ = ["ahead", "lines", "missed", "result", "rows"]
+__all__ = ["ahead", "job", "lines", "missed", "result", "rows"]
 
 
 def result(name: str) -> str:
@@ -65,6 +66,16 @@ def _all(part: str) -> Iterator[tuple[str, dict[str, Any]]]:
 def _read(name: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
     return found
+
+
+def job(name: str, *tools: str) -> str:
+    """Return the function of `benches/lines` that does a job with each tool, as one block of code."""
+    blocks: list[str] = []
+    for tool in tools:
+        text = (RESULTS.parent / "lines" / f"with_{tool}.py").read_text(encoding="utf-8")
+        found = next(each for each in ast.parse(text).body if isinstance(each, ast.FunctionDef) and each.name == name)
+        blocks.append(f"def with_{tool}() -> str:\n{ast.unparse(ast.Module(found.body, []))}".replace("\n", "\n    "))
+    return "```py\n" + "\n\n".join(blocks) + "\n```\n"
 
 
 def lines() -> str:

@@ -65,7 +65,7 @@ def together(part: str) -> str:
 
 
 def commands() -> str:
-    """Return the help of every command, by section."""
+    """Return the usage and the description of every command, by section; `--help` has the options."""
     return "".join(_pages())
 
 
@@ -82,15 +82,22 @@ def _pages() -> Iterator[str]:
 
 def _page(above: click.Context, name: str, command: click.Command, about: str) -> Iterator[str]:
     with command.make_context(name, [], parent=above, resilient_parsing=True) as ctx:
-        yield f"\n### {ctx.command_path}\n\n{about[:1].upper()}{about[1:]}.\n\n```\n{ctx.get_help().rstrip()}\n```\n"
-        yield from _subcommands(ctx, command)
+        yield f"\n### {ctx.command_path}\n\n{about[:1].upper()}{about[1:]}.\n\n```\n"
+        yield from _described(ctx, command)
+        yield "```\n"
 
 
-def _subcommands(above: click.Context, command: click.Command) -> Iterator[str]:
+def _described(ctx: click.Context, command: click.Command) -> Iterator[str]:
+    """Yield the usage of a command and what it does, then those of its subcommands."""
+    formatter = ctx.make_formatter()
+    command.format_usage(ctx, formatter)
+    if not isinstance(command, click.Group):
+        command.format_help_text(ctx, formatter)
+    yield formatter.getvalue()
     for name, inner in command.commands.items() if isinstance(command, click.Group) else ():
-        with inner.make_context(name, [], parent=above, resilient_parsing=True) as ctx:
-            yield f"\n```\n{ctx.get_help().rstrip()}\n```\n"
-            yield from _subcommands(ctx, inner)
+        with inner.make_context(name, [], parent=ctx, resilient_parsing=True) as within:
+            yield "\n"
+            yield from _described(within, inner)
 
 
 def model_errors() -> str:

@@ -1,4 +1,4 @@
-"""The package of docs/plugins.md, installed as a person would, and used by the names of its plug-ins."""
+"""The package of docs/library.md#plug-ins, installed as a person would, and used by the names of its plug-ins."""
 
 import re
 import subprocess
@@ -16,7 +16,7 @@ from taiwa.models import providers
 from taiwa.retrieval import readers
 from tests.cli.conftest import Place, Taiwa
 
-PAGE = Path(__file__).parents[1] / "docs" / "plugins.md"
+PAGE = (Path(__file__).parents[1] / "docs" / "library.md").read_text(encoding="utf-8").partition("\n## Plug-ins\n")[2]
 BLOCK = re.compile(
     r"(?:^`(?P<file>taiwa_tea/[\w.]+)`[^`]*(?:`[^`\n]+`[^`]*)*?\n)?```(?P<kind>python|toml|markdown)\n(?P<text>.*?)```",
     re.MULTILINE | re.DOTALL,
@@ -30,7 +30,7 @@ def target(tmp_path_factory: pytest.TempPathFactory, real_environment: dict[str,
     (project / "taiwa_tea").mkdir()
     (project / "taiwa_tea" / "__init__.py").touch()
     description = ""
-    for block in BLOCK.finditer(PAGE.read_text(encoding="utf-8")):
+    for block in BLOCK.finditer(PAGE):
         if block["kind"] == "toml":
             description += block["text"] + "\n"
         else:

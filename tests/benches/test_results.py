@@ -11,7 +11,7 @@ from tests.house.source import ROOT
 
 RESULTS = sorted((ROOT / "benches" / "results").glob("*.json"))
 MACHINE = re.compile(r"/(?:home|tmp|root|work|Users)/|\b\d{1,3}(?:\.\d{1,3}){3}\b")
-PAGE = ROOT / "docs" / "benchmarks.md"
+PAGE = ROOT / "benches" / "README.md"
 NOT_MEASURED = {
     "gguf": "a run takes longer than four minutes with one thread, and its order under the schema must first be compared at equal length",
 }

@@ -13,7 +13,13 @@ LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
 PARTS = ["Context", "Decision", "Rejected", "Consequence", "Measurement"]
 MAX_DECISION_LINES = 60
 
-DOCUMENTS = sorted(path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))
+DOCUMENTS = sorted(
+    path
+    for path in (
+        *ROOT.glob("*.md"),
+        *(path for part in ("docs", "benches", "evals", "examples") for path in ROOT.glob(f"{part}/**/*.md")),
+    )
+)
 DECISIONS = sorted(ROOT.glob("docs/decisions/*.md"))
 
 

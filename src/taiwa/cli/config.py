@@ -335,7 +335,7 @@ def plugins(common: CommonOptions) -> None:
         )  # fmt: skip
         return
     if not found:
-        print_notice("no installed package offers a plug-in; docs/plugins.md shows how to write one")
+        print_notice("no installed package offers a plug-in; docs/library.md#plug-ins shows how to write one")
         return
     table(
         ("kind", "name", "package", "state"),

@@ -148,7 +148,7 @@ def test_thresholds_of_a_user_take_precedence_over_those_of_the_file(drive: Driv
 
 
 def test_the_documented_file_is_the_one_of_the_package() -> None:
-    docs = (Path(taiwa.__file__).parents[2] / "docs" / "dialogue.md").read_text("utf-8")
+    docs = (Path(taiwa.__file__).parents[2] / "docs" / "ask.md").read_text("utf-8")
     block = re.search(r"```yaml\n(---\ntaiwa: 1\npolicy: article\n.*?---)\n```", docs, re.DOTALL)
 
     assert block is not None
