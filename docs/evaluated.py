@@ -7,11 +7,13 @@ from embed import RESULTS
 
 from evals.dialogue.report import REPORTS
 from evals.ordering.order_lines import IGNORED_WORDS, SPELLINGS, SYNONYMS
-from evals.real.table import markdown, read_results
+from evals.real.table import FORMS, markdown, read_results
 
-__all__ = ["alike", "evaluated", "real_models"]
+__all__ = ["alike", "evaluated", "real_models", "real_summary"]
 
 LEFT_OUT = ("failed",)
+RIGHT = ("right %", "joint goal %", "valid %")
+"""The column of an evaluation that says how much was right: the first of these that it has."""
 
 
 def evaluated(name: str, *heads: str) -> str:
@@ -38,3 +40,23 @@ def alike() -> str:
 def real_models() -> str:
     """Return the tables of all real models that were measured."""
     return "\n".join(markdown(found) for found in read_results()) or "No model has been measured yet.\n"
+
+
+def real_summary() -> str:
+    """Return how much each way got right of each set of data, for all real models that were measured."""
+    shares: dict[tuple[str, str], dict[str, str]] = {}
+    for found in read_results():
+        for name, report in found["evaluations"].items():
+            columns = {column.head: column for column in FORMS[name].columns}
+            head = next(head for head in RIGHT if head in columns)
+            for line in report["rows"]:
+                row = (str(found["model"]), f"{name}: {columns['set'].show(line)}, {head}")
+                shares.setdefault(row, {})[columns["way"].show(line)] = columns[head].show(line)
+    if not shares:
+        return "No model has been measured yet.\n"
+    ways = list(dict.fromkeys(way for row in shares.values() for way in row))
+    lines = [f"| model | evaluation | {' | '.join(ways)} |", f"|---|---|{'---:|' * len(ways)}"]
+    lines += [
+        f"| {' | '.join(row)} | {' | '.join(each.get(way, '–') for way in ways)} |" for row, each in shares.items()
+    ]
+    return "\n".join(lines) + "\n"
