@@ -5,6 +5,7 @@ import inspect
 import pkgutil
 import pydoc
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -23,6 +24,13 @@ def test_a_public_name_is_listed_and_shows_its_parameters(name: str) -> None:
         assert not [each for each in parameters if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD)] or name in (
             "Api", "Choice", "gather", "scripted_model", "route", *(each for each in taiwa.__all__ if each.endswith("Error")),
         )  # fmt: skip
+
+
+def test_every_public_name_of_a_release_is_still_there() -> None:
+    """A name may be added to the list with a release; one that leaves it breaks the promise of docs/stability.md."""
+    released = set(Path(__file__).with_name("public_names.txt").read_text("utf-8").split())
+
+    assert released <= {*taiwa.__all__, *(f"programs.{name}" for name in taiwa.programs.__all__)}
 
 
 def test_no_public_name_is_hidden_by_a_module() -> None:
