@@ -1,25 +1,22 @@
-"""Generated parts of the documents: recorded sessions, the help of every command, and benchmark figures.
+"""Generated parts of the documents: recorded sessions, the list of commands, and benchmark figures.
 
 `make docs` and `make check` run cog with this folder on its path.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Formatter
 from typing import Any
 
-import click
-
-from taiwa.cli.main import COMMANDS, SECTIONS, cli
+from taiwa.cli.main import COMMANDS, SECTIONS
 from taiwa.models.http_api import errors
-from taiwa.sql import postgres, sqlite
+from taiwa.sql import sqlite
 from taiwa.store.schema import STORE
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "benches" / "results"
 MARK, ABOUT = "#== ", "#~ "
-WIDTH = 100
 STANDING_FOR = {
     "host": "HOST", "url": "ADDRESS", "connect": "N", "first_byte": "N", "between": "N", "total": "N",
     "who": "SERVER", "model": "MODEL", "code": " (STATUS)", "text": ": …", "wait": ", try again in N s", "parameter": "PARAMETER",
@@ -64,42 +61,6 @@ def together(part: str) -> str:
     return session("../real/together", part)
 
 
-def commands() -> str:
-    """Return the usage and the description of every command, by section; `--help` has the options."""
-    return "".join(_pages())
-
-
-def _pages() -> Iterator[str]:
-    with cli.make_context("taiwa", [], resilient_parsing=True, terminal_width=WIDTH) as top:
-        yield f"```\n{top.get_help().rstrip()}\n```\n"
-        for section, names in SECTIONS.items():
-            yield f"\n## {section}\n"
-            for name in names:
-                command = cli.get_command(top, name)
-                assert command is not None, f"{name} is in the table of commands and nowhere else"
-                yield from _page(top, name, command, COMMANDS[name].help)
-
-
-def _page(above: click.Context, name: str, command: click.Command, about: str) -> Iterator[str]:
-    with command.make_context(name, [], parent=above, resilient_parsing=True) as ctx:
-        yield f"\n### {ctx.command_path}\n\n{about[:1].upper()}{about[1:]}.\n\n```\n"
-        yield from _described(ctx, command)
-        yield "```\n"
-
-
-def _described(ctx: click.Context, command: click.Command) -> Iterator[str]:
-    """Yield the usage of a command and what it does, then those of its subcommands."""
-    formatter = ctx.make_formatter()
-    command.format_usage(ctx, formatter)
-    if not isinstance(command, click.Group):
-        command.format_help_text(ctx, formatter)
-    yield formatter.getvalue()
-    for name, inner in command.commands.items() if isinstance(command, click.Group) else ():
-        with inner.make_context(name, [], parent=ctx, resilient_parsing=True) as within:
-            yield "\n"
-            yield from _described(within, inner)
-
-
 def model_errors() -> str:
     """Return the messages about the network and servers' responses, with the error class of each."""
     rows = [(row.message, row.kind) for row in errors.TABLE.values()] + [
@@ -114,13 +75,6 @@ def store_errors() -> str:
     rows = dict.fromkeys([(words, kind.__name__) for kind, words in sqlite.TABLE.values()])
     said = ((words.replace("{name}", STORE.name).replace("{repair}", STORE.repair), kind) for words, kind in rows)
     lines = (f"| the store FILE {words} | `{kind}` |\n" for words, kind in said)
-    return f"| it says | error |\n|---|---|\n{''.join(lines)}"
-
-
-def server_errors() -> str:
-    """Return the messages about a database server, each once."""
-    rows = dict.fromkeys((words, kind.__name__) for kind, words in postgres.TABLE.values())
-    lines = (f"| the store on SERVER {words} | `{kind}` |\n" for words, kind in rows)
     return f"| it says | error |\n|---|---|\n{''.join(lines)}"
 
 

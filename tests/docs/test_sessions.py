@@ -68,7 +68,7 @@ def test_every_record_has_its_session_and_every_session_its_record() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_is_in_the_reference_and_in_another_document(name: str) -> None:
-    assert f"### taiwa {name}\n" in REFERENCE
+    assert f"| `taiwa {name}` |" in REFERENCE
     assert any(f"taiwa {name}" in page for page in PAGES)
 
 
