@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tests.house.source import ROOT
 
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
+ANCHOR = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)#([^)\s]+)\)")
 PARTS = ["Context", "Decision", "Rejected", "Consequence", "Measurement"]
 MAX_DECISION_LINES = 60
 
@@ -38,6 +40,21 @@ def test_a_dead_link_is_found(tmp_path: Path) -> None:
     found = list(dead_links("[a](there.md#part) [b](gone.md) [c](https://example.org)", tmp_path))
 
     assert found == ["gone.md"]
+
+
+@cache
+def anchors(path: Path) -> frozenset[str]:
+    """The names of the headings of a document, as GitHub makes them."""
+    text = re.sub(r"(?ms)^(`{3,}).*?^\1`*$", "", path.read_text(encoding="utf-8"))
+    titles = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title) for title in re.findall(r"(?m)^#+ (.*)", text)]
+    return frozenset(re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=relative)
+def test_links_lead_to_headings_that_exist(path: Path) -> None:
+    links = [(path.parent / page if page else path, name) for page, name in ANCHOR.findall(path.read_text("utf-8"))]
+
+    assert not [name for page, name in links if page.suffix == ".md" and name not in anchors(page.resolve())]
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=relative)
