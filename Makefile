@@ -76,7 +76,6 @@ check: setup ## lint, types, layers, dependencies, budgets, documents (changes n
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/basedpyright
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/deptry .
 	$(COG) --check --diff $(DOCUMENTS)

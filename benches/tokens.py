@@ -122,6 +122,7 @@ class PrefixCache:
 def sent(request: Request) -> list[int]:
     """Return the tokens of the messages as the codec writes them, each after a start token."""
     codec = resolve("http://127.0.0.1/v1#bench").codec
+    assert codec is not None
     tokens: list[int] = []
     for message in json.loads(codec.encode(replace(request, constraint=None)).body)["messages"]:
         tokens += [-1 - ("system", "user", "assistant").index(message["role"]), *encoder()(message["content"])]

@@ -111,7 +111,7 @@ effects: st.SearchStrategy[Effect[object]] = st.one_of(
     st.builds(Retrieve, texts, st.integers(1, 9)),
     st.builds(Notify, notes),
     st.just(GetCapabilities()),
-)  # pyright: ignore[reportAssignmentType]  # an effect of any answer
+)  # an effect of any answer
 
 
 def raised_errors() -> st.SearchStrategy[TaiwaError]:

@@ -85,7 +85,7 @@ def test_the_error_of_a_missing_extra_is_one_line_with_the_command() -> None:
 
 def test_what_needs_posix_is_refused_on_windows_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     extras.require_posix("a store")
-    monkeypatch.setattr(extras.sys, "platform", "win32")
+    monkeypatch.setattr("sys.platform", "win32")
 
     with pytest.raises(ConfigError, match="a store needs Linux or macOS; on Windows, install taiwa in WSL"):
         extras.require_posix("a store")

@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +42,12 @@ def test_floats_of_every_width_are_read_as_f32(dtype: str, numbers: bytes, kept:
 
 def test_the_library_reads_and_writes_the_same(tmp_path: Path) -> None:
     library = pytest.importorskip("safetensors.numpy")
-    tensors = {"a": VALUES, "b": VALUES.astype(np.float16), "c": np.arange(3), "d": np.zeros((2, 0), np.float32)}
+    tensors: dict[str, Any] = {
+        "a": VALUES,
+        "b": VALUES.astype(np.float16),
+        "c": np.arange(3),
+        "d": np.zeros((2, 0), np.float32),
+    }
     path = tmp_path / "a.safetensors"
     library.save_file(tensors, path, {"x": "1"})
 

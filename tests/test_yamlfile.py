@@ -52,7 +52,7 @@ def test_plain_words_mean_what_yaml_1_2_says(written: str, meant: object) -> Non
     values = read(f"a: {written}")
 
     assert values == {"a": meant}
-    assert type(values["a"]) is type(meant)  # type: ignore[index]  # pyright: ignore[reportIndexIssue]
+    assert type(values["a"]) is type(meant)  # type: ignore[index]
 
 
 def test_keys_are_always_texts_and_a_merge_key_is_a_key_like_any_other() -> None:

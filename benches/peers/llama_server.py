@@ -39,11 +39,11 @@ def serve(file: str, threads: int) -> None:
     """Serve until standard input ends."""
     import xllamacpp
 
-    params: Any = xllamacpp.CommonParams()  # pyright: ignore[reportAttributeAccessIssue]  (its module has no stubs)
+    params: Any = xllamacpp.CommonParams()  # its module has no stubs
     params.model.path = file
     params.n_ctx, params.n_parallel, params.hostnames, params.port, params.ui = 8192, 1, ["127.0.0.1"], 0, False
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
-    server: Any = xllamacpp.Server(params)  # pyright: ignore[reportAttributeAccessIssue]
+    server: Any = xllamacpp.Server(params)
     sys.stdout.write(f"{server.listening_address}\n")
     sys.stdout.flush()
     sys.stdin.read()

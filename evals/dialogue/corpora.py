@@ -391,9 +391,9 @@ def _handbook(rows: Sequence[Fields]) -> CorpusContent:
     for row in rows:
         if "who" in row:
             continue
-        turns, gold = row.texts("turns"), row.parts("gold")
+        texts, gold = row.texts("turns"), row.parts("gold")
         turns = tuple(
-            ("user" if at % 2 == (len(turns) - 1) % 2 else "assistant", words) for at, words in enumerate(turns)
+            ("user" if at % 2 == (len(texts) - 1) % 2 else "assistant", words) for at, words in enumerate(texts)
         )
         places = tuple(f"{each.text('source')}\n{each.text('words')}" for each in gold)
         ask = row.flag("ask")
@@ -687,9 +687,9 @@ def _read_set(path: Path, given: tuple[Passage, ...], judged: Mapping[str, tuple
     beside = sibling_file(path)
     passages = given or found.passages or (read_passages(beside) if beside is not None else ())
     qrels = sibling_file(path, "_qrels.jsonl")
-    known = judged or read_judgements([] if qrels is None else [qrels])
+    relevant = judged or read_judgements([] if qrels is None else [qrels])
     samples = tuple(
-        replace(sample, relevant=known[sample.id]) if sample.id in known else sample for sample in found.samples
+        replace(sample, relevant=relevant[sample.id]) if sample.id in relevant else sample for sample in found.samples
     )
     return QuestionSet(set_name(path), form.name, digest, samples, passages, found.notes)
 

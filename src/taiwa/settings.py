@@ -325,7 +325,7 @@ def load(
     values["limits"] = values.pop("max_cost", NO_LIMITS)
     values.setdefault("store", data_folder(environ) / "taiwa.db")
     origins = {".".join(keys): leaf.origin for keys, leaf in found.items()}
-    return Settings(path=path, origins=origins, **values)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  (SETTINGS types them)
+    return Settings(path=path, origins=origins, **values)  # type: ignore[arg-type]  # SETTINGS types them
 
 
 def _from_libraries(environ: Mapping[str, str]) -> dict[Keys, SourcedValue]:

@@ -113,7 +113,7 @@ def test_what_a_user_writes_is_never_taken_for_a_placeholder(text: str) -> None:
 
     parts = turn_request(begin(app), text).messages[-1].parts
 
-    assert parts[0].text == text  # type: ignore[union-attr]  # pyright: ignore[reportAttributeAccessIssue]
+    assert parts[0].text == text  # type: ignore[union-attr]
 
 
 def test_byte_order_mark_and_line_ends_make_no_difference(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_stored_app_that_cannot_be_read_is_an_error() -> None:
 def test_another_reply_mode_is_written_into_the_source(text: str, reply: str) -> None:
     app = load_text(text, "whole.md", "whole").with_params({"lang": "Thai", "most": 2})
 
-    changed = with_reply(app, reply)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    changed = with_reply(app, reply)  # type: ignore[arg-type]
 
     assert changed.reply == reply
     assert changed.values == app.values

@@ -84,7 +84,7 @@ class Taiwa:
                 main(arguments)
         finally:
             sys.stdin = kept
-        printed = [cast("io.BytesIO", stream.buffer).getvalue().decode() for stream in (out, err)]
+        printed = [stream.buffer.getvalue().decode() for stream in (out, err)]
         return Result(cast("int", end.value.code or 0), *printed)
 
     def ok(self, *arguments: str, input: str | bytes = b"") -> Result:  # noqa: A002  (as above)

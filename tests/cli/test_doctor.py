@@ -8,7 +8,7 @@ from tests.cli.conftest import Place, Taiwa
 
 
 def checks(result: object) -> dict[str, dict[str, object]]:
-    return {each["name"]: each for each in result.json["checks"]}  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+    return {each["name"]: each for each in result.json["checks"]}  # type: ignore[attr-defined]
 
 
 def test_without_a_model_it_names_the_command_that_fetches_one(taiwa: Taiwa) -> None:
@@ -71,7 +71,7 @@ def test_a_file_that_is_not_a_store_is_a_fault(taiwa: Taiwa, place: Place) -> No
 
 @pytest.mark.parametrize(("system", "works"), [("win32", False), ("darwin", True)])
 def test_what_another_system_lacks_is_listed(monkeypatch: pytest.MonkeyPatch, system: str, works: bool) -> None:
-    monkeypatch.setattr(doctor.sys, "platform", system)
+    monkeypatch.setattr("sys.platform", system)
 
     found = doctor._system()
 

@@ -128,7 +128,7 @@ def test_columns_of_wide_characters_align(talked: Taiwa, model_server: ModelServ
     lines = talked.ok("log").lines
 
     assert len(lines) == 4
-    assert len({cell_len(re.match(r"\S+ +", line)[0]) for line in lines}) == 1  # type: ignore[index]  # pyright: ignore[reportOptionalSubscript]
+    assert len({cell_len(re.match(r"\S+ +", line)[0]) for line in lines}) == 1  # type: ignore[index]
 
 
 def test_the_turns_of_a_conversation_are_listed_oldest_first(talked: Taiwa) -> None:

@@ -300,7 +300,7 @@ FAILURES = {
 def test_a_failed_call_is_one_line_and_leaves_the_conversation_unchanged(
     taiwa: Taiwa, model_server: ModelServer, act: object, code: int, part: str
 ) -> None:
-    model_server(delta("One."), act)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    model_server(delta("One."), act)  # type: ignore[arg-type]
     taiwa.ok("say", "chat", "One")
 
     result = taiwa("say", "-c", "Two")

@@ -72,7 +72,7 @@ def test_a_conversation_has_the_same_hashes_wherever_it_is_held() -> None:
 
 @given(turns)
 def test_what_comes_back_from_a_store_is_the_same_conversation(said: list[tuple[str, str, dict[str, object]]]) -> None:
-    live = talked(FRIEND, *said)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    live = talked(FRIEND, *said)  # type: ignore[arg-type]
 
     again = reloaded(live)
 
@@ -145,9 +145,9 @@ def grown() -> tuple[Conversation, Node]:
 def test_a_node_that_was_tampered_with_is_not_followed(damage: dict[str, object], complaint: str) -> None:
     before, node = grown()
 
-    assert advance(before, node, no_app).tip == node.hash  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    assert advance(before, node, no_app).tip == node.hash  # type: ignore[arg-type]
     with pytest.raises(CorruptError, match=complaint):
-        advance(before, replace(node, **damage), no_app)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        advance(before, replace(node, **damage), no_app)  # type: ignore[arg-type]
 
 
 def test_an_app_is_known_by_its_text_and_its_parameters() -> None:

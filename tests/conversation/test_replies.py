@@ -36,7 +36,7 @@ deltas: st.SearchStrategy[dict[str, Json]] = st.fixed_dictionaries(
         "dictionary": st.dictionaries(answers, st.none() | answers, max_size=2),
         "mood": answers,
     },
-)  # pyright: ignore[reportAssignmentType]  # a dictionary of JSON, which is invariant
+)  # a dictionary of JSON, which is invariant
 
 
 def shown(of: App, pieces: Iterable[str]) -> str:

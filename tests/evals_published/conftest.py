@@ -20,7 +20,7 @@ class Evals:
         out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as end:
             main(arguments, group, "python -m evals")
-        printed = [cast("io.BytesIO", stream.buffer).getvalue().decode() for stream in (out, err)]
+        printed = [stream.buffer.getvalue().decode() for stream in (out, err)]
         return Result(cast("int", end.value.code or 0), *printed)
 
     def ok(self, *arguments: str) -> Result:

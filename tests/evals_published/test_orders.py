@@ -166,7 +166,7 @@ def test_a_scripted_model_has_no_figures(requests: Path, key: OrderKey) -> None:
     heads, rows = table_cells(report)
     assert rows[0][heads.index("items %")] == NO_FIGURE
     assert "no figure" in " ".join(report.without_scripted_figures().notes)
-    assert report.to_json()["rows"][0]["counts"] is None  # pyright: ignore[reportIndexIssue, reportOptionalSubscript, reportArgumentType, reportCallIssue]
+    assert report.to_json()["rows"][0]["counts"] is None
     assert order_chart(report).bars == ()
 
 

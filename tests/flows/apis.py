@@ -104,7 +104,7 @@ def method(name: str, kinds: list[Any], needed: int, returns: Any) -> Callable[.
         )
     function.__name__ = function.__qualname__ = name
     function.__annotations__ = {f"p{at}": kind for at, kind in enumerate(kinds)} | {"return": returns}
-    function.__signature__ = inspect.Signature(own)  # pyright: ignore[reportFunctionMemberAccess]
+    setattr(function, "__signature__", inspect.Signature(own))  # noqa: B010  (mypy does not know it)
     return function
 
 

@@ -181,7 +181,7 @@ def test_an_unknown_mode_is_refused_before_any_call(drive: Drive) -> None:
     model = scripted_model(GOOD)
 
     with pytest.raises(InputError, match="choose one of auto, native"):
-        drive(lambda: extract(ORDER, "Two teas.", mode="magic"), model)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+        drive(lambda: extract(ORDER, "Two teas.", mode="magic"), model)  # type: ignore[call-overload]
 
     assert model.requests == []
 
@@ -237,7 +237,7 @@ def test_a_small_model_is_told_the_name_of_a_type_that_its_server_enforces(
 
 def test_an_unknown_style_is_refused(drive: Drive) -> None:
     with pytest.raises(InputError, match="unknown style 'chat'; choose one of auto, plain, after, typechat"):
-        drive(lambda: extract(ORDER, "Two teas.", style="chat"), scripted_model(GOOD))  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+        drive(lambda: extract(ORDER, "Two teas.", style="chat"), scripted_model(GOOD))  # type: ignore[call-overload]
 
 
 def test_the_type_may_follow_what_the_user_says_last(drive: Drive) -> None:

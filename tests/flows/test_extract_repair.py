@@ -522,5 +522,5 @@ def test_a_patch_changes_its_place_and_never_the_data_it_was_given(
     if after is not None:
         here = after
         for step in path:
-            here = here[step]  # pyright: ignore[reportIndexIssue, reportCallIssue, reportArgumentType, reportOptionalSubscript]
+            here = here[step]
         assert here == new

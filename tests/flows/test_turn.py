@@ -404,7 +404,7 @@ class TestWindows:
         asked, answered = model.requests
         assert "user 2" in asked.messages[-1].text
         assert "user 3" not in asked.messages[-1].text
-        assert "They spoke of t1 and t2." in answered.messages[1].parts[0].text  # type: ignore[union-attr]  # pyright: ignore[reportAttributeAccessIssue]
+        assert "They spoke of t1 and t2." in answered.messages[1].parts[0].text  # type: ignore[union-attr]
         assert driven.shown == "Hi!"
         assert reloaded(after).turns == after.turns
 

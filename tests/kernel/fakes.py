@@ -129,8 +129,8 @@ class _Timed:
     clock: Clock
 
     def execution(self, program: Program[T], journal: Journal | None) -> Execution[T]:
-        limits, price, observers = self.limits, self.price, self.observers  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
-        name = str(getattr(self.model, "name", ""))  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+        limits, price, observers = self.limits, self.price, self.observers  # type: ignore[attr-defined]
+        name = str(getattr(self.model, "name", ""))  # type: ignore[attr-defined]
         return Execution(program, UsageLedger(limits, name, price, self.clock), journal, observers)
 
 
@@ -165,7 +165,7 @@ class Drive:
     ) -> list[StreamEvent]:
         """Stream a program and return what was streamed; after `most` events the iterator is closed."""
         if self.kind == "blocking":
-            with closing(self._blocking(None, edges).stream(program, journal)) as events:  # type: ignore[type-var]  # pyright: ignore[reportArgumentType]
+            with closing(self._blocking(None, edges).stream(program, journal)) as events:  # type: ignore[type-var]
                 return list(islice(events, most))
         return asyncio.run(self._stream(self._asynchronous(None, edges), program, journal, most))
 
@@ -173,7 +173,7 @@ class Drive:
         self, runtime: AsyncRuntime, program: Program[Any], journal: Journal | None, most: int | None
     ) -> list[StreamEvent]:
         streamed: list[StreamEvent] = []
-        async with aclosing(runtime.stream(program, journal)) as events:  # type: ignore[type-var]  # pyright: ignore[reportArgumentType]
+        async with aclosing(runtime.stream(program, journal)) as events:  # type: ignore[type-var]
             async for event in events:
                 streamed.append(event)
                 if len(streamed) == most:

@@ -110,7 +110,7 @@ def failing(closed: list[str]) -> Program[str]:
     def waiting(name: str) -> Program[str]:
         try:
             yield from ask(f"{name} first")
-            return (yield from perform(Double(0)))  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+            return (yield from perform(Double(0)))  # type: ignore[return-value]
         finally:
             closed.append(name)
 
@@ -207,7 +207,7 @@ def test_effects_yielded_while_a_program_is_cancelled_are_not_performed(drive: D
 
     def stubborn() -> Program[str]:
         try:
-            return (yield from perform(Double(0)))  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+            return (yield from perform(Double(0)))  # type: ignore[return-value]
         finally:
             yield from ask("in the finally block")
 

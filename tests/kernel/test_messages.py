@@ -103,7 +103,7 @@ def test_a_value_cannot_be_changed() -> None:
     message = user("hello")
 
     with pytest.raises(FrozenInstanceError, match=r"dataclasses\.replace"):
-        message.role = "system"  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+        message.role = "system"  # type: ignore[misc]
 
 
 def test_messages_are_made_by_the_name_of_their_role() -> None:

@@ -123,11 +123,11 @@ def test_a_handler_takes_the_place_of_an_edge(drive: Drive) -> None:
 )
 def test_an_edge_that_is_missing_is_named(drive: Drive, program: object, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
-        drive.run(program())  # type: ignore[operator]  # pyright: ignore[reportCallIssue]
+        drive.run(program())  # type: ignore[operator]
 
 
 def repeat_effect(item: object) -> Program[object]:
-    return (yield item)  # type: ignore[misc]  # pyright: ignore[reportReturnType]
+    return (yield item)  # type: ignore[misc]
 
 
 def test_the_error_of_a_handler_is_thrown_into_the_program(drive: Drive) -> None:
@@ -152,7 +152,7 @@ class Broken:
     def call(self, arguments: "dict[str, Json]") -> ToolResult:
         if isinstance(self._gives, Exception):
             raise self._gives
-        return self._gives  # type: ignore[return-value]  # pyright: ignore[reportReturnType]  # that is what is wrong with it
+        return self._gives  # type: ignore[return-value]  # that is what is wrong with it
 
 
 @pytest.mark.parametrize(("gives", "told"), [(ValueError("secret"), "ValueError: secret"), ("text", "returned a str")])
@@ -220,7 +220,7 @@ def test_an_error_carries_the_bill_of_its_run(drive: Drive) -> None:
     def program() -> Program[str]:
         yield from ask("one")
         yield from call("shout", text="two")
-        return (yield from call("whisper"))  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+        return (yield from call("whisper"))  # type: ignore[return-value]
 
     with pytest.raises(TaiwaError) as caught:
         drive.run(program(), model=Echo(usage=Usage(3, 4)), tools=[Shout()], price=lambda _, usage: usage.output_tokens)

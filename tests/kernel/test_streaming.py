@@ -377,7 +377,7 @@ def test_a_model_that_cannot_even_begin_is_an_error_of_its_effect(drive: Drive) 
         def stream(self, request: Request) -> Iterator[Chunk]:
             raise ConfigError("no key")
 
-        astream = stream  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+        astream = stream  # type: ignore[assignment]
 
     def program() -> Program[str]:
         try:

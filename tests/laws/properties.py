@@ -273,7 +273,7 @@ small_values: SearchStrategy[Json] = st.one_of(
     st.integers(-3, 3),
     st.sampled_from(["", "a", "b"]),
     st.lists(st.integers(0, 2), max_size=2),
-)  # pyright: ignore[reportAssignmentType]  # a list of JSON, which is invariant
+)  # a list of JSON, which is invariant
 any_values: SearchStrategy[Json] = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | texts,
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2),

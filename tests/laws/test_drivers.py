@@ -36,15 +36,15 @@ class Speaking:
 def blocking(phrase: ProgramTerm, state: object, oracle: Oracle, observe: Callable[[Event], None]) -> ProgramRun:
     journal = Journal()
     try:
-        return ProgramRun(Runtime(Speaking(oracle), observers=[observe], width=2).run(phrase(state), journal), None, ())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        return ProgramRun(Runtime(Speaking(oracle), observers=[observe], width=2).run(phrase(state), journal), None, ())  # type: ignore[arg-type]
     except TaiwaError as error:
         return ProgramRun(None, error, ())
 
 
 def asynchronous(phrase: ProgramTerm, state: object, oracle: Oracle, observe: Callable[[Event], None]) -> ProgramRun:
-    runtime = AsyncRuntime(Speaking(oracle), observers=[observe], width=2)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    runtime = AsyncRuntime(Speaking(oracle), observers=[observe], width=2)  # type: ignore[arg-type]
     try:
-        return ProgramRun(asyncio.run(runtime.run(phrase(state))), None, ())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        return ProgramRun(asyncio.run(runtime.run(phrase(state))), None, ())  # type: ignore[arg-type]
     except TaiwaError as error:
         return ProgramRun(None, error, ())
 
@@ -53,7 +53,7 @@ def asynchronous(phrase: ProgramTerm, state: object, oracle: Oracle, observe: Ca
 def test_both_drivers_come_to_what_the_law_suite_comes_to(
     phrase: ProgramTerm, state: object, oracle: Callable[[], Oracle]
 ) -> None:
-    expected = run_program(phrase(state), oracle())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    expected = run_program(phrase(state), oracle())  # type: ignore[arg-type]
 
     for drive in (blocking, asynchronous):
         told: list[Event] = []

@@ -140,7 +140,7 @@ def serve(model: str, *, embeddings: bool = False) -> None:
     """Serve a model until standard input ends, so that no server outlives its tests."""
     import xllamacpp  # 100 MB of machine code, wanted in the server's process alone
 
-    params: Any = xllamacpp.CommonParams()  # pyright: ignore[reportAttributeAccessIssue]  (its module has no stubs)
+    params: Any = xllamacpp.CommonParams()  # its module has no stubs
     params.model.path = model
     params.model_alias = {"tiny"}
     params.n_ctx = 4 * CONTEXT
@@ -153,8 +153,8 @@ def serve(model: str, *, embeddings: bool = False) -> None:
     params.warmup = False
     if embeddings:
         params.embedding = True
-        params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN  # pyright: ignore[reportAttributeAccessIssue]
-    server: Any = xllamacpp.Server(params)  # pyright: ignore[reportAttributeAccessIssue]
+        params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
+    server: Any = xllamacpp.Server(params)
     sys.stdout.write(f"{server.listening_address}\n")
     sys.stdout.flush()
     sys.stdin.read()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from taiwa.extras import install_command
-from taiwa.isolation import ProcessLimits
+from taiwa.isolation import IsolatedProcess, ProcessLimits
 from taiwa.kernel.serialization import Json
 from taiwa.retrieval import readers
 from taiwa.retrieval.readers import IsolatedReader, document_format, read_document, reader_name, sections
@@ -217,13 +217,13 @@ def test_a_text_of_too_many_lines_is_read_without_its_headings(apart: IsolatedRe
 
 def test_one_process_reads_many_files_of_every_format(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
-    original = readers.IsolatedProcess.__init__
+    original = IsolatedProcess.__init__
 
-    def counting(self: readers.IsolatedProcess, *arguments: Any) -> None:
+    def counting(self: IsolatedProcess, *arguments: Any) -> None:
         started.append(arguments[0])
         original(self, *arguments)
 
-    monkeypatch.setattr(readers.IsolatedProcess, "__init__", counting)
+    monkeypatch.setattr(IsolatedProcess, "__init__", counting)
     files = [
         (b"# a", "markdown"),
         (b"a", "text"),

@@ -12,10 +12,10 @@ import httpx
 
 from taiwa import settings as configured
 from taiwa.kernel.messages import Chunk, Request
+from taiwa.kernel.runtime import AnyModel
 from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel
 from taiwa.server.access import ServerOptions
 from taiwa.server.serve import TaiwaServer
-from taiwa.sessions.commit_turn import AnyModel
 from taiwa.sessions.repository import Repository
 from taiwa.store import Store
 

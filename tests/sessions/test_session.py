@@ -291,7 +291,7 @@ def test_a_stream_that_is_closed_early_leaves_a_turn_to_resume(store: Store) -> 
     events = session.stream("one")
     next(events)
 
-    events.close()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]  (a generator)
+    events.close()  # type: ignore[attr-defined]  # a generator
 
     assert [run.text for run in store.runs.open_runs("t")] == ["one"]
 
@@ -469,7 +469,7 @@ def test_equal_answers_of_one_model_on_two_hosts_are_different_turns(store: Stor
     tips: list[str] = []
     for name, host in (("a", "one.example"), ("b", "two.example"), ("c", "one.example")):
         model = scripted_model("Hello!")
-        model.host = host  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+        model.host = host  # type: ignore[attr-defined]
         talk = open_session(model=model, store=store, session=name)
         tips.append(talk.say("Hi").node)
 

@@ -338,7 +338,7 @@ class Mailer:
 
 @dataclass
 class Mailing:
-    sent: send_mail  # type: ignore[valid-type]  # pyright: ignore[reportGeneralTypeIssues]
+    sent: send_mail  # type: ignore[valid-type]
 
 
 @pytest.mark.parametrize(

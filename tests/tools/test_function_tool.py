@@ -167,12 +167,12 @@ def test_a_result_of_another_type_is_a_failure() -> None:
         count.call({})
 
 
-def untyped(number, other: int) -> str:
+def untyped(number, other: int) -> str:  # type: ignore[no-untyped-def]
     """Have no type."""
     return str(number)
 
 
-def without_result(number: int):
+def without_result(number: int):  # type: ignore[no-untyped-def]
     """Have no result."""
 
 

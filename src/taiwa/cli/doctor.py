@@ -25,7 +25,7 @@ PURPOSES: Mapping[Extra, str] = {
     "local": gettext_noop("models of Hugging Face, on this machine"),
     "docs": gettext_noop("documents in PDF and DOCX, main text of web pages"),
     "dense": gettext_noop("search by meaning"),
-    "constraints": gettext_noop("readable guides of grammars"),
+    "constraints": gettext_noop("constraints compiled here: schemas, grammars, patterns"),
     "typescript": gettext_noop("types written in TypeScript"),
     "repair": gettext_noop("a second opinion on malformed JSON"),
     "mcp": gettext_noop("tools of MCP servers, and taiwa mcp"),
@@ -112,7 +112,8 @@ def _system() -> Finding:
         )
         return Finding("system", f"{name}: {lacks}", works=False, command="wsl --install")
     if sys.platform != "linux":
-        return Finding("system", f"{name}: {_('not tested; the memory of tools and readers is not limited')}")
+        lacks = _("not tested; the memory of tools and readers is not limited")
+        return Finding("system", f"{name}: {lacks}")
     return Finding("system", name)
 
 
@@ -146,7 +147,9 @@ def _model(settings: "Settings") -> Finding:
     if settings.model is None:
         return Finding("model", _("none is set"), command=f"taiwa models pull {FIRST_MODEL} --use")
     if settings.model in MODEL_FILES and not own_file(settings.model).is_file():
-        return Finding("model", f"{settings.model}: {_('not fetched')}", False, f"taiwa models pull {settings.model}")
+        return Finding(
+            "model", _("{model} is not fetched", model=settings.model), False, f"taiwa models pull {settings.model}"
+        )
     try:
         target = resolve_probed(settings.model, settings)
         if target.codec is not None:
@@ -156,5 +159,5 @@ def _model(settings: "Settings") -> Finding:
     runs_on: dict[str, Extra] = {"gguf": "gguf", "local": "local"}
     extra = runs_on.get(target.base_url)
     if extra is not None and not is_installed(extra):
-        return Finding("model", f"{settings.model}: {_('not installed')}", False, install_command(extra))
+        return Finding("model", _("{model} needs an extra", model=settings.model), False, install_command(extra))
     return Finding("model", settings.model)

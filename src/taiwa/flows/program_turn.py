@@ -99,7 +99,7 @@ def _begun(program: TurnProgram, conversation: Conversation, text: str) -> Progr
         raise
     except Exception as error:
         raise _failed(program, error) from error
-    if not isinstance(begun, Generator):  # pyright: ignore[reportUnnecessaryIsInstance]  (a user's function)
+    if not isinstance(begun, Generator):  # a user's function
         what = f"it returned {describe(begun)} at once"
         raise ConfigError(f"the program {_name(program)} must yield effects and return a reply; {what}")
     return begun
@@ -126,7 +126,7 @@ def _until_question(program: Program[Any], answers: Iterable[str], calls: list[J
                 program.close()
                 return effect
             answer = _chosen(effect, said)
-        elif not isinstance(effect, Effect):  # pyright: ignore[reportUnnecessaryIsInstance]  (a user's program)
+        elif not isinstance(effect, Effect):  # a user's program
             program.close()
             hint = "write `yield from`" if isinstance(effect, Generator) else "yield an effect"
             raise ConfigError(f"the program {_name(program)} yielded {describe(effect)}; {hint}")

@@ -212,7 +212,7 @@ def _attachment(source: AttachmentSource) -> Attachment:
         return source
     if isinstance(source, (bytes, bytearray, memoryview)):
         return Attachment.from_bytes(bytes(source))
-    if isinstance(source, (str, os.PathLike)):  # pyright: ignore[reportUnnecessaryIsInstance]  (a caller may not check types)
+    if isinstance(source, (str, os.PathLike)):  # a caller may not check types
         return Attachment.from_path(source)
     raise InputError(f"an attachment must be a path, bytes or an Attachment, got a {type(source).__name__}")
 

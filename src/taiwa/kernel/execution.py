@@ -492,7 +492,7 @@ class Execution(Generic[T]):
             if isinstance(self._error, TaiwaError):
                 self._error.spent = self.ledger.spent
             raise self._error
-        return self._value  # type: ignore[return-value]  # pyright: ignore[reportReturnType]  # a value once done
+        return self._value  # type: ignore[return-value]  # a value once done
 
     def run_result(self) -> RunResult[T]:
         """Return the program's value with the usage and the journal of the run.

@@ -106,7 +106,7 @@ def _make_value(cls: type[T], tag: str) -> type[T]:
     ):
         if method.__name__ not in own:
             setattr(made, method.__name__, method)
-    made.__tag__ = tag  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+    made.__tag__ = tag  # type: ignore[attr-defined]
     if tag:
         registry[tag] = made
     return made

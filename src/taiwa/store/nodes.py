@@ -135,10 +135,10 @@ def check_json(data: Json) -> Json:
             check_json(part)
     elif isinstance(data, dict):
         for name, part in data.items():
-            if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (a caller may not check types)
+            if not isinstance(name, str):  # a caller may not check types
                 raise InputError("a JSON object to be stored must have string keys")
             check_json(part)
-    elif data is not None and not isinstance(data, (str, int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
+    elif data is not None and not isinstance(data, (str, int, float)):
         raise InputError(f"a {type(data).__name__} cannot be stored; give JSON, with lists and not tuples")
     return data
 

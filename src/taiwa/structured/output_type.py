@@ -136,7 +136,7 @@ class OutputType(Generic[T]):
             InputError: it is not one of these.
         """
         if isinstance(wanted, OutputType):
-            return wanted  # pyright: ignore[reportUnknownVariableType]
+            return wanted
         if isinstance(wanted, JsonSchema):
             return cls.from_json_schema(wanted.schema, name=wanted.name)
         if isinstance(wanted, Mapping):

@@ -388,14 +388,14 @@ def not_json(data: Json) -> Iterator[tuple[tuple[str | int, ...], str]]:
             yield path, f"contains half a character (U+{ord(surrogate[0]):04X}); use whole characters"
         elif isinstance(here, dict):
             for key in here:
-                if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (of a caller without types)
+                if not isinstance(key, str):  # of a caller without types
                     yield path, f"has the key {key!r}, which is not a text"
                 elif LONE_SURROGATE.search(key):
                     yield path, "has a key with half a character; use whole characters"
             todo.extend(((*path, key), inner) for key, inner in reversed(here.items()))
         elif isinstance(here, list):
             todo.extend(((*path, index), inner) for index, inner in reversed(list(enumerate(here))))
-        elif not isinstance(here, (str, int, float, NoneType)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        elif not isinstance(here, (str, int, float, NoneType)):
             yield path, f"is not JSON but {type(here).__name__}"
 
 

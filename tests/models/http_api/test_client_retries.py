@@ -12,7 +12,8 @@ from taiwa.kernel.errors import (
     TimeoutError,
     UnsupportedError,
 )
-from taiwa.models.http_api.client import Deadline, RequestLimits, RetryPolicy
+from taiwa.models.http_api.client import Deadline, RetryPolicy
+from taiwa.models.http_api.provider_interface import RequestLimits
 
 DAY = 86_400.0
 chance = st.floats(0, 1, exclude_max=True)

@@ -14,7 +14,6 @@ from taiwa.kernel.messages import (
     Choice,
     Grammar,
     JsonSchema,
-    Questions,
     Regex,
     Request,
     Sampling,
@@ -195,7 +194,6 @@ def test_words_that_look_like_special_tokens_stay_words(generator: TextGenerator
         (Regex("a(?=b)"), InputError),
         (Grammar("start: nowhere"), InputError),
         (JsonSchema({"type": "foo"}), UnsupportedError),
-        (Questions(()), UnsupportedError),
     ],
 )
 def test_what_cannot_be_compiled_is_refused_by_its_kind(

@@ -12,6 +12,7 @@ import pytest
 import taiwa
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.history import add_turn
+from taiwa.flows.ask.clarify_then_retrieve import ASSESS_BY
 from taiwa.flows.ask.decide_search_or_clarify import POLICIES
 from taiwa.flows.ask.types import QUESTIONS, SCORES
 from taiwa.flows.turn import FINISH_WARNINGS
@@ -24,7 +25,6 @@ from taiwa.server.page.panels import state_view
 from taiwa.server.page.text import LABELS, WARNINGS, open_params
 from taiwa.server.page.transcript import count_breaks, transcript
 from taiwa.server.responses import api_error
-from taiwa.sessions.ask_resources import ASSESS_BY
 from taiwa.sessions.replay import recorded_requests, replay_history
 from taiwa.sessions.session import Session
 from taiwa.store.nodes import pack, unpack

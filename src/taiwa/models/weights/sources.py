@@ -156,7 +156,7 @@ class HubSource:
     def _metadata(self, url: str) -> "HfFileMetadata":
         """Send a HEAD request for a file."""
         import httpx2
-        from huggingface_hub import errors, get_hf_file_metadata  # pyright: ignore[reportUnknownVariableType]  (a bare dict)
+        from huggingface_hub import errors, get_hf_file_metadata  # a bare dict
 
         try:
             return get_hf_file_metadata(url, token=self._token(), timeout=CONNECT_SECONDS)
