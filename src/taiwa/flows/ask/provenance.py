@@ -5,7 +5,7 @@ Numbers are compared by value and words without their inflections, as `check_cit
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias, cast
 
 from taiwa.flows.ask.answer import Citation, make_citation, place_of, values_in
@@ -69,11 +69,6 @@ def _source(part: Json, path: str, text: str, findings: Json, before: str, passa
     if (said := sentence_with(words, before)) is not None:
         return ValueSource("answer", said, path)
     return ValueSource("model", words, path)
-
-
-def unsupported_parts(sources: Iterable[ValueSource]) -> tuple[ValueSource, ...]:
-    """Return the parts that are found nowhere."""
-    return tuple(each for each in sources if each.kind == "model")
 
 
 def sentence_with(words: str, text: str) -> str | None:
