@@ -66,6 +66,8 @@ demo: $(DEMO_READY) $(MESSAGES) ## fetch a small model once, and watch it: state
 # The examples of Hypothesis are the same in every run (conftest.py).
 # A real model of 98 MB, fetched once; without it, its tests are skipped and say so.
 test: setup $(NODE_READY) ## run every test, the documents' examples included
+	@command -v chromium-headless-shell chromium >/dev/null || \
+	  echo 'no browser: tests of the page are skipped; on Debian: apt-get install chromium-headless-shell fonts-noto-cjk'
 	@$(BIN)/python -m taiwa models pull smollm2-135m || true
 	@$(PYTEST)
 
