@@ -87,3 +87,10 @@ def test_every_fragment_is_of_a_kind_that_a_release_gathers() -> None:
         path.name for path in fragments if not re.fullmatch(rf"\+[a-z0-9-]+\.({'|'.join(kinds)})\.md", path.name)
     ]
     assert not strangers, f"name a fragment like +short-name.added.md: {strangers}"
+
+
+def test_every_page_is_in_the_contents_of_the_site() -> None:
+    listed = set(re.findall(r"[\w./-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]))
+    pages = {*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "benches" / "README.md", ROOT / "evals" / "README.md"}
+
+    assert listed == {page.relative_to(ROOT).as_posix() for page in pages}
