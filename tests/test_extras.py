@@ -68,6 +68,15 @@ def test_a_copy_of_uv_is_extended_by_uv(monkeypatch: pytest.MonkeyPatch) -> None
     extras._installer.cache_clear()
 
 
+def test_a_copy_of_pipx_is_extended_by_pipx(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "pipx_metadata.json").touch()
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    extras._installer.cache_clear()
+
+    assert extras.install_command("serve").startswith("pipx runpip taiwa install ")
+    extras._installer.cache_clear()
+
+
 def test_every_extra_is_known_with_what_it_installs() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     declared = project["optional-dependencies"].keys() - {"dev", "bench"}

@@ -82,6 +82,8 @@ def _distribution() -> Distribution | None:
 
 @cache
 def _installer() -> tuple[str, ...]:
+    if (Path(sys.prefix) / "pipx_metadata.json").is_file():
+        return "pipx", "runpip", "taiwa", "install"
     installed = _distribution()
     by = (installed.read_text("INSTALLER") or "").strip() if installed is not None else ""
     if by == "uv" or find_spec("pip") is None:
