@@ -25,7 +25,7 @@ PURPOSES: Mapping[Extra, str] = {
     "local": gettext_noop("models of Hugging Face, on this machine"),
     "docs": gettext_noop("documents in PDF and DOCX, main text of web pages"),
     "dense": gettext_noop("search by meaning"),
-    "constraints": gettext_noop("constraints compiled here: schemas, grammars, patterns"),
+    "constraints": gettext_noop("constraints without a model here, and guides of grammars"),
     "typescript": gettext_noop("types written in TypeScript"),
     "repair": gettext_noop("a second opinion on malformed JSON"),
     "mcp": gettext_noop("tools of MCP servers, and taiwa mcp"),
