@@ -1,6 +1,7 @@
 """Generated parts of the documents on evaluations of recorded dialogues: the summaries written by `python -m evals`."""
 
 import json
+import re
 from typing import Any
 
 from embed import RESULTS
@@ -12,6 +13,7 @@ from evals.real.table import FORMS, markdown, read_results
 __all__ = ["alike", "evaluated", "real_models", "real_summary"]
 
 LEFT_OUT = ("failed",)
+DECIMALS = re.compile(r"(?<=\d)\.\d+")
 RIGHT = ("right %", "joint goal %", "valid %")
 """The column of an evaluation that says how much was right: the first of these that it has."""
 
@@ -43,15 +45,17 @@ def real_models() -> str:
 
 
 def real_summary() -> str:
-    """Return how much each way got right of each set of data, for all real models that were measured."""
+    """Return how much each way got right of each set of data, with 95 % intervals, for all real models that were measured."""
     shares: dict[tuple[str, str], dict[str, str]] = {}
     for found in read_results():
         for name, report in found["evaluations"].items():
             columns = {column.head: column for column in FORMS[name].columns}
             head = next(head for head in RIGHT if head in columns)
             for line in report["rows"]:
-                row = (str(found["model"]), f"{name}: {columns['set'].show(line)}, {head}")
-                shares.setdefault(row, {})[columns["way"].show(line)] = columns[head].show(line)
+                row = (str(found["model"]).removesuffix(".gguf"), f"{name}, {columns['set'].show(line)}: {head}")
+                way = columns["way"].show(line)
+                if ":" not in way:
+                    shares.setdefault(row, {})[way] = DECIMALS.sub("", columns[head].show(line))
     if not shares:
         return "No model has been measured yet.\n"
     ways = list(dict.fromkeys(way for row in shares.values() for way in row))
