@@ -13,7 +13,7 @@ from evals.real.table import FORMS, markdown, read_results
 __all__ = ["alike", "evaluated", "real_models", "real_summary"]
 
 LEFT_OUT = ("failed",)
-DECIMALS = re.compile(r"(?<=\d)\.\d+")
+FRACTION = re.compile(r"\d+\.\d+")
 RIGHT = ("right %", "joint goal %", "valid %")
 """The column of an evaluation that says how much was right: the first of these that it has."""
 
@@ -55,7 +55,9 @@ def real_summary() -> str:
                 row = (str(found["model"]).removesuffix(".gguf"), f"{name}, {columns['set'].show(line)}: {head}")
                 way = columns["way"].show(line)
                 if ":" not in way:
-                    shares.setdefault(row, {})[way] = DECIMALS.sub("", columns[head].show(line))
+                    shares.setdefault(row, {})[way] = FRACTION.sub(
+                        lambda found: f"{float(found[0]):.0f}", columns[head].show(line)
+                    )
     if not shares:
         return "No model has been measured yet.\n"
     ways = list(dict.fromkeys(way for row in shares.values() for way in row))
