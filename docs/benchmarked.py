@@ -74,8 +74,9 @@ def job(name: str, *tools: str) -> str:
     for tool in tools:
         text = (RESULTS.parent / "lines" / f"with_{tool}.py").read_text(encoding="utf-8")
         found = next(each for each in ast.parse(text).body if isinstance(each, ast.FunctionDef) and each.name == name)
-        blocks.append(f"def with_{tool}() -> str:\n{ast.unparse(ast.Module(found.body, []))}".replace("\n", "\n    "))
-    return "```py\n" + "\n\n".join(blocks) + "\n```\n"
+        source = ast.get_source_segment(text, found) or ""
+        blocks.append(source.replace(f"def {name}(", f"def with_{tool}("))
+    return "```py\n" + "\n\n\n".join(blocks) + "\n```\n"
 
 
 def lines() -> str:
