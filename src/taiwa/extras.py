@@ -4,13 +4,15 @@ import json
 import shlex
 import sys
 from functools import cache
-from importlib.metadata import Distribution, PackageNotFoundError
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 from urllib.parse import unquote, urlsplit
 
 from taiwa.kernel.errors import ConfigError
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 Extra: TypeAlias = Literal[
     "serve", "gguf", "local", "docs", "dense", "constraints", "typescript", "repair", "mcp", "postgres", "charts", "ray"
@@ -72,8 +74,10 @@ def require_posix(what: str) -> None:
         raise ConfigError(f"{what} needs Linux or macOS; on Windows, install taiwa in WSL")
 
 
-def _distribution() -> Distribution | None:
+def _distribution() -> "Distribution | None":
     """Return the metadata of this copy; None if it is used from its source without being installed."""
+    from importlib.metadata import Distribution, PackageNotFoundError
+
     try:
         return Distribution.from_name("taiwa")
     except PackageNotFoundError:

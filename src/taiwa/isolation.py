@@ -27,7 +27,6 @@ from pathlib import Path
 from threading import Semaphore
 from typing import IO, TypeAlias, cast
 
-from taiwa.extras import require_posix
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.serialization import Json
 
@@ -96,6 +95,8 @@ class IsolatedProcess:
     def __init__(
         self, entry: str, start: dict[str, Json], name: str, limits: ProcessLimits, secrets: Iterable[str] = ()
     ) -> None:
+        from taiwa.extras import require_posix  # the child needs nothing of it
+
         require_posix(name)
         self._name = name
         self._answers, write = os.pipe()

@@ -164,5 +164,5 @@ def test_an_error_is_the_same_both_ways() -> None:
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("taiwa.tools.mcp_client.find_spec", lambda _: None)
 
-    with pytest.raises(ConfigError, match=r"pip install 'taiwa\[mcp\]'"):
+    with pytest.raises(ConfigError, match="MCP needs the extra mcp; install it with"):
         serve_mcp(())

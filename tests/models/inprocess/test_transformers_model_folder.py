@@ -129,5 +129,5 @@ def test_without_the_extra_its_name_is_told(monkeypatch: pytest.MonkeyPatch, mod
 
     monkeypatch.setattr(transformers_model, "import_module", missing)
 
-    with pytest.raises(ConfigError, match=r"pip install 'taiwa\[local\]'"):
+    with pytest.raises(ConfigError, match="a model of transformers needs the extra local"):
         LocalModel(f"local:{model}").generator()
