@@ -350,8 +350,8 @@ def test_an_error_of_the_model_has_its_status_whole_and_streamed(
         response = served.chat("Hi")
         assert (response.status_code, response.headers.get("retry-after")) == (status, header)
         assert "secret" not in response.text
-        (data,) = sse(served.chat("Hi", stream=True))
-        assert json.loads(data)["error"]["message"] == response.json()["error"]["message"]
+        streamed = served.chat("Hi", stream=True)
+        assert (streamed.status_code, streamed.json()) == (status, response.json())
 
 
 def test_an_app_that_keeps_a_state_calls_no_tools_of_a_client() -> None:
@@ -423,7 +423,7 @@ def test_a_schema_that_the_model_cannot_enforce_is_checked_and_repaired_and_this
         assert "checked against its schema and not bound to it" in extension["warnings"][0]
         assert "was repaired" in extension["warnings"][1]
         failed = served.chat("Cups?", response_format=form)
-        assert (failed.status_code, failed.json()["error"]["code"]) == (502, "model_error")
+        assert (failed.status_code, failed.json()["error"]["code"]) == (422, "json_validate_failed")
 
 
 def test_an_answer_that_is_checked_is_not_asked_for_again_when_it_was_cut() -> None:
@@ -434,7 +434,7 @@ def test_an_answer_that_is_checked_is_not_asked_for_again_when_it_was_cut() -> N
     with serving(model=model) as served:
         failed = served.chat("Tea?", response_format=form, max_tokens=9)
 
-    assert failed.status_code == 502
+    assert failed.status_code == 422
     assert "cut off at the length limit; raise max_tokens, which is 9" in failed.json()["error"]["message"]
     assert len(model.requests) == 2
 

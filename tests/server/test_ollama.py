@@ -203,10 +203,11 @@ def test_a_wrong_field_is_named_in_the_error_and_nothing_is_sent(
     assert idle.model.requests == []
 
 
-def test_an_error_of_the_model_is_an_answer_or_a_line() -> None:
+def test_an_error_of_the_model_has_its_status_whole_and_streamed() -> None:
     with serving(OverloadedError("busy"), OverloadedError("busy")) as served:
-        assert post(served, stream=False).status_code == 503
-        assert lines(post(served))[-1] == {"error": "busy"}
+        for streams in (False, True):
+            answer = post(served, stream=streams)
+            assert (answer.status_code, answer.json()) == (503, {"error": "busy"})
 
 
 def test_an_error_before_routing_has_the_form_of_the_protocol(idle: Serving) -> None:

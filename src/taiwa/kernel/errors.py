@@ -10,7 +10,7 @@
      ├ ReplayError                a program differs from its journal
      ├ ModelError
      │  ├ RefusalError · UnsupportedError · AuthenticationError · RateLimitError
-     │  └ OverloadedError · TimeoutError · ProtocolError
+     │  └ OverloadedError · TimeoutError · ProtocolError · ContextLengthError
      ├ ToolError ─ UnknownToolError
      └ StoreError ─ ConflictError · CorruptError
 
@@ -229,6 +229,12 @@ class ProtocolError(ModelError):
     def __init__(self, message: str, *, body: str = "", request: str = "", status: int | None = None) -> None:
         super().__init__(message, request=request, status=status)
         self.body = body
+
+
+class ContextLengthError(ModelError):
+    """The request is longer than the context of the model."""
+
+    tag = "context-length"
 
 
 class ToolError(TaiwaError):

@@ -16,6 +16,7 @@ from taiwa.kernel.errors import (
     ApprovalRequiredError,
     ConfigError,
     ConflictError,
+    ContextLengthError,
     InputError,
     LimitError,
     ModelError,
@@ -47,6 +48,8 @@ class ApiError(Exception):
     code: str | None = None
     param: str | None = None
     retry_after: int | None = None
+    is_final: bool = False
+    """Whether repeating the request cannot help, or would pay for the same answer again: clients are told not to."""
     calls: tuple[ApprovalRequest, ...] = ()
     """The tool calls for whose approval a turn waits."""
 
@@ -54,6 +57,8 @@ class ApiError(Exception):
     def headers(self) -> dict[str, str]:
         """The headers of the response."""
         headers = {} if self.retry_after is None else {"retry-after": str(self.retry_after)}
+        if self.is_final:
+            headers["x-should-retry"] = "false"  # the SDKs of OpenAI and Anthropic repeat 409, 429 and 5xx otherwise
         return headers | ({"www-authenticate": 'Bearer realm="taiwa"'} if self.status == 401 else {})
 
 
@@ -67,7 +72,9 @@ def too_many(message: str) -> ApiError:
     return ApiError(429, message, "rate_limit_error", "rate_limit_exceeded", retry_after=1)
 
 
-INTERNAL = ApiError(500, "internal error; the log of the server has its traceback", SERVER, "internal_error")
+INTERNAL = ApiError(
+    500, "internal error; the log of the server has its traceback", SERVER, "internal_error", is_final=True
+)
 STOPPING = ApiError(503, "the server is stopping; the turn can be resumed", SERVER, "stopping", retry_after=5)
 
 
@@ -78,10 +85,11 @@ ERRORS: Mapping[type[TaiwaError], tuple[int, str, str | None]] = {
     UnsupportedError: (400, INVALID, "unsupported_parameter"),
     NoValidTokenError: (400, INVALID, "unsupported_parameter"),
     RefusalError: (400, INVALID, "content_filter"),
+    ContextLengthError: (400, INVALID, "context_length_exceeded"),
     OverloadedError: (503, SERVER, "overloaded"),
     TimeoutError: (504, SERVER, "timeout"),
     ModelError: (502, SERVER, "model_error"),
-    OutputValidationError: (502, SERVER, "model_error"),
+    OutputValidationError: (422, INVALID, "json_validate_failed"),
     InputError: (400, INVALID, None),
     ConflictError: (409, "conflict_error", "conflict"),
     ConfigError: (500, SERVER, "configuration_error"),
@@ -89,15 +97,40 @@ ERRORS: Mapping[type[TaiwaError], tuple[int, str, str | None]] = {
 """The status, type and code of the library's errors; the first matching class applies."""
 
 
+FINAL = (ModelError, OutputValidationError, LimitError, ConfigError, ConflictError)
+"""Errors that a repeated request would meet again, or that come after calls that were paid for; not this server's own rate."""
+REFUSALS: Mapping[int, tuple[str, str | None]] = {
+    400: (INVALID, None),
+    401: ("authentication_error", "invalid_api_key"),
+    402: ("insufficient_quota", "insufficient_quota"),
+    403: ("permission_error", "permission_denied"),
+    404: ("not_found_error", "model_not_found"),
+    413: (INVALID, None),
+    422: (INVALID, None),
+    429: ("insufficient_quota", "insufficient_quota"),
+}
+"""The type and code of the statuses by which a model's server refuses a request, which are those of the response, too."""
+
+
 def api_error(error: TaiwaError) -> ApiError:
-    """Map an error of the library to an API error. An error of the model's server is not the client's fault."""
+    """Map an error of the library to an API error.
+
+    A model's server has been asked as often as its rate limits and the setting `retry_paid` allow: a client that repeats the
+    request would multiply the calls.
+    """
     known = (answer for kind, answer in ERRORS.items() if isinstance(error, kind))
     status, kind, code = next(known, (500, SERVER, error.tag))
+    if isinstance(error, OverloadedError) and error.may_be_charged:
+        status, code = 502, "model_error"
+    elif code == "model_error" and isinstance(error, ModelError) and (error.status or 0) in REFUSALS:
+        status = error.status or 0
+        kind, code = REFUSALS[status]
     wait = None
     if isinstance(error, (RateLimitError, BudgetError)):
         wait = 1 if error.retry_after is None else ceil(error.retry_after)
     calls = error.calls if isinstance(error, ApprovalRequiredError) else ()
-    return ApiError(status, error.message, kind, code, retry_after=wait, calls=calls)
+    is_final = isinstance(error, FINAL) and not (isinstance(error, RateLimitError) and error.status is None)
+    return ApiError(status, error.message, kind, code, retry_after=wait, is_final=is_final, calls=calls)
 
 
 def error_to_json(error: ApiError) -> dict[str, Json]:

@@ -4,8 +4,8 @@ import asyncio
 import logging
 from array import array
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import partial
 from threading import get_ident
@@ -101,7 +101,7 @@ class LiveRun:
         """Perform the run in its own task."""
         return asyncio.create_task(self._perform())
 
-    async def follow(self, start: int = 0, take: Take | None = None) -> AsyncIterator[RunEvent]:
+    async def follow(self, start: int = 0, take: Take | None = None) -> AsyncGenerator[RunEvent]:
         """Yield past and future events from a position, up to the end of the run.
 
         While a reader waits for the next event, `take` receives events immediately; those that it consumes are not yielded.
@@ -120,6 +120,19 @@ class LiveRun:
                 await reader.woken
             finally:
                 self._readers.remove(reader)
+
+    async def begun(self) -> None:
+        """Wait for the first event.
+
+        Raises:
+            ApiError: that is an error.
+        """
+        async with aclosing(self.follow()) as events:
+            async for each in events:
+                if isinstance(each.event, ApiError):
+                    raise each.event
+                if not isinstance(each.event, Notice):
+                    return
 
     async def end(self) -> None:
         """Wait for the end of all answers."""

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from taiwa.kernel.errors import (
     AuthenticationError,
+    ContextLengthError,
     ModelError,
     OverloadedError,
     RateLimitError,
@@ -149,7 +150,7 @@ def test_a_failure_becomes_the_error_that_says_what_to_do(status: int, error: An
 def test_a_request_that_is_too_long_is_told_in_plain_words(status: int, error: Any) -> None:
     found = told(status, error)
 
-    assert type(found) is ModelError
+    assert type(found) is ContextLengthError
     assert "the request is longer than the context of 'gpt-x'" in found.message
     assert "keep fewer turns" in found.message
 

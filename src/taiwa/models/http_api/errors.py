@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 
 from taiwa.kernel.errors import (
     AuthenticationError,
+    ContextLengthError,
     ModelError,
     OverloadedError,
     ProtocolError,
@@ -72,7 +73,7 @@ MESSAGES: Mapping[str, tuple[type[ModelError], str]] = {
     "time": (TimeoutError, "{who} took too long{code}{text}"),
     "refused": (RefusalError, "{who} refuses this request{code}{text}; change its content"),
     "long": (
-        ModelError,
+        ContextLengthError,
         "the request is longer than the context of {model}{code}{text}; keep fewer turns, or choose a model with a larger context",
     ),
     "missing": (ModelError, "{who} does not have the model {model}{code}{text}; see its list of models"),

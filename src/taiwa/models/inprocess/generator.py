@@ -18,7 +18,7 @@ import numpy as np
 from taiwa import constraints
 from taiwa.constraints.guide import Guide, GuideState, Whitespace
 from taiwa.constraints.vocabulary import VocabularyReport, common_prefix
-from taiwa.kernel.errors import ConfigError, InputError, ModelError, UnsupportedError
+from taiwa.kernel.errors import ConfigError, ContextLengthError, InputError, UnsupportedError
 from taiwa.kernel.messages import (
     Capability,
     Chunk,
@@ -453,7 +453,7 @@ class TextGenerator(Generic[AnyLoaded]):
             if prefix.length == 0:
                 raise InputError("the conversation has no text")
             if prefix.length >= network.context:
-                raise ModelError(
+                raise ContextLengthError(
                     f"the request has {prefix.length:,} tokens; {self.name} reads at most {network.context:,}: shorten it"
                 )
             state = None if guide is None else _state_after(prefix, guide, request.prefix)

@@ -6,10 +6,10 @@ has an opt-in extension: an object `taiwa` in a request, answered by one in the 
 
 import asyncio
 from base64 import b64decode
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -39,6 +39,8 @@ from taiwa.server.responses import ApiError, EventStream, SendNow, invalid, json
 from taiwa.server.runs import LiveRun, OnEnd
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
+
+T = TypeVar("T")
 
 MOST_TOOLS = 512
 MOST_STOPS = 64
@@ -260,18 +262,19 @@ async def answer(
     run = start_run(request, reply.protocol, completions, on_end)
     extend = extender(asked.extension, state.repository(caller), state.catalogue)
     if asked.streams:
+        await until_left_by(request, run, run.begun())  # so that a call that fails has a status, as without a stream
         return EventStream(partial(reply.stream, run, extend), lambda: run.cancel(abandon=True), media_type)
-    results = await results_until_left(request, run)
+    results = await until_left_by(request, run, run.results())
     return json_response(reply.whole(results) | await extend(results))
 
 
-async def results_until_left(request: Request, run: LiveRun) -> list[TurnResult]:
-    """Wait for the answers of a run; it is cancelled if the client disconnects meanwhile.
+async def until_left_by(request: Request, run: LiveRun, awaited: Coroutine[Any, Any, T]) -> T:
+    """Wait for something of a run; the run is cancelled if the client disconnects meanwhile.
 
     Raises:
-        ApiError: one of them failed, or the client disconnected.
+        ApiError: an answer failed, or the client disconnected.
     """
-    answering = asyncio.create_task(run.results())
+    answering = asyncio.create_task(awaited)
     leaving = asyncio.create_task(until_left(request.receive))
     try:
         await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)

@@ -52,8 +52,8 @@ from taiwa.server.wires.answer_request import (
     checked_tools,
     read_extension,
     refuse_penalties,
-    results_until_left,
     unsupported_tool,
+    until_left_by,
 )
 from taiwa.server.wires.chat_completions import read_effort, read_format, read_function, read_tool_choice
 from taiwa.server.wires.conversations import conversation_of, find_item, pending_messages, read_metadata, take_pending
@@ -378,7 +378,7 @@ async def create(request: Request) -> "Response | Json":
     if asked.background:
         return begun
     try:
-        await (live.run.results() if asked.stores else results_until_left(request, live.run))
+        await (live.run.results() if asked.stores else until_left_by(request, live.run, live.run.results()))
     except ApiError as error:
         await live.run.end()
         if not (live.run.abandoned or error.calls):
