@@ -1,13 +1,21 @@
 """What a client repeats, and what it must not: statuses and headers by which SDKs decide, counted as calls of the model's server."""
 
 import json
+import socket
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import anthropic
+import httpx
 import openai
 import pytest
 
+from taiwa.kernel.errors import OverloadedError
+from taiwa.kernel.messages import Request
 from taiwa.models.http_api.client import Clock, HttpModel
 from taiwa.models.providers import resolve
 from tests.peers.faults import Act, FaultServer, event, raw, speech, status
@@ -124,3 +132,126 @@ def test_an_answer_that_does_not_fit_its_schema_is_paid_for_twice_at_most(
     found = failure(served, "chat", streams=False, response_format=form)
 
     assert (found.status_code, found.body["code"], len(upstream.seen)) == (422, "json_validate_failed", 2)
+
+
+# --- requests that are sent again -----------------------------------------------------------------------------------------
+
+ASK = {"model": "scripted", "messages": [{"role": "user", "content": "Two green teas, please."}]}
+FIRST, AGAIN = {"x-stainless-retry-count": "0"}, {"x-stainless-retry-count": "1"}
+
+
+class Waiting:
+    """An answer of the model that is given when the test says so."""
+
+    def __init__(self, text: str = "Yes.") -> None:
+        self.asked, self.may_answer = threading.Event(), threading.Event()
+        self.text = text
+
+    def __call__(self, _: Request) -> str:
+        self.asked.set()
+        assert self.may_answer.wait(300)
+        return self.text
+
+
+@contextmanager
+def sending(served: Serving, path: str, body: dict[str, Any], headers: dict[str, str]) -> Iterator[None]:
+    """Send a request; its client disconnects at the end of the block, and the server has seen it afterwards."""
+    content = httpx.Request("POST", path, json=body).content
+    host, port = "127.0.0.1", served.server.port
+    lines = {"host": f"{host}:{port}", "authorization": f"Bearer {KEY}", "content-type": "application/json", **headers}
+    head = f"POST {path} HTTP/1.1\r\n" + "".join(f"{name}: {text}\r\n" for name, text in lines.items())
+    with socket.create_connection((host, port)) as connection:
+        connection.sendall(f"{head}content-length: {len(content)}\r\n\r\n".encode() + content)
+        yield
+    for _ in range(5):
+        served.client.get("/health")
+
+
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize(("first", "again"), [(FIRST, AGAIN), ({"idempotency-key": "k"}, {"idempotency-key": "k"})])
+def test_a_repeated_request_gets_the_answer_of_the_first_one(
+    left: bool, first: dict[str, str], again: dict[str, str]
+) -> None:
+    waiting = Waiting()
+    with serving(waiting, "Never.") as served, ThreadPoolExecutor() as pool:
+        with ExitStack() as clients:
+            clients.enter_context(sending(served, "/v1/chat/completions", ASK, first))
+            assert waiting.asked.wait(300)
+            if left:
+                clients.close()
+            repeat = partial(served.client.post, "/v1/chat/completions", json=ASK, headers=again)
+            second = pool.submit(repeat)
+            waiting.may_answer.set()
+            answers = [second.result(), repeat()]
+
+        assert [each.json()["choices"][0]["message"]["content"] for each in answers] == ["Yes.", "Yes."]
+        assert answers[0].json()["id"] == answers[1].json()["id"]
+        assert (len(served.model.requests), served.turns()) == (1, [["Two green teas, please."]])
+
+
+def test_the_same_body_from_a_connected_client_is_another_sample() -> None:
+    with serving("One.", "Two.") as served:
+        texts = [served.client.post("/v1/chat/completions", json=ASK, headers=FIRST).json() for _ in range(2)]
+        assert [each["choices"][0]["message"]["content"] for each in texts] == ["One.", "Two."]
+
+
+def test_a_response_that_goes_on_without_its_client_is_given_to_the_client_that_asks_again() -> None:
+    waiting, body = Waiting(), {"model": "scripted", "input": "Tea."}
+    with serving(waiting, "Never.") as served:
+        with sending(served, "/v1/responses", body, {}):
+            assert waiting.asked.wait(300)
+        waiting.may_answer.set()
+        answer = served.client.post("/v1/responses", json=body).json()
+
+        assert answer["output"][0]["content"][0]["text"] == "Yes."
+        assert served.client.get(f"/v1/responses/{answer['id']}").json()["status"] == "completed"
+        assert (len(served.model.requests), served.turns()) == (1, [["Tea."]])
+
+
+def test_an_order_that_is_sent_twice_by_a_retry_counts_once() -> None:
+    reply = 'Noted.\n@@delta {"items": {"1": {"name": "green tea", "quantity": 2}}}'
+    waiting = Waiting(reply)
+    with serving(waiting, reply) as served, ThreadPoolExecutor() as pool:
+        conversation = served.client.post("/v1/conversations", json={}).json()["id"]
+        body = {"model": "order", "input": "Two green teas, please.", "conversation": conversation}
+        with sending(served, "/v1/responses", body, FIRST):
+            assert waiting.asked.wait(300)
+        second = pool.submit(served.client.post, "/v1/responses", json=body, headers=AGAIN)
+        waiting.may_answer.set()
+
+        assert second.result().json()["status"] == "completed"
+        assert served.turns() == [["Two green teas, please."]]
+
+
+def test_a_key_is_not_used_for_two_requests() -> None:
+    with serving("One.", "Two.") as served:
+        key = {"idempotency-key": "k"}
+        assert served.client.post("/v1/chat/completions", json=ASK, headers=key).status_code == 200
+        refused = served.client.post("/v1/chat/completions", json=ASK | {"temperature": 1}, headers=key)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (422, "idempotency_key_reused")
+        assert len(served.model.requests) == 1
+
+
+def test_a_failed_request_is_answered_anew() -> None:
+    with serving(OverloadedError("busy"), "Yes.") as served:
+        key = {"idempotency-key": "k"}
+        codes = [served.client.post("/v1/chat/completions", json=ASK, headers=key).status_code for _ in range(2)]
+        assert codes == [503, 200]
+
+
+def test_a_conversation_answers_one_request_at_a_time() -> None:
+    waiting = Waiting()
+    with serving(waiting, "Later.") as served, ThreadPoolExecutor(40) as pool:
+        conversation = served.client.post("/v1/conversations", json={}).json()["id"]
+        body = {"model": "scripted", "conversation": conversation}
+        first = pool.submit(served.client.post, "/v1/responses", json=body | {"input": "First."})
+        assert waiting.asked.wait(300)
+        others = [pool.submit(served.client.post, "/v1/responses", json=body | {"input": f"{n}"}) for n in range(30)]
+        refused = [each.result() for each in others]
+        waiting.may_answer.set()
+
+        assert {(each.status_code, each.json()["error"]["code"]) for each in refused} == {(409, "conversation_locked")}
+        assert "x-should-retry" not in refused[0].headers
+        assert first.result().json()["status"] == "completed"
+        assert served.client.post("/v1/responses", json=body | {"input": "Next."}).json()["status"] == "completed"
+        assert served.turns() == [["First.", "Next."]]

@@ -139,24 +139,27 @@ def test_a_response_that_one_server_writes_is_deleted_through_another(two: Two) 
     assert [server.client.get(f"/v1/responses/{name}").status_code for server in two] == [404, 404]
 
 
-def test_of_two_servers_that_answer_in_one_session_one_wins_and_the_other_gets_a_branch(
+def test_a_conversation_that_one_server_answers_in_is_locked_for_the_others(
     two: Two, postgres_server: Database
 ) -> None:
     first, second = two
     name = str(first.client.post("/v1/conversations", json={}).json()["id"])
-    ids = [server.begin(text, conversation=name) for server, text in ((first, "I am first"), (second, "I am second"))]
-    for server in two:
-        server.wait_until_asked()
-    second.dictate("The second answer.")
-    with second.events(f"/v1/responses/{ids[1]}", stream="true") as events:
-        assert [*events][-1]["type"] == "response.completed"
+    response = first.begin("I am first", conversation=name)
+    first.wait_until_asked()
+    body = {"model": "dictated", "input": "I am second", "conversation": name}
+    locked = second.client.post("/v1/responses", json=body)
+    assert (locked.status_code, locked.json()["error"]["code"]) == (409, "conversation_locked")
     first.dictate("The first answer.")
-    with second.events(f"/v1/responses/{ids[0]}", stream="true") as events:
+    with second.events(f"/v1/responses/{response}", stream="true") as events:
+        assert [*events][-1]["type"] == "response.completed"
+    response = second.begin("I am second", conversation=name)
+    second.wait_until_asked()
+    second.dictate("The second answer.")
+    with first.events(f"/v1/responses/{response}", stream="true") as events:
         assert [*events][-1]["type"] == "response.completed"
     with Store.open(postgres_server.url) as store:
-        answers = {ref.name: store.nodes.get(ref.tip).answer for ref in store.refs.list()}
-        assert answers.pop(name) == "The second answer."
-        assert "The first answer." in answers.values()  # on a branch of its own
+        turns = [node.answer for _, node in store.nodes.path(store.refs.tip(name)) if node.kind == "turn"]
+        assert turns == ["The second answer.", "The first answer."]
         assert store.fsck() == ()
 
 

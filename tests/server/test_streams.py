@@ -79,7 +79,7 @@ async def test_pieces_are_sent_in_the_moment_in_which_they_come() -> None:
     publish(run, "a", "b")
 
     assert reader.parts == [b"a", b"b"]
-    run.done = True
+    run.ended = 0.0
     run._wake()
     await reading
     assert reader.parts == [b"a", b"b", b""]
@@ -100,7 +100,7 @@ async def test_a_reader_that_does_not_read_makes_one_part_wait_and_gets_all_in_o
     assert reader.parts == [b"a"]
     assert reader.begun == begun + 1  # the others wait in the run, whose events they are
     reader.open.set()
-    run.done = True
+    run.ended = 0.0
     run._wake()
     await reading
     assert reader.parts == [b"a", *(str(number).encode() for number in range(1_000)), b""]
@@ -140,7 +140,7 @@ async def test_two_readers_follow_one_run_each_at_its_pace() -> None:
     assert fast.parts == [b"a", b"b", b"c"]
     assert slow.parts == []
     slow.open.set()
-    run.done = True
+    run.ended = 0.0
     run._wake()
     await asyncio.gather(*readings)
     assert slow.parts == fast.parts == [b"a", b"b", b"c", b""]

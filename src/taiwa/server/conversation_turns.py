@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
@@ -29,6 +29,12 @@ from taiwa.store.runs import Run
 
 MOST_KEPT = 256
 """Ended runs whose events can still be followed."""
+
+
+LOCKED = ApiError(
+    409, "another request is being answered in this conversation; send this one after it",
+    "conflict_error", "conversation_locked", retry_after=1,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +120,7 @@ class FollowedRuns:
     def __init__(self, sharing: Sharing) -> None:
         self._sharing = sharing
         self._runs: dict[str, FollowedRun] = {}
+        self._starting: set[tuple[str, str]] = set()
         self._ended: deque[str] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
@@ -158,6 +165,24 @@ class FollowedRuns:
         self.version += 1
         self._changed.set()
         self._changed = asyncio.Event()
+
+    @asynccontextmanager
+    async def only(self, session: str, caller: str) -> AsyncGenerator[None]:
+        """Start a run of a session inside the block, if it has none.
+
+        Raises:
+            ApiError: another request is being answered in it.
+        """
+        key = caller, session
+        if key in self._starting:
+            raise LOCKED
+        self._starting.add(key)
+        try:
+            if await self.of_session(session, caller) is not None:
+                raise LOCKED
+            yield
+        finally:
+            self._starting.discard(key)
 
     async def of_session(self, session: str, caller: str) -> FollowedRun | RemoteRun | None:
         """Return the active run of a session."""

@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -19,6 +20,7 @@ from taiwa.server.catalogue import Catalogue, EmbeddingModel
 from taiwa.server.conversation_turns import FollowedRuns
 from taiwa.server.indexing import Indexing
 from taiwa.server.page.transcript import CountBreaks, count_breaks
+from taiwa.server.repeats import Repeats
 from taiwa.server.responses import ApiError, invalid, page_of
 from taiwa.server.runs import LiveRun, OnEnd, Runs
 from taiwa.server.shared_store import Sharing
@@ -208,6 +210,7 @@ class ServerState:
     sharing: Sharing
     followed: FollowedRuns
     embeddings: EmbeddingModel | None = None
+    repeats: Repeats = field(default_factory=Repeats)
     count_breaks: CountBreaks = field(default_factory=lambda: lru_cache(MOST_COUNTED)(count_breaks))
 
     def repository(self, caller: str) -> Repository:
@@ -330,6 +333,7 @@ async def read_body(request: Request, known: Collection[str] | None = None) -> F
     limits = state_of(request).options.limits
     body = b"".join([part async for part in body_parts(request, limits.body, limits.body_seconds)])
     request.state.is_large = len(body) > LARGE_BODY
+    request.state.digest = sha256(request.scope["path"].encode() + b"\0" + body).digest()
     data = await asyncio.to_thread(_parse, body) if len(body) > 1 << 20 else _parse(body)
     fields = Fields.of(data)
     if known is not None:

@@ -67,7 +67,7 @@ class LiveRun:
 
     __slots__ = (
         "_events", "_indexes", "_loop", "_on_end", "_on_turn", "_readers", "_stop", "_tasks", "_thread",
-        "abandoned", "completions", "done", "stopped", "when_done",
+        "abandoned", "completions", "ended", "stopped", "when_done",
     )  # fmt: skip
 
     def __init__(
@@ -79,7 +79,8 @@ class LiveRun:
         self.when_done: Callable[[], None] | None = None
         self._events: list[PublishedEvent] = []
         self._indexes = array("I")
-        self.done = False
+        self.ended: float | None = None
+        """When all answers had ended, in the time of the event loop."""
         self.abandoned = False
         self.stopped = False
         self._stop = Stop()
@@ -112,7 +113,7 @@ class LiveRun:
                 at = reader.position
                 reader.position += 1
                 yield RunEvent(self._indexes[at], self._events[at])
-            if self.done:
+            if self.ended is not None:
                 return
             reader.woken = self._loop.create_future()
             self._readers.append(reader)
@@ -180,7 +181,7 @@ class LiveRun:
         except Exception:
             logger.exception("the end of a run failed")
         finally:
-            self.done = True
+            self.ended = self._loop.time()
             if self.when_done is not None:
                 self.when_done()
             self._wake()

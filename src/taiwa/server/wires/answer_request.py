@@ -9,9 +9,9 @@ from base64 import b64decode
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from taiwa.conversation.app import AnswerOptions
@@ -153,6 +153,8 @@ class Reply(Protocol):
 
     protocol: str
     """The display name of the protocol."""
+    id: str
+    """The id of the answer; a repeated request gets that of the first one."""
 
     def whole(self, results: list[TurnResult]) -> dict[str, Json]:
         """Return the whole response."""
@@ -258,31 +260,48 @@ async def answer(
     `after` is the preceding node, if the client keeps that instead of its history.
     """
     state, caller = state_of(request), caller_of(request)
-    completions = await finish_in_thread(partial(_begin, state, caller, asked, after))
-    run = start_run(request, reply.protocol, completions, on_end)
+
+    async def start() -> _Answering:
+        completions = await finish_in_thread(partial(_begin, state, caller, asked, after))
+        return _Answering(start_run(request, reply.protocol, completions, on_end), reply.id)
+
+    attempt = await state.repeats.attempt(request, start)
+    run, reply.id = attempt.started.result()
     extend = extender(asked.extension, state.repository(caller), state.catalogue)
     if asked.streams:
-        await until_left_by(request, run, run.begun())  # so that a call that fails has a status, as without a stream
-        return EventStream(partial(reply.stream, run, extend), lambda: run.cancel(abandon=True), media_type)
-    results = await until_left_by(request, run, run.results())
+        await wait_connected(
+            request, run.begun(), attempt.leave
+        )  # so that a call that fails has a status, as without a stream
+        return EventStream(partial(reply.stream, run, extend), partial(attempt.leave, at_once=True), media_type)
+    results = await wait_connected(request, run.results(), attempt.leave)
     return json_response(reply.whole(results) | await extend(results))
 
 
-async def until_left_by(request: Request, run: LiveRun, awaited: Coroutine[Any, Any, T]) -> T:
-    """Wait for something of a run; the run is cancelled if the client disconnects meanwhile.
+class _Answering(NamedTuple):
+    """The run of a request, and the id of its answer."""
+
+    run: LiveRun
+    id: str
+
+
+async def wait_connected(request: Request, awaited: Coroutine[Any, Any, T], leave: Callable[[], None]) -> T:
+    """Wait for something of a run; `leave` is called if the client disconnects meanwhile.
 
     Raises:
-        ApiError: an answer failed, or the client disconnected.
+        ApiError: an answer failed. ClientDisconnect: the client disconnected.
     """
     answering = asyncio.create_task(awaited)
     leaving = asyncio.create_task(until_left(request.receive))
     try:
         await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not answering.done():
+            raise ClientDisconnect
+        return answering.result()
     finally:
         leaving.cancel()
         if not answering.done():
-            run.cancel(abandon=True)
-    return await answering
+            answering.cancel()
+            leave()
 
 
 def _begin(state: ServerState, caller: str, asked: AnswerRequest, after: Place | None) -> list[Completion]:

@@ -366,7 +366,7 @@ class _Reply:
 
     def __init__(self, asked: ChatRequest) -> None:
         self._asked = asked
-        self._id = f"chatcmpl-{token_hex(12)}"
+        self.id = f"chatcmpl-{token_hex(12)}"
         self._created = int(time.time())
         self._opening = b""
 
@@ -472,7 +472,7 @@ class _Reply:
         return b'%b%d,"delta":{"%b":%b%b' % (self._opening, index, name, to_json(text), ending)
 
     def _head(self, kind: str) -> dict[str, Json]:
-        return {"id": self._id, "object": kind, "created": self._created, "model": self._asked.model}
+        return {"id": self.id, "object": kind, "created": self._created, "model": self._asked.model}
 
     def _logprobs(self, response: ModelResponse) -> Json:
         if self._asked.top_logprobs is None:

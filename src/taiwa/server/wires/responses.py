@@ -7,6 +7,7 @@ may resume from any of its events.
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from secrets import token_hex
@@ -53,7 +54,7 @@ from taiwa.server.wires.answer_request import (
     read_extension,
     refuse_penalties,
     unsupported_tool,
-    until_left_by,
+    wait_connected,
 )
 from taiwa.server.wires.chat_completions import read_effort, read_format, read_function, read_tool_choice
 from taiwa.server.wires.conversations import conversation_of, find_item, pending_messages, read_metadata, take_pending
@@ -364,26 +365,37 @@ async def create(request: Request) -> "Response | Json":
     repository = state.repository(caller)
     asked = await asyncio.to_thread(read_request, body, repository, state.options.limits.messages)
     asked = replace(asked, search=await check_indexes(request, asked.search))
-    completion, begun = await asyncio.to_thread(_begin, state, repository, asked)
-
-    live = LiveResponse(caller, LiveRun([]), begun)
-    end = partial(_end, state, live, asked.items, asked.included)
-    live.run = start_run(request, "Responses", [completion], partial(_on_end, state, live, end))
-    state.live[live.id] = live
-    if asked.stores:
-        _share(state, live)
+    attempt = await state.repeats.attempt(request, partial(_start, request, asked))
+    live, leave = attempt.started.result(), partial(attempt.leave, cancels=not asked.stores)
     if asked.streams:
-        leaves = None if asked.stores else lambda: live.run.cancel(abandon=True)
-        return EventStream(partial(stream, live, -1), leaves)
+        return EventStream(partial(stream, live, -1), partial(leave, at_once=True))
     if asked.background:
-        return begun
+        return live.begun if live.final is None else live.final
     try:
-        await (live.run.results() if asked.stores else until_left_by(request, live.run, live.run.results()))
+        await wait_connected(request, live.run.results(), leave)
     except ApiError as error:
         await live.run.end()
         if not (live.run.abandoned or error.calls):
             raise
     return live.final
+
+
+async def _start(request: Request, asked: ResponseRequest) -> LiveResponse:
+    """Start the run of a request; a conversation answers one request at a time."""
+    state, caller = state_of(request), caller_of(request)
+    repository = state.repository(caller)
+    async with AsyncExitStack() as locked:
+        if asked.conversation:
+            found = await asyncio.to_thread(conversation_of, repository, asked.conversation)
+            await locked.enter_async_context(state.followed.only(found.session, caller))
+        completion, begun = await asyncio.to_thread(_begin, state, repository, asked)
+        live = LiveResponse(caller, LiveRun([]), begun)
+        end = partial(_end, state, live, asked.items, asked.included)
+        live.run = start_run(request, "Responses", [completion], partial(_on_end, state, live, end))
+    state.live[live.id] = live
+    if asked.stores:
+        _share(state, live)
+    return live
 
 
 def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -> tuple[Completion, Body]:

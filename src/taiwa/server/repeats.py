@@ -1,0 +1,136 @@
+"""Requests that a client sends again because it has lost the answer: they attach to the run of the first attempt.
+
+A request is a repeat of an earlier one of its caller, with the same path and body, if
+
+- both have the same `Idempotency-Key`, or
+- it is marked as a repeat (`x-stainless-retry-count`, as the SDKs of OpenAI and Anthropic do), or
+- the client of the earlier one has disconnected, and its run goes on or has ended with an answer.
+
+Other requests with the same body are answered anew: a client that asks for several samples sends them so.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, Protocol, TypeVar
+
+from starlette.requests import Request
+
+from taiwa.server.responses import ApiError
+from taiwa.server.runs import LiveRun
+
+REPEAT_SECONDS = 20.0
+"""How long the run of a client that repeats its requests goes on without it, and how long its answer is kept."""
+KEY_SECONDS = 600.0
+"""How long an answer is kept for an `Idempotency-Key`."""
+RETRY_COUNT = "x-stainless-retry-count"
+
+
+class Started(Protocol):
+    """What a request has started."""
+
+    @property
+    def run(self) -> LiveRun:
+        """Its run."""
+        ...
+
+
+S = TypeVar("S", bound=Started)
+
+
+class Attempt(Generic[S]):
+    """The run of a request, for the clients that wait for it."""
+
+    __slots__ = ("_cancelling", "_is_patient", "clients", "digest", "kept", "started")
+
+    def __init__(self, digest: bytes, *, is_patient: bool, kept: float) -> None:
+        self.digest, self._is_patient, self.kept = digest, is_patient, kept
+        self.clients = 0
+        self._cancelling: asyncio.TimerHandle | None = None
+        self.started: asyncio.Future[S] = asyncio.get_running_loop().create_future()
+
+    @property
+    def can_answer(self) -> bool:
+        """Whether its run goes on, or has ended with an answer."""
+        if not self.started.done():
+            return True
+        if self.started.cancelled() or self.started.exception() is not None:
+            return False
+        run = self.started.result().run
+        return not (run.abandoned or run.stopped or isinstance(run.last, ApiError))
+
+    def is_over(self, now: float) -> bool:
+        """Whether no request can attach to it any more."""
+        ended = self.started.result().run.ended if self.can_answer and self.started.done() else None
+        return not self.can_answer or (ended is not None and now > ended + self.kept)
+
+    def join(self) -> None:
+        """Add a client."""
+        self.clients += 1
+        if self._cancelling is not None:
+            self._cancelling.cancel()
+
+    def leave(self, *, at_once: bool = False, cancels: bool = True) -> None:
+        """Remove a client that has disconnected. Without any, the run is cancelled, but not `at_once` if the client may repeat
+        the request.
+        """
+        self.clients -= 1
+        if cancels and self._is_patient and not at_once:
+            self._cancelling = asyncio.get_running_loop().call_later(REPEAT_SECONDS, self._cancel)
+        elif cancels:
+            self._cancel()
+
+    def _cancel(self) -> None:
+        if self.clients <= 0 and self.started.done() and self.can_answer:
+            self.started.result().run.cancel(abandon=True)
+
+
+class Repeats:
+    """The attempts of all callers that a repeat may attach to."""
+
+    def __init__(self) -> None:
+        self._attempts: dict[tuple[str, str | bytes], list[Attempt[Any]]] = {}
+        self._next_sweep = 0.0
+
+    async def attempt(self, request: Request, start: Callable[[], Awaitable[S]]) -> Attempt[S]:
+        """Return the attempt that a request repeats, or a new one, for which `start` is called.
+
+        Raises:
+            ApiError: the `Idempotency-Key` was used with another body.
+        """
+        self._sweep(asyncio.get_running_loop().time())
+        headers, caller, digest = request.headers, str(request.scope["caller"]), bytes(request.state.digest)
+        key = headers.get("idempotency-key", "")
+        count = headers.get(RETRY_COUNT, "")
+        attempts = self._attempts.setdefault((caller, key or digest), [])
+        if key and any(each.digest != digest for each in attempts):
+            problem = "this Idempotency-Key was used for another request; send a new key with each request"
+            raise ApiError(422, problem, code="idempotency_key_reused")
+        usable = [each for each in attempts if each.can_answer]
+        left = [each for each in usable if not each.clients]
+        found = next(iter(left), usable[-1] if usable and (key or count not in ("", "0")) else None)
+        if found is not None:
+            found.join()
+            await asyncio.shield(found.started)
+            return found
+        made = Attempt[S](digest, is_patient=bool(key or count), kept=KEY_SECONDS if key else REPEAT_SECONDS)
+        made.join()
+        attempts.append(made)
+        try:
+            made.started.set_result(await start())
+        except BaseException as error:
+            attempts.remove(made)
+            made.started.set_exception(error if isinstance(error, Exception) else ConnectionError())
+            made.started.exception()  # read, so that asyncio does not log it
+            raise
+        return made
+
+    def _sweep(self, now: float) -> None:
+        if now < self._next_sweep:
+            return
+        self._next_sweep = now + REPEAT_SECONDS / 2
+        for name, attempts in list(self._attempts.items()):
+            kept = [each for each in attempts if not each.is_over(now)]
+            if kept:
+                self._attempts[name] = kept
+            else:
+                del self._attempts[name]
