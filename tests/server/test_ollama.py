@@ -179,7 +179,7 @@ def test_the_extension_comes_only_where_it_was_asked_for() -> None:
         ("chat", {"messages": "Tea?"}, 400, "messages must be an array"),
         ("chat", {"messages": [{"role": "robot"}]}, 400, "messages[0].role"),
         ("chat", {"messages": [{"role": "user", "content": "x", "images": ["%"]}]}, 400, "not Base64"),
-        ("chat", {"messages": [{"role": "assistant", "content": "x"}]}, 400, "last message"),
+        ("chat", {"messages": [{"role": "tool", "content": "x"}]}, 400, "does not follow its call"),
         ("chat", {"nonsense": 1}, 400, "unknown parameter: 'nonsense'"),
         ("chat", {"options": {"nonsense": 1}}, 400, "options.nonsense"),
         ("chat", {"options": {"presence_penalty": 1}}, 400, "not supported"),

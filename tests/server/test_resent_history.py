@@ -1,6 +1,7 @@
 """State for clients without state: which node a resent history is matched to."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -8,6 +9,7 @@ from taiwa.apps.catalog import load_app, load_text
 from taiwa.conversation.app import AnswerOptions
 from taiwa.conversation.history import START, add_turn, begin
 from taiwa.kernel.messages import Message, Sampling, Text
+from taiwa.models.scripted import ALL_CAPABILITIES, scripted_model
 from taiwa.operations.resent_history import place_after
 from taiwa.sessions.replay import replay_history
 from taiwa.sessions.repository import Repository
@@ -236,3 +238,68 @@ def test_a_long_history_is_found_with_its_turns_in_order() -> None:
         (ref,) = served.repository.store.refs.list()
         turns = served.repository.checkout(ref.tip).turns
         assert [(turn.user, turn.answer) for turn in turns] == [(f"Question {n}.", f"Answer {n}.") for n in range(70)]
+
+
+# --- histories as clients send them -----------------------------------------------------------------------------------
+
+ASKS = {"role": "user", "content": "Tea?"}
+SAYS = {"role": "assistant", "content": "It is green."}
+CALLS: dict[str, Any] = {
+    "role": "assistant",
+    "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+}
+TABLE = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+FORMAT = {"type": "json_schema", "json_schema": {"name": "tea", "schema": {"type": "object"}}}
+
+
+def result(call: str) -> dict[str, str]:
+    return {"role": "tool", "tool_call_id": call, "content": "42"}
+
+
+@pytest.mark.parametrize(
+    ("messages", "more"),
+    [
+        ([ASKS, SAYS], {"response_format": FORMAT}),
+        ([{"role": "system", "content": "Write a haiku."}], {}),
+        ([{"role": "developer", "content": "Write a haiku."}, {"role": "system", "content": "On tea."}], {}),
+        ([ASKS, ASKS], {}),
+        ([ASKS, SAYS, SAYS, ASKS], {}),
+        ([SAYS, ASKS], {}),
+        ([ASKS, {"role": "system", "content": "Be brief."}], {}),
+        ([ASKS, CALLS, result("c1")], {"tools": [TABLE]}),
+    ],
+)
+def test_a_history_is_sent_as_it_comes(messages: list[dict[str, Any]], more: dict[str, Any]) -> None:
+    with serving("{}") as served:
+        answer = served.chat(messages, **more)
+        assert answer.status_code == 200, answer.text
+        (sent,) = served.model.requests
+    roles = [message["role"].replace("developer", "system") for message in messages]
+    assert ([message.role for message in sent.messages], sent.prefix) == (roles, "")
+
+
+def test_the_model_writes_after_a_text_of_the_assistant_that_it_cannot_continue() -> None:
+    model = scripted_model("Yes.", "No.", capabilities=ALL_CAPABILITIES - {"prefix"})
+    with serving(model=model) as served:
+        for last in (SAYS, SAYS | {"prefix": True}):
+            assert served.chat([ASKS, last]).status_code == 200
+    first, second = model.requests
+    assert ([message.role for message in first.messages], first.prefix) == (["user", "assistant"], "")
+    assert ([message.role for message in second.messages], second.prefix) == (["user"], "It is green.")
+
+
+@pytest.mark.parametrize("model", ["scripted", "order"])
+@pytest.mark.parametrize(
+    "messages", [[ASKS, result("c1")], [ASKS, result("c1"), CALLS, ASKS], [ASKS, CALLS, result("c2")]]
+)
+def test_a_result_without_its_call_is_refused_before_anything_is_paid(
+    model: str, messages: list[dict[str, Any]]
+) -> None:
+    with serving("Never.") as served:
+        refused = served.chat(messages, model=model)
+        assert refused.status_code == 400
+        assert "does not follow its call" in refused.json()["error"]["message"]
+        output = {"type": "function_call_output", "call_id": "c1", "output": "42"}
+        refused = served.client.post("/v1/responses", json={"model": model, "input": [output]})
+        assert "does not follow its call" in refused.json()["error"]["message"]
+        assert served.model.requests == []

@@ -1,6 +1,6 @@
 """Answer a request of a client that resends its history: match the history to stored nodes, and begin the next turn there."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from taiwa.apps.catalog import load_unchanged
@@ -8,6 +8,7 @@ from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App
 from taiwa.conversation.history import (
     START,
     Conversation,
+    PastTurn,
     Transcript,
     add_turn,
     change_app,
@@ -23,7 +24,7 @@ from taiwa.kernel.async_runtime import Stop
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.execution import Observer
-from taiwa.kernel.messages import Message, Text
+from taiwa.kernel.messages import Message, Text, ToolResult
 from taiwa.kernel.serialization import Json, record, value
 from taiwa.kernel.text import estimate_tokens
 from taiwa.operations.documents import has_library, open_library
@@ -79,7 +80,8 @@ def place_turn(repository: Repository, app: App, messages: Sequence[Message]) ->
     Raises:
         InputError: nothing is left to answer, or the app does not support the options of the request.
     """
-    turns, inputs = split_turns(messages)
+    _check_results(messages)
+    turns, inputs = _split(app, messages)
     digests = [turn_digest(turn) for turn in turns]
     found = _find_prefix(repository, app, digests) or _find_trimmed(repository, app, turns, digests)
     if found is None:
@@ -99,9 +101,10 @@ def place_after(
     Raises:
         InputError: as `place_turn`.
     """
-    turns, inputs = split_turns(messages)
+    turns, inputs = _split(app, messages)
     session = session if _is_at(repository, session, node) else ""
     base = repository.recent(node)
+    _check_results(messages, base.turns)
     if base.count == 0 and session and base.app != app:  # no turn yet: any app may begin
         placed = _place(repository, app, repository.start(app), "", START, turns, inputs)
         if not placed.turn_input.base.new_nodes:
@@ -128,7 +131,8 @@ def place_in_session(
     Raises:
         InputError: as `place_turn`, or a field of the state does not exist, is computed, or has a value of another type.
     """
-    turns, inputs = split_turns(messages)
+    _check_results(messages, repository.checkout(after).turns if after else ())
+    turns, inputs = _split(app, messages)
     at = repository.store.refs.find(session)
     tip = None if at is None else at[2]
     if after:
@@ -152,6 +156,34 @@ def place_in_session(
         tip=tip,
         edits=edits,
     )
+
+
+def _split(app: App, messages: Sequence[Message]) -> tuple[Sequence[tuple[Message, ...]], tuple[Message, ...]]:
+    """Divide a history as `split_turns`. A relayed one may end with a text of the assistant: the model writes after that."""
+    turns, inputs = split_turns(messages)
+    if inputs or not turns or messages[-1].tool_calls or not is_relayed(app):
+        return turns, inputs
+    return turns[:-1], turns[-1]
+
+
+def _check_results(messages: Iterable[Message], earlier: Sequence[PastTurn] = ()) -> None:
+    """Check that each result of a call follows its call, in the messages or in earlier turns.
+
+    Raises:
+        InputError: one does not.
+    """
+    calls = (each for turn in earlier for said in turn.all_messages for each in said.tool_calls)
+    known: set[str] = set()
+    for message in messages:
+        known |= {call.id for call in message.tool_calls}
+        for call in (part.call for part in message.parts if isinstance(part, ToolResult)):
+            if not (call in known if call else known):  # in some protocols, calls have no id
+                known |= {each.id for each in calls}
+            if not (call in known if call else known):
+                raise InputError(
+                    f"the result of the tool call {call[:64]!r} does not follow its call; "
+                    "send the message of the assistant that made the call before it"
+                )
 
 
 def _find_in_session(

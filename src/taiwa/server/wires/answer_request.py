@@ -138,7 +138,11 @@ def extender(extension: Extension | None, repository: Repository, catalogue: Cat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRequest:
-    """A parsed request. `messages` follow the leading system text, which is in `options`."""
+    """A parsed request. `messages` follow the leading system text, which is in `options`.
+
+    With `prefills` a last message of the assistant is the beginning of the answer. Otherwise it is that only for a model that
+    can continue it, unless the answer has a format of its own: the model then writes after it.
+    """
 
     model: str
     messages: tuple[Message, ...]
@@ -146,6 +150,7 @@ class AnswerRequest:
     streams: bool
     extension: Extension | None
     choices: int = 1
+    prefills: bool = False
 
 
 class Reply(Protocol):
@@ -168,10 +173,10 @@ class Reply(Protocol):
 def read_history(
     body: Fields, read: Callable[[Fields], tuple[Message, ...]], most: int
 ) -> tuple[str, tuple[Message, ...]]:
-    """Split the messages of a request into the leading system text and the rest.
+    """Split the messages of a request into the leading system text and the rest; system texts alone are what is answered.
 
     Raises:
-        ApiError: there are too many, none, or only system texts.
+        ApiError: there are too many, or none.
     """
     if len(body.items("messages")) > most:
         raise invalid("messages", f"there are more than {most:,} messages", "too_many_messages")
@@ -179,9 +184,7 @@ def read_history(
     if not messages:
         raise invalid("messages", "messages must have at least one message", "empty_array")
     system, said = split_system(messages)
-    if not said:
-        raise invalid("messages", "the messages must contain one of the user")
-    return system, said
+    return (system, said) if said else ("", messages)
 
 
 def append_message(messages: list[Message], message: Message) -> None:
@@ -308,9 +311,10 @@ def _begin(state: ServerState, caller: str, asked: AnswerRequest, after: Place |
     """Find the position of each answer to a resent history; those after the first are branches."""
     choice = state.catalogue.choose(asked.model)
     params: Mapping[str, Json] = {} if asked.extension is None else asked.extension.params
-    messages, prefix = split_prefix(asked.messages)
-    options = CompletionOptions(choice.app, messages, params, asked.options, prefix)
     repository, priced_model = state.repository(caller), state.catalogue.open(choice)
+    prefills = asked.prefills or (asked.options.constraint is None and "prefix" in priced_model.model.capabilities)
+    messages, prefix = split_prefix(asked.messages) if prefills else (asked.messages, "")
+    options = CompletionOptions(choice.app, messages, params, asked.options, prefix)
     return [begin_completion(repository, priced_model, options, state.turns, after) for _ in range(asked.choices)]
 
 

@@ -66,7 +66,7 @@ READ = frozenset(
     """model messages stream stream_options n stop max_tokens max_completion_tokens temperature top_p seed tools tool_choice
     response_format logprobs top_logprobs reasoning_effort structured_outputs grammar json_schema frequency_penalty
     presence_penalty logit_bias
-    modalities functions function_call include taiwa""".split()
+    modalities functions function_call include taiwa continue_final_message""".split()
 )
 IGNORED = frozenset(
     """user metadata store service_tier parallel_tool_calls prediction verbosity safety_identifier
@@ -139,6 +139,7 @@ def read_request(body: Fields, most_messages: int, most_choices: int) -> ChatReq
         include_usage=stream_options is not None and stream_options.flag("include_usage"),
         top_logprobs=top_logprobs,
         extension=read_extension(body),
+        prefills=body.flag("continue_final_message") or Fields.of(body.items("messages")[-1]).flag("prefix"),
     )
 
 

@@ -141,6 +141,7 @@ def read_request(body: Fields, most_messages: int, *, counts: bool = False) -> M
         thinks=thinks,
         thread=_read_thread(body),
         extension=read_extension(body),
+        prefills=True,
     )
 
 

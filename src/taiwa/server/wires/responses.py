@@ -185,6 +185,7 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
     items, messages = read_input(body, lambda name: find_item(repository, name), most)
     instructions = body.optional_text("instructions")
     leading, said = split_system(messages)
+    leading, said = (leading, said) if said else ("", messages)
     previous, conversation = body.optional_text("previous_response_id") or "", _read_conversation(body)
     decision = _read_decision(items)
     if not said and not conversation and decision is None:  # items that wait in a conversation can be answered
