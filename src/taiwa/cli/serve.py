@@ -78,6 +78,11 @@ def served_options(verb: str, first_model: str, to: str = "") -> Callable[[C], C
     show_default=True,
     help="Decide on calls of tools that need approval; ask on the page, and of other clients that can.",
 )
+@click.option(
+    "--strict-fields",
+    is_flag=True,
+    help="Refuse fields of requests that the protocol does not define; do not pass them on.",
+)
 @click.option("--json-log", is_flag=True, help="Write the log as JSON lines.")
 @common_options("max_cost", "retry_paid", "store")
 @click.pass_context

@@ -25,7 +25,7 @@ from taiwa.conversation.app import PROMPT, App, ReplyLayout, fill_placeholders, 
 from taiwa.conversation.history import Conversation, PastTurn, attach
 from taiwa.conversation.state import BLANK, State, StateField, TurnContext, apply_delta, blank, full_delta
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.messages import JsonSchema, Message, Part, Request, Text, system, user
+from taiwa.kernel.messages import JsonSchema, Message, Part, Request, Sampling, Text, system, user
 from taiwa.kernel.serialization import Json, parse_json
 
 DELTA_LINE = "@@delta"
@@ -154,12 +154,17 @@ def turn_request(
         messages.append(Message("user", (*earlier, *attachments, prompt, *view)))
     constraint = reply_schema(app, layout) if constrained else None
     given = app.answer_options
-    sampling = merge_sampling(app.sampling, given.sampling)
     return Request(
         tuple(messages), stop=given.stop, constraint=constraint or given.constraint, tools=given.client_tools,
-        tool_choice=given.tool_choice, sampling=sampling if app.output_type is None else settled(sampling),
+        tool_choice=given.tool_choice, sampling=answer_sampling(app),
         top_logprobs=given.top_logprobs,
     )  # fmt: skip
+
+
+def answer_sampling(app: App) -> Sampling:
+    """Return how the answers of an app are sampled, with the options of its request."""
+    sampling = merge_sampling(app.sampling, app.answer_options.sampling)
+    return sampling if app.output_type is None else settled(sampling)
 
 
 def summary_request(conversation: Conversation, cut: Iterable[PastTurn]) -> Request:

@@ -237,7 +237,8 @@ Constraint: TypeAlias = JsonSchema | Regex | Grammar | Choice | ToolCallsInText
 class Sampling:
     """How tokens are sampled; None leaves the choice to the server.
 
-    `effort` sets how much a model on a server reasons, such as `low`; "" keeps the setting of the opened model.
+    `effort` sets how much a model on a server reasons, such as `low`; "" keeps the setting of the opened model. `extra` are further
+    fields of the request to the server, as an object; the codec must take them.
     """
 
     temperature: float | None = 0.0
@@ -245,6 +246,7 @@ class Sampling:
     max_tokens: int | None = None
     seed: int | None = None
     effort: str = ""
+    extra: Json = None
 
 
 @value(tag="tool-spec")

@@ -72,6 +72,8 @@ class ServerOptions:
     - `origins`: origins of pages that may call it from a browser (CORS).
     - `approve`: what happens to calls of tools that need approval: `ask` interrupts the turn, which the page or a client resumes with
       a decision; `always` makes them, `never` refuses them.
+    - `strict_fields`: refuse fields that a protocol does not define, which otherwise are passed on to a model's server that may know
+      them.
     - `otel`: the address of an OpenTelemetry collector that receives the spans of each turn; "" for none.
     """
 
@@ -87,6 +89,7 @@ class ServerOptions:
     json_log: bool = False
     approve: Literal["ask", "always", "never"] = "ask"
     otel: str = ""
+    strict_fields: bool = False
     limits: Limits = Limits()
 
     @property

@@ -62,14 +62,24 @@ class Fields:
 
     def check_names(self, known: Collection[str], unsupported: Collection[str] = ()) -> None:
         """Refuse fields that the protocol does not define, and non-empty ones that this server does not support."""
+        for name in self.others(known, unsupported):
+            raise self.unknown(name)
+
+    def unknown(self, name: str) -> ApiError:
+        """Return the error of a field that the protocol does not define."""
+        return invalid(self.at(name), f"unknown parameter: {self.at(name)[:80]!r}", "unknown_parameter")
+
+    def others(self, known: Collection[str], unsupported: Collection[str] = ()) -> dict[str, Json]:
+        """Return the fields besides the known ones; non-empty ones that this server does not support are refused."""
+        found: dict[str, Json] = {}
         for name, value in self.data.items():
             if name in known or value is None:
                 continue
-            if name in unsupported:
-                if value in ("", []):
-                    continue
+            if name not in unsupported:
+                found[name] = value
+            elif value not in ("", []):
                 raise self.error(name, "is not supported by this server", "unsupported_parameter")
-            raise invalid(self.at(name), f"unknown parameter: {self.at(name)[:80]!r}", "unknown_parameter")
+        return found
 
     def text(self, name: str, default: str | None = None) -> str:
         """Return a string; without a default it is required."""

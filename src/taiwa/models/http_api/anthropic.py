@@ -24,7 +24,14 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.serialization import Json, count_at, item_at, items_at, parse_json, text_at, to_json
 from taiwa.models.http_api.capabilities import Capabilities, fit_attachments, reasons_adaptively, takes_effort
 from taiwa.models.http_api.errors import error_in_response, protocol_error
-from taiwa.models.http_api.provider_interface import NO_OPTIONS, Decoder, ModelOptions, Server, WireRequest
+from taiwa.models.http_api.provider_interface import (
+    NO_OPTIONS,
+    Decoder,
+    ModelOptions,
+    Server,
+    WireRequest,
+    extra_fields,
+)
 from taiwa.models.http_api.stream_decoder import CallIds, ResponseBuilder, StreamDecoder, ToolCallBuilder
 
 VERSION = "2023-06-01"
@@ -78,6 +85,10 @@ class AnthropicMessages:
     label: str = "Anthropic"
     options: ModelOptions = NO_OPTIONS
 
+    def takes(self, field: str) -> bool:
+        """Whether a field of `Sampling.extra` can be sent."""
+        return field in ("top_k", "service_tier")
+
     def encode(self, request: Request) -> WireRequest:
         """Encode a request; sampling and seed are omitted if the model does not accept them.
 
@@ -89,6 +100,7 @@ class AnthropicMessages:
         options = self.options.with_effort(request.sampling.effort)
         instructions, rest = _split(request.messages)
         body: dict[str, Json] = {
+            **extra_fields(request.sampling),
             "model": self.model,
             "max_tokens": request.sampling.max_tokens or DEFAULT_MAX_TOKENS,
             "messages": self._messages(request, rest),

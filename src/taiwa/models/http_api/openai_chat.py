@@ -35,6 +35,7 @@ from taiwa.models.http_api.provider_interface import (
     Server,
     Target,
     WireRequest,
+    extra_fields,
 )
 from taiwa.models.http_api.stream_decoder import CallIds, ResponseBuilder, StreamDecoder, ToolCallBuilder, read_usage
 
@@ -86,6 +87,7 @@ class ServerDialect:
     - `prefix_path`: the path for requests with a prefix, if it is another. `key_header`: the header that carries the key.
     - `effort`: the field for how much the model reasons: `reasoning_effort`, or the object `reasoning` of OpenRouter.
     - `takes_reasoning`: whether calls go back with the reasoning that led to them, which other servers refuse or ignore.
+    - `ignores_fields`: whether it ignores the fields of a request that it does not know, instead of refusing the request.
     - `most_tokens`: the length limit of a request without one, for servers that have none of their own: a small model that
       repeats itself writes until its context is full.
     """
@@ -105,6 +107,7 @@ class ServerDialect:
     key_header: str = "authorization"
     effort: Literal["reasoning_effort", "reasoning"] = "reasoning_effort"
     takes_reasoning: bool = False
+    ignores_fields: bool = True
     most_tokens: int | None = None
 
 
@@ -112,9 +115,9 @@ SELF_HOSTED_MAX_TOKENS = 4_096
 """That of a model in this process too."""
 
 DIALECTS: Mapping[str, ServerDialect] = {
-    "openai": ServerDialect("OpenAI", strict=True, max_tokens="max_completion_tokens", call_id=r"[A-Za-z0-9_-]{1,40}"),
+    "openai": ServerDialect("OpenAI", strict=True, ignores_fields=False, max_tokens="max_completion_tokens", call_id=r"[A-Za-z0-9_-]{1,40}"),
     "azure": ServerDialect(
-        "Azure OpenAI", strict=True, max_tokens="max_completion_tokens", call_id=r"[A-Za-z0-9_-]{1,40}", key_header="api-key"
+        "Azure OpenAI", strict=True, ignores_fields=False, max_tokens="max_completion_tokens", call_id=r"[A-Za-z0-9_-]{1,40}", key_header="api-key"
     ),
     "llamacpp": ServerDialect(
         "the llama.cpp server", prefix="last", echo="whole", constraints="gbnf", stops=MANY, takes_reasoning=True,
@@ -135,17 +138,23 @@ DIALECTS: Mapping[str, ServerDialect] = {
     ),
     # Mistral refuses unknown fields, stream_options among them, and ids of another form.
     "mistral": ServerDialect(
-        "Mistral", prefix="flag", echo="always", seed="random_seed", usage=False, stops=MANY,
+        "Mistral", ignores_fields=False, prefix="flag", echo="always", seed="random_seed", usage=False, stops=MANY,
         call_id=r"[A-Za-z0-9]{9}", call_form="call{:05d}",
     ),
     "deepseek": ServerDialect(
         "DeepSeek", prefix="flag", stops=16, prefix_path="beta/chat/completions", takes_reasoning=True
     ),
-    "groq": ServerDialect("Groq"),
+    "groq": ServerDialect("Groq", ignores_fields=False),
     # Gemini signs its function calls and refuses a conversation without the signatures.
-    "gemini": ServerDialect("Gemini", takes_reasoning=True),
+    "gemini": ServerDialect("Gemini", takes_reasoning=True, ignores_fields=False),
     "plain": ServerDialect("the server"),
 }  # fmt: skip
+
+
+STANDARD_FIELDS = frozenset(
+    "presence_penalty frequency_penalty logit_bias parallel_tool_calls prediction service_tier verbosity".split()
+)
+"""Fields of Chat Completions that change the answer and have no counterpart in a `Request`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +184,10 @@ class OpenAICodec(ABC):
     def server(self) -> Server:
         """The server and the model that errors name."""
         return Server(self.dialect.label, self.model)
+
+    def takes(self, field: str) -> bool:
+        """Whether a field of `Sampling.extra` can be sent: the server knows it, or ignores it."""
+        return field in STANDARD_FIELDS or self.dialect.ignores_fields
 
     def sampling(self, sampling: Sampling) -> dict[str, Json]:
         """Return the fields of temperature and top_p, none where the model does not accept them."""
@@ -250,7 +263,8 @@ class ChatCompletions(OpenAICodec):
         """
         dialect = self.dialect
         request = fit_attachments(request, self.model, self.capabilities.inputs)
-        body: dict[str, Json] = {"model": self.model, "messages": self._messages(request), "stream": True}
+        body = extra_fields(request.sampling)
+        body |= {"model": self.model, "messages": self._messages(request), "stream": True}
         if dialect.usage:
             body["stream_options"] = {"include_usage": True}
         body |= self._sampling(request.sampling) | self._effort(request.sampling)
@@ -260,6 +274,10 @@ class ChatCompletions(OpenAICodec):
             body["stop"] = list(request.stop)
         if request.tools:
             body |= self.tools(request, lambda function: {"type": "function", "function": function})
+        else:
+            body.pop(
+                "parallel_tool_calls", None
+            )  # refused without tools, and an app may have left out those of the client
         fields, enforcement = self.constrained(
             request.constraint, dialect.constraints, request.prefix, strict=dialect.strict
         )
@@ -609,7 +627,8 @@ class TextCompletions(OpenAICodec):
         if _is_dialogue(request.messages) and len(stops) < dialect.stops:
             stops.append(TURN_STOP)
         self.check_stops(stops)
-        body: dict[str, Json] = {"model": self.model, "prompt": prompt(request), "stream": True}
+        body = extra_fields(request.sampling)
+        body |= {"model": self.model, "prompt": prompt(request), "stream": True}
         if dialect.usage:
             body["stream_options"] = {"include_usage": True}
         body["max_tokens"] = sampling.max_tokens or DEFAULT_MAX_TOKENS

@@ -15,7 +15,7 @@ from taiwa.kernel.serialization import Json, count_at, item_at, items_at, text_a
 from taiwa.models.http_api.capabilities import fit_attachments
 from taiwa.models.http_api.errors import error_in_response, protocol_error
 from taiwa.models.http_api.openai_chat import JSON_HEADERS, MOST_LOGPROBS, OpenAICodec, read_logprobs, results_and_text
-from taiwa.models.http_api.provider_interface import Decoder, Server, WireRequest
+from taiwa.models.http_api.provider_interface import Decoder, Server, WireRequest, extra_fields
 from taiwa.models.http_api.stream_decoder import CallIds, ResponseBuilder, StreamDecoder, ToolCallBuilder, read_usage
 
 ENCRYPTED = "reasoning.encrypted_content"
@@ -33,6 +33,10 @@ INCOMPLETE: Mapping[str, FinishReason] = {"max_output_tokens": "length", "conten
 @dataclass(frozen=True, slots=True)
 class Responses(OpenAICodec):
     """The codec for one model on one kind of server."""
+
+    def takes(self, field: str) -> bool:
+        """Whether a field of `Sampling.extra` can be sent."""
+        return field in ("parallel_tool_calls", "service_tier")
 
     def encode(self, request: Request) -> WireRequest:
         """Encode a request; sampling is omitted if the model does not accept it, and a seed always.
@@ -52,6 +56,7 @@ class Responses(OpenAICodec):
         previous, rest = self._previous(rest) if self.options.store else ("", rest)
         ids = CallIds(self.dialect.call_id, self.dialect.call_form)
         body: dict[str, Json] = {
+            **extra_fields(request.sampling),
             "model": self.model,
             "input": [item for message in rest for item in self._items(message, ids)],
             "stream": True,
@@ -78,6 +83,8 @@ class Responses(OpenAICodec):
             body["reasoning"] = {name: option for name, option in options.items() if option}
         if request.tools:
             body |= self.tools(request, lambda function: {"type": "function", **function}, strict=False)
+        else:
+            body.pop("parallel_tool_calls", None)
         fields, enforcement = self.constrained(request.constraint, "response_format", strict=self.dialect.strict)
         if fields:
             named = cast("dict[str, Json]", item_at(dict(fields), "response_format", "json_schema"))

@@ -18,7 +18,8 @@ from urllib.parse import quote, urlsplit
 
 from taiwa.kernel.attachments import InputKind
 from taiwa.kernel.errors import ConfigError
-from taiwa.kernel.messages import Capability, Chunk, Enforcement, Request
+from taiwa.kernel.messages import Capability, Chunk, Enforcement, Request, Sampling
+from taiwa.kernel.serialization import Json
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 API_VERSION = re.compile(r"api-version=([0-9A-Za-z-]+)")
@@ -238,6 +239,11 @@ class Decoder(Protocol):
             ProtocolError: the response is incomplete.
         """
         ...
+
+
+def extra_fields(sampling: Sampling) -> dict[str, Json]:
+    """Return the further fields of a request."""
+    return dict(sampling.extra) if isinstance(sampling.extra, dict) else {}
 
 
 class Codec(Protocol):

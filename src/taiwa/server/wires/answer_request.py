@@ -7,7 +7,7 @@ has an opt-in extension: an object `taiwa` in a request, answered by one in the 
 import asyncio
 from base64 import b64decode
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
@@ -20,6 +20,7 @@ from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, ToolCall, ToolSpec
 from taiwa.kernel.messages import Response as ModelResponse
+from taiwa.kernel.runtime import AnyModel
 from taiwa.kernel.serialization import Json, parse_json
 from taiwa.kernel.usage_limits import currency_units
 from taiwa.operations.documents import find_ask_turn
@@ -42,6 +43,8 @@ from taiwa.sessions.repository import Repository
 
 T = TypeVar("T")
 
+PASSED = frozenset({"frequency_penalty", "presence_penalty", "logit_bias"})
+"""Fields that the protocols define, and that are passed on."""
 MOST_TOOLS = 512
 MOST_STOPS = 64
 MOST_LOGPROBS = 20
@@ -151,6 +154,10 @@ class AnswerRequest:
     extension: Extension | None
     choices: int = 1
     prefills: bool = False
+    fields: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    """Fields for the model's server, which must take them."""
+    hints: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    """Fields for the model's server that are omitted if it does not take them."""
 
 
 class Reply(Protocol):
@@ -216,11 +223,28 @@ def read_base64(data: str, path: str, name: str = "") -> Attachment:
         raise invalid(path, error.message) from None
 
 
-def refuse_penalties(body: Fields) -> None:
-    """Refuse repetition penalties, which would change the answer and are not supported."""
-    for name in ("frequency_penalty", "presence_penalty"):
-        if body.number(name, -2, 2):
-            raise body.error(name, "is not supported by this server", "unsupported_parameter")
+def read_penalties(body: Fields) -> dict[str, Json]:
+    """Read the repetition penalties that are not zero, as fields for the model's server."""
+    names = "frequency_penalty", "presence_penalty"
+    return {name: penalty for name in names if (penalty := body.number(name, -2, 2))}
+
+
+def passed_on(asked: AnswerRequest, model: AnyModel, *, strict: bool) -> AnswerOptions:
+    """Return the options of a request, with the fields that the model's server takes.
+
+    Raises:
+        ApiError: it does not take a field that changes the answer.
+    """
+    takes: Callable[[str], bool] = getattr(getattr(model, "codec", None), "takes", lambda _: False)
+    for name in asked.fields:
+        if name not in PASSED and (strict or not takes(name)):
+            raise Fields({}).unknown(name)
+        if not takes(name):
+            raise Fields({}).error(name, "is not supported by this model", "unsupported_parameter")
+    extra = {**{name: hint for name, hint in asked.hints.items() if takes(name)}, **asked.fields}
+    if not extra:
+        return asked.options
+    return replace(asked.options, sampling=replace(asked.options.sampling, extra=extra))
 
 
 def unsupported_tool(tool: Fields, usable: str) -> ApiError:
@@ -314,8 +338,14 @@ def _begin(state: ServerState, caller: str, asked: AnswerRequest, after: Place |
     repository, priced_model = state.repository(caller), state.catalogue.open(choice)
     prefills = asked.prefills or (asked.options.constraint is None and "prefix" in priced_model.model.capabilities)
     messages, prefix = split_prefix(asked.messages) if prefills else (asked.messages, "")
-    options = CompletionOptions(choice.app, messages, params, asked.options, prefix)
-    return [begin_completion(repository, priced_model, options, state.turns, after) for _ in range(asked.choices)]
+    given = passed_on(asked, priced_model.model, strict=state.options.strict_fields)
+    options = CompletionOptions(choice.app, messages, params, given, prefix)
+    if asked.choices > 1 and (seed := given.sampling.seed) is not None:  # one seed would give one answer
+        each = (replace(given, sampling=replace(given.sampling, seed=seed + number)) for number in range(asked.choices))
+        choices = [replace(options, request=own) for own in each]
+    else:
+        choices = [options] * asked.choices
+    return [begin_completion(repository, priced_model, own, state.turns, after) for own in choices]
 
 
 def arguments_of(call: ToolCall) -> Json:

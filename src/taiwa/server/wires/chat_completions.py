@@ -33,7 +33,7 @@ from taiwa.kernel.messages import (
     Usage,
 )
 from taiwa.kernel.messages import Response as ModelResponse
-from taiwa.kernel.serialization import Json, parse_json, to_json
+from taiwa.kernel.serialization import Json, item_at, parse_json, to_json
 from taiwa.models.http_api.provider_interface import EFFORTS
 from taiwa.server.request import Fields, caller_of, interpret, read_body, state_of
 from taiwa.server.responses import ApiError, SendNow, error_to_json, event, invalid
@@ -49,8 +49,8 @@ from taiwa.server.wires.answer_request import (
     read_base64,
     read_extension,
     read_history,
+    read_penalties,
     read_stops,
-    refuse_penalties,
     response_of,
     unsupported_tool,
     write_logprobs,
@@ -66,15 +66,18 @@ READ = frozenset(
     """model messages stream stream_options n stop max_tokens max_completion_tokens temperature top_p seed tools tool_choice
     response_format logprobs top_logprobs reasoning_effort structured_outputs grammar json_schema frequency_penalty
     presence_penalty logit_bias
-    modalities functions function_call include taiwa continue_final_message""".split()
+    modalities functions function_call guided_json guided_regex guided_choice guided_grammar include taiwa continue_final_message""".split()
 )
 IGNORED = frozenset(
-    """user metadata store service_tier parallel_tool_calls prediction verbosity safety_identifier
-    prompt_cache_key prompt_cache_options prompt_cache_retention moderation
-    top_k min_p typical_p repetition_penalty repeat_penalty cache_prompt chat_template_kwargs add_generation_prompt
-    skip_special_tokens include_reasoning reasoning reasoning_format enable_thinking keep_alive""".split()
+    """user metadata store safety_identifier prompt_cache_key prompt_cache_options prompt_cache_retention moderation
+    cache_prompt add_generation_prompt skip_special_tokens include_reasoning reasoning_format keep_alive""".split()
 )
-"""Fields that control serving or sampling, and are not passed on; docs/server.md lists them."""
+"""Fields about serving and users, which are not passed on; docs/server.md lists them."""
+HINTS = frozenset(
+    """service_tier parallel_tool_calls prediction verbosity top_k min_p typical_p repetition_penalty repeat_penalty
+    chat_template_kwargs reasoning enable_thinking""".split()
+)
+"""Fields that common clients send to every server: they are passed on to those that take them, and omitted for others."""
 UNSUPPORTED = frozenset({"audio", "web_search_options"})
 
 FINISH: Mapping[FinishReason, str] = {
@@ -94,6 +97,8 @@ class ChatRequest(AnswerRequest):
 
     include_usage: bool
     top_logprobs: int | None
+    calls_functions: bool = False
+    """Whether the client has the older fields `functions` and `function_call` in place of tools."""
 
 
 def read_request(body: Fields, most_messages: int, most_choices: int) -> ChatRequest:
@@ -102,8 +107,11 @@ def read_request(body: Fields, most_messages: int, most_choices: int) -> ChatReq
     Raises:
         ApiError: a field is missing, unknown, or has a wrong type or value.
     """
-    body.check_names(READ | IGNORED, UNSUPPORTED)
-    _refuse_unsupported(body)
+    fields = body.others(READ | IGNORED | HINTS, UNSUPPORTED) | read_penalties(body)
+    if (bias := body.object("logit_bias")) is not None and bias.data:
+        fields["logit_bias"] = bias.data
+    if any(each != "text" for each in body.texts("modalities")):
+        raise invalid("modalities", "this server writes text only", "unsupported_parameter")
     system, messages = read_history(body, read_messages, most_messages)
     stream_options = body.object("stream_options")
     streams = body.flag("stream")
@@ -114,6 +122,7 @@ def read_request(body: Fields, most_messages: int, most_choices: int) -> ChatReq
         top_logprobs = body.count("top_logprobs", 0, MOST_LOGPROBS) or 0
     elif body.count("top_logprobs", 0, MOST_LOGPROBS):
         raise invalid("top_logprobs", "top_logprobs requires logprobs: true", "invalid_value")
+    body = with_tools_for_functions(body)
     tool_choice, tools = read_tool_choice(body, read_tools(body))
     options = AnswerOptions(
         system=system or None,
@@ -139,6 +148,9 @@ def read_request(body: Fields, most_messages: int, most_choices: int) -> ChatReq
         include_usage=stream_options is not None and stream_options.flag("include_usage"),
         top_logprobs=top_logprobs,
         extension=read_extension(body),
+        fields=fields,
+        hints={name: hint for name in HINTS if (hint := body.data.get(name)) is not None},
+        calls_functions="functions" in body.data,
         prefills=body.flag("continue_final_message") or Fields.of(body.items("messages")[-1]).flag("prefix"),
     )
 
@@ -148,16 +160,16 @@ def read_effort(body: Fields, name: str) -> str:
     return "" if body.data.get(name) is None else body.choice(name, EFFORTS, "")
 
 
-def _refuse_unsupported(body: Fields) -> None:
-    """Refuse values of known fields that would change the answer and are not supported."""
-    refuse_penalties(body)
-    if body.object("logit_bias") not in (None, Fields({}, "logit_bias")):
-        raise invalid("logit_bias", "logit_bias is not supported by this server", "unsupported_parameter")
-    if any(each != "text" for each in body.texts("modalities")):
-        raise invalid("modalities", "this server writes text only", "unsupported_parameter")
-    for name in ("functions", "function_call"):
-        if body.data.get(name):
-            raise invalid(name, f"{name} is deprecated; use tools and tool_choice", "unsupported_parameter")
+def with_tools_for_functions(body: Fields) -> Fields:
+    """Return a body with `tools` and `tool_choice` for the older fields `functions` and `function_call`."""
+    functions = list(body.objects("functions"))
+    if not functions:
+        return body
+    choice = body.data.get("function_call")
+    if isinstance(choice, dict):
+        choice = {"type": "function", "function": choice}
+    tools: list[Json] = [{"type": "function", "function": each.data} for each in functions]
+    return Fields({**body.data, "tools": tools, "tool_choice": choice}, body.path)
 
 
 def read_messages(body: Fields) -> tuple[Message, ...]:
@@ -192,6 +204,10 @@ def _read_assistant(item: Fields, names: dict[str, str]) -> Message:
         id_, name = call.text("id", ""), function.text("name")
         names[id_] = name
         parts.append(ToolCall(name, function.text("arguments", "{}"), id_))
+    if (called := item.object("function_call")) is not None:  # its result names the function
+        name = called.text("name")
+        names[name] = name
+        parts.append(ToolCall(name, called.text("arguments", "{}"), name))
     return Message("assistant", tuple(parts) or (Text(""),))
 
 
@@ -303,6 +319,9 @@ def read_constraint(body: Fields) -> Constraint | None:
     found: dict[str, Constraint] = {}
     if (form := body.object("response_format")) is not None and (constraint := read_format(form)) is not None:
         found["response_format"] = constraint
+    for name in ("json", "regex", "choice", "grammar"):  # vLLM's older names
+        if (guide := body.data.get(f"guided_{name}")) is not None:
+            found[f"guided_{name}"] = _read_structured_outputs(Fields({name: guide}, f"guided_{name}"))
     if (outputs := body.object("structured_outputs")) is not None:
         found["structured_outputs"] = _read_structured_outputs(outputs)
     if grammar := body.optional_text("grammar"):
@@ -385,10 +404,10 @@ class _Reply:
             message |= _thinking(response)
             calls = write_calls(response)
             if calls:
-                message |= {"content": result.continuation or None, "tool_calls": calls}
+                message |= {"content": result.continuation or None, **self._called(calls)}
             if response.finish == "refusal":
                 message |= {"content": None, "refusal": result.continuation}
-            end: dict[str, Json] = {"logprobs": self._logprobs(response), "finish_reason": _finish(response)}
+            end: dict[str, Json] = {"logprobs": self._logprobs(response), "finish_reason": self._ending(response)}
             choices.append({"index": index, "message": message, **end})
         whole = self._head("chat.completion")
         whole["choices"] = choices
@@ -452,11 +471,11 @@ class _Reply:
             out = self._piece(index, b"content", result.continuation)
         more: dict[str, Json] = {} if has_thought else dict(_thinking(response))
         if calls := write_calls(response):
-            more["tool_calls"] = [{"index": at, **cast("dict[str, Json]", call)} for at, call in enumerate(calls)]
+            more |= self._called([{"index": at, **cast("dict[str, Json]", call)} for at, call in enumerate(calls)])
         logprobs = self._logprobs(response)
         if more or logprobs is not None:
             out += self._chunk(index, more, logprobs=logprobs)
-        return out + self._chunk(index, {}, finish=_finish(response))
+        return out + self._chunk(index, {}, finish=self._ending(response))
 
     def _chunk(self, index: int, delta: dict[str, Json], *, logprobs: Json = None, finish: str | None = None) -> bytes:
         chunk = self._head("chat.completion.chunk")
@@ -474,6 +493,16 @@ class _Reply:
 
     def _head(self, kind: str) -> dict[str, Json]:
         return {"id": self.id, "object": kind, "created": self._created, "model": self._asked.model}
+
+    def _called(self, calls: list[Json]) -> dict[str, Json]:
+        """Write calls; a client of functions gets the first one."""
+        return (
+            {"function_call": item_at(calls[0], "function")} if self._asked.calls_functions else {"tool_calls": calls}
+        )
+
+    def _ending(self, response: ModelResponse) -> str:
+        reason = _finish(response)
+        return "function_call" if self._asked.calls_functions and reason == "tool_calls" else reason
 
     def _logprobs(self, response: ModelResponse) -> Json:
         if self._asked.top_logprobs is None:

@@ -67,10 +67,12 @@ READ = frozenset(
     output_format thread include taiwa""".split()
 )
 IGNORED = frozenset(
-    """metadata service_tier cache_control top_k context_management diagnostics inference_geo speed betas user_profile_id
+    """metadata cache_control context_management diagnostics inference_geo speed betas user_profile_id
     workspace_id billing_policy""".split()
 )
-"""Fields that control serving or sampling, and are not passed on; docs/server.md lists them."""
+"""Fields about serving and users, which are not passed on; docs/server.md lists them."""
+HINTS = frozenset({"service_tier", "top_k"})
+"""Fields that are passed on to servers that take them."""
 UNSUPPORTED = frozenset({"container", "mcp_servers", "fallbacks", "fallback_credit_token", "compaction"})
 
 STOP_REASONS: Mapping[FinishReason, str] = {
@@ -117,7 +119,7 @@ def read_request(body: Fields, most_messages: int, *, counts: bool = False) -> M
     Raises:
         ApiError: a field is missing, unknown, or has a wrong type or value.
     """
-    body.check_names(READ | IGNORED, UNSUPPORTED)
+    fields = body.others(READ | IGNORED | HINTS, UNSUPPORTED)
     most = body.count("max_tokens", 1)
     if most is None and not counts:
         raise body.missing("max_tokens")
@@ -142,6 +144,8 @@ def read_request(body: Fields, most_messages: int, *, counts: bool = False) -> M
         thread=_read_thread(body),
         extension=read_extension(body),
         prefills=True,
+        fields=fields,
+        hints={name: hint for name in HINTS if (hint := body.data.get(name)) is not None},
     )
 
 

@@ -39,8 +39,8 @@ from taiwa.server.wires.answer_request import (
     read_base64,
     read_extension,
     read_history,
+    read_penalties,
     read_stops,
-    refuse_penalties,
     response_of,
     write_logprobs,
 )
@@ -62,7 +62,9 @@ OPTIONS = frozenset(
     logits_all vocab_only use_mmap
     use_mlock embedding_only numa num_thread""".split()
 )
-"""Fields after `stop` control sampling or loading, and are not passed on; docs/server.md lists them."""
+"""Fields that control loading are not passed on; docs/server.md lists them."""
+HINTS = frozenset("top_k min_p typical_p repeat_penalty num_ctx".split())
+"""Options that are passed on to servers that take them."""
 EFFORTS = ("low", "medium", "high", "max")
 UNLOADING = (0, "0", "0s", "0m", "0h")
 """Values of `keep_alive` that ask to unload a model; the response says so, but the model stays as it is."""
@@ -117,7 +119,6 @@ def read_generate(body: Fields) -> OllamaRequest:
 def _read_shared(body: Fields) -> OllamaRequest:
     options = body.object("options") or Fields({}, "options")
     options.check_names(OPTIONS)
-    refuse_penalties(options)
     predict = options.count("num_predict", -2)
     hides, effort = _read_think(body)
     top_logprobs = (body.count("top_logprobs", 0, MOST_LOGPROBS) or 0) if body.flag("logprobs") else None
@@ -142,6 +143,8 @@ def _read_shared(body: Fields) -> OllamaRequest:
         hides_thinking=hides,
         top_logprobs=top_logprobs,
         unloads=body.data.get("keep_alive") in UNLOADING,
+        fields=read_penalties(options),
+        hints={name: hint for name in HINTS if (hint := options.data.get(name)) is not None},
         extension=read_extension(body),
     )
 

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from taiwa.conversation.app import AnswerOptions
+from taiwa.conversation.turn_prompt import answer_sampling
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import JsonSchema, Sampling, TextDelta, ThinkingDelta, ToolSpec
 from taiwa.kernel.serialization import Json
@@ -51,8 +52,9 @@ from taiwa.server.wires.answer_request import (
     AnswerRequest,
     Extension,
     checked_tools,
+    passed_on,
     read_extension,
-    refuse_penalties,
+    read_penalties,
     unsupported_tool,
     wait_connected,
 )
@@ -85,9 +87,11 @@ READ = frozenset(
     frequency_penalty taiwa""".split()
 )
 IGNORED = frozenset(
-    """user service_tier parallel_tool_calls safety_identifier moderation prompt_cache_key prompt_cache_options prompt_cache_retention
+    """user safety_identifier moderation prompt_cache_key prompt_cache_options prompt_cache_retention
     max_tool_calls context_management""".split()
 )
+HINTS = frozenset({"service_tier", "parallel_tool_calls"})
+"""Fields that are passed on to servers that take them."""
 UNSUPPORTED = frozenset({"prompt"})
 MOST_EVENTS = 2**53
 """The largest number of an event that a client can ask for: the largest integer of JavaScript."""
@@ -175,8 +179,7 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
     Raises:
         ApiError: a field is missing, unknown, or has a wrong type or value.
     """
-    body.check_names(READ | IGNORED, UNSUPPORTED)
-    refuse_penalties(body)
+    fields = body.others(READ | IGNORED | HINTS, UNSUPPORTED) | read_penalties(body)
     stream_options = body.object("stream_options")
     if stream_options is not None:
         stream_options.check_names({"include_obfuscation"})
@@ -219,7 +222,8 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
     return ResponseRequest(
         model=model, messages=said, items=items, options=options, previous=previous, conversation=conversation,
         compaction=compaction, streams=body.flag("stream"), background=background, stores=stores, extension=extension,
-        search=search, included=included, begun=begun, decision=decision,
+        search=search, included=included, begun=begun, decision=decision, fields=fields,
+        hints={name: hint for name in HINTS if (hint := body.data.get(name)) is not None},
     )  # fmt: skip
 
 
@@ -321,12 +325,12 @@ def _begun(
         "safety_identifier": body.optional_text("safety_identifier"),
         "service_tier": "default",
         "store": stores,
-        "temperature": 1.0 if sampling.temperature is None else sampling.temperature,
+        "temperature": 1.0,
         "text": {"format": written},
         "tool_choice": body.data.get("tool_choice") or "auto",
         "tools": tools,
         "top_logprobs": options.top_logprobs,
-        "top_p": 1.0 if sampling.top_p is None else sampling.top_p,
+        "top_p": 1.0,
         "truncation": body.choice("truncation", ("auto", "disabled"), "disabled"),
         "usage": None,
         "user": body.optional_text("user"),
@@ -406,15 +410,24 @@ def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -
         return _decide(state, repository, asked, *asked.decision)
     after = _place(repository, asked)
     waiting = pending_messages(repository, asked.conversation) if asked.conversation else ()
-    options = CompletionOptions(choice.app, (*waiting, *asked.messages), request=asked.options)
+    priced_model = state.catalogue.open(choice)
+    given = passed_on(asked, priced_model.model, strict=state.options.strict_fields)
+    options = CompletionOptions(choice.app, (*waiting, *asked.messages), request=given)
     if asked.extension is not None:
         options = replace(options, params=asked.extension.params)
     if asked.search is not None:
         choice = asked.search.choice(state.catalogue, choice)
-        asked_for = replace(asked.options, filters=asked.search.filters)
+        asked_for = replace(given, filters=asked.search.filters)
         params: Body = {**options.params, "in": [*asked.search.indexes]}
         options = replace(options, app=choice.app, params=params, request=asked_for)
     completion = begin_completion(repository, state.catalogue.open(choice), options, state.turns, after)
+    if completion.turn_input is not None:
+        used = answer_sampling(completion.turn_input.base.app)
+        # The protocol requires numbers: its defaults stand for those of the model's server, which are unknown.
+        numbers = {"temperature": used.temperature, "top_p": used.top_p, "max_output_tokens": used.max_tokens}
+        asked.begun.update({name: number for name, number in numbers.items() if number is not None})
+        penalties = (name for name in ("presence_penalty", "frequency_penalty") if name in asked.fields)
+        asked.begun.update({name: asked.fields[name] for name in penalties})
     _store_begun(state, repository, asked, completion.session.name)
     return completion, asked.begun
 

@@ -1,0 +1,139 @@
+"""What a client sets and leaves out reaches the model's server, and what that does not take is named."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from taiwa.models.http_api.client import HttpModel
+from taiwa.models.providers import resolve
+from tests.peers.faults import FaultServer, event, head, raw, speech
+from tests.server.serving import Serving, serving, sse
+
+HI: list[dict[str, Any]] = [{"role": "user", "content": "Hi"}]
+OWN = {"model", "messages", "stream", "stream_options", "tools"}
+
+
+@pytest.fixture(scope="module")
+def upstream() -> Iterator[FaultServer]:
+    with FaultServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def served(upstream: FaultServer) -> Iterator[Serving]:
+    name = f"{upstream.base_url}#m"
+    with serving(model=HttpModel(resolve(name, overrides={name: {"tools": True, "json_schema": True}}))) as running:
+        yield running
+
+
+def sent(served: Serving, upstream: FaultServer, path: str, **fields: Any) -> list[dict[str, Any]]:
+    """The fields that the model's server gets, besides those that are always sent."""
+    upstream.plays(speech("Yes."))
+    said = {"input": "Hi"} if path == "/v1/responses" else {"messages": HI}
+    answer = served.client.post(path, json={"model": served.model.name, **said, **fields})
+    assert answer.status_code == 200, answer.text
+    bodies: list[Any] = [seen.json for seen in upstream.seen]
+    return [{name: field for name, field in body.items() if name not in OWN} for body in bodies]
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses", "/api/chat"])
+def test_nothing_that_the_client_has_not_set_is_sent(served: Serving, upstream: FaultServer, path: str) -> None:
+    assert sent(served, upstream, path, stream=False) == [{}]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"temperature": 0.3, "top_p": 0.5},
+        {"presence_penalty": 0.5, "frequency_penalty": -0.25, "logit_bias": {"50256": -100}},
+        {"top_k": 5, "min_p": 0.1, "repetition_penalty": 1.1, "chat_template_kwargs": {"enable_thinking": False}},
+        {"thinking": {"type": "enabled"}, "num_ctx": 4096, "id": "own"},
+        {"verbosity": "low", "service_tier": "flex"},
+    ],
+)
+def test_what_the_client_sets_is_sent(served: Serving, upstream: FaultServer, fields: dict[str, Any]) -> None:
+    assert sent(served, upstream, "/v1/chat/completions", **fields) == [fields]
+
+
+def test_options_of_other_protocols_are_sent_under_their_names(served: Serving, upstream: FaultServer) -> None:
+    options = {"num_ctx": 4096, "top_k": 4, "presence_penalty": 0.5}
+    assert sent(served, upstream, "/api/chat", options=options | {"num_gpu": 1}, stream=False) == [options]
+    assert sent(served, upstream, "/v1/messages", max_tokens=9, top_k=4) == [{"max_tokens": 9, "top_k": 4}]
+
+
+def test_a_response_reports_what_was_sent(served: Serving, upstream: FaultServer) -> None:
+    upstream.plays(speech("Yes."))
+    body = {"model": served.model.name, "input": "Hi", "presence_penalty": 0.5, "id": "own"}
+    plain = served.client.post("/v1/responses", json=body).json()
+    assert (plain["temperature"], plain["top_p"], plain["presence_penalty"]) == (
+        1.0,
+        1.0,
+        0.5,
+    )  # the defaults of the protocol
+    assert plain["id"].startswith("resp_")
+    order = served.client.post("/v1/responses", json={"model": "order", "input": "Hi"}).json()
+    assert order["temperature"] == 0.0  # that of the app
+
+
+def test_what_the_model_does_not_take_is_named_before_anything_is_sent() -> None:
+    with serving("Never.") as served:  # a model without a server
+        refused = [served.chat("Hi", **{name: 1}).json()["error"] for name in ("presence_penalty", "frobnicate")]
+        assert [each["param"] for each in refused] == ["presence_penalty", "frobnicate"]
+        assert served.model.requests == []
+
+
+def test_strict_fields_are_those_of_the_protocol(upstream: FaultServer) -> None:
+    upstream.plays(speech("Yes."))
+    with serving(model=HttpModel(resolve(f"{upstream.base_url}#m")), strict_fields=True) as served:
+        assert served.chat("Hi", model=served.model.name, presence_penalty=1).status_code == 200
+        refused = served.chat("Hi", model=served.model.name, frobnicate=1)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "unknown_parameter")
+
+
+@pytest.mark.parametrize(("name", "takes"), [("openai:gpt-4o", False), ("llamacpp:m", True), ("mistral:m", False)])
+def test_providers_that_refuse_unknown_fields_do_not_get_them(name: str, takes: bool) -> None:
+    codec = resolve(name).codec
+    assert codec is not None
+    assert [codec.takes(field) for field in ("top_k", "logit_bias")] == [takes, True]
+
+
+def test_several_answers_with_a_seed_have_different_seeds() -> None:
+    with serving("a", "b", "c") as served:
+        served.chat("Hi", n=3, seed=7)
+        assert sorted(request.sampling.seed for request in served.model.requests) == [7, 8, 9]
+
+
+CALL = {"index": 0, "id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Nara"}'}}
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_client_of_functions_gets_a_function_call(served: Serving, upstream: FaultServer, streams: bool) -> None:
+    calling = event({"tool_calls": [CALL]}) + event({}, finish="tool_calls") + b"data: [DONE]\n\n"
+    upstream.plays(raw(head(), calling), speech("Rain."))
+    functions = [{"name": "weather", "parameters": {"type": "object", "properties": {}}}]
+    asked = {"model": served.model.name, "functions": functions, "function_call": {"name": "weather"}}
+    answer = served.chat(HI, stream=streams, **asked)
+    if streams:
+        choices = [json.loads(data)["choices"][0] for data in sse(answer) if data != "[DONE]"]
+        called = next(each["delta"]["function_call"] for each in choices if "function_call" in each["delta"])
+        reason = choices[-1]["finish_reason"]
+    else:
+        choice = answer.json()["choices"][0]
+        called, reason = choice["message"]["function_call"], choice["finish_reason"]
+    assert (called, reason) == ({"name": "weather", "arguments": '{"city": "Nara"}'}, "function_call")
+    first: Any = upstream.seen[0].json
+    assert first["tool_choice"] == {"type": "function", "function": {"name": "weather"}}
+    result = {"role": "function", "name": "weather", "content": "rain"}
+    history = [*HI, {"role": "assistant", "content": None, "function_call": called}, result]
+    after = served.chat(history, model=served.model.name, functions=functions).json()
+    assert after["choices"][0]["message"]["content"] == "Rain."
+
+
+@pytest.mark.parametrize(("guide", "kind"), [({"guided_json": {"type": "object"}}, "json_schema")])
+def test_the_older_names_of_constraints_are_read(
+    served: Serving, upstream: FaultServer, guide: dict[str, Any], kind: str
+) -> None:
+    ((fields),) = sent(served, upstream, "/v1/chat/completions", **guide)
+    assert fields["response_format"]["type"] == kind
