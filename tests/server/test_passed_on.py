@@ -135,5 +135,58 @@ def test_a_client_of_functions_gets_a_function_call(served: Serving, upstream: F
 def test_the_older_names_of_constraints_are_read(
     served: Serving, upstream: FaultServer, guide: dict[str, Any], kind: str
 ) -> None:
-    ((fields),) = sent(served, upstream, "/v1/chat/completions", **guide)
-    assert fields["response_format"]["type"] == kind
+    upstream.plays(speech("{}"))
+    assert served.chat(HI, model=served.model.name, **guide).status_code == 200
+    body: Any = upstream.seen[0].json
+    assert body["response_format"]["type"] == kind
+
+
+# --- answers that were to be bound ------------------------------------------------------------------------------------
+
+CUPS = {"type": "object", "properties": {"cups": {"type": "integer"}}, "required": ["cups"]}
+FORMAT = {"type": "json_schema", "json_schema": {"name": "order", "schema": CUPS}}
+
+
+@pytest.mark.parametrize("text", ["many", '{"cups": "many"}', 'Here: {"cups": 2}', '{"cups": 2} or so'])
+@pytest.mark.parametrize("streams", [False, True])
+def test_what_the_models_server_promises_to_enforce_is_checked(
+    served: Serving, upstream: FaultServer, text: str, streams: bool
+) -> None:
+    upstream.plays(speech(text))
+    answer = served.chat(HI, model=served.model.name, response_format=FORMAT, stream=streams)
+    if streams:
+        *_, last = sse(answer)
+        error = json.loads(last)["error"]
+    else:
+        assert answer.status_code == 422
+        error = answer.json()["error"]
+    assert error["code"] == "json_validate_failed"
+    assert len(upstream.seen) == 1
+
+
+def test_an_answer_that_fits_or_was_cut_is_returned_as_it_is(served: Serving, upstream: FaultServer) -> None:
+    upstream.plays(speech('{"cups": 2}'), raw(head(), event({"content": '{"cu'}), event({}, finish="length")))
+    for reason in ("stop", "length"):
+        answer = served.chat(HI, model=served.model.name, response_format=FORMAT).json()
+        assert answer["choices"][0]["finish_reason"] == reason
+
+
+@pytest.mark.parametrize("text", ["I am not sure: the format { cups: number; } is unclear.", "I can't help with that."])
+def test_a_refusal_in_words_never_becomes_data(upstream: FaultServer, text: str) -> None:
+    upstream.plays(speech(text))
+    name = f"{upstream.base_url}#m"
+    model = HttpModel(resolve(name, overrides={name: {"json_schema": False}}))
+    with serving(model=model) as served:
+        schema = {"type": "object", "properties": {"cups": {"type": "string"}}, "required": ["cups"]}
+        form = {"type": "json_schema", "json_schema": {"name": "order", "schema": schema}}
+        answer = served.chat(HI, model=name, response_format=form)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "json_validate_failed")
+
+
+def test_repairs_of_an_answer_are_said(upstream: FaultServer) -> None:
+    upstream.plays(speech("{cups: 2}"))
+    name = f"{upstream.base_url}#m"
+    with serving(model=HttpModel(resolve(name, overrides={name: {"json_schema": False}}))) as served:
+        answer = served.chat(HI, model=name, response_format=FORMAT, taiwa={}).json()
+    assert answer["choices"][0]["message"]["content"] == '{"cups": 2}'
+    assert "was repaired: unquoted-key" in answer["taiwa"]["warnings"][-1]

@@ -286,3 +286,16 @@ def test_half_a_character_is_refused_by_a_json_schema_as_well() -> None:
 def test_the_error_shows_a_missing_key_with_the_key_that_was_written_in_its_place() -> None:
     with pytest.raises(OutputValidationError, match=r"^not of the type Item: \$\.sku: missing .*did you mean sku\?"):
         parse(Item, '{"skuu": "tea"}')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I am not sure what you want: the format { name: string; } is unclear.",
+        "The type is type Order = { name: string; }; please tell me more.",
+        "I cannot answer in the form {name: string}.",
+    ],
+)
+def test_an_echo_of_the_type_in_a_sentence_is_not_an_answer(text: str) -> None:
+    with pytest.raises(OutputValidationError, match="no JSON object"):
+        ORDER.parse(text)

@@ -203,13 +203,15 @@ work is linear."""
 class ParsedReply:
     """A parsed reply: its answer, its state delta, or None and the problems of the delta, one line each.
 
-    `missing` says that the model wrote no delta, which is not the same as a delta that changes nothing.
+    `missing` says that the model wrote no delta, which is not the same as a delta that changes nothing. `repairs` names what was
+    repaired in the JSON of a typed answer.
     """
 
     answer: str
     delta: dict[str, Json] | None
     problems: tuple[str, ...] = ()
     missing: bool = False
+    repairs: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=16)
@@ -270,10 +272,12 @@ def _parse_as(output_type: OutputType[dict[str, Json]], text: str) -> ParsedRepl
 def parse_typed(output_type: OutputType[Json], text: str) -> ParsedReply:
     """Parse a typed answer; it is kept as JSON on one line."""
     try:
-        answer = json.dumps(output_type.dump(output_type.parse(text).value), ensure_ascii=False)
+        result = output_type.parse(text)
+        answer = json.dumps(output_type.dump(result.value), ensure_ascii=False)
     except OutputValidationError as error:
         return ParsedReply(whole_characters(text), None, error.diagnostics or (error.message,))
-    return ParsedReply(whole_characters(answer), {})
+    repairs = tuple(dict.fromkeys(fix.code for fix in result.fixes if fix.level != "safe"))
+    return ParsedReply(whole_characters(answer), {}, repairs=repairs)
 
 
 def _parse_typed_reply(app: App, output_type: OutputType[Json], text: str) -> ParsedReply:

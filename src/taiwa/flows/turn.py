@@ -5,6 +5,7 @@ check and repair the reply, commit.
 import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,8 @@ from taiwa.kernel.errors import (
     check_argument,
 )
 from taiwa.kernel.messages import (
+    Choice,
+    Constraint,
     FinishReason,
     JsonSchema,
     Message,
@@ -403,6 +406,9 @@ def complete_turn(
             if prefix or not isinstance(request.constraint, JsonSchema) or error.capability != "json_schema":
                 raise
             response, warnings = yield from _complete_checked(request, request.constraint, error.message)
+        else:
+            if not response.message.tool_calls and not prefix:
+                _check_promised(request.constraint, response)
         words = whole_characters(response.text)
         answer = Message("assistant", (Text(words), *response.message.tool_calls))
         thinking = response.message.signed_thinking
@@ -410,6 +416,28 @@ def complete_turn(
         return Reply(words, {}, warnings, response=response), after
 
     return step
+
+
+def _check_promised(constraint: Constraint | None, response: Response) -> None:
+    """Check an answer that the model's server was to bind to a schema or some texts; one that was cut or refused says so itself.
+
+    Raises:
+        OutputValidationError: it does not fit.
+    """
+    if response.finish != "stop":
+        return
+    problems: tuple[str, ...] = ()
+    if isinstance(constraint, Choice) and response.text not in constraint.texts:
+        problems = ("not one of the texts",)
+    elif isinstance(constraint, JsonSchema):
+        problems = ("$: not JSON",)
+        output_type = OutputType.from_json_schema(dict(constraint.schema), name=constraint.name)
+        with suppress(ValueError):
+            parse_json(response.text)
+            problems = parse_typed(output_type, response.text).problems
+    if problems:
+        why = f"the answer is not what the model's server was to bind it to: {problems[0]}"
+        raise OutputValidationError(why, text=response.text, diagnostics=problems)
 
 
 def _complete_checked(request: Request, schema: JsonSchema, reason: str) -> Program[tuple[Response, tuple[str, ...]]]:
@@ -436,6 +464,8 @@ def _complete_checked(request: Request, schema: JsonSchema, reason: str) -> Prog
             raise OutputValidationError(why, text=response.text, diagnostics=(FINISH_WARNINGS["length"],))
         parsed = parse_typed(output_type, response.text)
         if parsed.delta is not None:
+            if parsed.repairs:
+                warnings.append(f"the JSON of the answer was repaired: {', '.join(parsed.repairs)}")
             message = Message("assistant", (*response.message.thinking, Text(parsed.answer)))
             return replace(response, message=message), tuple(warnings)
         problems = list(parsed.problems)

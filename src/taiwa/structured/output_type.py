@@ -373,6 +373,9 @@ def _admits(output_type: OutputType[T], *kinds: type[ir.Node]) -> bool:
     return any(isinstance(each, kinds) for each in members(output_type.bare_ir.root, output_type.bare_ir))
 
 
+WORD = re.compile(r"[^\W\d_]{2}")
+
+
 @dataclass(frozen=True, slots=True)
 class _Candidate(Generic[T]):
     """Data from the text, and its value or the error of the validator."""
@@ -512,7 +515,8 @@ class _Parser(Generic[T]):
         names = frozenset(each.name for node in objects for each in node.properties)
         hints = ParseHints(names)
         try:
-            results = list(islice(find_candidates(self.text, start, end, self.work, hints), MAX_CANDIDATES * 64))
+            found = find_candidates(self.text, start, end, self.work, hints)
+            results = [each for each in islice(found, MAX_CANDIDATES * 64) if not self.is_quoted(each)]
             if len(results) > 2 * MAX_CANDIDATES:
                 results = results[:MAX_CANDIDATES] + results[-MAX_CANDIDATES:]
             if not results:
@@ -528,6 +532,10 @@ class _Parser(Generic[T]):
             return self.as_list(results) or best
         others = [each for each in candidates if each.error is None and each.whole and each.data != best.data]
         return replace(best, fixes=(*best.fixes, Fix("other-answer", best.end, "guess"))) if others else best
+
+    def is_quoted(self, result: LenientResult) -> bool:
+        """Return whether a value that must be guessed stands in a sentence: an echo of the type, as in `the format { a: string; }`."""
+        return any(fix.level == "guess" for fix in result.fixes) and in_sentence(self.text, result.start, result.end)
 
     def from_lenient(self, result: LenientResult) -> "_Candidate[T]":
         whole = is_complete(self.target, result)
@@ -755,6 +763,13 @@ def _label(node: ir.LiteralNode, plain: str) -> tuple[Json, Level] | None:
     return (contained[0], "guess") if len(contained) == 1 else None
 
 
+def in_sentence(text: str, start: int, end: int) -> bool:
+    """Return whether there are words before or after a part of a text, on its lines."""
+    line_end = text.find("\n", end)
+    line = text.rfind("\n", 0, start) + 1, line_end if line_end >= 0 else len(text)
+    return WORD.search(text, line[0], start) is not None or WORD.search(text, end, line[1]) is not None
+
+
 def from_json_repair(text: str, start: int, end: int) -> tuple[Json, Fix] | None:
     """Parse the widest span of brackets with json_repair (extra `repair`); None without it or without a result.
 
@@ -767,7 +782,7 @@ def from_json_repair(text: str, start: int, end: int) -> tuple[Json, Fix] | None
         return None
     span = text[opened : closed + 1]
     cut = span.count("{") + span.count("[") > span.count("}") + span.count("]")
-    if cut or AFTER_JSON.search(text, closed + 1, end):
+    if cut or AFTER_JSON.search(text, closed + 1, end) or in_sentence(text, opened, closed + 1):
         return None
     try:
         library: Any = import_module("json_repair")
