@@ -1,5 +1,6 @@
 """State for clients without state: which node a resent history is matched to."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ from taiwa.operations.resent_history import place_after
 from taiwa.sessions.replay import replay_history
 from taiwa.sessions.repository import Repository
 from taiwa.store import Store
-from tests.server.serving import KEY, Serving, requests_of, serving
+from tests.server.serving import KEY, Serving, requests_of, serving, sse
 
 Said = list[dict[str, object]]
 
@@ -303,3 +304,43 @@ def test_a_result_without_its_call_is_refused_before_anything_is_paid(
         refused = served.client.post("/v1/responses", json={"model": model, "input": [output]})
         assert "does not follow its call" in refused.json()["error"]["message"]
         assert served.model.requests == []
+
+
+ORDERED = 'Noted.\n@@delta {"items": {"1": {"name": "cheesecake", "quantity": 1, "options": []}}}'
+EDITED = [user("A cheesecake."), model("Noted, a cheesecake."), user("And a tea.")]
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_turns_that_the_state_lacks_are_named_in_the_answer(streams: bool) -> None:
+    with serving(ORDERED, ORDERED, ORDERED, "@@delta {}") as served:
+        body: dict[str, Any] = {"model": "order", "messages": EDITED[:1]}
+        known = served.client.post("/v1/chat/completions", json=body).json()
+        assert "taiwa" not in known
+        body = {"model": "order", "messages": EDITED, "stream": streams}
+        answer = served.client.post("/v1/chat/completions", json=body)
+        parts = [json.loads(data) for data in sse(answer) if data != "[DONE]"] if streams else [answer.json()]
+        (warning,) = parts[-1]["taiwa"]["warnings"]
+        assert "1 resent turns are unknown here" in warning
+        assert "'A cheesecake.'" in warning
+        answered = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]
+        response = served.client.post("/v1/responses", json={"model": "order", "input": [*answered, *EDITED]}).json()
+        assert "2 resent turns" in response["taiwa"]["warnings"][0]
+
+
+def test_a_client_may_have_a_history_refused_that_the_state_lacks() -> None:
+    with serving("Never.") as served:
+        body = {"model": "order", "messages": EDITED, "taiwa": {"unknown_turns": "refuse"}}
+        refused = served.client.post("/v1/chat/completions", json=body)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "unknown_turns")
+        assert refused.headers["x-should-retry"] == "false"
+        assert served.model.requests == []
+
+
+def test_a_long_history_with_one_letter_changed_is_answered_and_named_in_short() -> None:
+    history: list[dict[str, object]] = []
+    for number in range(1000):
+        history += [user(f"Text {number}."), model(f"Answer {number}.")]
+    with serving("Yes.") as served:
+        body = {"model": "order", "messages": [*history, user("And?")]}
+        (warning,) = served.client.post("/v1/chat/completions", json=body).json()["taiwa"]["warnings"]
+        assert warning.endswith("'Text 0.', 'Text 1.', 'Text 2.', …")

@@ -26,7 +26,7 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.execution import Observer
 from taiwa.kernel.messages import Message, Text, ToolResult
 from taiwa.kernel.serialization import Json, record, value
-from taiwa.kernel.text import estimate_tokens
+from taiwa.kernel.text import estimate_tokens, truncate
 from taiwa.operations.documents import has_library, open_library
 from taiwa.operations.say import request_tokens
 from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions, TurnResult, branch_name
@@ -41,6 +41,8 @@ from taiwa.store.server_records import TranscriptEntry
 
 FIRST_LOOKUP = 4
 """Number of longest prefixes to look up first; an unchanged history is among them."""
+MOST_NAMED, LONGEST_NAMED = 3, 60
+"""The most unknown turns that a warning names, and the most characters of each."""
 CLIENT = "client"
 """The author of a state set by a client of the server."""
 FEWEST_TRIMMED = 2
@@ -284,8 +286,21 @@ def _place(
         branches=not session,
         may_branch=True,
         transcript=Transcript(app.name, address),
+        warnings=() if adopts else unknown_turns(turns),
     )
     return PlacedTurn(session or name or branch_name(base), turn_input)
+
+
+def unknown_turns(turns: Sequence[Sequence[Message]]) -> tuple[str, ...]:
+    """Return a warning that names turns of a history that are not stored, so the state of an app lacks them."""
+    texts = [truncate(input_text(turn[:-1]) or turn[-1].text, LONGEST_NAMED) for turn in turns]
+    if not texts:
+        return ()
+    named = ", ".join(map(repr, texts[:MOST_NAMED])) + (", …" if len(texts) > MOST_NAMED else "")
+    return (
+        f"{len(texts):,} resent turns are unknown here, as edited ones are; "
+        f"neither the state nor the prompt contains them: {named}",
+    )
 
 
 def detach(messages: Sequence[Message]) -> tuple[tuple[Attachment, ...], tuple[Message, ...]]:

@@ -127,6 +127,8 @@ class TurnInput:
     transcript: Transcript | None = None
     compacts: bool = False
     prefix: str = ""
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+    """What the result of the turn warns about, apart from its answer; not stored."""
     program: "TurnProgram | None" = field(default=None, compare=False)
     """A program that makes the turn instead of the app's; it is not stored, so an interrupted turn of it is run again."""
 
@@ -334,8 +336,8 @@ class ActiveTurn:
         parent = turn_input.follows or str(after.new_nodes[1].parent)
         place = self.session, committed.tip, parent
         result = TurnResult(
-            reply.text, reply.delta, reply.warnings, *place, spent, reply.documents, committed.state, calls,
-            reply.response, reply.state_read, after.turns[-1].findings, turn_input.prefix,
+            reply.text, reply.delta, (*turn_input.warnings, *reply.warnings), *place, spent, reply.documents, committed.state, calls,
+            reply.response, reply.state_read, after.turns[-1].findings if after.turns else None, turn_input.prefix,
             reply.rationale,
         )  # fmt: skip
         if self.resources is not None:

@@ -6,7 +6,7 @@ has an opt-in extension: an object `taiwa` in a request, answered by one in the 
 
 import asyncio
 from base64 import b64decode
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast
@@ -58,10 +58,13 @@ PREFIX = "taiwa:"
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """The extension of a request: `params` of the app, and the parts of the answer to include."""
+    """The extension of a request: `params` of the app, the parts of the answer to include, and whether a history with turns that
+    the state does not contain is refused.
+    """
 
     params: Mapping[str, Json] = field(default_factory=dict[str, Json])
     include: tuple[str, ...] = ()
+    refuses_unknown: bool = False
 
     def write(self, results: list[TurnResult], repository: Repository, catalogue: Catalogue) -> Json:
         """Write the positions of the turns: an object for one answer, an array for several. Reads from the store."""
@@ -106,8 +109,9 @@ def read_extension(body: Fields, others: Collection[str] = ()) -> Extension | No
     given = body.object("taiwa")
     if given is None:
         return Extension(include=parts) if parts else None
-    given.check_names({"params", "person", "include"})
-    return Extension(read_params(given), (*parts, *_included(given, PARTS)))
+    given.check_names({"params", "person", "include", "unknown_turns"})
+    refuses = given.choice("unknown_turns", ("warn", "refuse"), "warn") == "refuse"
+    return Extension(read_params(given), (*parts, *_included(given, PARTS)), refuses)
 
 
 def _included(body: Fields, names: Collection[str]) -> tuple[str, ...]:
@@ -128,12 +132,33 @@ Extend: TypeAlias = Callable[[list[TurnResult]], Awaitable[dict[str, Json]]]
 """Returns the extension fields that a request asked for."""
 
 
-def extender(extension: Extension | None, repository: Repository, catalogue: Catalogue) -> Extend:
-    """Return a function that writes the object `taiwa` of a response; an empty result if it was not requested."""
+def unasked(completions: Sequence[Completion]) -> dict[str, Json]:
+    """Return the object `taiwa` of a response that was not asked for it: the warnings about turns that were left out."""
+    inputs = (each.turn_input for each in completions if each.turn_input is not None)
+    warnings = dict.fromkeys(warning for each in inputs for warning in each.warnings)
+    return {"taiwa": {"warnings": [*warnings]}} if warnings else {}
+
+
+def check_known(extension: Extension | None, completion: Completion) -> Completion:
+    """Return a completion; refuse it if its history has unknown turns, and the request wishes so.
+
+    Raises:
+        ApiError: it has.
+    """
+    left_out = unasked([completion])
+    if extension is not None and extension.refuses_unknown and left_out and completion.turn_input is not None:
+        raise ApiError(409, completion.turn_input.warnings[0], "conflict_error", "unknown_turns", is_final=True)
+    return completion
+
+
+def extender(
+    extension: Extension | None, repository: Repository, catalogue: Catalogue, completions: Sequence[Completion]
+) -> Extend:
+    """Return a function that writes the object `taiwa` of a response, as requested."""
 
     async def extend(results: list[TurnResult]) -> dict[str, Json]:
         if extension is None:
-            return {}
+            return unasked(completions)
         return {"taiwa": await asyncio.to_thread(extension.write, results, repository, catalogue)}
 
     return extend
@@ -294,7 +319,7 @@ async def answer(
 
     attempt = await state.repeats.attempt(request, start)
     run, reply.id = attempt.started.result()
-    extend = extender(asked.extension, state.repository(caller), state.catalogue)
+    extend = extender(asked.extension, state.repository(caller), state.catalogue, run.completions)
     if asked.streams:
         await wait_connected(
             request, run.begun(), attempt.leave
@@ -345,7 +370,8 @@ def _begin(state: ServerState, caller: str, asked: AnswerRequest, after: Place |
         choices = [replace(options, request=own) for own in each]
     else:
         choices = [options] * asked.choices
-    return [begin_completion(repository, priced_model, own, state.turns, after) for own in choices]
+    begun = (begin_completion(repository, priced_model, own, state.turns, after) for own in choices)
+    return [check_known(asked.extension, each) for each in begun]
 
 
 def arguments_of(call: ToolCall) -> Json:

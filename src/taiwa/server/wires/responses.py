@@ -51,10 +51,12 @@ from taiwa.server.wires.answer_request import (
     MOST_LOGPROBS,
     AnswerRequest,
     Extension,
+    check_known,
     checked_tools,
     passed_on,
     read_extension,
     read_penalties,
+    unasked,
     unsupported_tool,
     wait_connected,
 )
@@ -357,6 +359,8 @@ def _end(state: ServerState, live: LiveResponse, items: list[Json], included: Bo
         if (names := included.get("taiwa")) is not None:
             extension = Extension(include=tuple(map(str, cast("list[Json]", names))))
             final["taiwa"] = extension.write([run.last], repository, state.catalogue)
+        else:
+            final |= unasked(run.completions)
     if live.begun["store"]:
         _store(repository, items, live, final)
     return final
@@ -421,6 +425,7 @@ def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -
         params: Body = {**options.params, "in": [*asked.search.indexes]}
         options = replace(options, app=choice.app, params=params, request=asked_for)
     completion = begin_completion(repository, state.catalogue.open(choice), options, state.turns, after)
+    check_known(asked.extension, completion)
     if completion.turn_input is not None:
         used = answer_sampling(completion.turn_input.base.app)
         # The protocol requires numbers: its defaults stand for those of the model's server, which are unknown.
