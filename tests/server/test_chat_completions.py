@@ -230,10 +230,13 @@ def test_several_choices_are_branches_of_one_node(stream: bool) -> None:
         assert len({each["parent"] for each in placed}) == 1
 
 
-def test_a_refusal_is_a_field_of_its_own_with_its_reason() -> None:
-    with serving(Response(assistant("I cannot."), "refusal")) as served:
+def test_a_refusal_is_the_same_whole_and_streamed() -> None:
+    with serving(*[Response(assistant("I cannot."), "refusal")] * 2) as served:
         choice = served.chat("Hi").json()["choices"][0]
-    assert (choice["finish_reason"], choice["message"]["refusal"]) == ("content_filter", "I cannot.")
+        parts = [choice for each in chunks(served, "Hi") for choice in each["choices"]]
+    streamed = {name: "".join(part["delta"].get(name) or "" for part in parts) for name in ("content", "refusal")}
+    assert (choice["finish_reason"], parts[-1]["finish_reason"]) == ("content_filter", "content_filter")
+    assert {name: choice["message"][name] for name in streamed} == streamed == dict.fromkeys(streamed, "I cannot.")
 
 
 def test_reasoning_is_a_field_of_its_own() -> None:

@@ -4,7 +4,7 @@ One definition serves standard input and output (`taiwa mcp`) and HTTP (`taiwa s
 """
 
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from taiwa.apps.catalog import load_app
-from taiwa.conversation.app import App
+from taiwa.conversation.app import PROMPT, App, fill_placeholders
 from taiwa.kernel.approval import needs_approval
 from taiwa.kernel.errors import InputError, TaiwaError, ToolError, ToolErrorBoundary, UnknownToolError
 from taiwa.kernel.messages import TextDelta, ToolResult, ToolSpec
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from mcp.types import (
         CallToolRequestParams,
         CallToolResult,
+        GetPromptRequestParams,
+        GetPromptResult,
+        ListPromptsResult,
         ListResourcesResult,
         ListResourceTemplatesResult,
         ListToolsResult,
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
         ReadResourceRequestParams,
         ReadResourceResult,
     )
+    from mcp.types import Prompt as ListedPrompt
     from mcp.types import Tool as ListedTool
 
 
@@ -107,7 +111,11 @@ def run_on_server(function: Callable[..., Coroutine[Any, Any, R]], *arguments: o
 
 
 async def answer_over_http(
-    tools: Iterable[Tool], texts: ResourceTemplate | None, most_bytes: int, connection: "tuple[Any, Any, Any]"
+    tools: Iterable[Tool],
+    texts: ResourceTemplate | None,
+    apps: Sequence[App],
+    most_bytes: int,
+    connection: "tuple[Any, Any, Any]",
 ) -> None:
     """Answer one HTTP request with a message, given the arguments of an ASGI application. Each request is independent.
 
@@ -117,7 +125,7 @@ async def answer_over_http(
     require_mcp()
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-    server = create_server(tools, texts)
+    server = create_server(tools, texts, apps)
     manager = StreamableHTTPSessionManager(server, stateless=True, max_request_body_size=most_bytes)
     async with manager.run():
         await manager.handle_request(*connection)
@@ -142,16 +150,23 @@ def serve_mcp(tools: Iterable[Tool], texts: ResourceTemplate | None = None) -> N
     anyio.run(serve)
 
 
-def create_server(tools: Iterable[Tool], texts: ResourceTemplate | None = None) -> "Server[Any]":
-    """Create a server of tools and resources. Each call runs in a thread, so that calls of one client run concurrently."""
+def create_server(
+    tools: Iterable[Tool], texts: ResourceTemplate | None = None, apps: Sequence[App] = ()
+) -> "Server[Any]":
+    """Create a server of tools and resources, and of prompts, which are the instructions of apps. Each call runs in a thread, so that calls of one client run concurrently."""
     import anyio.to_thread
     from mcp.server.lowlevel import Server
     from mcp.shared.exceptions import MCPError
     from mcp.types import (
+        INVALID_PARAMS,
+        GetPromptResult,
+        ListPromptsResult,
         ListResourcesResult,
         ListResourceTemplatesResult,
         ListToolsResult,
+        PromptMessage,
         ReadResourceResult,
+        TextContent,
         TextResourceContents,
     )
     from mcp.types import ResourceTemplate as ListedTemplate
@@ -188,8 +203,38 @@ def create_server(tools: Iterable[Tool], texts: ResourceTemplate | None = None) 
     resources: dict[str, Any] = {
         "on_list_resources": list_resources, "on_list_resource_templates": list_templates, "on_read_resource": read_resource,
     }  # fmt: skip
-    offered = {} if texts is None else resources
+    prompts = {app.name: app for app in apps if app.body.strip()}
+
+    async def list_prompts(_: Any, __: "PaginatedRequestParams | None") -> "ListPromptsResult":  # noqa: ANN401  (the same)
+        return ListPromptsResult(prompts=[_listed_prompt(app) for app in prompts.values()])
+
+    async def get_prompt(_: Any, request: "GetPromptRequestParams") -> "GetPromptResult":  # noqa: ANN401  (the same)
+        if (app := prompts.get(request.name)) is None:
+            raise MCPError(INVALID_PARAMS, f"prompt {request.name[:200]!r} not found")
+        try:
+            app = app.with_params({name: each for name, each in (request.arguments or {}).items() if name != PROMPT})
+        except InputError as error:
+            raise MCPError(INVALID_PARAMS, error.message) from None
+        text = fill_placeholders(app.body, {**app.values, PROMPT: (request.arguments or {}).get(PROMPT, "")})
+        message = PromptMessage(role="user", content=TextContent(type="text", text=text.strip()))
+        return GetPromptResult(description=app.about, messages=[message])
+
+    offered: dict[str, Any] = {} if texts is None else resources
+    if prompts:
+        offered |= {"on_list_prompts": list_prompts, "on_get_prompt": get_prompt}
     return Server("taiwa", version=version("taiwa"), on_list_tools=list_tools, on_call_tool=call_tool, **offered)
+
+
+def _listed_prompt(app: App) -> "ListedPrompt":
+    from mcp.types import Prompt, PromptArgument
+
+    arguments = [
+        PromptArgument(name=each.name, description=each.ask or None, required=each.required and each.default is None)
+        for each in app.params
+    ]
+    if app.is_template:
+        arguments.append(PromptArgument(name=PROMPT, description="the text of the user", required=True))
+    return Prompt(name=app.name, description=app.about, arguments=arguments)
 
 
 def encode_value(value: Json) -> dict[str, Json] | None:

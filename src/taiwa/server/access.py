@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from ipaddress import ip_address
-from secrets import token_urlsafe
+from secrets import token_hex, token_urlsafe
 from threading import Lock
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -26,7 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from taiwa.kernel.errors import ConfigError, StoreError
 from taiwa.retrieval.index import IndexScope
-from taiwa.server.responses import WRITE, ApiError, invalid, part_writer, too_many
+from taiwa.server.responses import REQUEST_ID, WRITE, ApiError, invalid, part_writer, too_many
 from taiwa.sessions.repository import Quota, Repository
 from taiwa.store.server_records import Caller
 
@@ -288,6 +288,10 @@ SECURITY_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy"
 ALLOWED_HEADERS = "authorization, content-type, x-api-key, anthropic-version, last-event-id"
 
 
+GIVEN_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
+"""An id of a request that a proxy has given it, and that is kept."""
+
+
 class Guard:
     """The outermost application. It passes on only requests with a known host, an allowed origin and a caller, which it adds to
     the scope as `caller`.
@@ -325,12 +329,16 @@ class Guard:
             return
         started, status, origin = time.perf_counter(), 0, Headers(scope=scope).get("origin", "")
         allowed = origin in self._origins
+        given = Headers(scope=scope).get("x-request-id", "")
+        number = given if GIVEN_ID.fullmatch(given) else f"req_{token_hex(12)}"
+        ids = ((b"x-request-id", number.encode()), (b"request-id", number.encode()))  # of OpenAI, of Anthropic
+        REQUEST_ID.set(number)
 
         async def sending(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = [*message["headers"], *SECURITY_HEADERS, *(_cors_headers(origin) if allowed else ())]
+                headers = [*message["headers"], *SECURITY_HEADERS, *ids, *(_cors_headers(origin) if allowed else ())]
                 message = {**message, "headers": headers}
             await send(message)
 
@@ -356,6 +364,7 @@ class Guard:
                 extra={
                     "method": scope["method"], "path": scope["path"][:200], "status": status,
                     "caller": scope.get("caller", ""), "ms": round((time.perf_counter() - started) * 1000),
+                    "request": number,
                 },
             )  # fmt: skip
 

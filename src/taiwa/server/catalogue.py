@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
+from time import time
 from typing import TYPE_CHECKING
 
 from taiwa.apps.catalog import apps, find_path, load_app, load_unchanged
@@ -48,6 +49,8 @@ class Catalogue:
         given: Mapping[str, AnyModel] | None = None,
     ) -> None:
         self.settings = settings
+        self.created = int(time())
+        """When the server was started, which is since when it has its models."""
         self._given = dict(given or {})
         self._lock = Lock()
         self._opened: dict[str, AnyModel] = {}

@@ -233,7 +233,7 @@ def create_upload_index(
     Raises:
         InputError: the name or the language is invalid. ConflictError: the index exists.
     """
-    if not name.strip() or name.strip() != name or set("@/\\") & set(name) or name.startswith("."):
+    if not name.isprintable() or name.strip() != name or not name or set("@/\\") & set(name) or name.startswith("."):
         raise InputError(
             f"an index cannot be called {name[:80]!r}: give one line, without @, / and a dot at its beginning"
         )

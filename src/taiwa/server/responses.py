@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from contextvars import ContextVar
 from dataclasses import dataclass
 from math import ceil
 from typing import TypeAlias
@@ -138,6 +139,8 @@ def error_to_json(error: ApiError) -> dict[str, Json]:
     return {"error": {"message": error.message, "type": error.type, "param": error.param, "code": error.code}}
 
 
+REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
+"""The id of the request that is answered, as in the log and in the headers of its response."""
 SendNow: TypeAlias = Callable[[bytes], bool]
 WRITE = "taiwa.write"
 """The key in the scope under which a request has its `part_writer`."""

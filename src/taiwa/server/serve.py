@@ -40,6 +40,7 @@ from taiwa.server.wires import (
     ag_ui,
     api,
     chat_completions,
+    completions,
     conversations,
     documents,
     embeddings,
@@ -58,6 +59,7 @@ from taiwa.settings import Settings
 
 WIRES: tuple[Wire, ...] = (
     chat_completions.wire,
+    completions.wire,
     responses.wire,
     conversations.wire,
     messages.wire,
@@ -178,17 +180,19 @@ async def _log_in(request: Request) -> Response:
 
 
 async def _models(request: Request) -> Json:
-    ids = state_of(request).catalogue.ids()
+    catalogue = state_of(request).catalogue
+    ids, created = catalogue.ids(), catalogue.created
     if "anthropic-version" not in request.headers:
-        return {"object": "list", "data": [_model_object(name) for name in ids]}
-    data: list[Json] = [messages.model_object(name) for name in ids]
+        return {"object": "list", "data": [_model_object(name, created) for name in ids]}
+    data: list[Json] = [messages.model_object(name, created) for name in ids]
     return {"data": data, "has_more": False, "first_id": ids[0], "last_id": ids[-1]}
 
 
 async def _model(request: Request) -> Json:
-    chosen = state_of(request).catalogue.choose(request.path_params["name"])
+    catalogue = state_of(request).catalogue
+    chosen = catalogue.choose(request.path_params["name"])
     write = messages.model_object if "anthropic-version" in request.headers else _model_object
-    return write(chosen.id)
+    return write(chosen.id, catalogue.created)
 
 
 async def _openapi(_: Request) -> Json:
@@ -196,8 +200,8 @@ async def _openapi(_: Request) -> Json:
     return document(WIRES)
 
 
-def _model_object(name: str) -> Json:
-    return {"id": name, "object": "model", "created": 0, "owned_by": "taiwa"}
+def _model_object(name: str, created: int) -> Json:
+    return {"id": name, "object": "model", "created": created, "owned_by": "taiwa"}
 
 
 BACKLOG = 1024
@@ -206,7 +210,7 @@ MOST_UNCHECKED = 50_000
 """The threshold of new objects for garbage collection."""
 MOST_HEADER_BYTES = 64 << 10
 LOOPBACKS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  (replaced, not listened on)
-FIELDS = ("method", "path", "status", "caller", "ms")
+FIELDS = ("method", "path", "status", "caller", "ms", "request")
 
 
 class TaiwaServer:

@@ -406,7 +406,7 @@ class _Reply:
             if calls:
                 message |= {"content": result.continuation or None, **self._called(calls)}
             if response.finish == "refusal":
-                message |= {"content": None, "refusal": result.continuation}
+                message["refusal"] = result.continuation
             end: dict[str, Json] = {"logprobs": self._logprobs(response), "finish_reason": self._ending(response)}
             choices.append({"index": index, "message": message, **end})
         whole = self._head("chat.completion")
@@ -470,6 +470,8 @@ class _Reply:
         if result.continuation and not has_text:
             out = self._piece(index, b"content", result.continuation)
         more: dict[str, Json] = {} if has_thought else dict(_thinking(response))
+        if response.finish == "refusal":  # known only now; its text was streamed as content
+            more["refusal"] = result.continuation
         if calls := write_calls(response):
             more |= self._called([{"index": at, **cast("dict[str, Json]", call)} for at, call in enumerate(calls)])
         logprobs = self._logprobs(response)

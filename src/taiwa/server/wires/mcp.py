@@ -1,12 +1,15 @@
 """The Model Context Protocol over Streamable HTTP (`/mcp`), through the SDK's own server. Requests are independent."""
 
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from taiwa.apps.catalog import load_app
+from taiwa.apps.catalog import load_app, load_unchanged
 from taiwa.conversation.app import App
 from taiwa.kernel.errors import ConfigError, TaiwaError, ToolError
 from taiwa.kernel.messages import TextDelta
@@ -42,7 +45,8 @@ async def answer(request: Request) -> Response:
     check_message(body)
     state = state_of(request)
     context = context_of(state, caller_of(request))
-    return _Answer(context, state.options.limits.body, to_json(body.data))
+    apps = await asyncio.to_thread(_served_apps, state)
+    return _Answer(context, apps, state.options.limits.body, to_json(body.data))
 
 
 def check_message(body: Fields) -> None:
@@ -62,8 +66,9 @@ def check_message(body: Fields) -> None:
 class _Answer(Response):
     """The SDK's response to a body that was already read."""
 
-    def __init__(self, context: McpContext, most_bytes: int, body: bytes) -> None:
+    def __init__(self, context: McpContext, apps: Sequence[App], most_bytes: int, body: bytes) -> None:
         super().__init__()
+        self._apps = apps
         self._context = context
         self._most_bytes = most_bytes
         self._unread: bytes | None = body
@@ -78,7 +83,8 @@ class _Answer(Response):
             return {"type": "http.request", "body": body, "more_body": False}
 
         tools: tuple[Tool, ...] = (*builtin_tools().values(), *operation_tools(self._context))
-        await answer_over_http(tools, passage_texts(self._context), self._most_bytes, (scope, receiving, send))
+        texts, connection = passage_texts(self._context), (scope, receiving, send)
+        await answer_over_http(tools, texts, self._apps, self._most_bytes, connection)
 
 
 def context_of(state: ServerState, caller: str) -> McpContext:
@@ -110,6 +116,15 @@ async def _perform(state: ServerState, caller: str, completion: Completion) -> T
     except ApiError as problem:
         raise ToolError(problem.message, code=problem.code or problem.type) from None
     return result
+
+
+def _served_apps(state: ServerState) -> list[App]:
+    """Return the served apps without an error."""
+    apps: list[App] = []
+    for file in state.catalogue.apps.values():
+        with suppress(TaiwaError):
+            apps.append(load_unchanged(file))
+    return apps
 
 
 def _ask_app(state: ServerState) -> App | None:

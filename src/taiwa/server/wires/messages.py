@@ -6,6 +6,7 @@ The store has the reasoning of a turn, so reasoning blocks that a client sends b
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from secrets import token_hex
 
@@ -40,7 +41,7 @@ from taiwa.models.http_api.provider_interface import EFFORTS
 from taiwa.operations.resent_history import CompletionOptions, Place, estimate_input
 from taiwa.operations.say import request_tokens
 from taiwa.server.request import Fields, caller_of, interpret, read_body, repository_of, state_of
-from taiwa.server.responses import ApiError, SendNow, event, invalid
+from taiwa.server.responses import REQUEST_ID, ApiError, SendNow, event, invalid
 from taiwa.server.runs import LiveRun, PublishedEvent
 from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires.answer_request import (
@@ -512,10 +513,11 @@ def _write_usage(usage: Usage) -> dict[str, Json]:
     }
 
 
-def model_object(name: str) -> Json:
+def model_object(name: str, created: int) -> Json:
     """Write a model in the listing format of this protocol."""
+    at = datetime.fromtimestamp(created, UTC).isoformat().replace("+00:00", "Z")
     return {
-        "type": "model", "id": name, "display_name": name, "created_at": "1970-01-01T00:00:00Z", "capabilities": None,
+        "type": "model", "id": name, "display_name": name, "created_at": at, "capabilities": None,
         "max_input_tokens": None, "max_tokens": None,
     }  # fmt: skip
 
@@ -530,7 +532,11 @@ def error(problem: ApiError) -> dict[str, Json]:
     number = status(problem)
     kind = ERROR_TYPES.get(number, "api_error" if number >= 500 else "invalid_request_error")
     details: dict[str, Json] = {"details": {"error_code": problem.code}} if problem.code == "thread_not_found" else {}
-    return {"type": "error", "error": {"type": kind, "message": problem.message, **details}, "request_id": None}
+    return {
+        "type": "error",
+        "error": {"type": kind, "message": problem.message, **details},
+        "request_id": REQUEST_ID.get() or None,
+    }
 
 
 wire = Wire(
