@@ -5,7 +5,6 @@ import logging
 import re
 from typing import Any
 
-import httpx
 import openai
 import pytest
 

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from taiwa.kernel.errors import UnsupportedError
+from taiwa.kernel.messages import Request, ToolSpec, user
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.providers import resolve
-from tests.peers.faults import FaultServer, event, head, raw, speech
+from tests.peers.faults import Act, FaultServer, event, head, raw, speech, status
 from tests.server.serving import Serving, serving, sse
 
 HI: list[dict[str, Any]] = [{"role": "user", "content": "Hi"}]
@@ -190,3 +192,53 @@ def test_repairs_of_an_answer_are_said(upstream: FaultServer) -> None:
         answer = served.chat(HI, model=name, response_format=FORMAT, taiwa={}).json()
     assert answer["choices"][0]["message"]["content"] == '{"cups": 2}'
     assert "was repaired: unquoted-key" in answer["taiwa"]["warnings"][-1]
+
+
+# --- servers of which nothing is known ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def unknown(upstream: FaultServer) -> Iterator[Serving]:
+    with serving(model=HttpModel(resolve(f"{upstream.base_url}#m"))) as running:
+        yield running
+
+
+def formats(upstream: FaultServer) -> list[bool]:
+    bodies: list[Any] = [seen.json for seen in upstream.seen]
+    return ["response_format" in body for body in bodies]
+
+
+def test_an_unknown_server_gets_tools_schemas_and_seeds_at_once(unknown: Serving, upstream: FaultServer) -> None:
+    upstream.plays(speech('{"cups": 2}'))
+    tool = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
+    answer = unknown.chat(HI, model=unknown.model.name, response_format=FORMAT, seed=3, tools=[tool], taiwa={}).json()
+    assert answer["taiwa"]["warnings"] == []
+    body: Any = upstream.seen[0].json
+    assert {"response_format", "tools", "seed"} <= body.keys()
+
+
+IGNORES = speech("Two cups, I think.")
+REFUSES = status(400, json.dumps({"error": {"message": "response_format is not supported"}}).encode())
+
+
+@pytest.mark.parametrize("first", [IGNORES, REFUSES])
+@pytest.mark.parametrize("streams", [False, True])
+def test_an_unknown_server_without_schemas_is_asked_in_words_and_remembered(
+    unknown: Serving, upstream: FaultServer, first: Act, streams: bool
+) -> None:
+    upstream.plays(first, speech('{"cups": 2}'))
+    for _ in range(2):
+        answer = unknown.chat(HI, model=unknown.model.name, response_format=FORMAT, stream=streams)
+        choices = [json.loads(data)["choices"] for data in sse(answer) if data != "[DONE]"] if streams else []
+        streamed = "".join(choice["delta"].get("content") or "" for each in choices for choice in each)
+        text = streamed if streams else answer.json()["choices"][0]["message"]["content"]
+        assert json.loads(text) == {"cups": 2}
+    assert formats(upstream) == [True, False, False]
+
+
+def test_what_the_config_denies_is_not_assumed(upstream: FaultServer) -> None:
+    name = f"{upstream.base_url}#m"
+    codec = resolve(name, overrides={name: {"tools": False}}).codec
+    assert codec is not None
+    with pytest.raises(UnsupportedError):
+        codec.encode(Request((user("Hi"),), tools=(ToolSpec("f", "", {"type": "object"}),)))

@@ -400,15 +400,20 @@ def complete_turn(
         conversation = yield from shorten_history(conversation)
         request = turn_request(conversation, text, attachments, inputs=tuple(inputs))
         warnings: tuple[str, ...] = ()
+        schema = None if prefix or not isinstance(request.constraint, JsonSchema) else request.constraint
+        is_known = schema is None or (yield from _enforces_schemas())
+        whole = replace(request, prefix=prefix)
         try:
-            response = _behind(prefix, (yield from perform(Complete(replace(request, prefix=prefix)))))
-        except UnsupportedError as error:
-            if prefix or not isinstance(request.constraint, JsonSchema) or error.capability != "json_schema":
-                raise
-            response, warnings = yield from _complete_checked(request, request.constraint, error.message)
-        else:
+            # An answer is not shown before it is checked, if nothing is known about the server.
+            asked = Complete(whole) if is_known else Complete(whole, HideOutput)
+            response = _behind(prefix, (yield from perform(asked)))
             if not response.message.tool_calls and not prefix:
                 _check_promised(request.constraint, response)
+        except (UnsupportedError, OutputValidationError) as error:
+            is_refused = isinstance(error, UnsupportedError) and error.capability == "json_schema"
+            if schema is None or not (is_refused or (not is_known and isinstance(error, OutputValidationError))):
+                raise
+            response, warnings = yield from _complete_checked(request, schema, error.message)
         words = whole_characters(response.text)
         answer = Message("assistant", (Text(words), *response.message.tool_calls))
         thinking = response.message.signed_thinking
@@ -426,7 +431,7 @@ def _check_promised(constraint: Constraint | None, response: Response) -> None:
     """
     if response.finish != "stop":
         return
-    problems: tuple[str, ...] = ()
+    problems = () if response.enforcement is None else response.enforcement.broken
     if isinstance(constraint, Choice) and response.text not in constraint.texts:
         problems = ("not one of the texts",)
     elif isinstance(constraint, JsonSchema):

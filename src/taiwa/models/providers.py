@@ -319,16 +319,19 @@ def _wire(provider: Provider, model: str, *, is_moved: bool) -> Wire:
 def _with_wire(wire: Wire, known: Capabilities, dialect: ServerDialect, prefix: str) -> Capabilities:
     """Return what a model can do over a wire."""
     able: Set[Capability] = known.capabilities
+    assumed: Set[Capability] = known.assumed
     if wire == "responses":
         able &= {"tools", "json_schema", "logprobs"}
+        assumed &= {"tools", "json_schema"}
     elif wire == "completions":
         if prefix == "anthropic":
             raise ConfigError("Anthropic has no completions protocol; leave out the option wire")
         able = (able - {"tools"}) | frozenset[Capability](("prefix",))
         if dialect.constraints == "response_format":  # a field of Chat Completions
             able -= {"json_schema", "regex", "grammar"}
+        assumed &= {"seed"}
         known = replace(known, inputs=frozenset())
-    return replace(known, capabilities=frozenset(able))
+    return replace(known, capabilities=frozenset(able), assumed=frozenset(assumed))
 
 
 def _check_options(wire: Wire, dialect: ServerDialect, options: ModelOptions) -> None:

@@ -162,7 +162,7 @@ class Refs:
 
     def find(self, name: str) -> tuple[int, int, str] | None:
         """Return the rows of a session and of its tip, and the hash of the tip."""
-        row = self._db.row(FIND, composed(name), self._owner)
+        row = None if "\0" in name else self._db.row(FIND, composed(name), self._owner)  # PostgreSQL has no such text
         return None if row is None else (row[0], row[1], as_hash(row[2]))
 
     def require(self, name: str) -> tuple[int, int, str]:

@@ -50,6 +50,8 @@ class ServedObjects:
 
     def find(self, name: str) -> ServedObject | None:
         """Return the object of an id; None if this owner has none."""
+        if "\0" in name:  # PostgreSQL has no such text
+            return None
         row = self._db.row(f"{SELECT} WHERE served.owner = ? AND served.id = ?", self._owner, name)
         return None if row is None else _object(row)
 

@@ -91,7 +91,6 @@ def test_the_strict_refuse_what_would_only_be_checked_and_the_lenient_send_it() 
         (Choice(("a",)), "/: choice"),
         (Grammar("start: /a/"), "/: grammar"),
         (ToolCallsInText((CALC,)), "/: tools"),
-        (JsonSchema({"type": "integer"}), "/: type"),
     ],
 )
 def test_the_lenient_leave_out_what_a_server_has_no_words_for_and_say_so(constraint: Constraint, clause: str) -> None:

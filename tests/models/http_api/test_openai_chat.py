@@ -200,12 +200,14 @@ def test_a_choice_that_names_no_tool_is_an_input_error() -> None:
 def test_sampling_uses_the_words_of_the_dialect() -> None:
     request = Request(ASK, sampling=Sampling(0.7, 0.9, 100, 7))
 
-    openai, mistral, plain = (written(request, name) for name in ("openai:gpt-4o", "mistral:x", "http://h/v1#m"))
+    names = "openai:gpt-4o", "mistral:x", "deepseek:deepseek-chat", "http://h/v1#m"
+    openai, mistral, deepseek, plain = (written(request, name) for name in names)
 
     assert (openai["max_completion_tokens"], openai["seed"], openai["top_p"]) == (100, 7, 0.9)
     assert (mistral["max_tokens"], mistral["random_seed"], mistral["temperature"]) == (100, 7, 0.7)
     assert "stream_options" not in mistral
-    assert "seed" not in plain
+    assert "seed" not in deepseek
+    assert plain["seed"] == 7  # nothing is known about it
 
 
 @pytest.mark.parametrize("name", ["openai:o3", "openai:gpt-5-mini", "openai:gpt-7", "openrouter:openai/o4-mini"])

@@ -42,7 +42,8 @@ class Capabilities:
     """What a model on its server can do; `sampling`: whether it accepts temperature and top_p.
 
     `inputs` are the attachments that may be sent to it; most servers refuse images with a clear error if their model cannot
-    read them. `verdicts` are the results of a probe, if there was one: `enforced`, `ignored`, `refused` or `unknown` by the
+    read them. `assumed` are capabilities that nothing is known about: requests that need them are sent, and the answer shows whether
+    the server has them; programs do not rely on them. `verdicts` are the results of a probe, if there was one: `enforced`, `ignored`, `refused` or `unknown` by the
     name of a capability or of a keyword of JSON Schema.
     """
 
@@ -50,6 +51,7 @@ class Capabilities:
     sampling: bool = True
     verdicts: tuple[tuple[str, str], ...] = ()
     inputs: frozenset[InputKind] = frozenset()
+    assumed: frozenset[Capability] = frozenset()
 
     def require(self, capability: Capability, model: str, what: str = "") -> None:
         """Check a capability that a request needs, as a server that lacks it may ignore the request silently.
@@ -59,7 +61,7 @@ class Capabilities:
         Raises:
             UnsupportedError: the capability is missing.
         """
-        if capability not in self.capabilities:
+        if capability not in self.capabilities | self.assumed:
             raise UnsupportedError(
                 f"{model!r} cannot {what or DESCRIPTIONS[capability]}; if its server can, set `{capability}: true` for it "
                 f"in the config: taiwa config set 'capabilities.NAME.{capability}' true (NAME as after -m)",
@@ -67,9 +69,11 @@ class Capabilities:
             )
 
 
-def _can(capabilities: str, *, sampling: bool = True, inputs: str = "images") -> Capabilities:
+def _can(capabilities: str, *, sampling: bool = True, inputs: str = "images", assumed: str = "") -> Capabilities:
     able = cast("frozenset[Capability]", frozenset(capabilities.split()))
-    return Capabilities(able, sampling, inputs=cast("frozenset[InputKind]", frozenset(inputs.split())))
+    guessed = cast("frozenset[Capability]", frozenset(assumed.split()))
+    read = cast("frozenset[InputKind]", frozenset(inputs.split()))
+    return Capabilities(able, sampling, inputs=read, assumed=guessed)
 
 
 EVERY_INPUT = "images pdf"
@@ -98,7 +102,7 @@ TABLE: tuple[tuple[str, str, Capabilities], ...] = (
     # Groq accepts a schema only without streaming, and all requests here stream.
     ("groq", r"", _can("stop tools seed")),
     ("hosted", r"", _can("stop tools")),
-    ("plain", r"", _can("stop")),
+    ("plain", r"", _can("stop", assumed="tools json_schema seed")),
     # In this process: our own decode loop.
     ("gguf", r"", _can("stop prefix json_schema regex grammar logprobs seed local", inputs="")),
     ("local", r"", _can("stop prefix json_schema regex grammar logprobs seed local", inputs="")),
@@ -130,7 +134,8 @@ def capabilities(provider: str, model: str, overrides: Mapping[str, bool] | None
             raise ConfigError(f"unknown capability {name!r}: did you mean {near[0]!r}?")
     able = frozenset[Capability](each for each in ALL if overrides.get(each, each in known.capabilities))
     inputs = frozenset[InputKind](each for each in INPUTS if overrides.get(each, each in known.inputs))
-    return Capabilities(able, overrides.get("sampling", known.sampling), inputs=inputs)
+    assumed = known.assumed - able - overrides.keys()
+    return Capabilities(able, overrides.get("sampling", known.sampling), inputs=inputs, assumed=assumed)
 
 
 def _known(provider: str, model: str) -> Capabilities:

@@ -15,18 +15,27 @@ import weakref
 import zlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import AsyncExitStack, aclosing, suppress
-from dataclasses import KW_ONLY, InitVar, dataclass, field
+from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
 from functools import partial
 from itertools import count
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from urllib.request import getproxies, proxy_bypass
 
-from taiwa.kernel.errors import ConfigError, ModelError, OverloadedError, ProtocolError, RateLimitError, TimeoutError
-from taiwa.kernel.messages import Capability, Choice, Chunk, FailedAttempt, Notice, Request, StreamEnd, user
+from taiwa.kernel.errors import (
+    ConfigError,
+    ModelError,
+    OverloadedError,
+    ProtocolError,
+    RateLimitError,
+    TimeoutError,
+    UnsupportedError,
+)
+from taiwa.kernel.messages import Capability, Choice, Chunk, FailedAttempt, JsonSchema, Notice, Request, StreamEnd, user
 from taiwa.kernel.text import estimate_tokens
 from taiwa.models.http_api.api_keys import MASK, Secret, mask_error, with_place
 from taiwa.models.http_api.calls_in_text import CallsInText
+from taiwa.models.http_api.capabilities import Capabilities
 from taiwa.models.http_api.errors import Stage, connection_faults, error_from_status, map_fault, quoted, wait_asked
 from taiwa.models.http_api.pace import LOOK_SECONDS, Pace, PacedCall
 from taiwa.models.http_api.provider_interface import (
@@ -42,6 +51,8 @@ from taiwa.models.http_api.provider_interface import (
 
 if TYPE_CHECKING:
     import httpx2
+
+    from taiwa.models.http_api.constraint_encoding import ChoiceReader, ConstraintCheck
 
 HEADERS = (
     ("user-agent", "taiwa"),
@@ -439,6 +450,26 @@ class HttpModel:
             from taiwa.models.http_api.constraint_encoding import ConstraintCheck
 
             check = ConstraintCheck(call.enforcement, request)
+        try:
+            async for chunk in self._read(call, request, reader, check):
+                yield chunk
+        except UnsupportedError as error:
+            self._forget(error.capability)
+            raise
+        if isinstance(request.constraint, JsonSchema) and check is not None and check.is_prose:
+            self._forget("json_schema")
+
+    def _forget(self, capability: str) -> None:
+        """Assume a capability no longer, because the server has refused or ignored a request that needs it."""
+        known = getattr(self.codec, "capabilities", None)
+        if isinstance(known, Capabilities) and capability in known.assumed:
+            self.codec = replace(
+                cast("Any", self.codec), capabilities=replace(known, assumed=known.assumed - {capability})
+            )
+
+    async def _read(
+        self, call: WireRequest, request: Request, reader: "ChoiceReader | None", check: "ConstraintCheck | None"
+    ) -> AsyncGenerator[Chunk]:
         calls = CallsInText(request.tools) if request.tools and request.tool_choice != "none" else None
         async with aclosing(self._attempts("POST", call, _Attempt.answer, request)) as chunks:
             async for chunk in chunks:

@@ -384,6 +384,10 @@ class ChoiceReader:
 # --- checking the answer ------------------------------------------------------------------------------------------------
 
 
+STARTS = frozenset('{["-0123456789tfn')
+"""The first characters of JSON."""
+
+
 class ConstraintCheck:
     """Collects the text of an answer from its chunks, and adds the violated constraint to the last one."""
 
@@ -391,13 +395,17 @@ class ConstraintCheck:
         self._enforcement = enforcement
         self._request = request
         self._texts = [request.prefix]
+        self.is_prose = False
+        """Whether the answer has ended and does not begin like JSON."""
 
     def seen(self, chunk: Chunk) -> Chunk:
         """Return a chunk, the last one with the violation."""
         if isinstance(chunk, TextDelta):
             self._texts.append(chunk.text)
         elif isinstance(chunk, StreamEnd):
-            broken = find_violation(self._request, "".join(self._texts)) if chunk.finish == "stop" else ()
+            text = "".join(self._texts)
+            self.is_prose = chunk.finish == "stop" and text.lstrip()[:1] not in STARTS
+            broken = find_violation(self._request, text) if chunk.finish == "stop" else ()
             return replace(chunk, enforcement=replace(self._enforcement, broken=broken))
         return chunk
 

@@ -320,7 +320,7 @@ class ChatCompletions(OpenAICodec):
         if most := sampling.max_tokens or self.dialect.most_tokens:
             body[self.dialect.max_tokens] = most
         body |= self.sampling(sampling)
-        if sampling.seed is not None and "seed" in self.capabilities.capabilities:
+        if sampling.seed is not None and "seed" in self.capabilities.capabilities | self.capabilities.assumed:
             body[self.dialect.seed] = sampling.seed
         return body
 

@@ -269,6 +269,10 @@ class Codec(Protocol):
         """
         ...
 
+    def takes(self, field: str) -> bool:
+        """Whether a field of `Sampling.extra` can be sent: the server knows it, or ignores it."""
+        ...
+
     def auth(self, key: str) -> tuple[tuple[str, str], ...]:
         """Return the headers that carry a key."""
         ...

@@ -165,9 +165,8 @@ def with_tools_for_functions(body: Fields) -> Fields:
     functions = list(body.objects("functions"))
     if not functions:
         return body
-    choice = body.data.get("function_call")
-    if isinstance(choice, dict):
-        choice = {"type": "function", "function": choice}
+    given = body.data.get("function_call")
+    choice: Json = {"type": "function", "function": given} if isinstance(given, dict) else given
     tools: list[Json] = [{"type": "function", "function": each.data} for each in functions]
     return Fields({**body.data, "tools": tools, "tool_choice": choice}, body.path)
 
