@@ -1,7 +1,8 @@
-"""Real documents, made byte by byte: PDF with pages, outline, Japanese or a password, and DOCX with headings."""
+"""Real documents, made byte by byte: PDF with pages, cells, outline, Japanese or a password, and DOCX with headings and tables."""
 
 import hashlib
 import io
+import re
 import zipfile
 from xml.sax.saxutils import escape
 
@@ -9,7 +10,7 @@ PADDING = bytes.fromhex("28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9F
 
 
 def pdf(*pages: str, outline: tuple[tuple[str, int], ...] = (), title: str = "", password: str = "") -> bytes:
-    """A PDF with one text per page; `outline` is (words, page from 0); with a password it cannot be read without it."""
+    """A PDF with one text per page, where a tab goes to the next column; `outline` is (words, page from 0); with a password it cannot be read without it."""
     objects: dict[int, bytes] = {}
     count = len(pages)
     first_page, first_text, first_mark = 10, 10 + count, 10 + 2 * count
@@ -48,8 +49,12 @@ def pdf(*pages: str, outline: tuple[tuple[str, int], ...] = (), title: str = "",
 
 def _content(text: str) -> bytes:
     lines: list[bytes] = [b"BT /F1 12 Tf 50 780 Td 16 TL"]
-    for line in text.splitlines():
-        if line.isascii():
+    for number, line in enumerate(text.splitlines()):
+        if "\t" in line:
+            for column, cell in enumerate(line.split("\t")):
+                lines.append(b"1 0 0 1 %d %d Tm (%s) Tj" % (50 + 120 * column, 780 - 16 * number, cell.encode()))
+            lines.append(b"1 0 0 1 50 %d Tm" % (780 - 16 * (number + 1)))
+        elif line.isascii():
             plain = line.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)").encode()
             lines.append(b"/F1 12 Tf (%s) Tj T*" % plain)
         else:
@@ -99,13 +104,30 @@ def _written(objects: dict[int, bytes], locked: bool) -> bytes:
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
 
-def docx(*paragraphs: tuple[str, str] | str, extra: dict[str, bytes] | None = None) -> bytes:
-    """A DOCX; a paragraph is its text, or (style, text) with a style like Heading1."""
+RUBY = re.compile(r"\{(.*?)\|(.*?)\}")
+
+
+def _run(text: str) -> str:
+    return f'<w:r><w:t xml:space="preserve">{text}</w:t></w:r>'
+
+
+def _ruby(base: str, reading: str) -> str:
+    parts = f"<w:rt>{_run(reading)}</w:rt><w:rubyBase>{_run(base)}</w:rubyBase>"
+    return f'<w:r><w:ruby><w:rubyPr><w:hps w:val="10"/></w:rubyPr>{parts}</w:ruby></w:r>'
+
+
+def docx(*paragraphs: tuple[str, str] | str | list[list[str]], extra: dict[str, bytes] | None = None) -> bytes:
+    """A DOCX; a paragraph is its text, in which `{base|reading}` is ruby, or (style, text) with a style like Heading1, or a table."""
     body: list[str] = []
     for given in paragraphs:
+        if isinstance(given, list):
+            rows = ("".join(f"<w:tc><w:p>{_run(escape(cell))}</w:p></w:tc>" for cell in row) for row in given)
+            body.append(f"<w:tbl>{''.join(f'<w:tr>{row}</w:tr>' for row in rows)}</w:tbl>")
+            continue
         style, text = given if isinstance(given, tuple) else ("", given)
         dress = f'<w:pPr><w:pStyle w:val="{style}"/></w:pPr>' if style else ""
-        body.append(f'<w:p>{dress}<w:r><w:t xml:space="preserve">{escape(text)}</w:t></w:r></w:p>')
+        spelled = RUBY.sub(lambda ruby: f"</w:t></w:r>{_ruby(ruby[1], ruby[2])}<w:r><w:t>", escape(text))
+        body.append(f"<w:p>{dress}{_run(spelled)}</w:p>")
     kinds = "http://schemas.openxmlformats.org/package/2006/content-types"
     links = "http://schemas.openxmlformats.org/package/2006/relationships"
     main = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"

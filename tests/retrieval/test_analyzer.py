@@ -141,3 +141,13 @@ def test_what_was_asked_is_marked_where_it_was_written(text: str, query: str, ma
 
 def test_a_blob_is_kept_in_pieces() -> None:
     assert PLAIN.terms("x" * 95) == ["x" * 40, "x" * 40, "x" * 15]
+
+
+@pytest.mark.parametrize(("one", "other"), [("İSTANBUL", "istanbul"), ("Istanbul", "İstanbul"), ("IŞIK", "ışık")])
+def test_the_turkish_letters_are_found_in_either_case(one: str, other: str) -> None:
+    assert Analyzer("turkish").terms(one) == Analyzer("turkish").terms(other)
+    assert len(Analyzer().terms(one)) == 1
+
+
+def test_vowel_signs_belong_to_their_word() -> None:
+    assert len(Analyzer().terms("हिन्दी में शब्द")) == 3

@@ -150,6 +150,17 @@ def test_what_cannot_be_read_is_a_row_and_no_end(index: Index, folder: Path) -> 
     assert index.summary().problems == 5
 
 
+def test_a_fragment_is_kept_said_and_read_again(index: Index, folder: Path) -> None:
+    (folder / "pages.pdf").write_bytes(pdf("1", "2"))
+
+    first, again = index.refresh(), index.refresh()
+
+    assert problems(first)["pages.pdf"] == problems(again)["pages.pdf"]
+    assert "pages.pdf" in sources(index, "2")
+    assert index.backend.known()["pages.pdf"].reader == readers.MISSING
+    assert (again.added, again.changed) == (0, 0)
+
+
 def test_what_was_mended_is_read(index: Index, folder: Path) -> None:
     (folder / "a.pdf").write_bytes(b"broken")
     index.refresh()

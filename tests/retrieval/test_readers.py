@@ -95,6 +95,39 @@ def test_a_docx_gives_its_headings_and_text() -> None:
     assert "Tell <your> lead & rest." in reading.text
 
 
+def test_characters_with_a_reading_above_them_are_one_word() -> None:
+    page = "<p><ruby>山田<rp>(</rp><rt>やまだ</rt><rp>)</rp></ruby>部長。<ruby>漢<rt>かん<rb>字<rt>じ</ruby>です。</p><p>終わり</p>"
+
+    assert parsed(docx("{山田|やまだ}部長は三階。"), "docx").text.strip() == "山田部長は三階。"
+    assert sections(page).text.split() == ["山田部長。漢字です。", "終わり"]
+
+
+def test_a_fragment_of_the_text_is_read_again_and_said_to_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    ask = readers.IsolatedProcess.ask
+
+    def counting(self: Any, *given: Any) -> dict[str, Json]:
+        asked.append("")
+        return ask(self, *given)
+
+    monkeypatch.setattr(readers.IsolatedProcess, "ask", counting)
+
+    with closing(IsolatedReader()) as reader:
+        whole, few = reader.read(pdf("ten days"), "pdf"), reader.read(pdf("1", "2"), "pdf")
+
+    assert whole.doubt == ""
+    assert few.doubt.startswith("fewer than 4 characters of text a page")
+    assert few.chunks
+    assert len(asked) == 3
+
+
+def test_a_docx_whose_reader_loses_its_text_is_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = docx("Everybody has ten days of leave a year.")
+    monkeypatch.setattr(readers, "sections", lambda _: ParsedDocument("Every"))
+
+    assert parsed(raw, "docx").doubt.startswith("only 13% of its text")
+
+
 def test_a_web_page_gives_its_text_and_headings_without_its_menus() -> None:
     reading = parsed(PAGE, "html")
 

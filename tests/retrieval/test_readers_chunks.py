@@ -2,11 +2,10 @@
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.retrieval.readers import _size, read_markdown, read_table, split_into_chunks
+from taiwa.retrieval.readers import _size, read_markdown, split_into_chunks
 from taiwa.retrieval.types import Heading, ParsedDocument
 
 SENTENCES = st.sampled_from(
@@ -82,21 +81,3 @@ def test_only_headings_of_the_document_itself_open_a_section() -> None:
     assert all(reading.text[each.start :].lstrip("#= ").startswith(("Intro", "**Deep")) for each in reading.headings)
     assert "title" not in reading.text
     assert len(reading.text) == len(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "heading"),
-    [
-        ("name,phone\nAnn,12\nBob,13\n", "name | phone"),
-        ("名前\t内線\n佐藤\t12\n", "名前 | 内線"),
-        ('"first, last";age\n"a;b";1\n', "first, last | age"),
-        ("1,2\n3,4\n", None),
-        ("only one row,here\n", None),
-        ("a,a\n1,2\n", None),
-    ],
-)
-def test_the_names_of_columns_are_the_heading_of_their_rows(text: str, heading: str | None) -> None:
-    reading = read_table(text)
-
-    assert [each.words for each in reading.headings] == ([heading] if heading else [])
-    assert reading.text == text

@@ -58,6 +58,13 @@ def test_a_large_file_in_an_old_encoding_is_read() -> None:
     assert decode(raw) == raw.decode("cp932")
 
 
+@pytest.mark.parametrize("encoding", ["cp932", "euc_jp", "gb18030"])
+def test_what_is_not_ascii_decides_wherever_it_stands(encoding: str) -> None:
+    text = "A line of a log.\n" * 5_000 + f"{JAPANESE}\n" * 3 + "end"
+
+    assert decode(text.encode(encoding)) == text
+
+
 def test_line_ends_are_one_character() -> None:
     assert decode(b"a\r\nb\rc\n") == "a\nb\nc\n"
 

@@ -132,7 +132,7 @@ def _print_refreshed(summary: "IndexSummary", done: "RefreshReport") -> None:
     print_line(f"{summary.name}: {_contents(summary)} (files: {', '.join(parts) or 'none'}; {done.seconds:.1f} s)")
     if done.problems:
         shown = done.problems[:SHOWN]
-        table(("not read", "reason"), [(problem.path, problem.why) for problem in shown])
+        table(("file", "problem"), [(problem.path, problem.why) for problem in shown])
         if len(done.problems) > SHOWN:
             more = f"{len(done.problems) - SHOWN:,}"
             print_notice(_("… and {count} more: taiwa index show {name}", count=more, name=summary.name))

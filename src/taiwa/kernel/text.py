@@ -25,7 +25,11 @@ LETTER = re.compile(r"[^\W\d_]")
 
 # Scripts without spaces between words, or with agglutinated endings: kana, Chinese characters, Hangul.
 CJK = r"\u3005\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
-TERM = re.compile(rf"(?P<cjk>[{CJK}]+)|(?:(?![{CJK}])\w)+")
+WORD_MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0df3"
+)
+"""Accents and vowel signs, which belong to a word but not to `\\w`, as a range of a regular expression."""
+TERM = re.compile(rf"(?P<cjk>[{CJK}]+)|(?![{CJK}])\w(?:(?![{CJK}])[\w{WORD_MARKS}])*")
 
 LATIN_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 LONGEST_WORD = 20
@@ -150,7 +154,7 @@ def terms(text: str) -> Iterator[str]:
     >>> list(terms("Tokyo 東京タワー、駅"))
     ['tokyo', '東京', '京タ', 'タワ', 'ワー', '駅']
     """
-    for run in TERM.finditer(unicodedata.normalize("NFKC", text).casefold()):
+    for run in TERM.finditer(fold(text)):
         word = run[0]
         if run["cjk"] and len(word) > 1:
             yield from (word[at : at + 2] for at in range(len(word) - 1))
@@ -289,3 +293,25 @@ def inert(text: str) -> str:
         return json.dumps(match[0])[1:-1] if match[0] != "\x7f" else "\\u007f"
 
     return UNSHOWABLE.sub(escaped, text)
+
+
+UNESCAPED = re.compile(r"(?<!\\)\|")
+
+
+def table_cells(row: str) -> list[str]:
+    r"""Return the cells of a row of a Markdown table.
+
+    >>> table_cells(r"| a\|b |  | c |")
+    ['a|b', '', 'c']
+    """
+    inner = re.sub(r"(?<!\\)\|\Z", "", row.strip().removeprefix("|"))
+    return [cell.strip().replace("\\|", "|") for cell in UNESCAPED.split(inner)]
+
+
+def fold(text: str) -> str:
+    """Return a text without differences of width and case; the capital of the Turkish `i` is an `i` as well.
+
+    >>> fold("İSTANBUL ２"), fold("Istanbul")
+    ('istanbul 2', 'istanbul')
+    """
+    return unicodedata.normalize("NFKC", text).casefold().replace("i\u0307", "i")

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from operator import concat
 from typing import TYPE_CHECKING, cast
-from unicodedata import is_normalized, normalize
+from unicodedata import normalize
 
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.text import WORD_MARKS, fold
 
 if TYPE_CHECKING:
     import tantivy
@@ -22,7 +23,7 @@ DENSE = (
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
 )
 """Characters of scripts without spaces between words, or with agglutinated endings, as a range of a regular expression."""
-RUN = re.compile(rf"([{DENSE}]+)|((?:(?![{DENSE}_])\w)+)(?:'(?:s|t|re|ve|ll|d|m)(?!\w))?")
+RUN = re.compile(rf"([{DENSE}]+)|((?![{DENSE}_])\w(?:(?![{DENSE}_])[\w{WORD_MARKS}])*)(?:'(?:s|t|re|ve|ll|d|m)(?!\w))?")
 FOLDED_LINE = re.compile(rf"(?<=[{DENSE}])[ \t\u3000]*\n[ \t\u3000]*(?=[{DENSE}])")
 DENSE_START = re.compile(f"[{DENSE}]")
 ACCENTS = re.compile("[\u0300-\u036f]+")
@@ -49,7 +50,7 @@ class Analyzer:
         if language not in LANGUAGES:
             raise InputError(f"unknown stemmer language {language!r}; choose one of {', '.join(LANGUAGES)}")
         self.language = language
-        self.name = f"pairs-1/{language}"
+        self.name = f"pairs-2/{language}"
         self._stem, self._is_stop = _stemmer(language), _stops(language)
 
     def __repr__(self) -> str:
@@ -159,9 +160,9 @@ def dense(text: str) -> bool:
 def _folded(text: str) -> str:
     if text.isascii():
         return text.lower()
-    folded = (text if is_normalized("NFKC", text) else normalize("NFKC", text)).casefold().replace("\u2019", "'")
+    plain = fold(text).replace("\u2019", "'")
     # Text without spaces continues across a line break.
-    return FOLDED_LINE.sub("", folded) if "\n" in folded else folded
+    return FOLDED_LINE.sub("", plain) if "\n" in plain else plain
 
 
 CLUSTER = re.compile("[\\S\\s][\u0300-\u036f\u3099\u309a\uff9e\uff9f]*")
@@ -170,13 +171,13 @@ CLUSTER = re.compile("[\\S\\s][\u0300-\u036f\u3099\u309a\uff9e\uff9f]*")
 
 def _folded_with_places(text: str) -> tuple[str, list[tuple[int, int]]]:
     """The folded text, and the range of each of its characters in the original text."""
-    folded: list[str] = []
+    parts: list[str] = []
     places: list[tuple[int, int]] = []
     for cluster in CLUSTER.finditer(text):
-        part = normalize("NFKC", cluster[0]).casefold().replace("\u2019", "'")
-        folded.append(part)
+        part = fold(cluster[0]).replace("\u2019", "'")
+        parts.append(part)
         places += [cluster.span()] * len(part)
-    whole = "".join(folded)
+    whole = "".join(parts)
     for line in reversed([*FOLDED_LINE.finditer(whole)]):
         del places[line.start() : line.end()]
     return FOLDED_LINE.sub("", whole), places
@@ -196,7 +197,11 @@ def _stemmer(language: str) -> Callable[[str], str]:
         if word.isdigit():
             return word
         stemmed = "".join(_filtered(language, "stemmer").analyze(word)) or word
-        return stemmed if stemmed.isascii() else normalize("NFC", ACCENTS.sub("", normalize("NFD", stemmed)))
+        return (
+            stemmed
+            if stemmed.isascii()
+            else normalize("NFC", ACCENTS.sub("", normalize("NFD", stemmed))).replace("ı", "i")
+        )
 
     return stem
 

@@ -406,6 +406,10 @@ class _Work:
                 known = replace(known, access=(), audience=audience_of(file.path, self._rules, ()))
             return None if before is not None and replace(before, at_us=0) == known else Document(file.path, "", known)
         known = replace(known, audience=audience_of(file.path, self._rules, reading.access), access=reading.access)
+        if reading.doubt:  # kept, and read again next time
+            known = replace(known, reader=MISSING, problem=reading.doubt)
+            if before is not None and replace(before, at_us=0) == known:
+                return None
         return Document(file.path, reading.title[:LONGEST_TITLE], known, reading.chunks)
 
     def _count(self, path: str, change: "Document | FileFacts | None") -> None:

@@ -5,7 +5,7 @@ A request is the path of a private copy; the answer is its title, its access lis
 the problem. Both ends are in this file: `IsolatedReader` is the parent's, `entry` the child's.
 
 A byte order mark, the declared encoding and strict UTF-8 are tried before any guess. HTML becomes text with headings: blocks
-become lines, cells are separated by tabs, and scripts and styles are dropped. Nothing is fetched. Reading a file takes time
+become lines, and scripts and styles are dropped. A table of any format becomes one of Markdown. Nothing is fetched. Reading a file takes time
 and memory proportional to its size, whatever its content.
 """
 
@@ -15,13 +15,14 @@ import os
 import re
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from html.parser import HTMLParser
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import chain, pairwise
+from itertools import chain, pairwise, takewhile, zip_longest
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
@@ -32,6 +33,7 @@ from taiwa.kernel.serialization import Json, value
 from taiwa.plugins import find_plugin, plugin_names
 from taiwa.retrieval.analyzer import DENSE
 from taiwa.retrieval.document_access import AccessUnclearError, front_matter
+from taiwa.retrieval.tables import Box, aligned_tables, guess_header, table_text, tables_in
 from taiwa.retrieval.types import Chunk, Heading, ParsedDocument, UnreadableError, lines_of, reason_of
 
 if TYPE_CHECKING:
@@ -50,10 +52,10 @@ FORMATS: dict[str, DocumentFormat] = {
 }
 """The format of a document by its suffix."""
 VERSIONS: dict[DocumentFormat, str] = {
-    "markdown": "markdown-3", "text": "text-4", "table": "table-4", "html": "html-3", "pdf": "pdf-1", "docx": "docx-1",
+    "markdown": "markdown-3", "text": "text-4", "table": "table-5", "html": "html-4", "pdf": "pdf-2", "docx": "docx-2",
 }  # fmt: skip
 """The reader of each format; files read by another version are read again."""
-CHUNKER = "split-1"
+CHUNKER = "split-2"
 """The version of `chunks`, which is part of the name of a reader."""
 NEEDED = {"pdf": "pypdfium2", "docx": "mammoth"}
 MISSING = "missing"
@@ -63,11 +65,15 @@ LIMITS = ProcessLimits(seconds=20.0, memory_mb=400, characters=16_000_000)
 
 @value
 class ReadDocument:
-    """The indexed content of a file: its title, its own access list (None without one), and its chunks."""
+    """The indexed content of a file: its title, its own access list (None without one), and its chunks.
+
+    `doubt` says why the text may be a fragment.
+    """
 
     title: str
     access: tuple[str, ...] | None
     chunks: tuple[Chunk, ...]
+    doubt: str = ""
 
 
 def document_format(path: str) -> str | None:
@@ -116,7 +122,7 @@ class IsolatedReader:
             self._worker = None
 
     def read(self, raw: bytes, kind: str) -> ReadDocument:
-        """Read the bytes of a document.
+        """Read the bytes of a document; one whose text seems to be a fragment is read again by a new process.
 
         Raises:
             UnreadableError: they cannot be read; the message says why.
@@ -124,6 +130,13 @@ class IsolatedReader:
         """
         if reader_name(kind) == MISSING and kind in NEEDED:
             raise UnreadableError(missing_extra(f"a file of this format (no {NEEDED[kind]})", "docs").message)
+        document = self._read(raw, kind)
+        if document.doubt:
+            self.close()
+            document = self._read(raw, kind)
+        return document
+
+    def _read(self, raw: bytes, kind: str) -> ReadDocument:
         if self._worker is None:
             self._worker = IsolatedProcess("taiwa.retrieval.readers:entry", {}, "reading", self._limits)
         # A private copy: the file itself may be moved or relinked between two accesses.
@@ -162,7 +175,7 @@ def entry(start: dict[str, Json]) -> Handler:
     def answer(question: dict[str, Json], characters: int) -> dict[str, Json]:
         try:
             reading = read_document(Path(str(question["path"])).read_bytes(), str(question["kind"]), characters)
-            return _to_json(ReadDocument(reading.title, reading.access, split_into_chunks(reading)))
+            return _to_json(ReadDocument(reading.title, reading.access, split_into_chunks(reading), reading.doubt))
         except AccessUnclearError as error:
             return {"unclear": error.message}
         except (UnreadableError, ConfigError) as error:
@@ -178,7 +191,7 @@ def entry(start: dict[str, Json]) -> Handler:
 def _to_json(document: ReadDocument) -> dict[str, Json]:
     access: Json = None if document.access is None else [*document.access]
     chunks: list[Json] = [[each.text, each.start, [*each.heading], each.page] for each in document.chunks]
-    return {"title": document.title, "access": access, "chunks": chunks}
+    return {"title": document.title, "access": access, "chunks": chunks, "doubt": document.doubt}
 
 
 def _from_json(answer: dict[str, Json]) -> ReadDocument:
@@ -187,6 +200,7 @@ def _from_json(answer: dict[str, Json]) -> ReadDocument:
     return ReadDocument(
         str(answer["title"]), None if access is None else tuple(access),
         tuple(Chunk(text, start, tuple(heading), page) for text, start, heading, page in chunks),
+        str(answer["doubt"]),
     )  # fmt: skip
 
 
@@ -198,6 +212,7 @@ UTF_16 = ("utf_16_le", "utf_16_be")
 GUESSES = ["cp932", "euc_jp", "gb18030", "big5", "cp949", "cp1252", *UTF_16]
 """Without this list charset-normalizer mistook half of the French samples and 48 of 68 EUC-JP samples of 20 characters."""
 SAMPLE_BYTES = 1 << 16
+NOT_ASCII = re.compile(rb"[\x80-\xff][^\n]*\n?")
 STRAY = 4
 """Control codes allowed in a text file."""
 BINARY = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
@@ -230,7 +245,7 @@ def _decode(raw: bytes, declared: str) -> str:
     if not wide and text.count("\ufffd") * 50 < len(text) - len(text.encode("ascii", errors="ignore")):
         return text  # UTF-8 with an invalid sequence
     del text
-    return raw.decode(_guess(sample if wide or len(raw) <= SAMPLE_BYTES else _whole_lines(sample)), errors="replace")
+    return raw.decode(_guess(sample if wide else _telling_lines(raw)), errors="replace")
 
 
 def _strict(raw: bytes, encoding: str) -> str | None:
@@ -240,9 +255,16 @@ def _strict(raw: bytes, encoding: str) -> str | None:
         return None
 
 
-def _whole_lines(sample: bytes) -> bytes:
-    """Cut a sample at a line end, so that no character is split."""
-    return sample[: sample.rfind(b"\n") + 1] or sample
+def _telling_lines(raw: bytes) -> bytes:
+    """Return the first lines that are not ASCII, wherever they are; only these depend on the encoding."""
+    lines: list[bytes] = []
+    size = end = 0
+    for rest in NOT_ASCII.finditer(raw):
+        lines.append(raw[raw.rfind(b"\n", end, rest.start()) + 1 or end : rest.end()])
+        size, end = size + len(lines[-1]), rest.end()
+        if size > SAMPLE_BYTES:
+            break
+    return b"".join(lines[: -1 if size > SAMPLE_BYTES else None] or lines)[:SAMPLE_BYTES]
 
 
 def _guess(sample: bytes) -> str:
@@ -304,10 +326,8 @@ def _plain_heading(words: str) -> str:
     return " ".join(EMPHASIS.sub("", LINK.sub(lambda link: link["words"], words)).split())
 
 
-NUMBER = re.compile(r"[\s\d.,:/%+-]*")
 QUOTED = re.compile(r'"[^"]*"')
-LONGEST_ROW = 64 << 10
-"""Maximum characters of the column names."""
+LONGEST_CELL = 64 << 10
 
 
 def read_text(text: str) -> ParsedDocument:
@@ -321,23 +341,23 @@ def read_text(text: str) -> ParsedDocument:
 
 
 def read_table(text: str) -> ParsedDocument:
-    """Read CSV or TSV: rows stay as written, and the column names are their heading.
+    """Read CSV or TSV as a table of Markdown; a text that cannot be read so stays as it is.
 
     Raises:
         AccessUnclearError: as `read_markdown`.
     """
     reading = read_text(text)
-    start = reading.text.find("\n") + 1
-    head = text[:LONGEST_ROW]
-    csv.field_size_limit(LONGEST_ROW)
-    reader = csv.reader(io.StringIO(head, newline=""), delimiter=_delimiter(head.partition("\n")[0]))
+    body = reading.text.lstrip()
+    csv.field_size_limit(LONGEST_CELL)
+    lines = csv.reader(io.StringIO(body, newline=""), delimiter=_delimiter(body.partition("\n")[0]))
     try:
-        cells = [" ".join(cell.split()) for cell in next(reader, list[str]())]
+        rows = [row for row in lines if any(row)]
     except csv.Error:
         return reading
-    if not 0 < start < len(text) or not all(cells) or len(set(cells)) < len(cells) or any(map(NUMBER.fullmatch, cells)):
+    width = max(map(len, rows), default=0)
+    if len(rows) < 2 or width < 2 or len(rows) * width > 2 * len(body):
         return reading
-    return replace(reading, headings=(Heading(0, 1, " | ".join(cells)),))
+    return replace(reading, text=table_text(*guess_header(rows, usual=True)))
 
 
 def _delimiter(line: str) -> str:
@@ -351,10 +371,30 @@ BLOCKS = frozenset(
     "legend li main ol option p pre section summary table tbody tfoot thead title tr ul".split()
 )
 CELLS = frozenset({"td", "th"})
-SILENT = frozenset("script style noscript template svg math object iframe select textarea button".split())
+TABLE_PARTS = CELLS | {"table", "tr", "thead", "tbody", "tfoot"}
+MOST_SPANNED = 20
+MOST_CELLS = 100_000
+LONGEST_TABLE_CELL = 1_000
+"""Characters of a cell above which a table is taken to arrange a page."""
+LONGEST_REPEATED = 100
+"""Characters of a cell up to which it is repeated in the rows or columns over which it extends."""
+SILENT = frozenset("script style noscript template svg math object iframe select textarea button rt rp".split())
+READINGS = frozenset({"rt", "rp"})
+"""Readings above characters and the brackets around them, which would divide a word; their end tags may be left out."""
 AROUND = frozenset({"nav", "header", "footer", "aside"})
 """Elements around the main text of a page; a page that has text only there keeps it."""
 VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """A cell from the part `start` to the part `end`, with the columns and rows over which it extends."""
+
+    start: int
+    end: int
+    is_name: bool
+    columns: int
+    rows: int
 
 
 def declared_encoding(raw: bytes) -> str:
@@ -377,6 +417,86 @@ def _read_sections(html: str, silent: frozenset[str]) -> ParsedDocument:
     return pages.reading()
 
 
+class _Table:
+    """The cells of a table as ranges of the parts that a page was written as; one that arranges a page `is_layout`."""
+
+    def __init__(self) -> None:
+        self.start = 0
+        self.is_layout = False
+        self._rows: list[list[_Cell]] = []
+        self._is_open = False
+
+    def start_row(self, at: int) -> None:
+        """Start a row at a number of parts."""
+        self.start = self.start if self._rows else at
+        self._rows.append([])
+
+    def start_cell(self, at: int, tag: str, attrs: Mapping[str, str | None]) -> None:
+        """Start a cell."""
+        if not self._rows:
+            self.start_row(at)
+        spans = (int(given) if (given := attrs.get(name) or "").isdecimal() else 1 for name in ("colspan", "rowspan"))
+        columns, rows = (min(max(span, 1), MOST_SPANNED) for span in spans)
+        self._rows[-1].append(_Cell(at, at, tag == "th", columns, rows))
+        self._is_open = True
+
+    def end_cell(self, at: int) -> None:
+        """End the open cell, if there is one."""
+        if self._is_open:
+            self._rows[-1][-1] = replace(self._rows[-1][-1], end=at)
+        self._is_open = False
+
+    def text(self, parts: Sequence[str]) -> str:
+        """Return the table as one of Markdown; "" if it arranges a page, or is no more than a row or a column."""
+        cells = sum(map(len, self._rows))
+        if self.is_layout or cells > MOST_CELLS:
+            return ""
+        headers = [*takewhile(lambda row: row and all(cell.is_name for cell in row), self._rows)]
+        rows = self._filled(parts, len(headers))
+        width = max(map(len, rows), default=0)
+        if (
+            len(rows) < 2
+            or width < 2
+            or len(rows) * width > 10 * cells + 100
+            or max(map(len, chain(*rows))) > LONGEST_TABLE_CELL
+        ):
+            return ""
+        if not 0 < len(headers) < len(rows):
+            return table_text(*guess_header(rows))
+        names = zip_longest(*rows[: len(headers)], fillvalue="")
+        return table_text([" ".join(dict.fromkeys(filter(None, column))) for column in names], rows[len(headers) :])
+
+    def _filled(self, parts: Sequence[str], headers: int) -> list[list[str]]:
+        """Return the texts of the rows: a cell over several rows stands in each, a name over several columns in each."""
+        filled: list[list[str]] = []
+        below: dict[int, tuple[int, str]] = {}
+        for number, cells in enumerate(self._rows):
+            line: list[str] = []
+            following: dict[int, tuple[int, str]] = {}
+
+            def put(
+                text: str, rows: int, line: list[str] = line, following: dict[int, tuple[int, str]] = following
+            ) -> None:
+                if rows > 1:
+                    following[len(line)] = (rows - 1, text if len(text) <= LONGEST_REPEATED else "")
+                line.append(text)
+
+            for cell in cells:
+                while len(line) in below:
+                    rows, above = below[len(line)]
+                    put(above, rows)
+                text = " ".join("".join(parts[cell.start : cell.end]).split())
+                for column in range(cell.columns):
+                    put(text if not column or (number < headers and len(text) <= LONGEST_REPEATED) else "", cell.rows)
+            while len(line) in below:
+                rows, above = below[len(line)]
+                put(above, rows)
+            below = following
+            if any(line):
+                filled.append(line)
+        return filled
+
+
 class _Sections(HTMLParser):
     def __init__(self, silent: frozenset[str]) -> None:
         super().__init__(convert_charrefs=True)
@@ -393,38 +513,55 @@ class _Sections(HTMLParser):
         self._headings: list[Heading] = []
         self._title: list[str] = []
         self._in_title = False
+        self._tables: list[_Table] = []
 
     def reading(self) -> ParsedDocument:
         title = " ".join("".join(self._title).split()) or _first_heading(self._headings)
         return ParsedDocument("".join(self._parts), title, tuple(self._headings))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        del attrs
         if tag == "title" and not self._hushed and not self._title:
             self._in_title = True  # the title of a drawing is not the title of the page
+        self._end_readings(tag)
         if tag in self._silent:
             self._hushed.append(tag)
         if self._hushed:
             return
+        if tag in TABLE_PARTS and self._tables:
+            self._tables[-1].end_cell(len(self._parts))
         if level := HEADINGS.get(tag):
             self._break(2)
             self._heading = (self._length, level)
+            self._no_tables()
         elif tag in BLOCKS:
             self._break(2 if tag in {"p", "table", "ul", "ol", "dl", "pre", "blockquote", "section", "article"} else 1)
             self._kept += tag == "pre"
             if tag == "li":
                 self._put("- ")
                 self._fresh = True
-        elif tag in CELLS and not self._fresh:
-            self._put("\t")
+            elif tag == "table":
+                self._no_tables()  # one within another arranges a page
+                self._tables.append(_Table())
+            elif tag == "tr" and self._tables:
+                self._tables[-1].start_row(len(self._parts))
+        elif tag in CELLS:
+            if not self._fresh:
+                self._put("\t")
+            if self._tables:
+                self._tables[-1].start_cell(len(self._parts), tag, dict(attrs))
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "title":
             self._in_title = False
+        self._end_readings(tag)
         if self._hushed:
             while tag in self._hushed and self._hushed.pop() != tag:
                 pass
             return
+        if tag in TABLE_PARTS and self._tables:
+            self._tables[-1].end_cell(len(self._parts))
+        if tag == "table" and self._tables:
+            self._end_table(self._tables.pop())
         if tag in HEADINGS and self._heading is not None:
             start, level = self._heading
             words = self._since(start)
@@ -441,6 +578,23 @@ class _Sections(HTMLParser):
             self._title.append(data)
         elif not self._hushed:
             self._write(data)
+
+    def _end_readings(self, tag: str) -> None:
+        while self._hushed and self._hushed[-1] in READINGS and (tag in READINGS | BLOCKS or tag in {"ruby", "rb"}):
+            self._hushed.pop()
+
+    def _no_tables(self) -> None:
+        for table in self._tables:
+            table.is_layout = True
+
+    def _end_table(self, table: "_Table") -> None:
+        text = table.text(self._parts)
+        if text:
+            self._length -= sum(map(len, self._parts[table.start :]))
+            del self._parts[table.start :]
+            self._newlines = 1
+            self._put(f"{text}\n\n")
+            self._fresh = True
 
     def _since(self, start: int) -> str:
         """Return the words from a position near the end on, without joining the complete output."""
@@ -482,6 +636,8 @@ class _Sections(HTMLParser):
 MOST_UNPACKED = 256 << 20
 MOST_ENTRIES = 10_000
 MOST_BOOKMARKS = 5_000
+LEAST_ON_PAGE = 4
+"""Characters of an average page below which the text of a PDF is rather a fragment, or the number of a page that is a picture."""
 DEEPEST_BOOKMARK = 6
 
 
@@ -507,22 +663,66 @@ def _read_pdf(raw: bytes) -> ParsedDocument:
         title = str(document.get_metadata_value("Title") or "").strip()
     except pdfium.PdfiumError:
         raise UnreadableError(f"broken: page {len(parts) + 1} cannot be read") from None
-    if not any(part.strip() for part in parts):
+    found = sum(len("".join(part.split())) for part in parts)
+    if not found:
         raise UnreadableError("no text layer: it is pictures of pages, so run text recognition on it first")
-    return ParsedDocument("".join(parts), title, headings, tuple(starts))
+    few = (
+        f"fewer than {LEAST_ON_PAGE} characters of text a page; it will be read again"
+        if found < LEAST_ON_PAGE * len(parts)
+        else ""
+    )
+    return ParsedDocument("".join(parts), title, headings, tuple(starts), doubt=few)
+
+
+NOT_SPACE = re.compile(r"\S+")
+LONGEST_LINE = 1_000
 
 
 def _page(document: Any, number: int) -> str:  # noqa: ANN401  (pypdfium2 has no types)
     page = document[number]
     try:
-        text = str(page.get_textpage().get_text_range())
+        written = page.get_textpage()
+        lines = str(written.get_text_range()).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        for first, last, table in [*aligned_tables(_boxes(written, len(lines)))][::-1]:
+            lines[first:last] = [table]
     finally:
         page.close()
     # A word hyphenated at the end of a line is joined again; PDFium marks the position.
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = "\n".join(lines)
     for mark in ("\ufffe", "\x02"):
         text = text.replace(f"{mark}\n", "").replace(mark, "")
     return text.replace("\x00", "").rstrip() + "\n\n"
+
+
+WIDE_GAP = 0.8
+"""The least width of the gap between two cells, in heights of a line; words of justified text are nearer."""
+
+
+def _boxes(page: Any, lines: int) -> list[list[Box]]:  # noqa: ANN401  (as above)
+    """Return the parts of each line of a page that stand apart; nothing if its characters do not come in these lines."""
+    raw: Any = import_module("pypdfium2.raw")
+    read, place = raw.FPDFText_GetUnicode, raw.FPDFText_GetLooseCharBox
+    characters = (
+        "".join(chr(read(page, at)) for at in range(page.count_chars())).replace("\r\n", " \n").replace("\r", "\n")
+    )
+    found: list[list[Box]] = []
+    at = 0
+    if characters.count("\n") + 1 != lines:
+        return found
+    left, right = raw.FS_RECTF(), raw.FS_RECTF()
+    for line in characters.split("\n"):
+        boxes: list[Box] = []
+        words = [*NOT_SPACE.finditer(line)] if len(line) <= LONGEST_LINE else []
+        for word in words:
+            place(page, at + word.start(), left)
+            place(page, at + word.end() - 1, right)
+            if boxes and left.left - boxes[-1][1] < WIDE_GAP * (left.top - left.bottom):
+                boxes[-1] = (boxes[-1][0], right.right, f"{boxes[-1][2]} {word[0]}")
+            else:
+                boxes.append((left.left, right.right, word[0]))
+        found.append(boxes)
+        at += len(line) + 1
+    return found
 
 
 def _bookmarks(document: Any, starts: list[int], text: str) -> tuple[Heading, ...]:  # noqa: ANN401  (as above)
@@ -550,11 +750,36 @@ def _read_docx(raw: bytes) -> ParsedDocument:
             entries = packed.infolist()
             if len(entries) > MOST_ENTRIES or sum(entry.file_size for entry in entries) > MOST_UNPACKED:
                 raise UnreadableError(f"unpacks to more than {MOST_UNPACKED >> 20} MB")
+            parts = {entry.filename: packed.read(entry) for entry in entries if WORD_PART.fullmatch(entry.filename)}
+            written = sum(len(text) for part in parts.values() for text in WRITTEN.findall(part))
+            if any(map(READING.search, parts.values())):
+                raw = _without_readings(packed, parts)
         # Pictures are neither read nor followed.
         html = mammoth.convert_to_html(io.BytesIO(raw), convert_image=mammoth.images.img_element(_no_picture)).value
     except zipfile.BadZipFile:
         raise UnreadableError("broken or encrypted: not a DOCX that can be opened") from None
-    return sections(str(html))
+    reading = sections(str(html))
+    found = len(reading.text.encode())
+    few = f"only {found / written:.0%} of its text was found; it will be read again" if 4 * found < written else ""
+    return replace(reading, doubt=few)
+
+
+WORD_PART = re.compile(r"word/\w+\.xml")
+WRITTEN = re.compile(rb"<\w+:t(?: [^>]*)?>([^<]*)")
+READING = re.compile(rb"<(\w+):rt(?: [^>]*)?>.*?</\1:rt>", re.DOTALL)
+AROUND_READING = re.compile(rb"</?\w+:(?:ruby|rubyBase)(?: [^>]*)?>")
+
+
+def _without_readings(packed: zipfile.ZipFile, parts: Mapping[str, bytes]) -> bytes:
+    """Return a DOCX without the readings above its characters: mammoth leaves out these characters together with them."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as plain:
+        for entry in packed.infolist():
+            if (part := parts.get(entry.filename)) is not None:
+                plain.writestr(entry.filename, AROUND_READING.sub(b"", READING.sub(b"", part)))
+            elif entry.filename.endswith((".xml", ".rels")):
+                plain.writestr(entry.filename, packed.read(entry))
+    return out.getvalue()
 
 
 def _no_picture(_: object) -> dict[str, str]:
@@ -574,10 +799,11 @@ def _read_page(html: str) -> ParsedDocument:
         trafilatura: Any = import_module("trafilatura")
     except ImportError:
         return whole
-    # It extracts the main text of a page; if it loses the headings or most of the text, its result is discarded.
+    # It extracts the main text of a page; if it loses tables, headings or most of the text, its result is discarded.
     inner = trafilatura.extract(html, output_format="markdown", include_comments=False, include_tables=True)
     reading = read_markdown(str(inner or ""))
-    if 4 * len(reading.text) < len(whole.text) or 2 * len(reading.headings) < len(whole.headings):
+    lost_rows = reading.text.count("\n|") < whole.text.count("\n|")
+    if lost_rows or 4 * len(reading.text) < len(whole.text) or 2 * len(reading.headings) < len(whole.headings):
         return whole
     return ParsedDocument(reading.text, whole.title or reading.title, reading.headings)
 
@@ -653,6 +879,8 @@ def split_into_chunks(reading: ParsedDocument, room: int = ROOM) -> tuple[Chunk,
     chunks: list[Chunk] = []
     path: list[Heading] = []
     page = following = 0
+    tables = tables_in(reading.text)
+    begins = [begin for begin, _, _ in tables]
     starts = {0, *reading.pages, *(each.start for each in reading.headings), len(reading.text)}
     for start, end in pairwise(sorted(starts)):
         while page < len(reading.pages) and reading.pages[page] <= start:
@@ -663,7 +891,11 @@ def split_into_chunks(reading: ParsedDocument, room: int = ROOM) -> tuple[Chunk,
             following += 1
         words = tuple(each.words[:LONGEST_HEADING] for each in path if each.words)[-LONGEST_PATH:]
         for first, last in _packed(reading.text, start, end, room):
-            chunks.append(Chunk(reading.text[first:last], first, words, page))
+            at = bisect_right(begins, first - 1) - 1
+            columns = (
+                (tables[at][2],) if at >= 0 and first < tables[at][1] else ()
+            )  # it goes on with the rows of a table
+            chunks.append(Chunk(reading.text[first:last], first, words + columns, page))
             if len(chunks) > MOST_CHUNKS:
                 raise UnreadableError(f"more than {MOST_CHUNKS:,} sections")
     return tuple(chunks)

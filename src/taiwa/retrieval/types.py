@@ -177,7 +177,7 @@ class Heading:
 class ParsedDocument:
     """The text of a document, its title, its headings in order, and the start of each page.
 
-    `access` is its own access list, None without one.
+    `access` is its own access list, None without one; `doubt` says why the text may be a fragment.
     """
 
     text: str
@@ -185,6 +185,7 @@ class ParsedDocument:
     headings: tuple[Heading, ...] = ()
     pages: tuple[int, ...] = ()
     access: tuple[str, ...] | None = None
+    doubt: str = ""
 
 
 class UnreadableError(InputError):

@@ -277,7 +277,7 @@ def profile_of(name: str, store: "Store") -> UserProfile:
 def term_weights_of(terms: str) -> TermWeights:
     """Return the weights of terms by the analyzer of that name.
 
-    >>> list(term_weights_of("pairs-1/english").terms("leaves"))
+    >>> list(term_weights_of("pairs-2/english").terms("leaves"))
     ['leav']
     """
     from taiwa.retrieval.analyzer import Analyzer

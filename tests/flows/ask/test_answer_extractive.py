@@ -36,6 +36,7 @@ def best(query: str, text: str, *heading: str) -> str:
         ("which is the second one", "- the first item\n- the second one\n- third", "the second one"),
         ("limit in London", TABLE, "London · Limit: 190"),
         ("limit in Leeds", TABLE, "Leeds · Limit: 120"),
+        ("limit in Rome", "| a | b |\n|---|---|\n| Rome \\| Bari | 90 |", "Rome | Bari · b: 90"),
         ("quantum", "Nothing of it.", ""),
     ],
 )
@@ -114,3 +115,8 @@ def test_every_claim_is_a_quotation(text: str, query: str) -> None:
         (cited,) = claim.citations
         assert text[cited.start - 7 : cited.end - 7] == cited.words
         assert cited.words.strip()
+
+
+def test_a_row_of_a_later_piece_of_a_table_has_the_names_of_its_columns() -> None:
+    assert best("limit in Rome", "| Rome | 90 |\n| Bari | 80 |\n", "Hotels", "City | Limit") == "Rome · Limit: 90"
+    assert best("limit in Rome", "Rome has no limit.\n", "Hotels", "City | Limit") == "Rome has no limit."

@@ -21,7 +21,7 @@ from taiwa.kernel.errors import RefusalError, UnsupportedError
 from taiwa.kernel.messages import Message, Passage, Regex, Request, Response, Sampling, passage_key, system, user
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.serialization import value as value_class
-from taiwa.kernel.text import strip_control, terms
+from taiwa.kernel.text import strip_control, table_cells, terms
 
 
 @value_class(tag="citation")
@@ -334,7 +334,7 @@ def quotable(passages: Sequence[Passage]) -> "dict[str, tuple[Passage, Span]]":
     """
     found: dict[str, tuple[Passage, Span]] = {}
     for passage in passages[:PASSAGES_READ]:
-        for unit in _units(passage.text):
+        for unit in _units(passage):
             text = clean_untrusted(_plain(passage.text, unit, unit.end), passage.text)
             if any(map(str.isalnum, text)) and len(text) <= MAX_QUOTATION_CHARS:
                 found.setdefault(text, (passage, Span(unit.start, unit.end, 1.0, text)))
@@ -403,7 +403,7 @@ def _statements(text: str, sources: str) -> Iterator[tuple[str, list[int]]]:
 def _support(statement: str, passage: Passage) -> "Span | None":
     """Return the sentence, or the pair of sentences, of a passage from which a statement can be read off."""
     text, heading = passage.text, "\n".join((passage.title, *passage.heading))
-    units = tuple(_units(text))
+    units = tuple(_units(passage))
     for last in (0, 1):
         for unit, end in zip(units, units[last:], strict=False):
             plain = _plain(text, unit, end.end)
@@ -565,7 +565,7 @@ def spans(
     if history:
         weighed = term_weights.weigh(query, history)
         weights = {term: weight if term in question else weight * HISTORY_TERM for term, weight in weighed.items()}
-    units = [tuple(_units(passage.text)) for passage in passages]
+    units = [tuple(_units(passage)) for passage in passages]
     unit_terms = [
         [frozenset(term_weights.terms(passage.text[unit.start : unit.end] + unit.head)) for unit in each]
         for passage, each in zip(passages, units, strict=True)
@@ -643,12 +643,16 @@ def _plain(text: str, unit: _Unit, end: int) -> str:
 
 
 def _cells(row: str) -> list[str]:
-    return [EMPHASIS.sub("", cell).strip() for cell in row.strip().strip("|").split("|")]
+    return [EMPHASIS.sub("", cell).strip() for cell in table_cells(row)]
 
 
-def _units(text: str) -> Iterator[_Unit]:
-    """Divide a passage into table rows, list items and sentences, without headings and rules."""
-    head, at = "", 0
+def _units(passage: Passage) -> Iterator[_Unit]:
+    """Divide a passage into table rows, list items and sentences, without headings and rules.
+
+    A passage that begins within a table has the names of its columns as its last heading.
+    """
+    text, at = passage.text, 0
+    head = f"| {passage.heading[-1]} |" if passage.heading and " | " in passage.heading[-1] else ""
     lines = text.splitlines(keepends=True)
     for number, line in enumerate(lines):
         start, at = at, at + len(line)
@@ -671,7 +675,7 @@ def _units(text: str) -> Iterator[_Unit]:
 def place_of(words: str, passages: Sequence[Passage]) -> tuple[Passage, int, int] | None:
     """Return the first sentence, list item or table row of passages that holds words, by its offsets; None if none does."""
     for passage in passages:
-        for unit in _units(passage.text):
+        for unit in _units(passage):
             if holds(words, passage.text[unit.start : unit.end]):
                 return passage, unit.start, unit.end
     return None

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from decimal import Decimal
 from itertools import takewhile
 from typing import NamedTuple
-from unicodedata import name, normalize
+from unicodedata import name
 
-from taiwa.kernel.text import CONTROL
+from taiwa.kernel.text import CONTROL, fold
 
 SAME = str.maketrans({
     **dict.fromkeys("‘’‚‛′`´", "'"), **dict.fromkeys("“”„‟″«»", '"'), **dict.fromkeys("‐‑‒–—―−", "-"), "…": "...",
@@ -172,7 +172,7 @@ def holds(words: str, text: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    return " ".join(normalize("NFKC", text).casefold().split())
+    return " ".join(fold(text).split())
 
 
 def tokens(text: str) -> list[Token]:
@@ -198,7 +198,7 @@ def tokens(text: str) -> list[Token]:
 
 def _parts(text: str) -> Iterator[tuple[str, str]]:
     """Yield the kind and the normal form of each word, number and sign, and each boundary of a clause."""
-    folded = CURRENCY.sub(r"\2\1", OBLIGATION.sub("", normalize("NFKC", text).casefold().translate(SAME)))
+    folded = CURRENCY.sub(r"\2\1", OBLIGATION.sub("", fold(text).translate(SAME)))
     for match in TOKEN.finditer(folded):
         kind, part = str(match.lastgroup), match[0]
         if number := match["number"]:

@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from itertools import takewhile
 from operator import ge, gt, le, lt
-from unicodedata import normalize
 
 from taiwa.flows.ask.prompts import shipped_policy
 from taiwa.flows.ask.read_dialogue import is_option_number, last_user_text, reply_language, user_texts
@@ -36,7 +35,7 @@ from taiwa.flows.ask.types import (
 from taiwa.i18n import Translate, dialogue_catalogue
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Evidence, Passage, passage_key
-from taiwa.kernel.text import truncate
+from taiwa.kernel.text import fold, truncate
 
 Choice = tuple[Act, tuple[str, ...]]
 """An act and its reasons."""
@@ -502,4 +501,4 @@ def _option(label: str, passages: Sequence[Passage]) -> Option:
 
 
 def _folded(text: str) -> str:
-    return " ".join(normalize("NFKC", text).casefold().split())
+    return " ".join(fold(text).split())

@@ -13,7 +13,7 @@ from unicodedata import normalize
 from taiwa.flows.ask.types import Option, Route
 from taiwa.kernel.messages import Message, user
 from taiwa.kernel.serialization import Json
-from taiwa.kernel.text import guess_language, strip_control
+from taiwa.kernel.text import fold, guess_language, strip_control
 
 REPLY_LANGUAGES = ("ja", "zh", "en")
 
@@ -189,7 +189,7 @@ def select_option(text: str, offered: Sequence[Option]) -> Option | None:
     number = NUMBER.fullmatch(plain)
     if number and 1 <= int(number[1]) <= len(offered):
         return offered[int(number[1]) - 1]
-    labels = [(option, " ".join(normalize("NFKC", option.label).casefold().split())) for option in offered]
+    labels = [(option, " ".join(fold(option.label).split())) for option in offered]
     exact = [option for option, label in labels if label == plain]
     matches = exact or [option for option, label in labels if label and label in plain]
     return matches[0] if len(matches) == 1 else None
@@ -207,4 +207,4 @@ def only_names_option(text: str, option: Option) -> bool:
 
 
 def _plain(text: str) -> str:
-    return " ".join(normalize("NFKC", text).casefold().split()).strip("!.。、, ")
+    return " ".join(fold(text).split()).strip("!.。、, ")

@@ -13,7 +13,7 @@ from taiwa.kernel.effects import Complete, HideOutput, Program, Retrieve, gather
 from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.messages import Message, Passage, Request, Sampling, fuse_rankings, system, user
 from taiwa.kernel.serialization import Json, value
-from taiwa.kernel.text import strip_control
+from taiwa.kernel.text import fold, strip_control
 
 MAX_REPLY_CHARACTERS = 60
 """Length of a reply to a clarifying question up to which all of its words must be kept; in a longer one, only names and numbers."""
@@ -75,7 +75,7 @@ def missing_terms(query: str, required: Sequence[str]) -> tuple[str, ...]:
     >>> missing_terms("May I use Teams for video calling?", ("20", "Video", "calls", "Teams"))
     ('20',)
     """
-    folded = normalize("NFKC", query).casefold()
+    folded = fold(query)
     numbers = frozenset(NUMBER.findall(folded))
     return tuple(term for term in required if not _contains(folded, numbers, term.casefold()))
 

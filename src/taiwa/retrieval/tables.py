@@ -1,0 +1,140 @@
+"""Write tables of every format as Markdown, so that each row is found, quoted and cited with the names of its columns.
+
+A table of Markdown has a header; where a document marks none, the first row is taken for it unless it looks like the rows below.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TypeAlias
+
+from taiwa.kernel.text import table_cells
+
+Rows: TypeAlias = Sequence[Sequence[str]]
+
+NUMBER = re.compile(r"[\s\d.,:/%+-]*")
+DIGITS = re.compile(r"\d+")
+YEARS = range(1900, 2101)
+
+
+def table_text(header: Sequence[str], rows: Rows) -> str:
+    r"""Return a table as lines of Markdown, each with as many cells as the widest row.
+
+    >>> print(table_text(["Grade", ""], [["G5", "a|b"]]))
+    | Grade |  |
+    | --- | --- |
+    | G5 | a\|b |
+    """
+    width = max(map(len, (header, *rows)))
+    lines = [[*row, *[""] * (width - len(row))] for row in (header, ["---"] * width, *rows)]
+    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def guess_header(rows: Rows, *, usual: bool = False) -> tuple[Sequence[str], Rows]:
+    """Divide a table into its header, which is empty if the first row is one of data, and its rows.
+
+    Two columns may be names and values without a header, unless the format has one as a rule (`usual`).
+
+    >>> guess_header([["Region", "2023"], ["North", "10"]]), guess_header([["Ann", "12"], ["Bob", "13"]])
+    ((['Region', '2023'], [['North', '10']]), ([], [['Ann', '12'], ['Bob', '13']]))
+    """
+    names, below = rows[0], rows[1:]
+    pairs = (
+        not usual and len(names) == 2 and not (len(below) > 1 and any(map(_counts, names, zip(*below, strict=False))))
+    )
+    return (names, below) if not pairs and _is_header(names, below) else ([], rows)
+
+
+def _counts(name: str, column: Sequence[str]) -> bool:
+    return not DIGITS.search(name) and all(map(DIGITS.search, column))
+
+
+def _is_header(names: Sequence[str], rows: Rows) -> bool:
+    """Whether no column has a name that looks like its cells; numbers are names if they are years or count up."""
+    if not rows or 2 * sum(not name.strip() for name in names) > len(names) or all(map(NUMBER.fullmatch, names)):
+        return False
+    numbers = [int(name) for name in names if name.strip().isdecimal()]
+    counts = {other - one for one, other in pairwise(numbers)} == {1} or all(number in YEARS for number in numbers)
+    for at, name in enumerate(names):
+        if DIGITS.search(name) and not (counts and name.strip().isdecimal()):
+            shapes = {DIGITS.sub("0", row[at].strip()) for row in rows if at < len(row) and row[at].strip()}
+            if shapes == {DIGITS.sub("0", name.strip())} or (
+                NUMBER.fullmatch(name) and all(map(NUMBER.fullmatch, shapes))
+            ):
+                return False
+    return True
+
+
+TABLE = re.compile(r"^[ \t]*\|(.*)\n(?=.*--)[ \t]*\|[ \t|:+-]+\n(?:[ \t]*\|.*(?:\n|\Z))+", re.MULTILINE)
+LONGEST_HEADER = 1_000
+
+
+def tables_in(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Return the start, the end and the names of the columns of each table of Markdown, in order."""
+    return tuple(
+        (table.start(), table.end(), " | ".join(table_cells(table[1])))
+        for table in TABLE.finditer(text)
+        if len(table[1]) <= LONGEST_HEADER
+    )
+
+
+Box: TypeAlias = tuple[float, float, str]
+"""The left and the right edge of a cell on a page, and its text."""
+LEAST_ROWS = 3
+TOLERANCE = 4.0
+"""Points by which the cells of a column may be out of line."""
+
+
+def aligned_tables(lines: Sequence[Sequence[Box]]) -> Iterator[tuple[int, int, str]]:
+    """Yield the first line, the line behind the last one, and the text of each table among the lines of a page.
+
+    Lines of several cells that stand in columns are a table; a line of one cell below a column goes on with the row above it.
+    """
+    first = 0
+    while first < len(lines):
+        last = first
+        while last < len(lines) and (len(lines[last]) > 1 or (last > first and _continues(lines[last], lines[first]))):
+            last += 1
+        if last - first >= LEAST_ROWS and (rows := _in_columns(lines[first:last])) is not None:
+            yield first, last, table_text(*guess_header(rows))
+        first = max(last, first + 1)
+
+
+def _continues(line: Sequence[Box], head: Sequence[Box]) -> bool:
+    return len(line) == 1 and any(abs(line[0][0] - left) <= TOLERANCE for left, _, _ in head[1:])
+
+
+def _in_columns(lines: Sequence[Sequence[Box]]) -> list[list[str]] | None:
+    """Return the rows of lines whose cells stand in the columns of the widest line; None if some stand between them."""
+    columns = [[box] for box in max(lines, key=len)]
+    rows: list[list[str]] = []
+    for line in lines:
+        row = [""] * len(columns)
+        for box in line:
+            near = [at for at, column in enumerate(columns) if _in_line(box, column[0])]
+            if len(near) != 1 or row[near[0]]:
+                return None
+            row[near[0]] = box[2]
+        if len(line) == 1:
+            rows[-1] = [f"{above} {cell}".strip() for above, cell in zip(rows[-1], row, strict=True)]
+        else:
+            rows.append(row)
+    widths = Counter(sum(map(bool, row)) for row in rows)
+    return rows if len(rows) >= LEAST_ROWS and widths[len(columns)] * 2 > len(rows) else None
+
+
+def _in_line(one: Box, other: Box) -> bool:
+    """Whether two cells share their left edge, their right edge, or their middle."""
+    return any(
+        abs(edge - edge_of_other) <= TOLERANCE
+        for edge, edge_of_other in (
+            (one[0], other[0]),
+            (one[1], other[1]),
+            ((one[0] + one[1]) / 2, (other[0] + other[1]) / 2),
+        )
+    )
