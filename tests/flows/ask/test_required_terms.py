@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.ask.rewrite import is_other_script, missing_terms, required_terms
+from taiwa.flows.ask.rewrite import is_other_script, loses_negation, missing_terms, required_terms
 from taiwa.kernel.messages import assistant, user
 
 MEETING = (
@@ -68,3 +68,37 @@ def test_a_complete_rewrite_misses_no_term(said: list[str]) -> None:
 )  # fmt: skip
 def test_another_script_is_detected(query: str, said: tuple[str, ...], other: bool) -> None:
     assert is_other_script(query, said) is other
+
+
+@pytest.mark.parametrize(
+    ("said", "rewrite", "missing"),
+    [
+        (("田中さんの部署は？", "電話番号は？"), "部署の電話番号は？", ("田中",)),
+        (("田中さんの部署は？", "電話番号は？"), "田中さんの電話番号は？", ()),
+        (("有給休暇の日数は？", "申請先は？"), "申請先はどこですか？", ("有給休暇",)),
+        (("请问王伟的部门是什么？", "电话呢？"), "部门的电话是什么？", ("问王伟",)),
+        (("请问王伟的部门是什么？", "电话呢？"), "王伟的电话是什么？", ()),
+        (("what is tanaka's department?", "phone number?"), "What is the phone number of the department?", ("tanaka",)),
+        (("is there parking at acmeville?", "how much is it?"), "How much is parking?", ("acmeville",)),
+        (("what is the limit in rome?", "and in milan?"), "What is the limit in milan?", ()),
+        (("東京支店の住所は？", "大阪支店の電話番号は？"), "大阪支店の電話番号は？", ()),
+    ],
+)
+def test_a_follow_up_keeps_what_it_is_about(said: tuple[str, ...], rewrite: str, missing: tuple[str, ...]) -> None:
+    assert missing_terms(rewrite, required_terms(tuple(map(user, said)))) == missing
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "is_lost"),
+    [
+        ("and which do not need approval?", "Which expenses need approval?", True),
+        ("and which do not need approval?", "Which expenses need no approval?", False),
+        ("予約できない部屋は？", "予約できる部屋はどこですか", True),
+        ("予約できませんか", "予約できますか", False),
+        ("哪些不能报销？", "哪些费用能报销？", True),
+        ("能不能报销？", "可以报销吗？", False),
+        ("Can't I book it?", "Can I book the room?", False),
+    ],
+)
+def test_a_lost_negation_is_noticed_and_a_negative_question_is_none(text: str, query: str, is_lost: bool) -> None:
+    assert loses_negation(query, text) is is_lost

@@ -120,6 +120,14 @@ def test_a_rewriting_in_another_language_is_discarded(drive: Drive) -> None:
     assert done.value.all == (LEAVE[2].text,)
 
 
+def test_a_rewriting_that_loses_a_negation_is_discarded(drive: Drive) -> None:
+    dialogue = (user("Which expenses need approval?"), user("and which do not?"))
+
+    done = drive(lambda: rewrite_queries(dialogue), scripted_model("Which expenses need approval?"))
+
+    assert done.value == Queries("and which do not?", discarded="Which expenses need approval?")
+
+
 def test_the_raw_words_are_always_looked_up_too(drive: Drive) -> None:
     done = drive(lambda: rewrite_queries(LEAVE), scripted_model("子の看護のために休暇を取れますか"))
 

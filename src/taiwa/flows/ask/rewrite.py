@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Literal, TypeAlias
 from unicodedata import normalize
 
+from taiwa.flows.ask.check_citations import NEGATION, tokens
 from taiwa.flows.ask.prompts import load_prompts
 from taiwa.flows.ask.read_dialogue import reply_language, turns, user_texts
 from taiwa.kernel.effects import Complete, HideOutput, Program, Retrieve, gather, notify, perform
@@ -26,6 +27,22 @@ NAME = re.compile(r"\b(?:[A-Z][A-Za-z]*-?\d[\w-]*|[A-Z]{2,}[\w-]*|[a-z]+[A-Z]\w*
 
 PROPER = re.compile(r"(?<![.!?。！？\n] )(?<!^)\b[A-Z][a-z]{2,}\b")
 """A capital in the middle of a sentence."""
+
+SUBJECT = re.compile(
+    r"([\u3005\u30a1-\u30fa\u30fc\u4e00-\u9fff]+)(?:さん|様|氏|くん|ちゃん|先生)"
+    r"|([\u3005\u30a1-\u30fa\u30fc\u4e00-\u9fff]{2,})の"
+    r"|([\u4e00-\u9fff]{2,3})(?=的)"
+    r"|\b([a-z][\w-]{2,})(?=['’]s\b)"
+    r"|\b(?:of|for|in|at|about|from|with|by) ([a-z][\w-]{2,})"
+)
+"""What is asked about, by its place: before a title of respect or a possessive, or behind a preposition without an article."""
+
+QUESTION_OF_NEGATION = re.compile(
+    r"(?:^|(?<=[.!?;,] ))\w+n['’]t\b|ま(?:せん|せんでした)か|ない(?:です|でしょう)?か|(.)[不没]\1|有没有", re.IGNORECASE
+)
+"""A negation that only asks."""
+
+HAN_NEGATION = re.compile("[不没沒無无未非勿别]")
 
 WORD = re.compile(r"[A-Za-z][A-Za-z'-]{2,}|[\u30a1-\u30fa\u30fc]{2,}|[\u3400-\u9fff\uf900-\ufaff]{2,}")
 
@@ -51,12 +68,16 @@ def required_terms(dialogue: Sequence[Message]) -> tuple[str, ...]:
     """
     terms: dict[str, None] = {}
     asked = False
+    texts = user_texts(dialogue)
+    follows = len(texts) > 1 and not _subjects(texts[-1])
     for turn in turns(dialogue):
         if turn.role == "assistant":
             asked = turn.text.rstrip().endswith(("?", "？", "か", "か。", "吗", "吗。"))
             continue
         text = normalize("NFKC", turn.text)
         terms.update(dict.fromkeys(_names(text)))
+        if follows:  # "the phone number?" is still about the same person, "and in milan?" is not about the same town
+            terms.update(dict.fromkeys(_subjects(text)))
         if asked and len(text) <= MAX_REPLY_CHARACTERS:
             terms.update(dict.fromkeys(word for word in WORD.findall(text) if word.casefold() not in STOP_WORDS))
         asked = False
@@ -67,6 +88,25 @@ def _names(text: str) -> list[str]:
     matches = chain.from_iterable(each.finditer(text) for each in (NUMBER, QUOTED, NAME, PROPER))
     found = sorted((match.start(), match[match.lastindex or 0]) for match in matches)
     return [name.strip() for _, name in found if name.strip()]
+
+
+def _subjects(text: str) -> list[str]:
+    found = (match[match.lastindex or 0] for match in SUBJECT.finditer(normalize("NFKC", text)))
+    return [each for each in found if each.casefold() not in STOP_WORDS]
+
+
+def loses_negation(query: str, text: str) -> bool:
+    """Whether a query has no negation, but the text that it was written from has one.
+
+    >>> loses_negation("which rooms are free?", "which ones are not free?"), loses_negation("is it free?", "Isn't it free?")
+    (True, False)
+    """
+    return _is_negative(text) and not _is_negative(query)
+
+
+def _is_negative(text: str) -> bool:
+    plain = QUESTION_OF_NEGATION.sub(" ", normalize("NFKC", text))
+    return NEGATION in (token.text for token in tokens(plain)) or HAN_NEGATION.search(plain) is not None
 
 
 def missing_terms(query: str, required: Sequence[str]) -> tuple[str, ...]:
@@ -152,7 +192,7 @@ def rewrite_queries(
     """Rewrite a dialogue as queries; the prompt is in `language`, or in that of the dialogue, or one of `own_prompts`.
 
     Required terms that the model omits are added; for a model that cannot write text the raw text is the query. A rewrite
-    that is empty, cut off or in another script is discarded with a warning; then the raw text is the query.
+    that is empty, cut off, in another script, or without a negation of the last text is discarded with a warning; then the raw text is the query.
 
     Raises (when run):
         InputError: the dialogue has no text of the user.
@@ -175,6 +215,11 @@ def rewrite_queries(
     if not written or response.finish != "stop" or is_other_script(" ".join(written), texts):
         why = "the query could not be rewritten; searching with the last text"
         yield from notify(why, code="rewrite", warning=True)
+        return Queries(raw, discarded=" ".join(response.text.split()))
+    if loses_negation(" ".join(written), raw):
+        yield from notify(
+            "the rewritten query lost a negation; searching with the last text", code="rewrite", warning=True
+        )
         return Queries(raw, discarded=" ".join(response.text.split()))
     missing = missing_terms(" ".join(written), required_terms(dialogue))
     if missing:
