@@ -36,6 +36,23 @@ def test_a_tree_shows_what_follows_what(branches: Taiwa) -> None:
     ]
 
 
+def test_a_tree_shows_what_an_edit_left_and_undo_leads_back_there(branches: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("Cocoa."))
+    branches.ok("edit", "tea:2", "What instead of both?")
+
+    lines = [re.sub(r"[0-9a-f]{12} ", "", line) for line in branches.ok("log", "--tree", "tea").lines]
+    branches.ok("undo", "tea")
+
+    assert lines == [
+        "root chat",
+        "turn Shall we drink?",
+        "├─ turn What instead of both?  ← tea",
+        "└─ turn What instead of coffee?",
+        "   turn Which?  ← tea@{1}",
+    ]
+    assert branches.ok("log", "tea").lines[-1].endswith("Which?")
+
+
 def test_two_names_of_one_place_are_both_shown(branches: Taiwa) -> None:
     branches.ok("fork", "chat-1", "again")
 

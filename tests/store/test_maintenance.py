@@ -23,6 +23,18 @@ def test_nodes_reached_from_a_name_or_a_recent_move_are_not_collected(store: Sto
     assert store.redo("main", 2)
 
 
+def test_what_a_conversation_left_stays_until_told_otherwise(store: Store) -> None:
+    begin(store, "main", "a", "b", "c")
+    store.undo("main", 2)
+    for number in range(30):
+        begin(store, f"other-{number}", "x")
+    store.refs.delete("other-0")
+
+    assert store.gc() == GcResult(0, 0, 3)
+    assert store.resolve("main@{1}")
+    assert store.gc(keep=3).nodes == 2
+
+
 def test_nodes_reached_only_from_old_moves_are_collected_with_them(store: Store) -> None:
     begin(store, "main", "a", "b", "c")
     store.undo("main", 2)

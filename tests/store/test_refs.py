@@ -97,7 +97,7 @@ def test_undo_and_redo_take_at_least_one_step(store: Store, steps: int) -> None:
             move("main", steps)
 
 
-def test_a_retried_turn_follows_an_earlier_node_and_undo_goes_back_to_that(store: Store) -> None:
+def test_a_retried_turn_follows_an_earlier_node_and_undo_goes_back_to_what_it_replaced(store: Store) -> None:
     begin(store, "main", "a")
     before = store.refs.tip("main")
     old = store.commit("main", [turn(before, "b", "old answer")], expected=before)
@@ -106,7 +106,12 @@ def test_a_retried_turn_follows_an_earlier_node_and_undo_goes_back_to_that(store
 
     assert store.refs.tip("main") == new
     assert store.resolve("main@{1}") == old
-    assert store.undo("main") == before
+    assert store.undo("main") == old
+    assert store.redo("main") == new
+    assert store.undo("main", 2) == before
+    assert store.redo("main") == old
+    assert store.redo("main") == new
+    assert store.resolve("main~") == before
 
 
 def test_a_fork_shares_its_history_and_moves_alone(store: Store) -> None:
@@ -144,6 +149,32 @@ def test_a_name_is_moved_only_from_where_it_is_expected(store: Store) -> None:
 
     assert store.refs.tip("main") == earlier
     assert store.refs.reflog("main")[0].reason == "reset"
+
+
+def test_undo_leads_to_the_beginning_whatever_was_replaced(store: Store) -> None:
+    """A turn that replaces another by itself, or two that replace each other in turn, are no circle."""
+    begin(store, "main", "a")
+    before = store.refs.tip("main")
+    one = store.commit("main", [turn(before, "b", "one")], expected=before)
+    store.commit("main", [turn(before, "b", "one")], expected=one, reason="retry")
+    two = store.commit("main", [turn(before, "b", "two")], expected=one, reason="retry")
+    store.commit("main", [turn(before, "b", "one")], expected=two, reason="retry")
+
+    assert store.undo("main") == before
+    with pytest.raises(InputError, match="cannot go back 3 steps; only 1 leads to the beginning"):
+        store.undo("main", 3)
+
+
+def test_what_a_session_left_has_a_revision(store: Store) -> None:
+    begin(store, "main", "a")
+    before = store.refs.tip("main")
+    old = store.commit("main", [turn(before, "b", "one")], expected=before)
+    new = store.commit("main", [turn(before, "b", "two")], expected=old, reason="edit")
+
+    left = store.refs.left()
+
+    assert left[:2] == (("main@{0}", new), ("main@{1}", old))
+    assert all(store.resolve(revision) == node for revision, node in left)
 
 
 def test_a_renamed_session_keeps_its_log_its_runs_and_its_undone_turns(store: Store) -> None:

@@ -47,7 +47,9 @@ STYLES = {"added": "green", "removed": "red", "changed": "yellow"}
 
 @click.command()
 @click.argument("revision", required=False, default="", shell_complete=complete_session)
-@click.option("--tree", is_flag=True, help="Show all conversations as branches of one tree.")
+@click.option(
+    "--tree", is_flag=True, help="Show conversations as branches of one tree, with those that edit and undo left."
+)
 @click.option("-n", "limit", type=click.IntRange(min=1), default=20, show_default=True, help="Show at most this many.")
 @common_options("session", "as_json", "store")
 def log(common: CommonOptions, revision: str, tree: bool, limit: int) -> None:
@@ -57,11 +59,11 @@ def log(common: CommonOptions, revision: str, tree: bool, limit: int) -> None:
     taiwa log                list all conversations, the latest first
     taiwa log chat-1         list its turns, also as taiwa log -s chat-1
     taiwa log chat-1:9 -n 5  list the five turns up to turn 9
-    taiwa log --tree         show branches
+    taiwa log --tree         show branches, those that edit and undo left included; with a name, those of one
     """
     repository, revision = common.repository(reading=True), common.place(revision)
     if tree:
-        _print_tree(repository, as_json=common.as_json)
+        _print_tree(repository, revision, as_json=common.as_json)
     elif revision:
         print_log(repository, revision, limit, as_json=common.as_json)
     else:
@@ -113,9 +115,9 @@ def print_log(repository: "Repository", revision: str, limit: int, *, as_json: b
     _mention_resume(cut_off, as_json=as_json)
 
 
-def _print_tree(repository: "Repository", *, as_json: bool) -> None:
-    """Print all histories as one forest: a node with several children is a branching point."""
-    found = inspect.tree(repository)
+def _print_tree(repository: "Repository", session: str, *, as_json: bool) -> None:
+    """Print histories as one forest: a node with several children is a branching point."""
+    found = inspect.tree(repository, session)
     if as_json:
         print_result(found)
         return

@@ -220,18 +220,19 @@ def _count_nodes(repository: "Repository") -> int | None:
 
 @click.command()
 @click.option(
-    "--keep", type=click.IntRange(min=0), default=200, show_default=True,
-    help="Keep the nodes of this many moves of session names.",
+    "--keep", type=click.IntRange(min=0),
+    help="Delete turns that edit, retry and undo left too, except those of this many newest moves of session names.",
 )  # fmt: skip
 @click.option(
     "--snapshots", is_flag=True, help="Delete the snapshots of states too; they are created again when needed."
 )
 @common_options("as_json", "dry_run", "store", dry_run="Count what would be deleted; delete nothing.")
-def gc(common: CommonOptions, keep: int, snapshots: bool) -> None:
-    """Delete nodes and attachments that neither a conversation nor one of the newest moves reaches.
+def gc(common: CommonOptions, keep: int | None, snapshots: bool) -> None:
+    """Delete nodes and attachments that no conversation reaches. The turns that edit, retry and undo left stay.
 
     \b
     taiwa gc --dry-run
+    taiwa gc --keep 200   delete turns that conversations left before their last 200 moves
     """
     store = common.repository(reading=common.dry_run).store
     deleted = store.gc(keep, dry_run=common.dry_run)

@@ -98,18 +98,38 @@ def interrupted(repository: Repository, session: str | None = None) -> tuple[Int
     return tuple(InterruptedTurn(run, repository.app(run.app).name if run.app else "") for run in reversed(runs))
 
 
-def tree(repository: Repository) -> SessionTree:
-    """Return the histories of all sessions as one forest."""
+def tree(repository: Repository, session: str = "") -> SessionTree:
+    """Return the histories of all sessions, or of one, as one forest; what a session left, by an edit or undo, is in it.
+
+    The end of a branch without a session has the revision `name@{n}` as its name.
+
+    Raises:
+        InputError: there is no such session.
+    """
+    refs = repository.store.refs
+    if session:
+        refs.tip(session)
     names: dict[str, list[str]] = {}
-    for ref in repository.store.refs.list():
-        names.setdefault(ref.tip, []).append(ref.name)
+    for ref in refs.list():
+        if not session or ref.name == session:
+            names.setdefault(ref.tip, []).append(ref.name)
+    left = [(revision, tip) for revision, tip in refs.left() if not session or revision.rpartition("@")[0] == session]
     children: dict[str | None, dict[str, Node]] = {}
-    for tip in reversed(names):
+    placed: set[str] = set()
+
+    def place(tip: str) -> None:
         for name, node in repository.store.nodes.path(tip):
-            known = children.setdefault(node.parent, {})
-            if name in known:
+            if name in placed:
                 break
-            known[name] = node
+            placed.add(name)
+            children.setdefault(node.parent, {})[name] = node
+
+    for tip in reversed(list(names)):
+        place(tip)
+    for revision, tip in left:
+        if tip not in placed:
+            names[tip] = [revision]
+            place(tip)
     return SessionTree(children, names)
 
 

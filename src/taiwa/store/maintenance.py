@@ -230,8 +230,9 @@ def _index_words(db: Database) -> Iterator[FsckProblem]:
         yield FsckProblem("search", what)
 
 
-KEPT_MOVES = 1000
-"""The number of newest moves, of all names, whose nodes `gc` keeps for undo, redo and `name@{n}`."""
+ALL_MOVES = "ref IN (SELECT seq FROM ref WHERE node IS NOT NULL)"
+NEWEST_MOVES = "seq > coalesce((SELECT seq FROM reflog ORDER BY seq DESC LIMIT 1 OFFSET {keep:d}), 0)"
+"""The moves of names whose nodes `gc` keeps for undo, redo and `name@{n}`."""
 
 REACHED = """
 WITH RECURSIVE reached(seq) AS (
@@ -240,8 +241,8 @@ WITH RECURSIVE reached(seq) AS (
 SELECT seq FROM reached"""
 REACHABLE_FROM = """
 SELECT node FROM ref
-UNION SELECT old FROM (SELECT old FROM reflog ORDER BY seq DESC LIMIT ?1)
-UNION SELECT new FROM (SELECT new FROM reflog ORDER BY seq DESC LIMIT ?1)
+UNION SELECT old FROM reflog WHERE {kept}
+UNION SELECT new FROM reflog WHERE {kept}
 UNION SELECT base FROM run WHERE status = 'open'"""
 OWN = """
 SELECT node FROM ref WHERE name = ?1 AND owner = ?2
@@ -263,10 +264,7 @@ SELECT seq FROM down"""
 NEEDED = """
 SELECT DISTINCT parent FROM node
 WHERE parent IN (SELECT value FROM json_each(?)) AND seq NOT IN (SELECT value FROM json_each(?))"""
-OLD_MOVES = """
-FROM reflog
-WHERE seq <= (SELECT seq FROM reflog ORDER BY seq DESC LIMIT 1 OFFSET ?)
-    AND seq NOT IN (SELECT moved FROM ref WHERE node IS NOT NULL)"""
+OLD_MOVES = "FROM reflog WHERE NOT ({kept}) AND seq NOT IN (SELECT moved FROM ref WHERE node IS NOT NULL)"
 SEVERING = (
     "UPDATE run SET node = NULL WHERE node IN (SELECT value FROM json_each(?))",
     "UPDATE run SET base = NULL WHERE base IN (SELECT value FROM json_each(?))",
@@ -300,21 +298,22 @@ class DeleteResult:
     log_emptied: bool
 
 
-def gc(db: Database, keep: int = KEPT_MOVES, *, dry_run: bool = False) -> GcResult:
-    """Delete the nodes, apps and attachments that neither a name nor one of the newest `keep` moves of names reaches.
+def gc(db: Database, keep: int | None = None, *, dry_run: bool = False) -> GcResult:
+    """Delete the nodes, apps and attachments that no session reaches, and none ever did: what a session left by an edit or undo stays.
 
-    Older moves are deleted too, and the search index is emptied; the next search rebuilds it. The costs of deleted nodes
-    stay. With `dry_run` nothing is changed.
+    With `keep`, only what one of the newest `keep` moves of all names left stays, and older moves are deleted. The search index is
+    emptied; the next search rebuilds it. The costs of deleted nodes stay. With `dry_run` nothing is changed.
     """
-    if keep < 0:
+    if keep is not None and keep < 0:
         raise InputError(f"the number of moves to keep must not be negative, got {keep}")
+    kept = ALL_MOVES if keep is None else NEWEST_MOVES.format(keep=keep)
     with db.transaction(write=not dry_run, exclusive=not dry_run):
-        reachable = _reached(db, db.rows(REACHABLE_FROM, keep))
+        reachable = _reached(db, db.rows(REACHABLE_FROM.format(kept=kept)))
         deleted = {row[0] for row in db.rows("SELECT seq FROM node")} - reachable
-        moves = int(db.one(f"SELECT count(*) {OLD_MOVES}", keep))
+        moves = int(db.one(f"SELECT count(*) {OLD_MOVES.format(kept=kept)}"))
         apps, blobs = _unused_apps(db, deleted), _unused_blobs(db, deleted)
         if not dry_run:
-            db.run(f"DELETE {OLD_MOVES}", keep)
+            db.run(f"DELETE {OLD_MOVES.format(kept=kept)}")
             _delete(db, deleted, apps, blobs)
             text_index(db).clear()
     if not dry_run:

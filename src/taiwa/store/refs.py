@@ -4,7 +4,8 @@ and the users to whom sessions belong.
 
 import re
 import unicodedata
-from collections.abc import Generator
+from collections import Counter
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from itertools import count
@@ -233,12 +234,19 @@ class Refs:
     def undo(self, name: str, steps: int = 1) -> str:
         """Move a name some steps back and return its new tip; everything that one commit added goes together.
 
+        A step back from a turn that replaced others, by an edit or a retry, leads to these.
+
         Raises:
             InputError: there are fewer steps.
         """
         _check_steps(steps, "undo")
         with self.moving(name) as (ref, old, _):
-            new = self.row_back(old, steps)
+            new = old
+            for made in range(steps):
+                before = self._before(ref, new)
+                if before is None:
+                    raise _too_far(steps, made)
+                new = before
             self.log(ref, "undo", old, new, f"undo {steps}")
             return self._nodes.hash_of(new)
 
@@ -250,9 +258,7 @@ class Refs:
         """
         _check_steps(steps, "redo")
         with self.moving(name) as (ref, old, _):
-            # The tips since the last move other than undo and redo, newest first.
-            path = [row[0] for row in self._db.rows(BACK, self._db.one(LAST_OTHER, ref), ALL, old)]
-            undone = path[:-1] if path[-1] == old else []
+            undone = self._undone(ref, old)
             if not undone:
                 raise InputError(f"nothing to redo in session {name!r}: {self._why_nothing(ref, name)}")
             if steps > len(undone):
@@ -261,6 +267,36 @@ class Refs:
                 )
             self.log(ref, "redo", old, undone[-steps], f"redo {steps}")
             return self._nodes.hash_of(undone[-steps])
+
+    def _undone(self, ref: int, tip: int) -> Sequence[int]:
+        """Return the tips behind this one since the last move other than undo and redo, newest first."""
+        found: dict[int, None] = {}
+        at: int | None = self._db.one(LAST_OTHER, ref)
+        while at is not None and at != tip and at not in found:
+            found[at] = None
+            at = self._before(ref, at)
+        return tuple(found) if at == tip else ()
+
+    def _before(self, ref: int, node: int) -> int | None:
+        """Return where a session was before it first came to a node by a commit, or the node on which this one was added."""
+        first = self._db.row("SELECT op, old FROM reflog WHERE ref = ? AND new = ? ORDER BY seq LIMIT 1", ref, node)
+        if first is not None and first[0] == "commit" and first[1] not in (None, node):
+            return int(first[1])
+        base: int | None = self._db.one("SELECT base FROM node WHERE seq = ? AND base < seq", node)
+        return base
+
+    def left(self) -> tuple[tuple[str, str], ...]:
+        """Return the nodes to which sessions pointed, newest first, each with its revision `name@{n}`."""
+        select = """
+        SELECT ref.name, node.hash FROM reflog JOIN ref ON ref.seq = reflog.ref LEFT JOIN node ON node.seq = reflog.new
+        WHERE ref.owner = ? AND ref.node IS NOT NULL ORDER BY reflog.seq DESC"""
+        moves: Counter[str] = Counter()
+        found: dict[str, str] = {}
+        for name, node in self._db.rows(select, self._owner):
+            if node is not None:
+                found[f"{name}@{{{moves[name]}}}"] = as_hash(node)
+            moves[name] += 1
+        return tuple(found.items())
 
     def _why_nothing(self, ref: int, name: str) -> str:
         ops = [row[0] for row in self._db.rows("SELECT op FROM reflog WHERE ref = ? ORDER BY seq DESC", ref)]
@@ -317,9 +353,7 @@ class Refs:
         """Return the row of the node some steps back, as `back`."""
         seq, made = self._db.rows(BACK, node, steps, 0)[-1]
         if made < steps:
-            raise InputError(
-                f"cannot go back {plural(steps, 'step')}; only {made} {'leads' if made == 1 else 'lead'} to the beginning"
-            )
+            raise _too_far(steps, made)
         return int(seq)
 
     def resolve(self, revision: str) -> str:
@@ -406,6 +440,11 @@ class Refs:
             more = " …" if len(nodes) > MOST_LISTED else ""
             raise InputError(f"{text!r} is the beginning of several hashes: {listed}{more}")
         return as_hash(nodes[0][0])
+
+
+def _too_far(steps: int, made: int) -> InputError:
+    leads = "leads" if made == 1 else "lead"
+    return InputError(f"cannot go back {plural(steps, 'step')}; only {made} {leads} to the beginning")
 
 
 def _check_steps(steps: int, what: str) -> None:

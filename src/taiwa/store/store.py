@@ -21,7 +21,6 @@ from taiwa.kernel.errors import ConfigError, ConflictError, CorruptError, InputE
 from taiwa.kernel.serialization import Json, canonical, record
 from taiwa.sql import Clock, Database, PostgresUrl, is_postgres_url, now_us
 from taiwa.store.maintenance import (
-    KEPT_MOVES,
     DeleteResult,
     FsckProblem,
     GcResult,
@@ -328,8 +327,8 @@ class Store:
                 raise InputError(f"{error.message}; nothing was imported") from None
         return tip
 
-    def gc(self, keep: int = KEPT_MOVES, *, dry_run: bool = False) -> GcResult:
-        """Delete the nodes that neither a name nor one of the newest `keep` moves of names reaches, of all owners.
+    def gc(self, keep: int | None = None, *, dry_run: bool = False) -> GcResult:
+        """Delete the nodes that no session of any owner reaches or has left; with `keep`, only the newest moves of names count.
 
         Raises:
             InputError: the store was opened for an owner, or `keep` is negative.
