@@ -123,11 +123,11 @@ def test_a_question_that_points_at_nothing_is_asked_back_with_a_code_of_its_own(
     asked = taiwa("ask", "それはいつまでですか")
 
     assert asked.code == 3
-    assert asked.lines[0] == "「それ」は何を指していますか。"
-    assert asked.lines[1].startswith("    1. ")
+    assert asked.out == ""  # a pipe gets answers only
+    assert "「それ」は何を指していますか。\n    1. " in asked.err
     settled = taiwa("ask", "-c", "とにかく答えて")
     assert settled.code in (0, 4)
-    assert settled.lines[0].startswith("(「")
+    assert (settled.out or settled.err).startswith("(「")
 
 
 def test_an_uncertain_answer_has_its_own_exit_code(taiwa: Taiwa) -> None:
@@ -216,7 +216,7 @@ def test_the_article_s_policy_asks_what_the_model_worded(taiwa: Taiwa, model_ser
 
     asked = taiwa("ask", "Tell me about leave", "--in", str(folder), "--policy", "article")
 
-    assert (asked.code, asked.lines) == (3, ["Which leave?"])
+    assert (asked.code, asked.out, asked.err.splitlines()[-1]) == (3, "", "Which leave?")
 
 
 def test_the_article_s_policy_answers_a_question_that_the_documents_answer(
@@ -378,4 +378,4 @@ def test_the_rewriting_model_gets_the_rewriting_only(
     ],
 )
 def test_without_a_model_the_program_words_the_questions_back(taiwa: Taiwa, text: str, question: str) -> None:
-    assert taiwa("ask", text).out.splitlines()[0] == question
+    assert question in taiwa("ask", text).err.splitlines()

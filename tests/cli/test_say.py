@@ -12,7 +12,7 @@ from threading import Event
 import pytest
 
 from tests.cli.conftest import ModelServer, Place, Taiwa, delta
-from tests.peers.faults import FaultServer, Scene, head, raw, speech, status
+from tests.peers.faults import DONE, FaultServer, Scene, event, head, raw, speech, status
 
 REFUSED = status(401, b'{"error": {"message": "bad key"}}')
 
@@ -399,7 +399,7 @@ def test_without_an_app_the_prompt_is_what_the_user_wrote(taiwa: Taiwa, model_se
     messages = [(each["role"], each["content"]) for each in model_server.requests[-1]["messages"]]
     assert messages == [("user", "first"), ("assistant", "One.\n@@delta\n{}"), ("user", "other")]
     assert taiwa.ok("show", "plain-1").out.count("\n\n") == 2
-    assert taiwa.ok("undo").out == "back to turn 1\n"
+    assert taiwa.ok("undo").out == "back to turn 2\n"
     assert taiwa.ok("state").err == "app plain has no state\n"
 
 
@@ -558,3 +558,23 @@ def test_line_breaks_of_two_characters_are_line_breaks(taiwa: Taiwa, model_serve
     model_server("One\r\nTwo\rThree\r\n")
 
     assert taiwa.ok("say", "Count.").out == "One\nTwo␍Three\n\n"
+
+
+@pytest.mark.parametrize("command", [("say",), ("generate",), ("extract", "name, age int"), ("solve",)])
+def test_a_refusal_is_no_answer_in_a_pipe(taiwa: Taiwa, model_server: ModelServer, command: tuple[str, ...]) -> None:
+    refusal = event({"refusal": "I cannot help with that."})
+    model_server(*[raw(head(), refusal, event({}, finish="stop"), DONE)] * 3)
+
+    done = taiwa(*command, "Do it.")
+
+    assert done.code == 4
+    assert done.out == "" or command == ("solve",)
+    assert "refused" in done.err
+
+
+def test_the_text_of_a_model_before_its_calls_is_not_the_answer(taiwa: Taiwa, model_server: ModelServer) -> None:
+    call = {"index": 0, "id": "c1", "function": {"name": "calculator", "arguments": '{"expression": "2+3"}'}}
+    asks = event({"content": "Let me see.", "tool_calls": [call]}), event({}, finish="tool_calls"), DONE
+    model_server(raw(head(), *asks), "It is 5.", capabilities={model_server.model: {"tools": True}})
+
+    assert taiwa.ok("say", "--tool", "calculator", "What is 2+3?").out == "It is 5.\n"

@@ -20,6 +20,7 @@ from taiwa.cli.options import (
     require_prompt,
 )
 from taiwa.cli.output import (
+    NOT_ANSWERED,
     bill_line,
     console,
     format_place,
@@ -27,6 +28,7 @@ from taiwa.cli.output import (
     print_item,
     print_json,
     print_line,
+    print_no_answer,
     print_notice,
     print_rows,
     table,
@@ -55,7 +57,7 @@ if TYPE_CHECKING:
     from taiwa.sessions.session import Session
 
 USAGE = "ask takes a QUESTION, piped text, or a file (-f)"
-ASKED_BACK, NOT_ANSWERED = 3, 4
+ASKED_BACK = 3
 POLICIES = ("look_first", "article", "functions", "never", "always")
 ASSESS_BY = ("documents", "auto", "typed", "functions", "labels", "no-model")
 QUOTED = re.compile("(⟦[^⟧]*⟧)")
@@ -127,10 +129,15 @@ def ask(
         if not reply.strip():
             break
         result = _turn(session, reply, common)
+    if code := _exit_code(result):
+        raise click.exceptions.Exit(code)
+
+
+def _exit_code(result: "AskResult") -> int:
     if result.act_name == "ask":
-        raise click.exceptions.Exit(ASKED_BACK)
-    if result.act_name == "hand_over" or (result.act_name == "search" and not result.is_answered):
-        raise click.exceptions.Exit(NOT_ANSWERED)
+        return ASKED_BACK
+    is_answer = result.act_name == "advise" or (result.act_name == "search" and result.is_answered)
+    return 0 if is_answer else NOT_ANSWERED
 
 
 def _read_profile(user: str) -> UserProfile | None:
@@ -166,7 +173,10 @@ def _turn(session: "Session", text: str, common: CommonOptions) -> "AskResult":
     if common.as_json:
         print_json(ask_to_json(text, turn))
         return turn.ask
-    _print_answer(turn.text)
+    if _exit_code(turn.ask):
+        print_no_answer(turn.text)
+    else:
+        _print_answer(turn.text)
     if common.verbose:
         print_each(_details(turn.ask))
         print_notice(f"{turn.session} {turn.node[:12]} · {bill_line(turn.spent)}")

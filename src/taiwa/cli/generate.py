@@ -1,5 +1,6 @@
 """Generate answers under a constraint, and explain which tokens it allows: generate, explain."""
 
+import sys
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
@@ -17,7 +18,17 @@ from taiwa.cli.options import (
     require_prompt,
     whitespace_option,
 )
-from taiwa.cli.output import HiddenAnswer, enforcement_lines, print_each, print_line, print_notice, print_result, table
+from taiwa.cli.output import (
+    NOT_ANSWERED,
+    HiddenAnswer,
+    enforcement_lines,
+    print_each,
+    print_line,
+    print_no_answer,
+    print_notice,
+    print_result,
+    table,
+)
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import UnsupportedError
 from taiwa.kernel.messages import Notice, Sampling, TextDelta
@@ -88,7 +99,7 @@ def generate(common: CommonOptions, text: str | None, **values: Any) -> None:  #
         Sampling(values["temperature"], values["top_p"], values["max_tokens"], values["seed"]),
         values["count"], not values["lenient"], values["whitespace"], attachments,
     )  # fmt: skip
-    live = options.count == 1 and not common.as_json and not common.no_stream
+    live = options.count == 1 and not common.as_json and not common.no_stream and sys.stdout.isatty()
     settings = common.with_first_model(common.settings())
     is_begun = False
 
@@ -118,11 +129,17 @@ def generate(common: CommonOptions, text: str | None, **values: Any) -> None:  #
             print_result(answer)
         else:
             _print_answer(answer, is_printed=live, verbose=common.verbose)
+    if any(each.finish == "refusal" for each in found):
+        raise click.exceptions.Exit(NOT_ANSWERED)
     if any(each.fits is False for each in found):
         raise click.exceptions.Exit(FAILED)
 
 
 def _print_answer(answer: "GenerateResult", *, is_printed: bool, verbose: bool) -> None:
+    if answer.finish == "refusal":
+        print_no_answer(answer.text)
+        print_notice(_("the model refused to continue"), "yellow")
+        return
     print_line("" if is_printed else answer.text)
     if answer.finish == "length":
         print_notice(_("cut off at the limit of tokens; raise --max-tokens for more"), "yellow")

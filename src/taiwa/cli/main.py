@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 FAILED = 1
 BAD_INPUT = 2
+REFUSED = 4
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 CLOSED = (errno.EPIPE, errno.ESHUTDOWN)
@@ -169,7 +170,7 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None, group: click.Group | None = None, name: str = "taiwa") -> NoReturn:
-    """Run a command of a group, by default of `taiwa`, and exit with its code: 0 success, 1 failure, 2 bad input, 130 interrupted."""
+    """Run a command of a group, by default of `taiwa`, and exit with its code: 0 success, 1 failure, 2 bad input, 4 refused by the model, 130 interrupted."""
     words, debug = _without_debug(list(sys.argv[1:] if arguments is None else arguments))
     if not debug and arguments is None:
         sys.excepthook = _print_internal_error
@@ -224,7 +225,7 @@ def completion(shell: str) -> None:
 
 @contextmanager
 def exit_on_error() -> Generator[None]:
-    """End a script like a command: print a taiwa error as one line on standard error, and exit with 1 or 2."""
+    """End a script like a command: print a taiwa error as one line on standard error, and exit with 1, 2 or 4."""
     from taiwa.kernel.errors import TaiwaError
 
     try:
@@ -266,10 +267,13 @@ def code_of(error: "TaiwaError") -> int:
         ConfigError,
         InputError,
         OutputValidationError,
+        RefusalError,
         StoreError,
         UnsupportedError,
     )
 
+    if isinstance(error, RefusalError):
+        return REFUSED
     bad = (ApprovalRequiredError, InputError, ConfigError, OutputValidationError, StoreError, UnsupportedError)
     return BAD_INPUT if isinstance(error, bad) else FAILED
 

@@ -100,6 +100,33 @@ def print_notice(text: str, style: str = "dim") -> None:
         click.echo(plain(text), err=True)
 
 
+NOT_ANSWERED = 4
+"""The exit code if a model refuses, or documents do not contain the answer."""
+
+
+def print_no_answer(text: str) -> None:
+    """Print a text in place of an answer: a pipe gets only answers, so there it goes to standard error."""
+    if sys.stdout.isatty():
+        print_line(text)
+    else:
+        print_notice(text)
+
+
+def exit_if_refused(turn: "TurnResult") -> None:
+    """End the command with the exit code of a refusal, if a turn is one.
+
+    Raises:
+        Exit: it is.
+    """
+    if is_refusal(turn):
+        raise click.exceptions.Exit(NOT_ANSWERED)
+
+
+def is_refusal(turn: "TurnResult") -> bool:
+    """Whether the model refused to answer, or to go on."""
+    return turn.response is not None and turn.response.finish == "refusal"
+
+
 def print_each(lines: Iterable[str], show: Callable[[str], None] = print_notice) -> None:
     """Print several notices, or lines of a result."""
     for line in lines:
@@ -291,29 +318,45 @@ def print_stream(
     raw: bool = False,
     no_stream: bool = False,
 ) -> "TurnResult":
-    """Print an answer while it is written, then its warnings; with JSON only the committed turn."""
+    """Print an answer while it is written, then its warnings; with JSON only the committed turn.
+
+    A pipe gets the answer when it is complete, and none if the model refuses.
+    """
     from taiwa.flows.solve.loops import TRANSCRIPT_CODES
     from taiwa.flows.solve.tool_call_formats import ReadableText, readable_answer
 
     started, first = time.monotonic(), 0.0
-    written, held, is_shown = ReadableText(), list[str](), False
+    written, behind_calls, is_shown = ReadableText(), list[str](), False
+    is_held = as_json or no_stream or not sys.stdout.isatty()
     with displayed(answer_display(raw=raw or as_json)) as display:
 
         def show(text: str) -> None:
             nonlocal is_shown
             is_shown = is_shown or bool(text)
-            held.append(text) if as_json or no_stream else display.feed(plain(text))
+            if not is_held:
+                display.feed(plain(text))
 
         def on_text(text: str) -> None:
             nonlocal first
             first = first or time.monotonic() - started
+            behind_calls.append(text)
             show(written.text(text))
 
-        turn, notes = wait_for_turn(events, on_text, lambda text: show(written.result(text)), display.wait)
+        def on_result(text: str) -> None:
+            behind_calls.clear()
+            show(written.result(text))
+
+        turn, notes = wait_for_turn(events, on_text, on_result, display.wait)
         show(written.end())
         if not as_json:
             whole = readable_answer(turn.text, [call.name for call in turn.calls])
-            display.feed(plain("".join(held) if is_shown else whole))
+            last = "".join(behind_calls).strip()
+            if last and whole == turn.text and whole.endswith(last):  # text before function calls is not part of the answer
+                whole = last
+            if is_held and is_refusal(turn):
+                print_no_answer(whole)
+            elif is_held or not is_shown:
+                display.feed(plain(whole))
     notes = [note for note in notes if note.code not in TRANSCRIPT_CODES]  # the call itself is in the trace
     if as_json:
         print_result(turn)

@@ -32,6 +32,7 @@ from taiwa.cli.options import (
 )
 from taiwa.cli.output import (
     bill_line,
+    exit_if_refused,
     one_line,
     print_item,
     print_json,
@@ -94,7 +95,7 @@ def say(common: CommonOptions, words: tuple[str, ...]) -> None:
     session = open_session(common, made)
     if common.session or common.continue_latest:
         mention_passed_over(session)
-    print_stream(session.stream(text, attachments), **common.shown())
+    exit_if_refused(print_stream(session.stream(text, attachments), **common.shown()))
 
 
 def _app_and_prompt(words: tuple[str, ...], *, has_text: bool) -> tuple[str, str]:
@@ -142,7 +143,7 @@ def retry(common: CommonOptions, name: str) -> None:
     common = replace(common, session=name or common.session)
     session = open_session(common, latest=True)
     mention_passed_over(session)
-    print_stream(session.stream_retry(), **common.shown())
+    exit_if_refused(print_stream(session.stream_retry(), **common.shown()))
 
 
 @click.command()
@@ -175,7 +176,7 @@ def edit(common: CommonOptions, revision: str, text: str | None, name: str | Non
         session = session.fork(name)
     else:
         mention_passed_over(session)
-    print_stream(session.stream_edit(text, turn=-turns, attachments=attachments), **common.shown())
+    exit_if_refused(print_stream(session.stream_edit(text, turn=-turns, attachments=attachments), **common.shown()))
 
 
 @click.command()
@@ -203,10 +204,11 @@ def resume(common: CommonOptions, name: str, discard: bool) -> None:
         return
     session, others = open_interrupted(repository, settings, turn_options(common, settings), name)
     interrupted = session.name
-    print_stream(session.stream_resume() or (), **common.shown())
+    turn = print_stream(session.stream_resume() or (), **common.shown())
     print_kept_apart(session, interrupted)
     if others:
         print_notice(f"turns of {', '.join(others)} were cut off too; finish them with taiwa resume NAME")
+    exit_if_refused(turn)
 
 
 @click.command()

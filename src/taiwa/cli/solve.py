@@ -23,6 +23,7 @@ from taiwa.cli.options import (
     server_option,
 )
 from taiwa.cli.output import (
+    NOT_ANSWERED,
     bill_line,
     one_line,
     pretty,
@@ -303,6 +304,8 @@ def _solve(
         is_json = found.answered_by == "typed" and not isinstance(found.value, str)
         print_line(pretty(found.value) if is_json else found.answer, "bold")
     is_untyped = session.app.output_type is not None and found.answered_by != "typed"
+    if found.ending == "refusal":
+        raise click.exceptions.Exit(NOT_ANSWERED)
     if interrupts.pressed or not found.complete or not found.answer or is_untyped:
         raise click.exceptions.Exit(INTERRUPTED if interrupts.pressed else FAILED)
 
