@@ -269,7 +269,11 @@ def test_the_calls_and_their_results_are_kept(drive: Drive) -> None:
     ]
 
 
-TROUBLE = [("<<adder: two>>", "syntax"), ("<<oracle: x>>", "unknown_tool")]
+TROUBLE = [
+    ("<<adder: two>>", "syntax"),
+    ("<<oracle: x>>", "unknown_tool"),
+    ("<<web search: weather in Rome>>", "unknown_tool"),
+]
 
 
 @pytest.mark.parametrize(("trigger", "code"), TROUBLE)

@@ -12,6 +12,7 @@ from taiwa.flows.solve.tool_call_formats import (
     TOOL_CALL_FORMATS,
     CallText,
     FenceFormat,
+    InlineFormat,
     ReActFormat,
     ResultText,
     TaggedFormat,
@@ -247,3 +248,21 @@ def test_a_call_may_end_in_a_line_break_of_two_characters(tool_format: ToolCallF
 
     assert call is not None
     assert (call.name, call.input, call.end) == ("calculator", "6*7", len(text))
+
+
+@pytest.mark.parametrize(
+    ("tool_format", "text", "name"),
+    [
+        (TaggedFormat(), "So <<web search: weather in Rome>>", "web search"),
+        (TaggedFormat(), "So <<web-search:x>>", "web-search"),
+        (TaggedFormat(), "So <<two  spaces: x>>", None),
+        (InlineFormat(), "weather in Rome << web search >>", "web search"),
+        (InlineFormat(), "weather in Rome << Web search >>", "Web search"),
+        (InlineFormat(), "weather in Rome << web_search >>", "web_search"),
+        (InlineFormat(), "cout << x >> y", None),
+    ],
+)
+def test_an_evident_call_of_an_unknown_tool_is_found(tool_format: ToolCallFormat, text: str, name: str | None) -> None:
+    found = tool_format.scanner(["calculator"]).feed(text)
+
+    assert (found and found.name) == name

@@ -257,8 +257,11 @@ def _typed(
         if value is None:
             yield from notify(f"no {wanted.name} could be requested: {error.message}", code="answer", warning=True)
             return None
-    except (OutputValidationError, RefusalError) as error:
-        yield from notify(f"no {wanted.name} could be read: {error.message}", code="answer", warning=True)
+    except OutputValidationError as error:
+        yield from notify(error.message, code="answer", warning=True)
+        return None
+    except RefusalError as error:
+        yield from notify(f"no {wanted.name} could be requested: {error.message}", code="answer", warning=True)
         return None
     plain = wanted.dump(value)
     if isinstance(plain, float) and math.isfinite(plain):

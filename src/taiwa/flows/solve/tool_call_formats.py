@@ -278,7 +278,7 @@ class ToolCallFormat(Protocol):
 
 CLOSE = ">>"
 
-UNKNOWN_CALL = rf"<<(?P<other>[^\W\d][\w-]{{0,63}})[:：](?P<other_input>(?:(?!<<|>>).){{0,{MAX_INPUT_CHARS}}})>>"
+UNKNOWN_CALL = rf"<<(?P<other>[^\W\d](?:[\w-]| (?=[\w-])){{0,63}})[:：](?P<other_input>(?:(?!<<|>>).){{0,{MAX_INPUT_CHARS}}})>>"
 
 TAGGED_INSTRUCTIONS = """\
 Where you need a tool, write its call as <<name: input>>, on one line: what the tool gives is put right behind it, and you \
@@ -342,7 +342,7 @@ INPUT_KINDS: tuple[tuple[str, InputKind], ...] = (
 
 INLINE_CALL = r"<<[ \t]{0,8}(?P<name>[^\W\d_][^<>`\n]{0,63}?)[ \t]{0,8}"
 
-TITLE = re.compile(r"[A-Z][a-z]+(?: [A-Za-z]+){0,4}\Z")
+TITLE = re.compile(r"(?:[A-Z][a-z]+(?: [A-Za-z]+){0,4}|[a-z]+(?:[ _][A-Za-z]+){1,4})\Z")
 
 VERBS = ("is", "are", "equals", "は", "是", "为", "為")
 
