@@ -23,8 +23,9 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.kernel.serialization import Json, text_at
+from taiwa.models.http_api.capabilities import Capabilities
 from taiwa.models.http_api.client import HttpModel
-from taiwa.models.http_api.constraint_encoding import ChoiceReader, choice_as_schema
+from taiwa.models.http_api.constraint_encoding import ConstraintEncoder, TextReader, text_as_schema
 from taiwa.models.http_api.openai_chat import ChatCompletions
 from taiwa.models.http_api.provider_interface import Enforce, WireRequest
 from taiwa.models.providers import resolve
@@ -194,7 +195,7 @@ def test_every_clause_of_a_real_schema_is_told_once(shared_data: Path) -> None:
         assert len(every) == len(set(every))
 
 
-# --- a choice as a schema -----------------------------------------------------------------------------------------------
+# --- a text as a schema -------------------------------------------------------------------------------------------------
 
 DRINKS = Request((user("Which?"),), constraint=Choice("tea", "green tea"))
 
@@ -204,7 +205,7 @@ DRINKS = Request((user("Which?"),), constraint=Choice("tea", "green tea"))
 )
 def test_a_choice_is_an_enum_where_only_schemas_are_enforced(name: str) -> None:
     target = resolve(name)
-    sent = choice_as_schema(DRINKS, target.capabilities)
+    sent = text_as_schema(DRINKS, target.capabilities)
 
     assert isinstance(sent.constraint, JsonSchema)
     assert sent.constraint.schema["properties"] == {"choice": {"type": "string", "enum": ["tea", "green tea"]}}
@@ -214,13 +215,46 @@ def test_a_choice_is_an_enum_where_only_schemas_are_enforced(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["llamacpp:m", "vllm:m", "sglang:m", "groq:m", "http://127.0.0.1:9/v1#m"])
 def test_a_choice_stays_one_where_the_server_has_it_or_has_no_schema(name: str) -> None:
-    assert choice_as_schema(DRINKS, resolve(name).capabilities) is DRINKS
+    assert text_as_schema(DRINKS, resolve(name).capabilities) is DRINKS
+
+
+@pytest.mark.parametrize("name", ["openai:gpt-4o", "anthropic:claude-sonnet-4-5", "ollama:m"])
+def test_a_pattern_of_few_texts_is_an_enum_and_any_other_the_pattern_of_a_string(name: str) -> None:
+    few, many = (replace(DRINKS, constraint=Regex(pattern)) for pattern in ("(green )?tea", "[0-9]{4}-[0-9]{2}"))
+    able = resolve(name).capabilities
+
+    listed, matched = text_as_schema(few, able).constraint, text_as_schema(many, able).constraint
+
+    assert isinstance(listed, JsonSchema)
+    assert isinstance(matched, JsonSchema)
+    assert listed.schema["properties"] == {"choice": {"type": "string", "enum": ["green tea", "tea"]}}
+    assert matched.schema["properties"] == {"text": {"type": "string", "pattern": "^(?:[0-9]{4}-[0-9]{2})$"}}
+
+
+def test_a_pattern_is_a_grammar_where_the_server_has_only_these() -> None:
+    able = Capabilities(frozenset({"grammar"}))
+
+    encoded = ConstraintEncoder("the server", "m", "fields", able).encode(Regex("a+"))
+
+    assert list(encoded.fields) == ["ebnf"]
+
+
+def test_the_text_that_matches_a_pattern_is_the_answer(faults: FaultServer, face: Face) -> None:
+    target = resolve(f"{faults.base_url}#m", overrides={f"{faults.base_url}#m": {"json_schema": True}})
+    faults.plays(speech('{"text": "2026-11"}'))
+
+    with HttpModel(target) as model:
+        answer = face.ask(model, replace(DRINKS, constraint=Regex("[0-9]{4}-[0-9]{2}")))
+
+    assert answer.text == "2026-11"
+    assert answer.enforcement is not None
+    assert answer.enforcement.broken == ()
 
 
 def test_a_choice_after_a_prefix_is_no_schema() -> None:
     begun = replace(DRINKS, prefix="gr")
 
-    assert choice_as_schema(begun, resolve("openai:gpt-4o").capabilities) is begun
+    assert text_as_schema(begun, resolve("openai:gpt-4o").capabilities) is begun
 
 
 @pytest.mark.parametrize(
@@ -240,7 +274,7 @@ def test_the_chosen_text_is_the_answer(faults: FaultServer, face: Face, text: st
 
 
 def test_the_text_of_a_failed_attempt_is_no_part_of_the_choice() -> None:
-    reader = ChoiceReader()
+    reader = TextReader()
     chunks = [TextDelta('{"choice": "te'), FailedAttempt(), TextDelta('{"choice": "tea"}'), StreamEnd()]
 
     assert [each for chunk in chunks for each in reader.read(chunk)] == [FailedAttempt(), TextDelta("tea"), StreamEnd()]

@@ -31,7 +31,7 @@ from taiwa.kernel.errors import (
     TimeoutError,
     UnsupportedError,
 )
-from taiwa.kernel.messages import Capability, Choice, Chunk, FailedAttempt, JsonSchema, Notice, Request, StreamEnd, user
+from taiwa.kernel.messages import Capability, Choice, Chunk, FailedAttempt, JsonSchema, Notice, Regex, Request, StreamEnd, user
 from taiwa.kernel.text import estimate_tokens
 from taiwa.models.http_api.api_keys import MASK, Secret, mask_error, with_place
 from taiwa.models.http_api.calls_in_text import CallsInText
@@ -440,11 +440,11 @@ class HttpModel:
     async def astream(self, request: Request) -> AsyncGenerator[Chunk]:
         """As `stream`; cancelling the task closes the connection at once."""
         sent, check, reader = request, None, None
-        if isinstance(request.constraint, Choice):
-            from taiwa.models.http_api.constraint_encoding import ChoiceReader, choice_as_schema
+        if isinstance(request.constraint, Choice | Regex):
+            from taiwa.models.http_api.constraint_encoding import TextReader, text_as_schema
 
-            sent = choice_as_schema(request, self.capabilities)
-            reader = None if sent is request else ChoiceReader()
+            sent = text_as_schema(request, self.capabilities)
+            reader = None if sent is request else TextReader()
         call = self.codec.encode(sent)
         if call.enforcement is not None:
             from taiwa.models.http_api.constraint_encoding import ConstraintCheck

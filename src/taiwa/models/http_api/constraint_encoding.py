@@ -128,6 +128,9 @@ class ConstraintEncoder:
             UnsupportedError: the server has no field for it, or does not enforce all of it and `enforce` is strict.
         """
         _, capability, description = KINDS[type(constraint)]
+        able = self.capabilities.capabilities
+        if capability == "regex" and "regex" not in able and "grammar" in able:
+            capability = "grammar"  # a pattern can be written as one
         if isinstance(constraint, JsonSchema):
             constraint = replace(constraint, schema=name_keys(constraint.schema))
         try:
@@ -171,10 +174,12 @@ class ConstraintEncoder:
 
     def _encode_regex(self, pattern: str, prefix: str, name: str, texts: tuple[str, ...] = ()) -> EncodedConstraint:
         """Encode a pattern unchanged if the server accepts patterns and there is no prefix, else as a grammar."""
-        if not prefix and self.wire == "structured_outputs":
+        if prefix or "regex" not in self.capabilities.capabilities:
+            return self._encode_grammar(_regex_to_gbnf(pattern, prefix), name)
+        if self.wire == "structured_outputs":
             field: dict[str, Json] = {"choice": [*texts]} if texts else {"regex": pattern}
             return self._enforced({"structured_outputs": field}, f"structured_outputs.{next(iter(field))}", name)
-        if not prefix and self.wire == "fields":
+        if self.wire == "fields":
             return self._enforced({"regex": pattern}, "regex", name)
         return self._encode_grammar(_regex_to_gbnf(pattern, prefix), name)
 
@@ -339,28 +344,56 @@ def _rename_start(grammar: Grammar) -> str:
     return f"start: {grammar.start}\n{grammar.text}"
 
 
-# --- a choice as a schema -----------------------------------------------------------------------------------------------
+# --- a text as a schema -------------------------------------------------------------------------------------------------
 
-CHOICE = "choice"
-"""The member of the object that holds the chosen text: strict servers accept only objects."""
+TEXTS = ("choice", "text")
+"""The member of the object that holds a chosen text, or one that matches a pattern: strict servers accept only objects."""
+MOST_LISTED = 200
+"""The most texts of a pattern that are listed in place of it: an enum is enforced by more servers than a pattern."""
 
 
-def choice_as_schema(request: Request, able: Set[Capability]) -> Request:
-    """Return a request whose choice is a schema, for a server that enforces schemas and no patterns; any other unchanged."""
+def text_as_schema(request: Request, able: Set[Capability]) -> Request:
+    """Return a request whose choice or pattern is a schema, for a server that enforces only schemas; any other unchanged."""
     constraint = request.constraint
-    if not isinstance(constraint, Choice) or request.prefix or "regex" in able or "json_schema" not in able:
+    if (
+        not isinstance(constraint, Choice | Regex)
+        or request.prefix
+        or {"regex", "grammar"} & able
+        or "json_schema" not in able
+    ):
         return request
+    texts = constraint.texts if isinstance(constraint, Choice) else _texts_of(constraint.pattern)
+    name = TEXTS[not texts]
+    text: dict[str, Json] = {"type": "string"}
+    text |= {"enum": [*texts]} if texts else {"pattern": f"^(?:{cast('Regex', constraint).pattern})$"}
     schema: dict[str, Json] = {
-        "type": "object",
-        "properties": {CHOICE: {"type": "string", "enum": [*constraint.texts]}},
-        "required": [CHOICE],
-        "additionalProperties": False,
-    }
-    return replace(request, constraint=JsonSchema(schema, CHOICE))
+        "type": "object", "properties": {name: text}, "required": [name], "additionalProperties": False,
+    }  # fmt: skip
+    return replace(request, constraint=JsonSchema(schema, name))
 
 
-class ChoiceReader:
-    """Reads the chosen text from the JSON of an answer, which is complete at its end; any other text stays as it is."""
+def _texts_of(pattern: str) -> tuple[str, ...]:
+    """Return the texts that match a pattern, if they are few; () otherwise.
+
+    >>> _texts_of("(?:green |black )?tea"), _texts_of("[a-z]+")
+    (('black tea', 'green tea', 'tea'), ())
+    """
+    automaton = _automaton(pattern)
+    if automaton is None or not 0 < (automaton.extent[0] or 0) <= MOST_LISTED:
+        return ()
+    texts: list[str] = []
+    waiting = [("", 0)]
+    while waiting:
+        text, state = waiting.pop()
+        texts += [text] if state in automaton.finals else []
+        waiting += [
+            (text + chr(code), there) for low, high, there in automaton.moves[state] for code in range(low, high + 1)
+        ]
+    return tuple(sorted(texts))
+
+
+class TextReader:
+    """Reads the text from the JSON of an answer to `text_as_schema`, which is complete at its end; any other text stays as it is."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -375,7 +408,8 @@ class ChoiceReader:
         if not isinstance(chunk, StreamEnd) or not self._text:
             return (chunk,)
         try:
-            chosen = text_at(json.loads(self._text), CHOICE) or self._text
+            data = cast("Json", json.loads(self._text))
+            chosen = next(filter(None, (text_at(data, name) for name in TEXTS)), self._text)
         except (ValueError, RecursionError):
             chosen = self._text
         return TextDelta(chosen), chunk
