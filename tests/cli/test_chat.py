@@ -83,7 +83,8 @@ def test_retry_and_edit_take_the_place_of_the_last_turn(taiwa: Taiwa, model_serv
     talked = taiwa.ok("chat", "chat", input="Say one\n/retry\n/edit Say two\n/log\n")
 
     assert talked.lines[:3] == ["One.", "One, better.", "Two."]
-    assert [line.split(maxsplit=3)[-1] for line in talked.lines[-2:]] == ["root", "Say two"]
+    assert talked.lines[3].startswith("root · ")
+    assert talked.lines[-2:] == ["you: Say two", "chat: Two."]
     assert [len(request["messages"]) for request in model_server.requests] == [2, 2, 2]
 
 
@@ -92,8 +93,8 @@ def test_edit_goes_back_to_the_turn_of_that_number(taiwa: Taiwa, model_server: M
 
     talked = taiwa.ok("chat", "chat", input="one\ntwo\n/edit 1 three\n/log\n")
 
-    assert "three" in talked.lines[-1]
-    assert talked.lines[-2].split()[0] == "0"
+    assert talked.lines[-2:] == ["you: three", "chat: c"]
+    assert talked.lines[-3].startswith("turn 1 · ")
 
 
 def test_a_fork_leaves_the_other_branch_alone_and_switch_goes_back_to_it(

@@ -161,3 +161,12 @@ def test_a_key_that_cannot_be_kept_is_one_line(taiwa: Taiwa, command: tuple[str,
     assert done.code == 2
     assert line in done.err
     assert CANARY not in done.err
+
+
+def test_removing_a_setting_says_what_holds_instead(taiwa: Taiwa, place: Place) -> None:
+    taiwa.ok("config", "set", "attempts", "2")
+
+    removed = taiwa.ok("config", "remove", "attempts")
+
+    assert removed.out == f"attempts is removed from {place.config}\n"
+    assert removed.err == "it is 3 now (default)\n"

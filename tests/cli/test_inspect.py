@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from tests.cli.conftest import ModelServer, Taiwa, delta
+from tests.cli.conftest import ModelServer, Place, Taiwa, delta
+from tests.cli.terminal import Terminal
 
 INTO_ENGLISH = ("-p", "target_lang=English")
 
@@ -131,12 +132,29 @@ def test_columns_of_wide_characters_align(talked: Taiwa, model_server: ModelServ
     assert len({cell_len(re.match(r"\S+ +", line)[0]) for line in lines}) == 1  # type: ignore[index]
 
 
-def test_the_turns_of_a_conversation_are_listed_oldest_first(talked: Taiwa) -> None:
-    rows = talked.ok("log", "translate-1").lines
+def test_a_conversation_can_be_read_oldest_turn_first(talked: Taiwa) -> None:
+    lines = talked.ok("log", "translate-1").lines
 
-    assert [row.split()[0] for row in rows] == ["turn", "0", "1", "2"]
-    assert rows[2].endswith("文(sentence)を書く。")
-    assert len(talked.ok("log", "translate-1", "-n", "1").lines) == 2
+    assert [line.split(" · ")[0] for line in lines if " · " in line] == ["root", "turn 1", "turn 2"]
+    assert lines[lines.index("") + 2] == "you: 文(sentence)を書く。"
+    assert sum(line.startswith("translate: ") for line in lines) == 2
+    assert talked.ok("log", "translate-1", "-n", "1").lines[0].startswith("turn 2 · ")
+
+
+@pytest.mark.parametrize(("columns", "heads"), [(100, 7), (80, 7), (40, 3)])
+def test_a_table_keeps_its_columns_on_a_narrow_terminal(
+    taiwa: Taiwa, model_server: ModelServer, place: Place, columns: int, heads: int
+) -> None:
+    model_server("Hello.")
+    taiwa.ok("say", "a question of several words, which needs some room")
+
+    with Terminal(place.environment(COLUMNS=str(columns)), "log") as terminal:
+        terminal.end()
+
+    head, row, *_ = terminal.text.splitlines()
+    assert len(re.split(r"  +", head.strip())) == heads
+    assert row.startswith("plain-1")
+    assert row.rstrip().find("a question") == head.find("first words")
 
 
 def test_a_turn_is_shown_whole(talked: Taiwa) -> None:

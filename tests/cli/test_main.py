@@ -167,6 +167,11 @@ def test_without_a_command_help_is_shown(taiwa: Taiwa) -> None:
         ("branch", "'fork' or 'rerun'"),
         ("regenerate", "'retry'"),
         ("usage", "'cost'"),
+        ("history", "'log'"),
+        ("session", "'log'"),
+        ("new", "'chat' or 'say'"),
+        ("prompt", "'apps'"),
+        ("templates", "'apps'"),
     ],
 )
 def test_an_unknown_command_names_the_nearest_by_its_spelling_or_its_help(taiwa: Taiwa, word: str, near: str) -> None:
@@ -279,3 +284,20 @@ def test_a_shell_gets_completions(place: Place) -> None:
     done = subprocess.run([sys.executable, "-m", "taiwa"], check=False, capture_output=True, text=True, env=env)
 
     assert done.stdout == "plain,switch\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        (("say", "--modle", "x"), "; did you mean --model?"),
+        (("say", "--file", "x"), "; did you mean --schema or --fragment or --attach?"),
+        (("say", "-t", "x"), "; did you mean --temperature or --tool or --tokens-per-minute?"),
+        (("delete", "-y", "x"), "; did you mean --yes?"),
+        (("say", "-y"), ""),
+    ],
+)
+def test_an_unknown_option_names_those_that_may_be_meant(taiwa: Taiwa, words: tuple[str, ...], near: str) -> None:
+    refused = taiwa(*words)
+
+    assert refused.code == 2
+    assert refused.err == f"taiwa: unknown option {words[1]!r}{near} (see taiwa {words[0]} --help)\n"

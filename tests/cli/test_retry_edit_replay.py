@@ -257,7 +257,7 @@ def test_a_first_turn_that_was_cut_off_is_mentioned_and_listed(taiwa: Taiwa, mod
 
     assert listed.out.splitlines()[1].split()[:4] == ["k", "chat", "cut", "off"]
     assert listed.out.splitlines()[1].endswith("first")
-    assert named.out.splitlines()[1].split() == ["cut", "off", "first"]
+    assert named.out == "cut off: first\n"
     assert listed.err == "taiwa resume NAME finishes a turn that was cut off, and with --discard drops it\n"
     assert of_all == of_one
     assert {name: of_one[name] for name in ("session", "kind", "app", "text", "node", "answer", "calls")} == {

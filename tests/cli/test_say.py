@@ -500,7 +500,7 @@ def test_a_conversation_keeps_its_model(taiwa: Taiwa, place: Place, model_server
     taiwa.ok("edit", "3", "four")
 
     assert [request["model"] for request in model_server.requests] == ["first"] * 3 + ["second"] * 2
-    rows = [line.split()[3] for line in taiwa.ok("log", "plain-1").lines[2:]]
+    rows = [line.split(" · ")[2] for line in taiwa.ok("log", "plain-1").lines if line.startswith("turn")]
     assert rows == [f"{model_server.url}#{name}" for name in ("first", "first", "second")]
 
 

@@ -50,7 +50,7 @@ def test_a_tree_shows_what_an_edit_left_and_undo_leads_back_there(branches: Taiw
         "└─ turn What instead of coffee?",
         "   turn Which?  ← tea@{1}",
     ]
-    assert branches.ok("log", "tea").lines[-1].endswith("Which?")
+    assert branches.ok("log", "tea").lines[-2:] == ["you: Which?", "chat: Green tea."]
 
 
 def test_two_names_of_one_place_are_both_shown(branches: Taiwa) -> None:

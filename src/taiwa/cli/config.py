@@ -85,8 +85,12 @@ def remove_(key: str) -> None:
     \b
     taiwa config remove model
     """
-    remove_value(load().path, key)
-    print_line(f"{key} is not set")
+    path = load().path
+    remove_value(path, key)
+    print_line(f"{key} is removed from {path}")
+    now = next((row for row in show(load()) if row.key == key), None)
+    if now is not None and now.value:
+        print_notice(f"it is {now.value} now ({now.origin})")
 
 
 @config.command("path")

@@ -16,7 +16,7 @@ from taiwa.cli.options import (
     read_whole,
     require_query,
 )
-from taiwa.cli.output import bracketed, one_line, print_item, print_line, print_notice, print_result, print_rows, table
+from taiwa.cli.output import bracketed, one_line, print_item, print_line, print_notice, print_result, print_rows
 from taiwa.conversation.state import Change, format_path
 from taiwa.i18n import _, ngettext, user_language
 from taiwa.kernel.effects import Complete
@@ -30,6 +30,7 @@ from taiwa.operations.result_json import format_time
 from taiwa.operations.results import StateResult
 
 if TYPE_CHECKING:
+    from taiwa.conversation.app import App
     from taiwa.conversation.history import Conversation, Node
     from taiwa.flows.ask.provenance import ValueSource
     from taiwa.operations.results import InterruptedTurn
@@ -53,12 +54,12 @@ STYLES = {"added": "green", "removed": "red", "changed": "yellow"}
 @click.option("-n", "limit", type=click.IntRange(min=1), default=20, show_default=True, help="Show at most this many.")
 @common_options("session", "as_json", "store")
 def log(common: CommonOptions, revision: str, tree: bool, limit: int) -> None:
-    """List all conversations, or the turns of one, those that were cut off included.
+    """List all conversations, or print the turns of one, those that were cut off included.
 
     \b
     taiwa log                list all conversations, the latest first
-    taiwa log chat-1         list its turns, also as taiwa log -s chat-1
-    taiwa log chat-1:9 -n 5  list the five turns up to turn 9
+    taiwa log chat-1         print its turns, also as taiwa log -s chat-1
+    taiwa log chat-1:9 -n 5  print the five turns up to turn 9
     taiwa log --tree         show branches, those that edit and undo left included; with a name, those of one
     """
     repository, revision = common.repository(reading=True), common.place(revision)
@@ -85,7 +86,7 @@ def _print_sessions(repository: "Repository", limit: int, *, as_json: bool) -> N
     ]  # fmt: skip
     heads = ("session", "app", "turns", "model", "cost", "last", "first words")
     none = "there are no conversations yet; begin one with `taiwa chat` or `taiwa say`"
-    print_rows((*cut_off, *entries), heads, rows, frozenset({2, 4}), as_json=as_json, none=none)
+    print_rows((*cut_off, *entries), heads, rows, frozenset({2, 4}), as_json=as_json, none=none, spare=(3, 4, 1, 5))
     _mention_resume(cut_off, as_json=as_json)
 
 
@@ -95,24 +96,43 @@ def _mention_resume(cut_off: "Sequence[InterruptedTurn]", *, as_json: bool) -> N
 
 
 def print_log(repository: "Repository", revision: str, limit: int, *, as_json: bool = False) -> None:
-    """List the turns up to a revision; after those of a session, its turns that were cut off."""
+    """Print the turns up to a revision; after those of a session, its turns that were cut off."""
     cut_off = inspect.interrupted(repository, revision)[::-1]
     has_turns = not cut_off or repository.store.refs.has(revision)
     entries = inspect.log(repository, revision, limit) if has_turns else ()
     if as_json:
         print_result((*entries, *cut_off))
         return
-    models = [each.model for each in entries if each.model]
-    rows: list[tuple[str, ...]] = [
-        (str(each.turn), each.hash[:12], each.node.kind, each.model, _excerpt(repository, each.node))
-        for each in entries
-    ]
-    rows += [("", "", CUT_OFF, "", one_line(each.run.text, FIRST_WORDS)) for each in cut_off]
-    if len(set(models)) < 2:  # show the model only if it changed
-        table(("turn", "node", "kind", "text"), [(*row[:3], row[4]) for row in rows], frozenset({0}))
-    else:
-        table(("turn", "node", "kind", "model", "text"), rows, frozenset({0}))
+    several = len({each.model for each in entries if each.model}) > 1  # show the model only if it changed
+    for number, each in enumerate(entries):
+        if number:
+            print_line("")
+        place = f"turn {each.turn}" if each.node.kind == "turn" else each.node.kind
+        print_line(" · ".join(filter(None, (place, each.hash[:12], each.model if several else ""))), "bold")
+        if each.node.kind == "turn":
+            _print_turn(repository, each.node)
+        elif text := _excerpt(repository, each.node):
+            print_line(text)
+    for turn in cut_off:
+        print_line(f"{CUT_OFF}: {one_line(turn.run.text, FIRST_WORDS)}", "yellow")
     _mention_resume(cut_off, as_json=as_json)
+
+
+def _print_turn(repository: "Repository", node: "Node") -> None:
+    """Print the texts of a turn."""
+    app = repository.app(node.app)
+    if node.user:
+        print_line(f"you: {node.user}")
+    for attachment in node.attachments:
+        print_line(f"attached: {inspect.describe_attachment(attachment)}", "dim")
+    if node.answer is not None:
+        print_line(f"{app.name}: {_readable(node.answer, app)}")
+
+
+def _readable(answer: str, app: "App") -> str:
+    from taiwa.flows.solve.tool_call_formats import readable_answer
+
+    return readable_answer(answer, app.tools) if app.tools else answer
 
 
 def _print_tree(repository: "Repository", session: str, *, as_json: bool) -> None:
@@ -179,11 +199,7 @@ def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
         heading, missing = _("reasoning"), _("none was recorded")
         print_line(f"\n{heading}: {found.reasoning or missing}", "dim")
     if node.answer is not None:
-        answer = node.answer
-        if here.app.tools:
-            from taiwa.flows.solve.tool_call_formats import readable_answer
-
-            answer = readable_answer(answer, here.app.tools)
+        answer = _readable(node.answer, here.app)
         print_line(f"\n{here.app.name}: {answer}")
         if answer != node.answer:
             print_line(f"\nwith its calls: {node.answer}", "dim")

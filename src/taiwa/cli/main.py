@@ -113,6 +113,13 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
 COMMANDS: dict[str, CommandEntry] = {name: entry for entries in SECTIONS.values() for name, entry in entries.items()}
 
 
+ELSEWHERE = {
+    **dict.fromkeys(("history", "logs", "sessions", "session", "conversations"), "log"), "new": "chat say", "start": "chat say",
+    **dict.fromkeys(("prompt", "prompts", "template", "templates"), "apps"), "settings": "config", "login": "keys", "run": "say chat",
+}  # fmt: skip
+"""The commands of ours for commands of other tools."""
+
+
 class Commands(click.Group):
     """A group that lists commands from the table, and imports a command when it is run."""
 
@@ -141,7 +148,7 @@ class Commands(click.Group):
             word = args[0].lower()
             spelt = partial(difflib.get_close_matches, word, COMMANDS, 1)
             told = [name for name, entry in COMMANDS.items() if word in re.findall(r"\w+", entry.help)]
-            near = spelt(0.9) or told[:3] or spelt()
+            near = ELSEWHERE.get(word, "").split() or spelt(0.9) or told[:3] or spelt()
             ctx.fail(
                 f"unknown command {args[0]!r}" + (f"; did you mean {' or '.join(map(repr, near))}?" if near else "")
             )
@@ -299,9 +306,25 @@ def _usage_error(error: click.ClickException) -> str:
     ctx = getattr(error, "ctx", None)
     hint = f" (see {ctx.command_path} --help)" if isinstance(ctx, click.Context) else ""
     message = error.format_message()
+    if isinstance(error, click.NoSuchOption) and isinstance(ctx, click.Context):
+        near = _options_like(ctx.command, error.option_name)
+        message = f"unknown option {error.option_name!r}" + (f"; did you mean {' or '.join(near)}?" if near else "")
     for name, plain_name in (("integer range", "whole number"), ("float range", "number"), ("integer", "whole number")):
         message = message.replace(f"is not a valid {name}.", f"is not a {plain_name}.")
     return f"{message}{hint}"
+
+
+def _options_like(command: click.Command, name: str) -> list[str]:
+    """Return the options of a command that a name may stand for: by its spelling, a word of their help, or its first letter."""
+    import difflib
+
+    options = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
+    names = {each: max(each.opts, key=len) for each in options}
+    word = name.lstrip("-").lower()
+    if len(word) < 2:
+        return [long for long in names.values() if long.startswith(f"--{word}")][:3]
+    spelt = difflib.get_close_matches(name, [*names.values()], 1, 0.8)
+    return spelt or [long for each, long in names.items() if word in re.findall(r"\w+", (each.help or "").lower())][:3]
 
 
 def _print_error(message: str) -> None:

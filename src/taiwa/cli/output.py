@@ -5,6 +5,7 @@ Output is plain when piped, aligned for wide characters, and free of control cod
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -146,15 +147,21 @@ def print_skipped(skipped: Sequence[str]) -> None:
             print_notice(f"  {line}", "yellow")
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[int] = frozenset()) -> None:
+def table(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[int] = frozenset(), spare: Sequence[int] = ()
+) -> None:
     """Print aligned columns; wide characters count two cells. Columns `right` are right-aligned; an empty `heads` omits the head line.
 
-    On a narrow terminal the last column is wrapped, or else a row takes several lines.
+    On a narrow terminal addresses are shortened, cells are cut, the last column is wrapped, and columns of `spare` are left out, the
+    first ones first; if that is not enough, a row takes several lines.
     """
     from rich.cells import cell_len
 
     lines = [tuple(plain(cell).replace("\n", " ") for cell in row) for row in ((heads, *rows) if heads else rows)]
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    if sys.stdout.isatty() and sum(widths) + 2 * len(widths) - 2 > console().width:
+        lines, right = _narrowed(lines, right, spare, console().width) or (lines, right)
+        widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
     before = sum(widths[:-1]) + 2 * len(widths[:-1])
     room = console().width - before if sys.stdout.isatty() else sum(widths)
     for number, line in enumerate(lines):
@@ -173,15 +180,52 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[
         print_line(text, style)
 
 
+ADDRESS = re.compile(r"https?://[^#]*#(?=.)")
+"""The address of a server before the name of its model."""
+NARROWEST_CELL = 8
+
+
+def _narrowed(
+    lines: list[tuple[str, ...]], right: frozenset[int], spare: Sequence[int], width: int
+) -> tuple[list[tuple[str, ...]], frozenset[int]] | None:
+    """Return lines whose last column has room, and the columns that are aligned to the right; None if they need more room."""
+    from rich.cells import cell_len, set_cell_size
+
+    columns = {
+        number: [ADDRESS.sub("", cell) for cell in column] for number, column in enumerate(zip(*lines, strict=True))
+    }
+    last = len(columns) - 1
+
+    def size(number: int) -> int:
+        return max(map(cell_len, columns[number]))
+
+    def least(number: int) -> int:
+        return size(number) if number in right else min(size(number), NARROWEST if number == last else NARROWEST_CELL)
+
+    for number in spare:
+        if sum(map(least, columns)) + 2 * len(columns) - 2 > width:
+            del columns[number]
+    while (over := sum(map(size, [*columns][:-1])) + least(last) + 2 * len(columns) - 2 - width) > 0:
+        widest = max([*columns][:-1], key=lambda number: size(number) - least(number), default=last)
+        if widest == last or size(widest) <= least(widest):
+            return None
+        most = max(size(widest) - over, least(widest))
+        columns[widest] = [
+            cell if cell_len(cell) <= most else f"{set_cell_size(cell, most - 1).rstrip()}…" for cell in columns[widest]
+        ]
+    places = {number: place for place, number in enumerate(columns)}
+    return [*zip(*columns.values(), strict=True)], frozenset(places[number] for number in right if number in places)
+
+
 def print_rows(
     result: object, heads: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset(),
-    *, as_json: bool, none: str = "",
+    *, as_json: bool, none: str = "", spare: Sequence[int] = (),
 ) -> None:  # fmt: skip
     """Print a result as JSON, or its rows as a table; without rows print `none`."""
     if as_json:
         print_result(result)
     elif rows or not none:
-        table(heads, rows, right)
+        table(heads, rows, right, spare)
     else:
         print_notice(none)
 
@@ -351,7 +395,9 @@ def print_stream(
         if not as_json:
             whole = readable_answer(turn.text, [call.name for call in turn.calls])
             last = "".join(behind_calls).strip()
-            if last and whole == turn.text and whole.endswith(last):  # text before function calls is not part of the answer
+            if (
+                last and whole == turn.text and whole.endswith(last)
+            ):  # text before function calls is not part of the answer
                 whole = last
             if is_held and is_refusal(turn):
                 print_no_answer(whole)

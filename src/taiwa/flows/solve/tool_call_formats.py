@@ -278,7 +278,9 @@ class ToolCallFormat(Protocol):
 
 CLOSE = ">>"
 
-UNKNOWN_CALL = rf"<<(?P<other>[^\W\d](?:[\w-]| (?=[\w-])){{0,63}})[:：](?P<other_input>(?:(?!<<|>>).){{0,{MAX_INPUT_CHARS}}})>>"
+UNKNOWN_CALL = (
+    rf"<<(?P<other>[^\W\d](?:[\w-]| (?=[\w-])){{0,63}})[:：](?P<other_input>(?:(?!<<|>>).){{0,{MAX_INPUT_CHARS}}})>>"
+)
 
 TAGGED_INSTRUCTIONS = """\
 Where you need a tool, write its call as <<name: input>>, on one line: what the tool gives is put right behind it, and you \
