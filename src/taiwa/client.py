@@ -150,6 +150,10 @@ class Generation(Generic[T]):
     def __str__(self) -> str:
         return self.text
 
+    def _repr_markdown_(self) -> str:
+        """Return what a notebook shows."""
+        return self.text
+
 
 @dataclass(frozen=True, slots=True)
 class Extraction(Generic[T]):

@@ -1,8 +1,10 @@
 """Conversations that leave a store and come back."""
 
+import json
+
 import pytest
 
-from tests.cli.conftest import ModelServer, Taiwa, delta
+from tests.cli.conftest import ModelServer, Place, Taiwa, delta
 
 
 @pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\x0c", "\r\n"])
@@ -28,3 +30,17 @@ def test_an_import_that_fails_leaves_nothing_behind(taiwa: Taiwa, model_server: 
     assert result.code == 2
     assert "nothing was imported" in result.err
     assert "again" not in taiwa.ok("log").out
+
+
+def test_messages_of_another_program_become_a_conversation(taiwa: Taiwa, place: Place) -> None:
+    (place.folder / "messages.json").write_text(
+        json.dumps([{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}])
+    )
+
+    imported = taiwa.ok("import", str(place.folder / "messages.json"), "talk")
+
+    assert imported.out == "talk: 1 turn\n"
+    assert taiwa.ok("log", "talk").lines[-2:] == ["you: one", "plain: two"]
+    assert taiwa.ok("export", "talk", "--format", "sharegpt").json == {
+        "conversations": [{"from": "human", "value": "one"}, {"from": "gpt", "value": "two"}]
+    }

@@ -584,3 +584,23 @@ def test_a_turn_is_the_same_where_its_steps_had_to_wait(tmp_path: Path) -> None:
     assert first is not None
     assert second is not None
     assert (first.text, second.text, second.parent) == ("Hello.", "Again.", first.node)
+
+
+def test_a_notebook_shows_the_answer_and_the_state(store: Store) -> None:
+    session = session_with(store, scripted_model(turn("A **sentence**.", '{"dictionary":{"文":"a|b"}}')))
+
+    shown = session.say("文です。")._repr_markdown_()
+
+    assert shown.startswith("A **sentence**.\n\n| state | value |\n| --- | --- |\n")
+    assert '| dictionary | {"文": "a\\|b"} |' in shown
+    assert session._repr_markdown_().startswith("**t** · translate · turn 1\n\n| state | value |")
+
+
+def test_turns_are_logged(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    session = session_with(store, scripted_model("Hello."), app=PLAIN)
+
+    with caplog.at_level("INFO", "taiwa"):
+        session.say("Hi")
+
+    records = [(record.name, record.getMessage()) for record in caplog.records if record.name == "taiwa.sessions"]
+    assert records == [("taiwa.sessions", f"turn of t: turn 1, node {session.conversation.tip[:12]}")]

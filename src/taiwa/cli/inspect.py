@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from taiwa.conversation.app import App
     from taiwa.conversation.history import Conversation, Node
     from taiwa.flows.ask.provenance import ValueSource
+    from taiwa.kernel.messages import Message
     from taiwa.operations.results import InterruptedTurn
     from taiwa.sessions.repository import Repository
     from taiwa.store import CallRecord
@@ -439,8 +440,8 @@ def print_state(here: "Conversation", *, as_json: bool) -> None:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["jsonl", "md", "html", "verifiable"]),
-    help="Set the format; import reads jsonl, and verifiable is HTML whose script checks every hash.",
+    type=click.Choice(["jsonl", "md", "html", "verifiable", "openai", "anthropic", "sharegpt"]),
+    help="Set the format; import reads jsonl and the messages of openai, anthropic and sharegpt, and verifiable is HTML whose script checks every hash.",
 )
 @click.option("--calls", is_flag=True, help="Include the bill of each turn (jsonl).")
 @click.option("--app", is_flag=True, help="Include the app, to import into another store (jsonl).")
@@ -464,11 +465,12 @@ def export(
     otel_endpoint: str | None,
     otel_content: bool,
 ) -> None:
-    """Write the conversation at REVISION as JSONL (for import), Markdown or one HTML page.
+    """Write the conversation at REVISION as JSONL (for import), Markdown, one HTML page, or messages of other programs.
 
     \b
     taiwa export chat-1 --app > chat-1.jsonl
     taiwa export chat-1 -o chat-1.html
+    taiwa export chat-1 --format openai > messages.json
     taiwa export chat-1 --otel > spans.jsonl
     """
     repository, revision = common.repository(reading=True), common.place(revision)
@@ -538,19 +540,28 @@ def _format_of(path: Path) -> str:
 def import_(common: CommonOptions, file: str, name: str | None, trust: bool, yes: bool) -> None:
     """Read an exported conversation from FILE (`-` for standard input): check every hash, and import all of it or nothing.
 
+    A list of messages in the form of OpenAI, Anthropic or ShareGPT is imported as a conversation of the app plain; of several
+    lists, or lines, each is one.
+
     It does not become the latest conversation. The model, tools and documents of an imported app are used only after
     you trust it, here or with taiwa apps trust.
 
     \b
     taiwa import chat-1.jsonl
     taiwa import chat-1.jsonl chat-from-home
+    taiwa import messages.json
     """
     from taiwa.cli.apps import UNCONFIRMED, print_untrusted
+    from taiwa.operations.message_lists import read_message_lists
     from taiwa.operations.say import untrusted_apps
 
     settings = common.settings()
     repository = common.repository(settings)
-    here = repository.import_lines(read_whole(file).split("\n"), name)  # `splitlines` splits at more than line feeds
+    text = read_whole(file)
+    if (lists := read_message_lists(text)) is not None:
+        _import_messages(repository, lists, name or "", as_json=common.as_json)
+        return
+    here = repository.import_lines(text.split("\n"), name)  # `splitlines` splits at more than line feeds
     sessions: list[Json] = [ref.name for ref in repository.store.refs.list() if ref.tip == here.tip]
     line = ngettext(
         "{names}: {n} turn, every hash is right", "{names}: {n} turns, every hash is right",
@@ -569,3 +580,15 @@ def import_(common: CommonOptions, file: str, name: str | None, trust: bool, yes
                 _("this is ignored until you trust the app: taiwa apps trust {app}", app=here.app.name), "yellow"
             )
     print_item(item | {"trusted": trusted or trust}, line, as_json=common.as_json)
+
+
+def _import_messages(
+    repository: "Repository", lists: "Sequence[tuple[str, tuple[Message, ...]]]", name: str, *, as_json: bool
+) -> None:
+    """Import lists of messages, and print their names."""
+    from taiwa.operations.message_lists import import_message_lists
+
+    done = import_message_lists(repository, lists, name)
+    count = sum(here.count for here in done.values())
+    line = ngettext("{names}: {n} turn", "{names}: {n} turns", count, names=", ".join(done))
+    print_item({"sessions": [*done], "turns": count}, line, as_json=as_json)

@@ -152,7 +152,7 @@ class ModelsByRole(Protocol):
         ...
 
 
-logger = logging.getLogger("taiwa.limits")
+limits_logger, notices_logger = logging.getLogger("taiwa.limits"), logging.getLogger("taiwa.notices")
 
 M = TypeVar("M")
 
@@ -411,11 +411,12 @@ class Runtime(BaseRuntime[Model]):
 
 
 def drop_events(execution: Execution[Any]) -> None:
-    """Drop the events of a run that is not streamed; a warning that a limit was exceeded, or cut an answer, is logged."""
+    """Drop the events of a run that is not streamed; notices are logged, as a warning if a limit was exceeded or cut an answer."""
     while execution.events:
         event = execution.events.popleft()
-        if isinstance(event, Notice) and event.code == LIMIT_NOTICE:
-            logger.warning(event.text)
+        if isinstance(event, Notice):
+            is_limit = event.code == LIMIT_NOTICE
+            limits_logger.warning("%s", event.text) if is_limit else notices_logger.info("%s", event.text)
 
 
 def answer_chunks(runtime: Runtime, effect: Complete) -> Generator[Chunk]:

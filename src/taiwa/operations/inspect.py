@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from taiwa.kernel.runtime import AnyModel
     from taiwa.models.inprocess.decode_loop import TokenTrace, TracedToken
+    from taiwa.operations.message_lists import MessageListFormat
     from taiwa.sessions.replay import RecordedStep
 
 
@@ -281,7 +282,8 @@ def export(
     attachments: bool = True,
     language: str = "en",
 ) -> str:
-    """Write a conversation as `jsonl` (which can be imported), `md`, `html`, or `verifiable`: HTML that verifies itself.
+    """Write a conversation as `jsonl` (which can be imported), `md`, `html`, or `verifiable`: HTML that verifies itself; or as the
+    messages of `openai`, `anthropic` or `sharegpt`.
 
     In `jsonl`, `calls` adds the bill of each turn, and `app` the app, with its instructions and parameters. Without
     `attachments`, their bytes are left out, in `html` the images. `language` is that of the headings, of `LANGUAGES`.
@@ -291,6 +293,11 @@ def export(
         lines = store.export(revision, calls=calls, apps=app, attachments=attachments)
         return inert("".join(f"{line}\n" for line in lines))
     entries = tuple(repository.walk(store.resolve(revision)))
+    if form in ("openai", "anthropic", "sharegpt"):
+        from taiwa.operations.message_lists import write_messages
+
+        turns = [entry.after.turns[-1].all_messages for entry in entries if entry.node.kind == "turn"]
+        return inert(write_messages(entries[-1].after, turns, cast("MessageListFormat", form)))
     if form == "md":
         return plain(as_markdown(entries, revision, language))
     if form == "verifiable":

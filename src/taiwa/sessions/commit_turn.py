@@ -6,6 +6,7 @@ entry in its log, and the end of the run. A turn with a `transcript` adds the di
 the history from its root. A turn of the flow `ask` assigns its session to the user. The tables are in `taiwa.store.schema`.
 """
 
+import json
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -53,6 +54,17 @@ class RuntimeOptions(TypedDict, total=False):
     approve: Approve | None
     budgets: Iterable[Budget]
     earlier_cost: int
+
+
+def state_table(state: State) -> str:
+    """Return a state as a table of Markdown; "" if it is empty."""
+    from taiwa.retrieval.tables import table_text
+
+    rows = [
+        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        for name, value in state.items()
+    ]
+    return table_text(("state", "value"), rows) if rows else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +212,10 @@ class TurnResult:
 
     def __str__(self) -> str:
         return self.text
+
+    def _repr_markdown_(self) -> str:
+        """Return what a notebook shows: the answer, and the state after it as a table."""
+        return "\n\n".join(filter(None, (self.text, state_table(self.state))))
 
     @property
     def citations(self) -> "tuple[Citation, ...]":

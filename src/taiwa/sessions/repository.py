@@ -2,6 +2,7 @@
 store checks before anything is sent. Independent of models.
 """
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from taiwa.flows.ask.provenance import ValueSource
     from taiwa.kernel.runtime import Retriever, Tool
     from taiwa.retrieval.index import IndexScope
+
+logger = logging.getLogger("taiwa.sessions")
 
 SNAPSHOT_EVERY = 32
 MOST_RECENT = 64
@@ -460,6 +463,7 @@ class Repository:
         self._apps.setdefault(app.hash, app)
         apps = (app.source,) if any(node.kind in {"root", "app"} for node in new_nodes) else ()
         self.store.commit(session, new_nodes, expected=expected, reason=reason, run=run, apps=apps)
+        logger.info("%s of %s: turn %d, node %s", reason, session, conversation.count, conversation.tip[:12])
         committed = replace(conversation, new_nodes=())
         if committed.count and committed.count % SNAPSHOT_EVERY == 0 and _is_worth_a_snapshot(committed):
             self.store.snapshots.put(committed.tip, _snapshot(committed))

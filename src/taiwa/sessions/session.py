@@ -35,6 +35,7 @@ from taiwa.sessions.commit_turn import (
     begin_turn,
     request_counter,
     resume_turn,
+    state_table,
 )
 from taiwa.sessions.repository import Repository, ValueOrigin
 from taiwa.settings import NoModelError, Settings
@@ -166,6 +167,11 @@ class BaseSession:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, app {self.app.name!r}, turn {self.conversation.count})"
+
+    def _repr_markdown_(self) -> str:
+        """Return what a notebook shows: the place of the session, and its state as a table."""
+        place = f"**{self.name or self.app.name}** · {self.app.name} · turn {self.conversation.count}"
+        return "\n\n".join(filter(None, (place, state_table(self.state))))
 
     @property
     def state(self) -> State:

@@ -110,6 +110,24 @@ def test_an_answer_arrives_whole_with_its_usage(face: Face, model: HttpModel, fa
     assert answer.usage == Usage(input_tokens=7, output_tokens=3, cache_read_tokens=4)
 
 
+def test_calls_are_logged_without_their_key(
+    face: Face, model: HttpModel, faults: FaultServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    faults.plays(status(503), speech("Hello."))
+
+    with caplog.at_level(logging.DEBUG, "taiwa.models.http"):
+        face.ask(model, Request((user("Hi"),)))
+
+    texts = [record.getMessage() for record in caplog.records if record.name == "taiwa.models.http"]
+    assert [text.split(",")[-1].split(" after")[0].strip() for text in texts] == [
+        "attempt 1",
+        "failed",
+        "attempt 2",
+        "answered",
+    ]
+    assert KEY not in caplog.text
+
+
 def test_a_call_that_arrives_as_text_is_a_function_call_only_if_its_tool_was_offered(
     face: Face, faults: FaultServer, sleeps: Sleeps
 ) -> None:

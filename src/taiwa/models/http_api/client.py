@@ -7,6 +7,7 @@ thread of this module.
 
 import asyncio
 import builtins
+import logging
 import os
 import random
 import threading
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     import httpx2
 
     from taiwa.models.http_api.constraint_encoding import ChoiceReader, ConstraintCheck
+
+logger = logging.getLogger("taiwa.models.http")
 
 HEADERS = (
     ("user-agent", "taiwa"),
@@ -526,15 +529,19 @@ class HttpModel:
                     await self.clock.sleep(min(begun, LOOK_SECONDS))
                 deadline = deadline or Deadline(self.limits, self.clock.now)  # without the wait for the own limits
                 attempt = _Attempt(self, http, request, deadline)
+                began = self.clock.now()
+                logger.debug("%s %s%s, attempt %d", method, http.url.netloc.decode(), http.url.path, made)
                 try:
                     async with aclosing(read(attempt, transport)) as items:
                         async for item in items:
                             if pace is not None and paced is not None and isinstance(item, StreamEnd) and item.usage:
                                 pace.settle(paced, item.usage.input_tokens, item.usage.output_tokens)
                             yield item
+                    logger.debug("answered after %.2f s", self.clock.now() - began)
                     return
                 except ModelError as error:
                     mask_error(error, self.secrets)
+                    logger.info("failed after %.2f s: %s", self.clock.now() - began, error.message)
                     error.may_be_charged = method == "POST" and (error.may_be_charged or attempt.is_answered)
                     wait = None
                     if attempt.may_repeat:

@@ -1,0 +1,234 @@
+"""Read and write conversations as the message lists of OpenAI and Anthropic, and as ShareGPT."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+from taiwa.apps.catalog import load_app
+from taiwa.conversation.app import AnswerOptions
+from taiwa.conversation.history import Conversation, add_turn
+from taiwa.flows.turn import input_text
+from taiwa.kernel.errors import ConflictError, InputError
+from taiwa.kernel.messages import Message, Part, Role, Text, ToolCall, ToolResult
+from taiwa.kernel.serialization import Json, items_at, parse_json, text_at
+from taiwa.sessions.repository import Repository
+
+MessageListFormat: TypeAlias = Literal["openai", "anthropic", "sharegpt"]
+IMPORTED = "import"
+"""The reason of the first move of an imported session, which is not the latest one because of it."""
+Fields: TypeAlias = dict[str, Json]
+
+FROM: Mapping[str, Role] = {
+    "tool": "tool", "developer": "system", "human": "user", "user": "user", "gpt": "assistant", "assistant": "assistant", "model": "assistant", "bing": "assistant",
+    "system": "system",
+}  # fmt: skip
+"""The role of a message by the name of its speaker, in ShareGPT too."""
+
+
+def read_message_lists(text: str) -> tuple[tuple[str, tuple[Message, ...]], ...] | None:
+    """Return the system text and the messages of each conversation in a file; None if it is an export of taiwa.
+
+    The file is one list of messages, one object with `messages` or `conversations`, or several of them: a list, or one a line.
+
+    Raises:
+        InputError: it is neither, or a message cannot be read.
+    """
+    try:
+        data = _parsed(text)
+    except ValueError:
+        return None
+    items = [each for each in (data if isinstance(data, list) else [data]) if isinstance(each, dict)]
+    if not items or (isinstance(data, list) and len(items) < len(data)):
+        return None
+    if {"role", "from"} & items[0].keys():
+        whole: Fields = {"messages": data}
+        items = [whole]
+    elif not {"messages", "conversations"} & items[0].keys():
+        return None
+    return tuple(
+        _read(each, f"conversation {number}: " if len(items) > 1 else "") for number, each in enumerate(items, 1)
+    )
+
+
+def _parsed(text: str) -> Json:
+    try:
+        return parse_json(text)
+    except ValueError:
+        return [parse_json(line) for line in text.split("\n") if line.strip()]
+
+
+def _read(item: Fields, where: str) -> tuple[str, tuple[Message, ...]]:
+    listed = item.get("messages", item.get("conversations"))
+    if not isinstance(listed, list) or not listed:
+        raise InputError(f"{where}messages must be a list that is not empty")
+    systems = [_text(item["system"], f"{where}system")] if item.get("system") else []
+    messages: list[Message] = []
+    names: dict[str, str] = {}
+    for number, each in enumerate(listed, 1):
+        here = f"{where}message {number}"
+        if not isinstance(each, dict):
+            raise InputError(f"{here} is not an object")
+        given = each.get("role", each.get("from"))
+        role = FROM.get(given) if isinstance(given, str) else None
+        if role == "system":
+            systems.append(_text(_content(each), here))
+        elif role is not None:
+            messages += _messages(role, each, names, here)
+        else:
+            raise InputError(f"{here}: unknown role {given!r}; use system, user, assistant or tool")
+    return "\n\n".join(systems), tuple(messages)
+
+
+def _content(fields: Fields) -> Json:
+    return fields.get("content", fields.get("value"))
+
+
+def _messages(role: Role, fields: Fields, names: dict[str, str], here: str) -> Iterator[Message]:
+    """Yield the message of an entry; results of tools within one of the user, as Anthropic has them, are messages of their own."""
+    content = _content(fields)
+    if role == "tool":
+        yield _result(text_at(fields, "tool_call_id"), _text(content, here), names)
+        return
+    parts: list[Part] = []
+    for block in content if isinstance(content, list) else [content]:
+        kind = text_at(block, "type")
+        if kind == "tool_result" and isinstance(block, dict):
+            yield _result(text_at(block, "tool_use_id"), _text(block.get("content"), here), names)
+        elif kind == "tool_use" and isinstance(block, dict):
+            parts.append(ToolCall(text_at(block, "name"), json.dumps(block.get("input") or {}), text_at(block, "id")))
+        elif kind not in ("thinking", "redacted_thinking") and (text := _text(block, here)):
+            parts.append(Text(text))
+    parts += [
+        ToolCall(text_at(call, "function", "name"), text_at(call, "function", "arguments") or "{}", text_at(call, "id"))
+        for call in items_at(fields, "tool_calls")
+    ]
+    calls = [part for part in parts if isinstance(part, ToolCall)]
+    if not all(call.name for call in calls):
+        raise InputError(f"{here}: a call of a tool has no name")
+    names.update((call.id, call.name) for call in calls)
+    if parts or role == "assistant":
+        yield Message(role, tuple(parts) or (Text(""),))
+
+
+def _result(call: str, text: str, names: Mapping[str, str]) -> Message:
+    return Message("tool", (ToolResult(text, names.get(call, ""), call),))
+
+
+def _text(content: Json, here: str) -> str:
+    """Return the text of a content: a string, a block of text, or a list of such blocks."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    if isinstance(content, list):
+        return "".join(_text(each, here) for each in content)
+    if isinstance(content, dict) and isinstance(text := content.get("text"), str):
+        return text
+    kind = text_at(content, "type") or type(content).__name__
+    raise InputError(f"{here}: content of type {kind!r} cannot be imported; only text and calls of tools can")
+
+
+def import_message_lists(
+    repository: Repository, lists: Sequence[tuple[str, tuple[Message, ...]]], name: str = ""
+) -> dict[str, Conversation]:
+    """Store lists of messages as conversations of the app plain, whose instructions are the system texts; return them by name.
+
+    Several lists are numbered: `name-1`, `name-2`.
+
+    Raises:
+        InputError: one has no answer, or its last message has none; nothing was imported.
+        ConflictError: a session exists.
+    """
+    read = [_conversation(repository, *given) for given in lists]
+    names = [f"{name}-{number}" for number in range(1, len(read) + 1)] if name and len(read) > 1 else [name] * len(read)
+    if taken := next(filter(repository.store.refs.has, filter(None, names)), ""):
+        raise ConflictError(f"session {taken!r} already exists; choose another name")
+    done: dict[str, Conversation] = {}
+    for each, here in zip(names, read, strict=True):
+        session = each or repository.new_name(here.app)
+        done[session] = repository.commit(session, here, expected=None, reason=IMPORTED)
+    return done
+
+
+def _conversation(repository: Repository, system: str, messages: Sequence[Message]) -> Conversation:
+    app = load_app("plain")
+    here, begun = repository.start(app.with_options(AnswerOptions(system=system)) if system else app), list[Message]()
+    for message in messages:
+        begun.append(message)
+        if message.role == "assistant" and not message.tool_calls:
+            here = add_turn(here, input_text(begun[:-1]), message.text, None, messages=tuple(begun))
+            begun = []
+    if begun:
+        raise InputError(f"message {len(messages)} has no answer; remove the messages behind the last answer")
+    if not here.count:
+        raise InputError("there is no answer of an assistant to import")
+    return here
+
+
+def write_messages(here: Conversation, turns: Iterable[Sequence[Message]], form: MessageListFormat) -> str:
+    """Write the turns of a conversation as one object of JSON on a line; attachments are named in place of their content."""
+    own = "" if here.app.is_template else here.app.instructions
+    system = "\n\n".join(dict.fromkeys(filter(None, (own, here.app.answer_options.system))))
+    messages = [message for turn in turns for message in turn]
+    return json.dumps(WRITERS[form](system, messages), ensure_ascii=False) + "\n"
+
+
+def _said(message: Message) -> str:
+    return "".join((*(f"[{each.label}]\n" for each in message.attachments), message.text))
+
+
+def _openai(system: str, messages: Sequence[Message]) -> Json:
+    written: list[Json] = []
+    if system:
+        written.append({"role": "system", "content": system})
+    for message in messages:
+        if message.role == "tool":
+            results = [part for part in message.parts if isinstance(part, ToolResult)]
+            said: list[Json] = [{"role": "tool", "tool_call_id": each.call, "content": each.text} for each in results]
+            written += said
+            continue
+        item: dict[str, Json] = {"role": message.role, "content": _said(message)}
+        if calls := message.tool_calls:
+            item["tool_calls"] = [
+                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+                for call in calls
+            ]
+        written.append(item)
+    return {"messages": written}
+
+
+def _arguments(call: ToolCall) -> Json:
+    """Return the arguments of a call; text that is not an object of JSON as the one argument."""
+    try:
+        found = parse_json(call.arguments or "{}")
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {"arguments": call.arguments}
+
+
+def _anthropic(system: str, messages: Sequence[Message]) -> Json:
+    written: list[Json] = []
+    for message in messages:
+        blocks: list[Json] = [{"type": "text", "text": text}] if (text := _said(message)) else []
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                blocks.append({"type": "tool_use", "id": part.id, "name": part.name, "input": _arguments(part)})
+            elif isinstance(part, ToolResult):
+                blocks.append({"type": "tool_result", "tool_use_id": part.call, "content": part.text})
+        written.append({"role": "assistant" if message.role == "assistant" else "user", "content": blocks})
+    return {**({"system": system} if system else {}), "messages": written}
+
+
+def _sharegpt(system: str, messages: Sequence[Message]) -> Json:
+    written: list[Json] = []
+    if system:
+        written.append({"from": "system", "value": system})
+    said: list[Json] = [
+        {"from": "human" if message.role == "user" else "gpt", "value": text}
+        for message in messages
+        if message.role in ("user", "assistant") and (text := _said(message))
+    ]
+    return {"conversations": [*written, *said]}
+
+
+WRITERS: Mapping[MessageListFormat, Callable[[str, Sequence[Message]], Json]] = {
+    "openai": _openai, "anthropic": _anthropic, "sharegpt": _sharegpt,
+}  # fmt: skip
