@@ -801,9 +801,16 @@ def _read_page(html: str) -> ParsedDocument:
         return whole
     # It extracts the main text of a page; if it loses tables, headings or most of the text, its result is discarded.
     inner = trafilatura.extract(html, output_format="markdown", include_comments=False, include_tables=True)
-    reading = read_markdown(str(inner or ""))
-    lost_rows = reading.text.count("\n|") < whole.text.count("\n|")
-    if lost_rows or 4 * len(reading.text) < len(whole.text) or 2 * len(reading.headings) < len(whole.headings):
+    text, tables, own = str(inner or ""), tables_in(whole.text), tables_in(str(inner or ""))
+    if len(own) == len(tables):  # it shifts the cells of merged rows
+        for (start, end, _), (first, last, _) in [*zip(own, tables, strict=True)][::-1]:
+            text = text[:start] + whole.text[first:last] + text[end:]
+    reading = read_markdown(text)
+    if (
+        len(own) != len(tables)
+        or 4 * len(reading.text) < len(whole.text)
+        or 2 * len(reading.headings) < len(whole.headings)
+    ):
         return whole
     return ParsedDocument(reading.text, whole.title or reading.title, reading.headings)
 

@@ -1,0 +1,70 @@
+"""What users of such tools reported, one small case a report: each was made up to show the same fault.
+
+A case is an entry of the file of its kind, whose first line describes the fields; `report` says what was reported.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from taiwa.retrieval.readers import document_format, read_document
+from tests.cli.conftest import ModelServer, Place, Taiwa
+from tests.peers.faults import DONE, event, head, raw
+
+HERE = Path(__file__).parent
+
+
+def cases(kind: str) -> pytest.MarkDecorator:
+    found: list[dict[str, Any]] = yaml.safe_load((HERE / f"{kind}.yaml").read_text("utf-8"))
+    return pytest.mark.parametrize("case", found, ids=[each["report"] for each in found])
+
+
+def written(case: dict[str, Any]) -> bytes:
+    unit, times = case.get("repeat", ["", 0])
+    return f"{unit * times}{case['text']}".encode(case.get("encoding", "utf-8"))
+
+
+@cases("documents")
+def test_a_document_is_read_as_it_is_written(case: dict[str, Any]) -> None:
+    kind = document_format(case["file"])
+    assert kind is not None
+
+    text = read_document(written(case), kind, 1_000_000).text
+
+    assert [wanted for wanted in case["holds"] if wanted not in text] == []
+    assert [unwanted for unwanted in case.get("lacks", ()) if unwanted in text] == []
+
+
+@cases("questions")
+def test_a_question_is_answered_from_its_document(case: dict[str, Any], taiwa: Taiwa, place: Place) -> None:
+    folder = place.folder / "documents"
+    folder.mkdir()
+    (folder / case["file"]).write_bytes(written(case))
+
+    answered = taiwa.ok("ask", case["question"], "--in", str(folder))
+
+    assert answered.lines[0] == case["answer"]
+
+
+@cases("streams")
+def test_a_stream_is_read_as_servers_write_it(case: dict[str, Any], taiwa: Taiwa, model_server: ModelServer) -> None:
+    lines = [f"{each}\n\n".encode() if isinstance(each, str) else event(each) for each in case["chunks"]]
+    model_server(raw(head(), *lines, event({}, finish="stop"), DONE))
+
+    done = taiwa("say", "?")
+
+    assert (done.out.strip(), done.code) == (case["out"], case.get("code", 0))
+
+
+@cases("commands")
+def test_a_command_says_what_it_did(case: dict[str, Any], taiwa: Taiwa) -> None:
+    for words in case.get("before", ()):
+        taiwa.ok(*words)
+
+    done = taiwa(*case["words"])
+
+    assert done.code in (case["code"] if isinstance(case["code"], list) else [case["code"]])
+    assert case.get("err", "") in done.err
+    assert case.get("out", done.out) == done.out
