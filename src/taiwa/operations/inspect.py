@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
     from taiwa.kernel.runtime import AnyModel
     from taiwa.models.inprocess.decode_loop import TokenTrace, TracedToken
-    from taiwa.operations.message_lists import MessageListFormat
     from taiwa.sessions.replay import RecordedStep
 
 
@@ -293,11 +292,11 @@ def export(
         lines = store.export(revision, calls=calls, apps=app, attachments=attachments)
         return inert("".join(f"{line}\n" for line in lines))
     entries = tuple(repository.walk(store.resolve(revision)))
-    if form in ("openai", "anthropic", "sharegpt"):
+    if form not in ("md", "html", "verifiable"):
         from taiwa.operations.message_lists import write_messages
 
         turns = [entry.after.turns[-1].all_messages for entry in entries if entry.node.kind == "turn"]
-        return inert(write_messages(entries[-1].after, turns, cast("MessageListFormat", form)))
+        return inert(write_messages(entries[-1].after, turns, form))
     if form == "md":
         return plain(as_markdown(entries, revision, language))
     if form == "verifiable":

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import AnswerOptions
@@ -13,7 +13,6 @@ from taiwa.kernel.messages import Message, Part, Role, Text, ToolCall, ToolResul
 from taiwa.kernel.serialization import Json, items_at, parse_json, text_at
 from taiwa.sessions.repository import Repository
 
-MessageListFormat: TypeAlias = Literal["openai", "anthropic", "sharegpt"]
 IMPORTED = "import"
 """The reason of the first move of an imported session, which is not the latest one because of it."""
 Fields: TypeAlias = dict[str, Json]
@@ -163,8 +162,8 @@ def _conversation(repository: Repository, system: str, messages: Sequence[Messag
     return here
 
 
-def write_messages(here: Conversation, turns: Iterable[Sequence[Message]], form: MessageListFormat) -> str:
-    """Write the turns of a conversation as one object of JSON on a line; attachments are named in place of their content."""
+def write_messages(here: Conversation, turns: Iterable[Sequence[Message]], form: str) -> str:
+    """Write the turns of a conversation as one object of JSON on a line, in a form of `WRITERS`; attachments are only named."""
     own = "" if here.app.is_template else here.app.instructions
     system = "\n\n".join(dict.fromkeys(filter(None, (own, here.app.answer_options.system))))
     messages = [message for turn in turns for message in turn]
@@ -229,6 +228,6 @@ def _sharegpt(system: str, messages: Sequence[Message]) -> Json:
     return {"conversations": [*written, *said]}
 
 
-WRITERS: Mapping[MessageListFormat, Callable[[str, Sequence[Message]], Json]] = {
+WRITERS: Mapping[str, Callable[[str, Sequence[Message]], Json]] = {
     "openai": _openai, "anthropic": _anthropic, "sharegpt": _sharegpt,
 }  # fmt: skip
