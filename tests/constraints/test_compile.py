@@ -370,3 +370,12 @@ def test_what_is_too_large_is_refused(source: object, fault: str) -> None:
 )
 def test_what_is_large_or_would_make_others_backtrack_is_compiled_and_followed(source: object, text: str) -> None:
     assert passing(source, [text]) == [text]
+
+
+def test_a_notebook_shows_the_text_and_the_mask() -> None:
+    vocabulary = Vocabulary([b"<end>", b"tea", b"coffee", b"s"], 0)
+    for guide in (constraints.compile(Regex("teas?|coffee"), vocabulary), RegexGuide("teas?|coffee", vocabulary)):
+        start = guide.start()
+
+        assert start._repr_markdown_() == "2 of 4 tokens may follow: `` 'tea' `` `` 'coffee' ``"
+        assert start.advance(1)._repr_markdown_() == "`` tea ``\n\n2 of 4 tokens may follow: `` <end> `` `` 's' ``"

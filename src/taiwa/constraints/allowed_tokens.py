@@ -19,7 +19,16 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
-from taiwa.constraints.guide import LIMIT, Coverage, Explanation, empty_mask, fill_mask, mask_address, mask_tokens
+from taiwa.constraints.guide import (
+    LIMIT,
+    Coverage,
+    Explanation,
+    empty_mask,
+    fill_mask,
+    mask_address,
+    mask_markdown,
+    mask_tokens,
+)
 from taiwa.constraints.vocabulary import Vocabulary, import_llguidance, split_text
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.serialization import Json
@@ -468,6 +477,9 @@ class MatcherState:
     def captures(self) -> tuple[tuple[str, bytes], ...]:
         """Return the named parts that are complete, in the order of the text."""
         return tuple(self._matcher().get_captures())
+
+    def _repr_markdown_(self) -> str:
+        return mask_markdown(self, self._guide.vocabulary)
 
     def explain(self, token: int | None = None) -> Explanation:
         """Return where the text stands, and why `token` is not allowed, if it is not."""

@@ -176,6 +176,20 @@ class Guide(Protocol):
         ...
 
 
+SHOWN = 24
+"""The most tokens of a mask that a notebook shows."""
+
+
+def mask_markdown(state: GuideState, vocabulary: Vocabulary) -> str:
+    """Return what a notebook shows of a state: the text so far, and the tokens that may follow."""
+    text = vocabulary.decode(state.tokens).decode("utf-8", "backslashreplace")
+    allowed = state.allowed(len(vocabulary)) or ()
+    more = f" and {len(allowed) - SHOWN:,} more" if len(allowed) > SHOWN else ""
+    tokens = " ".join(f"`` {vocabulary.show(token)} ``" for token in allowed[:SHOWN])
+    written = f"`` {text} ``\n\n" if text else ""
+    return f"{written}{len(allowed):,} of {len(vocabulary):,} tokens may follow: {tokens or 'none'}{more}"
+
+
 def check_unicode(text: str, what: str) -> None:
     """Check that a text is valid Unicode: lone surrogates, and bytes that are not UTF-8, cannot be written.
 

@@ -21,7 +21,16 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from taiwa.constraints.automaton import Automaton, compile_regex, describe_ranges, escape_regex, merge_ranges, reaching
 from taiwa.constraints.explain import add_json_position
-from taiwa.constraints.guide import LIMIT, Coverage, Explanation, check_unicode, fill_mask, refusal, unexpected
+from taiwa.constraints.guide import (
+    LIMIT,
+    Coverage,
+    Explanation,
+    check_unicode,
+    fill_mask,
+    mask_markdown,
+    refusal,
+    unexpected,
+)
 from taiwa.constraints.schema_regex import to_regex
 from taiwa.constraints.vocabulary import Vocabulary, common_prefix
 from taiwa.extras import missing_extra
@@ -253,6 +262,9 @@ class ReadableState(Generic[P]):
     def captures(self) -> tuple[tuple[str, bytes], ...]:
         """Return nothing: readable guides name no parts."""
         return ()
+
+    def _repr_markdown_(self) -> str:
+        return mask_markdown(self, self.guide.vocabulary)
 
     def explain(self, token: int | None = None) -> Explanation:
         """Return where the text stands, and why `token` is not allowed, if it is not."""
