@@ -118,13 +118,15 @@ def test_a_cell_that_goes_on_below_belongs_to_its_row() -> None:
         [(0, 30, "City"), (100, 130, "Note"), (200, 230, "Limit")],
         [(0, 30, "Rome"), (100, 150, "only with"), (210, 230, "90")],
         [(100, 150, "receipt")],
+        [(212, 230, "EUR")],
         [(0, 30, "Bari"), (100, 120, "no"), (205, 230, "80")],
+        [(0, 230, "A paragraph behind the table")],
     ]
 
     ((first, last, table),) = aligned_tables(lines)
 
-    assert (first, last) == (0, 4)
-    assert "| Rome | only with receipt | 90 |" in table
+    assert (first, last) == (0, 5)
+    assert "| Rome | only with receipt | 90 EUR |" in table
 
 
 def test_words_that_only_stand_apart_are_no_table() -> None:

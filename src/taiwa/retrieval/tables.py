@@ -106,7 +106,7 @@ def aligned_tables(lines: Sequence[Sequence[Box]]) -> Iterator[tuple[int, int, s
 
 
 def _continues(line: Sequence[Box], head: Sequence[Box]) -> bool:
-    return len(line) == 1 and any(abs(line[0][0] - left) <= TOLERANCE for left, _, _ in head[1:])
+    return len(line) == 1 and line[0][0] > head[0][1] and any(_in_line(line[0], box) for box in head[1:])
 
 
 def _in_columns(lines: Sequence[Sequence[Box]]) -> list[list[str]] | None:
