@@ -129,6 +129,17 @@ def test_a_cell_that_goes_on_below_belongs_to_its_row() -> None:
     assert "| Rome | only with receipt | 90 EUR |" in table
 
 
+def test_numbers_on_the_right_stand_below_a_name_on_the_left() -> None:
+    lines = [
+        [(0, 30, "City"), (100, 160, "Limit a night")],
+        *[[(0, 30, f"City {number}"), (150, 165, f"{number}0")] for number in (7, 8, 9)],
+    ]
+
+    ((_, _, table),) = aligned_tables(lines)
+
+    assert table.splitlines()[0] == "| City | Limit a night |"
+
+
 def test_words_that_only_stand_apart_are_no_table() -> None:
     apart = [[(0, 40, "some"), (60 + 30 * number, 90 + 30 * number, "words")] for number in range(4)]
 

@@ -110,13 +110,13 @@ def _continues(line: Sequence[Box], head: Sequence[Box]) -> bool:
 
 
 def _in_columns(lines: Sequence[Sequence[Box]]) -> list[list[str]] | None:
-    """Return the rows of lines whose cells stand in the columns of the widest line; None if some stand between them."""
-    columns = [[box] for box in max(lines, key=len)]
+    """Return the rows of lines whose cells each stand in one column of the widest line; None if some do not."""
+    columns = max(lines, key=len)
     rows: list[list[str]] = []
     for line in lines:
         row = [""] * len(columns)
         for box in line:
-            near = [at for at, column in enumerate(columns) if _in_line(box, column[0])]
+            near = [at for at, column in enumerate(columns) if _in_line(box, column) or _overlap(box, column)]
             if len(near) != 1 or row[near[0]]:
                 return None
             row[near[0]] = box[2]
@@ -126,6 +126,10 @@ def _in_columns(lines: Sequence[Sequence[Box]]) -> list[list[str]] | None:
             rows.append(row)
     widths = Counter(sum(map(bool, row)) for row in rows)
     return rows if len(rows) >= LEAST_ROWS and widths[len(columns)] * 2 > len(rows) else None
+
+
+def _overlap(one: Box, other: Box) -> bool:
+    return min(one[1], other[1]) > max(one[0], other[0])
 
 
 def _in_line(one: Box, other: Box) -> bool:
