@@ -1,5 +1,7 @@
 """Tables: what is a header, what is a row, and that every format gives the same table."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from taiwa.retrieval.readers import read_document, read_table, sections, split_into_chunks
@@ -138,6 +140,11 @@ def test_numbers_on_the_right_stand_below_a_name_on_the_left() -> None:
     ((_, _, table),) = aligned_tables(lines)
 
     assert table.splitlines()[0] == "| City | Limit a night |"
+
+
+@pytest.mark.parametrize("marks", ["•••", ["1.", "2.", "3."], ["(a)", "(b)", "(c)"]])
+def test_the_items_of_a_list_are_no_rows(marks: Sequence[str]) -> None:
+    assert not [*aligned_tables([[(0, 8, mark), (30, 200, "words of an item")] for mark in marks])]
 
 
 def test_words_that_only_stand_apart_are_no_table() -> None:

@@ -86,6 +86,8 @@ def tables_in(text: str) -> tuple[tuple[int, int, str], ...]:
 Box: TypeAlias = tuple[float, float, str]
 """The left and the right edge of a cell on a page, and its text."""
 LEAST_ROWS = 3
+LIST_MARK = re.compile(r"\W*|\(?\w{1,3}[.)]")
+"""What stands before the items of a list, which are no rows."""
 TOLERANCE = 4.0
 """Points by which the cells of a column may be out of line."""
 
@@ -124,6 +126,8 @@ def _in_columns(lines: Sequence[Sequence[Box]]) -> list[list[str]] | None:
             rows[-1] = [f"{above} {cell}".strip() for above, cell in zip(rows[-1], row, strict=True)]
         else:
             rows.append(row)
+    if all(LIST_MARK.fullmatch(row[0]) for row in rows):
+        return None
     widths = Counter(sum(map(bool, row)) for row in rows)
     return rows if len(rows) >= LEAST_ROWS and widths[len(columns)] * 2 > len(rows) else None
 
