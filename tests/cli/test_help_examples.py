@@ -115,6 +115,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "shop.py": SHOP, "a.py": "a = 1\n", "b.py": "b = 2\n", "letter.txt": "Two teas.\n", "lines.txt": "one\ntwo\n",
         "sentences.jsonl": '{"text": "one"}\n', "answer.txt": ANSWERS["shop:Order"], "schema.json": SCHEMA, "order.json": SCHEMA,
         "question.txt": "What?\n", "tutor.md": APP, "sum.lark": 'start: "1" "+" "1"\n', "me.yaml": "name: me\n",
+        "messages.json": '[{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}]',
         "handbook/leave.md": "# Leave\n\nThree days of leave for travel expenses.\n有給休暇の申請は三日前までです。\n",
     }  # fmt: skip
     for name, text in texts.items():
@@ -178,7 +179,7 @@ def prepare(taiwa: Taiwa, line: str) -> None:
     if "plan-b" in command and "diff" in command:
         taiwa.ok("fork", "chat-1~1", "plan-b")
         taiwa.ok("switch", "chat-1")
-    if command.startswith("import"):
+    if command.startswith("import chat-1"):
         Path("chat-1.jsonl").write_text(taiwa.ok("export", "chat-1", "--app").out)
         taiwa.ok("delete", "chat-1", "--yes")
     if "tutor" in command and command.startswith("apps update"):
