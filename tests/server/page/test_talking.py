@@ -213,6 +213,25 @@ def test_a_turn_in_one_tab_appears_in_the_other_and_a_conflict_loses_nothing(tab
     tab.problems.clear()  # the refusal itself
 
 
+def test_what_is_written_while_the_conversation_moves_is_in_the_field_when_it_has_moved(
+    tab: Tab, server: Serving
+) -> None:
+    tab.begin("one")
+    tab.say("two", 2)
+    held: list[Any] = []
+    tab.page.route("**/page/transcript/**", lambda route: held.append(route))
+    with tab.page.expect_request("**/page/transcript/**"):
+        server.client.post("/api/conversations/chat-1/undo", json={})
+    tab.page.fill("#text", "three")
+    held[0].continue_()
+    tab.count(".turn", 1)
+
+    assert tab.page.input_value("#text") == "three"
+    tab.page.reload()
+    tab.ready()
+    assert tab.page.input_value("#text") == "three"
+
+
 def test_a_server_that_is_killed_in_mid_stream_is_missed_and_its_turn_resumed(
     open_tab: OpenTab, tmp_path: Path
 ) -> None:

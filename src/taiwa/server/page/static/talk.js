@@ -40,7 +40,7 @@ function clear() {
 
 function giveBack() {
   if (!pending) return;
-  if (!text.value) text.value = pending.text;
+  text.value = [pending.text, text.value].filter(Boolean).join("\n\n"); // and what was written meanwhile
   if (!files().length) setFiles(pending.files);
   keepDraft();
   pending = null;
@@ -156,10 +156,8 @@ const heard = {
   notice: (data) => notify(data.text),
   async tip({ tip }) {
     if (tip === page.tip) return;
-    const past = page.end !== page.tip && !mine;
-    page.tip = tip;
-    if (past) return mark(""); // an earlier place is read
-    cancelAnimationFrame(frame);
+    if (page.end !== page.tip && !mine) { page.tip = tip; return mark(""); } // an earlier place is read
+    cancelAnimationFrame(frame); // the place and what is written for it change at once, in `show`
     await show(tip, tip, true, tip);
     live.replaceChildren();
   },
