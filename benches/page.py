@@ -1,7 +1,6 @@
-"""The page in Chromium: sizes, first paint, interaction with 1,000 turns, heap, and the browser's cost of a streamed answer."""
+"""The page in Chromium: bytes on the wire, first paint, interaction with 1,000 turns, heap, and the browser's cost of a streamed answer."""
 
 import asyncio
-import gzip
 import time
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -10,8 +9,8 @@ from benches.measure import Subject, median
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.history import add_turn
 from taiwa.kernel.messages import Request, StreamEnd, TextDelta
-from taiwa.server.page.page import STATIC
 from tests.browser import chromium
+from tests.server.page.tab import Wire
 from tests.server.serving import Serving, serving
 
 TURNS = 1_000
@@ -42,14 +41,26 @@ class Streaming:
         yield StreamEnd("stop", "streaming")
 
 
-def sizes(subject: Subject, served: Serving) -> None:
-    """Return the compressed size in bytes."""
-    packed = {name: len(gzip.compress(served.client.get(f"/page/{name}").content, 9)) for name in STATIC}
-    scripts = sum(size for name, size in packed.items() if name.endswith(".js"))
-    subject.target("scripts, compressed", scripts / 1024, 15, "KB")
-    subject.target("style sheet, compressed", packed["page.css"] / 1024, 10, "KB")
-    html = len(gzip.compress(served.client.get("/c/long").content, 9))
-    subject.target("first load of 1,000 turns, compressed", (sum(packed.values()) + html) / 1024, 60, "KB")
+def wire(subject: Subject, served: Serving, browser: Any) -> None:
+    """Measure what comes over the wire, and the first paint of a slow line."""
+    headers = {"authorization": served.client.headers["authorization"]}
+    page = browser.new_context(extra_http_headers=headers).new_page()
+    line = Wire(page)
+    requests, first = line.visit(f"{served.server.url}/c/long")
+    subject.target("requests of a first visit", requests, 6, "")
+    subject.target("first visit, 1,000 turns, on the wire", first / 1000, 25, "KB")
+    subject.target("second visit, on the wire", line.visit(f"{served.server.url}/c/long")[1] / 1000, 0, "KB")
+    page.context.close()
+    paints: list[float] = []
+    for _ in range(3):
+        page = browser.new_context(extra_http_headers=headers).new_page()
+        slow = {"offline": False, "latency": 400, "downloadThroughput": 50_000, "uploadThroughput": 50_000}
+        line = Wire(page)
+        line.session.send("Network.emulateNetworkConditions", slow)
+        line.visit(f"{served.server.url}/c/long")
+        paints.append(page.evaluate(PAINT))
+        page.context.close()
+    subject.target("first contentful paint, 400 ms away at 50 KB/s", median(paints) / 1000, 1.5, "s")
 
 
 def main() -> None:
@@ -67,7 +78,7 @@ def main() -> None:
                 conversation, f"question {n}", answer, {"topics": [f"topic {n % 97}"], "summary": f"about {n}"}
             )
         served.repository.commit("long", conversation, expected=None)
-        sizes(subject, served)
+        wire(subject, served, browser)
         page = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
         page.goto(served.server.login_url)
         paints: list[float] = []

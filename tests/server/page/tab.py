@@ -115,3 +115,32 @@ class Tab:
         self.page.check(f"[name=app][value={app}]")
         self.page.fill("#text", text)
         self.page.click("#send")
+
+
+class Wire:
+    """The requests of a browser page, and the bytes of their bodies as they come over the wire, without streams."""
+
+    def __init__(self, page: Any) -> None:
+        self._page = page
+        self.requests: list[str] = []
+        self.bytes = 0
+        self._streams: set[str] = set()
+        self.session = page.context.new_cdp_session(page)
+        self.session.on("Network.requestWillBeSent", self._sent)
+        self.session.on("Network.dataReceived", self._received)
+        self.session.send("Network.enable")
+
+    def _sent(self, event: Any) -> None:
+        self.requests.append(event["request"]["url"])
+        if event["type"] == "EventSource":
+            self._streams.add(event["requestId"])
+
+    def _received(self, event: Any) -> None:
+        self.bytes += 0 if event["requestId"] in self._streams else event["encodedDataLength"]
+
+    def visit(self, url: str) -> tuple[int, int]:
+        """Open a page; return the number of requests and the bytes that came."""
+        self.requests, self.bytes = [], 0
+        self._page.goto(url)
+        self._page.wait_for_selector("body[data-ready]")
+        return len(self.requests), self.bytes

@@ -8,10 +8,9 @@ import pytest
 
 from taiwa.models.scripted import scripted_model
 from taiwa.server.access import Limits
-from taiwa.server.page.page import STATIC
 from tests.operations.test_markdown_html import HOSTILE
 from tests.server.page.conftest import OpenTab, Serve
-from tests.server.page.tab import GatedModel, Tab
+from tests.server.page.tab import GatedModel, Tab, Wire
 from tests.server.serving import Serving, serving
 
 
@@ -267,10 +266,17 @@ def test_without_a_key_there_is_no_page(browser: Any, server: Serving) -> None:
     page.close()
 
 
-def test_the_assets_are_small(server: Serving) -> None:
-    import gzip
+def test_a_first_visit_is_small_on_the_wire_and_a_second_one_brings_nothing(
+    open_tab: OpenTab, server: Serving, browser: Any
+) -> None:
+    open_tab(server).begin("one")
+    context = browser.new_context(extra_http_headers={"authorization": server.client.headers["authorization"]})
+    wire = Wire(context.new_page())
 
-    sizes = {name: len(gzip.compress(server.client.get(f"/page/{name}").content)) for name in STATIC}
-
-    assert sum(size for name, size in sizes.items() if name.endswith(".js")) <= 15 << 10
-    assert sizes["page.css"] <= 10 << 10
+    requests, size = wire.visit(f"{server.server.url}/c/chat-1")
+    assert requests <= 6, wire.requests
+    assert 5_000 < size <= 25_000
+    assert wire.visit(f"{server.server.url}/c/chat-1")[1] == 0
+    assert wire.visit(server.server.url)[1] <= 10_000  # the assets are here
+    assert wire.visit(server.server.url)[1] == 0
+    context.close()

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
@@ -20,6 +19,7 @@ from taiwa.operations.inspect import TokensResult, format_value, said, sessions
 from taiwa.operations.markdown_html import visible
 from taiwa.operations.result_json import to_json
 from taiwa.retrieval.readers import readable_suffixes
+from taiwa.server.page.assets import address, icon
 from taiwa.server.page.panels import PANELS, Place, difference, steps_of, value_story
 from taiwa.server.page.text import FUNCTIONS, LABELS, chooses_person, is_asked, marked, pretty, short, spans_of
 from taiwa.server.page.transcript import CountBreaks, Transcript, count_breaks, transcript
@@ -28,15 +28,10 @@ from taiwa.sessions.repository import Repository
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["POLICY", "STATIC", "Page", "Place", "asset"]
+__all__ = ["POLICY", "Page", "Place"]
 
 LANGUAGE_NAMES = {"en": "English", "ja": "日本語", "zh": "中文"}
 MOST_LISTED = 100
-STATIC = {
-    "page.css": "text/css", "icon.svg": "image/svg+xml",
-    **dict.fromkeys(("page.js", "server.js", "talk.js", "files.js", "places.js", "state.js", "documents.js"), "text/javascript"),
-}  # fmt: skip
-"""The assets by name: no path of a request is looked up in a folder."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types taiwa"
@@ -65,12 +60,6 @@ def _source_view(source: ValueSource, language: str) -> Mapping[str, str]:
         "path": source.path, "kind": source.kind, "words": short(visible(source.words)), "tool": source.tool,
         "input": short(visible(source.input)), "place": visible(place),
     }  # fmt: skip
-
-
-@cache
-def asset(name: str) -> bytes:
-    """Return an asset of `STATIC`."""
-    return (files("taiwa.server.page") / "static" / name).read_bytes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +269,11 @@ def _templates() -> "Environment":
         loader=PackageLoader("taiwa.server.page"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.globals |= {each.__name__: each for each in FUNCTIONS} | {"path": format_path}
+    environment.globals |= {each.__name__: each for each in FUNCTIONS} | {
+        "path": format_path,
+        "address": address,
+        "icon": icon,
+    }
     environment.tests["asked"] = is_asked
     environment.filters["urlencode"] = partial(quote, safe="")  # a name with a slash is one path segment
     return cast("Environment", environment)

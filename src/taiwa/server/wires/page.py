@@ -12,12 +12,13 @@ from starlette.responses import Response
 from taiwa.i18n import LANGUAGES, Translate, translator
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
-from taiwa.kernel.serialization import Json
+from taiwa.kernel.serialization import Json, to_json
 from taiwa.operations.inspect import tokens
 from taiwa.operations.markdown_html import MarkdownStream, visible
 from taiwa.operations.resent_history import Completion
 from taiwa.server.conversation_turns import FollowedRun, interrupted_turn
-from taiwa.server.page.page import POLICY, STATIC, Page, asset
+from taiwa.server.page.assets import Body, asset
+from taiwa.server.page.page import POLICY, Page
 from taiwa.server.page.panels import PANELS, Place
 from taiwa.server.page.transcript import LAST_TURNS, common_node, transcript
 from taiwa.server.request import (
@@ -48,14 +49,34 @@ from taiwa.sessions.repository import Repository
 from taiwa.sessions.users import UserProfiles
 
 MOST_STEPS = 10**9
+STATIC = {"page.js": "text/javascript", "page.css": "text/css"}
 SHA256 = re.compile("[0-9a-f]{64}")
+
+
+HTML = "text/html; charset=utf-8"
+FOREVER = "private, max-age=31536000, immutable"
+AGAIN = "private, no-cache"
+"""A browser keeps what it was sent, and asks whether it has changed."""
+
+
+def _packed(request: Request, body: Body, media_type: str, cache_control: str = AGAIN) -> Response:
+    """Respond with a body, compressed if the browser reads that, or with the news that the browser has it already."""
+    headers = {
+        "content-security-policy": POLICY, "cache-control": cache_control, "etag": f'"{body.tag}"',
+        "vary": "accept-encoding, cookie, accept-language",
+    }  # fmt: skip
+    if headers["etag"] in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    if body.packed and "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(body.packed, headers=headers | {"content-encoding": "gzip"}, media_type=media_type)
+    return Response(body.data, headers=headers, media_type=media_type)
 
 
 async def _render(request: Request, render: Callable[[Page], str]) -> Response:
     """Respond with HTML over the conversations of the caller, rendered in a thread."""
     page = Page(repository_of(request), language_of(request), state_of(request).count_breaks)
-    headers = {"content-security-policy": POLICY, "cache-control": "no-store", "vary": "cookie, accept-language"}
-    return Response(await asyncio.to_thread(render, page), headers=headers, media_type="text/html")
+    body = await asyncio.to_thread(lambda: Body.of(render(page).encode("utf-8", "replace")))
+    return _packed(request, body, HTML)
 
 
 def _name(request: Request, repository: Repository) -> str:
@@ -119,9 +140,10 @@ async def window(request: Request) -> Response:
             keep = keep if keep in last and repository.store.nodes.get(keep).kind != "root" else ""
         found = transcript(repository, place.session, place.tip, before=before, after=after or keep)
         html = Page(repository, language).turns(found, place.at)
-        return json_response(
-            {"html": html, "keep": keep, "earlier": found.earlier, "later": found.later, "end": place.tip, "tip": tip}
-        )
+        data: Json = {
+            "html": html, "keep": keep, "earlier": found.earlier, "later": found.later, "end": place.tip, "tip": tip
+        }  # fmt: skip
+        return _packed(request, Body.of(to_json(data)), "application/json")
 
     return await asyncio.to_thread(read, repository_of(request))
 
@@ -169,10 +191,10 @@ async def difference(request: Request) -> Response:
 async def static(request: Request) -> Response:
     """Return an asset."""
     name = name_of(request)
-    if name not in STATIC:
+    found = asset(name)
+    if found is None:
         raise ApiError(404, "asset not found", code="not_found")
-    headers = {"cache-control": "no-cache", "content-security-policy": POLICY}
-    return Response(asset(name), headers=headers, media_type=STATIC[name])
+    return _packed(request, found, STATIC[name], FOREVER if request.url.query == found.tag else AGAIN)
 
 
 async def file(request: Request) -> Response:
@@ -184,7 +206,7 @@ async def file(request: Request) -> Response:
     found = Attachment.from_bytes(data)
     headers = {
         "content-security-policy": "default-src 'none'; sandbox",
-        "cache-control": "private, max-age=31536000, immutable",
+        "cache-control": FOREVER,
         "content-disposition": "inline" if found.kind == "images" else "attachment",
     }
     return Response(data, headers=headers, media_type=found.media_type)

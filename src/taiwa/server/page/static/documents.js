@@ -5,8 +5,8 @@ const AT_ONCE = 200; // files of one request
 let dropped = [];
 
 // A file with its path below the folder that was chosen or dropped.
-const placed = (file, path = file.webkitRelativePath || file.name) => ({ file, path });
-const chosen = (form) => [...dropped, ...[...form.files.files, ...form.folder.files].map((file) => placed(file))];
+const below = (file, path = file.webkitRelativePath || file.name) => ({ file, path });
+const picked = (form) => [...dropped, ...[...form.files.files, ...form.folder.files].map((file) => below(file))];
 
 // fetch does not tell how much is sent.
 const post = (path, body, sent) => new Promise((resolve, reject) => {
@@ -21,7 +21,7 @@ const post = (path, body, sent) => new Promise((resolve, reject) => {
 
 async function entries(entry, found) {
   const got = (read) => new Promise((resolve, reject) => read(resolve, reject));
-  if (entry.isFile) { found.push(placed(await got((...then) => entry.file(...then)), entry.fullPath.slice(1))); return; }
+  if (entry.isFile) { found.push(below(await got((...then) => entry.file(...then)), entry.fullPath.slice(1))); return; }
   const reader = entry.createReader();
   for (let some; (some = await got((...then) => reader.readEntries(...then))).length;) for (const each of some) await entries(each, found);
 }
@@ -35,7 +35,7 @@ async function drop(event) {
   count(form);
 }
 
-const count = (form) => { const n = chosen(form).length; $("#progress").textContent = n ? fill(texts.chosen, { n }) : ""; };
+const count = (form) => { const n = picked(form).length; $("#progress").textContent = n ? fill(texts.chosen, { n }) : ""; };
 
 async function upload(form) {
   const bar = $("progress", form);
@@ -43,7 +43,7 @@ async function upload(form) {
   const index = form.dataset.index || form.index.value.trim();
   const readable = form.files.accept.split(",");
   const refused = [];
-  const files = chosen(form).filter(({ path }) => readable.some((end) => path.toLowerCase().endsWith(end)) || void refused.push(`${path}: ${texts.unreadable}`));
+  const files = picked(form).filter(({ path }) => readable.some((end) => path.toLowerCase().endsWith(end)) || void refused.push(`${path}: ${texts.unreadable}`));
   if (!files.length) { say.textContent = refused.join("\n") || texts.nothing; return; }
   bar.hidden = false;
   say.textContent = texts.uploading;

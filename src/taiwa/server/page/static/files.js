@@ -1,7 +1,7 @@
 // Files of the message that is being written: from the picker, by drop, and by paste.
 import { $, fill, notify, texts } from "./server.js";
 
-const MOST = 20;
+const MOST_FILES = 20;
 const LARGEST = 20; // MB; the limits of taiwa.kernel.attachments
 let chosen = [];
 
@@ -34,7 +34,7 @@ const base64 = (file) => new Promise((resolve, reject) => {
 async function take(list) {
   const added = [];
   for (const file of list) {
-    if (chosen.length + added.length >= MOST) { notify(fill(texts.most, { n: MOST })); break; }
+    if (chosen.length + added.length >= MOST_FILES) { notify(fill(texts.most, { n: MOST_FILES })); break; }
     if (file.size > LARGEST * 1e6) { notify(fill(texts.large, { name: file.name, n: LARGEST })); continue; }
     const url = file.type.startsWith("image/") ? URL.createObjectURL(file) : "";
     added.push({ name: file.name, data: await base64(file), url });

@@ -4,7 +4,7 @@ import { follow, leave, restoreDraft } from "./talk.js";
 
 const MOST = 180; // turns in the document; others are loaded when they are scrolled to
 const turns = $("#turns");
-const scroller = $("#transcript");
+export const scroller = $("#transcript");
 
 export const shown = () => $$(".turn", turns);
 const panelName = () => $("[role=tab][aria-selected=true]").id.slice(4);

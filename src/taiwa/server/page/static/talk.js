@@ -1,7 +1,7 @@
 // Talking: the message field with its draft, and the answer while it is written, here or by another tab.
 import { $, add, ask, attempt, call, failure, fill, here, name, notify, page, put, texts } from "./server.js";
 import { files, listenForFiles, sent, setFiles } from "./files.js";
-import { mark, refresh, show } from "./places.js";
+import { mark, refresh, scroller, show } from "./places.js";
 
 const text = $("#text");
 const live = $("#live");
@@ -117,7 +117,6 @@ function begun(said, names) {
   live.scrollIntoView({ block: "end" });
 }
 
-const scroller = $("#transcript");
 const LONGEST_THOUGHT = 600; // shown
 const thoughts = Object.assign(document.createElement("p"), { className: "thinking", dir: "auto" });
 const pinned = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 120;
