@@ -249,7 +249,8 @@ def test_a_turn_that_a_stopped_server_left_open_is_shown_and_resumed(tmp_path: P
     with serving(model=scripted_model(answer(1)), store=store) as server:
         assert texts(server, session) == []
         with server.client.stream("GET", f"/page/follow/{session}") as stream:
-            assert '{"text":"Two <teas>","calls":[]}' in "".join(islice(stream.iter_lines(), 4))
+            assert "event: left" in list(islice(stream.iter_lines(), 4))
+        assert "Two &lt;teas&gt;" in server.client.get(f"/page/pending/{session}").text
         happened = events(server, post(server, f"/api/conversations/{session}/resume", 202)["run"])
         assert [name for name, _ in happened][-2:] == ["turn", "end"]
         assert texts(server, session) == ["Two <teas>"]

@@ -353,8 +353,8 @@ class NewConversation(TypedDict, total=False):
 
 
 class NewTurn(TypedDict, total=False):
-    """A turn: at the end, after the node `parent`, as a replacement of the turn number `edit`, or with `retry` the last one
-    again.
+    """A turn: at the end, after the node `parent`, as a replacement of the turn number `edit`, with `retry` the last one
+    again, or with `repeat` the one that failed or was interrupted.
 
     `replay` sends the texts after the edited turn again; `option` selects an option of a clarifying question by its number. If
     the conversation is not at the node `expected`, nothing is done. The model must begin its answer with `prefix`.
@@ -365,6 +365,7 @@ class NewTurn(TypedDict, total=False):
     parent: str
     edit: int
     retry: bool
+    repeat: bool
     replay: bool
     model: str
     attachments: list[NewAttachment]

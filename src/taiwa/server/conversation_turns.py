@@ -11,7 +11,7 @@ from secrets import token_urlsafe
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node, add_turn, change_app, edit_state, summarize_window
-from taiwa.kernel.attachments import Attachment
+from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, Text, Usage
 from taiwa.kernel.serialization import Json, items_at
@@ -25,7 +25,7 @@ from taiwa.server.shared_store import RemoteRun, Sharing
 from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions, has_moved_since
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import AsyncSession
-from taiwa.store.runs import Run
+from taiwa.store.runs import Run, UnfinishedRun
 
 MOST_KEPT = 256
 """Ended runs whose events can still be followed."""
@@ -293,6 +293,28 @@ def interrupted_turn(repository: Repository, session: str) -> Run | None:
     """Return the interrupted turn of a session that can be resumed: the last one, unless the session has moved since."""
     runs = repository.store.runs.open_runs(session)
     return runs[-1] if runs and not has_moved_since(repository, runs[-1]) else None
+
+
+def unfinished_turn(repository: Repository, session: str) -> UnfinishedRun | None:
+    """Return the last turn of a session if it failed or was interrupted, and the session has not moved since."""
+    found = repository.store.runs.unfinished(session)
+    return None if found is None or has_moved_since(repository, found.run) else found
+
+
+def repeat_request(repository: Repository, session: str, expected: str, prefix: str) -> TurnRequest:
+    """Return the turn of `unfinished_turn` as a request, with its place and its attachments.
+
+    Raises:
+        ApiError: the session has none.
+    """
+    found = unfinished_turn(repository, session)
+    if found is None:
+        raise ApiError(409, f"{session!r} has no unfinished turn", "conflict_error", "conflict")
+    run, options = found.run, found.run.options if isinstance(found.run.options, dict) else {}
+    files = tuple(map(read_reference, items_at(options, "attachments")))
+    return TurnRequest(
+        run.text, run.base or "", attachments=files, expected=expected, prefix=prefix or str(options.get("prefix", ""))
+    )
 
 
 def session_of_run(

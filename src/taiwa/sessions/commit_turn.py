@@ -7,10 +7,12 @@ the history from its root. A turn of the flow `ask` assigns its session to the u
 """
 
 import json
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import partial
 from itertools import takewhile
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
@@ -24,7 +26,7 @@ from taiwa.kernel.effects import Complete, Effect, Program
 from taiwa.kernel.errors import ApprovalRequiredError, ConflictError, InputError, StoreError, TaiwaError
 from taiwa.kernel.execution import EffectStarted, Entry, Event, Journal, Observer, RunResult
 from taiwa.kernel.messages import Message, Notice, Response, TextDelta, ToolResult, Usage
-from taiwa.kernel.runtime import AnyModel, Handler, Interrupts, Retriever, Runtime, Tool
+from taiwa.kernel.runtime import AnyModel, Handler, Interrupts, Retriever, Runtime, Tool, start_in_thread
 from taiwa.kernel.serialization import Json, items_at, record, restore, value
 from taiwa.kernel.text import truncate
 from taiwa.kernel.usage_limits import Budget, Price, Prices, RunUsage, UsageLimits, currency_units
@@ -233,6 +235,32 @@ class TurnResult:
         return currency_units(self.spent.cost)
 
 
+KEEP_SECONDS = 1.0
+"""Seconds between two writes of an answer that is being streamed: what a killed process loses of it."""
+
+
+class PartialAnswer:
+    """The text of an answer while it is streamed, kept in the store now and then, and when the turn fails."""
+
+    def __init__(self, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._write = write
+        self._clock = clock
+        self._pieces: list[str] = []
+        self._next = clock() + KEEP_SECONDS
+
+    def __call__(self, event: Event) -> None:
+        """Observe an event."""
+        if isinstance(event, TextDelta):
+            self._pieces.append(event.text)
+            if self._clock() >= self._next:
+                self._next = self._clock() + KEEP_SECONDS
+                start_in_thread(self.keep, "keep-partial")  # a stream does not wait for it
+
+    def keep(self) -> None:
+        """Write what there is."""
+        self._write("".join(self._pieces))
+
+
 @dataclass(slots=True)
 class ActiveTurn:
     """A turn that is running."""
@@ -247,6 +275,10 @@ class ActiveTurn:
     resources: "RagResources | None"
     paid: tuple[Entry, ...] = ()
     paused: "Paused | None" = None
+    partial: "PartialAnswer" = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.partial = PartialAnswer(partial(self.repository.store.runs.keep_partial, self.run))
 
     @property
     def program(self) -> Program[tuple[Reply, Conversation]]:
@@ -288,6 +320,7 @@ class ActiveTurn:
         """Record how the turn failed; a missing approval, or an exception other than `TaiwaError`, leaves the turn open."""
         runs = self.repository.store.runs
         with suppress(StoreError):
+            self.partial.keep()
             if isinstance(error, ApprovalRequiredError):
                 runs.wait(self.run, [{"name": each.name, "arguments": dict(each.arguments)} for each in error.calls])
             elif isinstance(error, TaiwaError):

@@ -356,7 +356,8 @@ class BaseSession:
         return limits
 
     def _runtime_options(self, turn: ActiveTurn) -> RuntimeOptions:
-        observers = (*self._observers, request_counter(self.repository, turn.run, self.priced_model))
+        counter = request_counter(self.repository, turn.run, self.priced_model)
+        observers: tuple[Observer, ...] = (*self._observers, counter, turn.partial)
         limits = self._limits()
         budgets = self.repository.budgets(turn.run, limits)
         return {

@@ -89,6 +89,19 @@ class Run:
 
 
 @value
+class UnfinishedRun:
+    """The last run of a session if it did not end with a turn: what the model wrote, the record of the error that ended it (None if
+    its process ended), the model, and when it ended, as far as that is known.
+    """
+
+    run: Run
+    model: str
+    text: str
+    error: Json
+    at_us: int
+
+
+@value
 class CallRecord:
     """One paid effect of a run. `usage` and `cost_nano` are None if unknown, which is not zero."""
 
@@ -263,6 +276,28 @@ class Runs:
         """Return the name of the model that a run called last; "" if none."""
         return str(self._db.one("SELECT model FROM run WHERE seq = ? AND owner = ?", run, self._owner) or "")
 
+    def keep_partial(self, run: int, text: str) -> None:
+        """Keep what a model has written of the answer of an open run."""
+        partial = pack({"text": text, "at_us": self._db.clock()})
+        update = "UPDATE run SET partial = ? WHERE seq = ? AND owner = ? AND status = 'open'"
+        self._db.run(update, partial, run, self._owner)
+
+    def unfinished(self, ref: str) -> UnfinishedRun | None:
+        """Return the last run of a session if it failed or was interrupted, else None."""
+        last: int | None = self._db.one(
+            "SELECT seq FROM run WHERE ref = ? AND owner = ? ORDER BY seq DESC LIMIT 1", composed(ref), self._owner
+        )
+        if last is None:
+            return None
+        (row,) = self._db.rows("SELECT pid, model, error, partial FROM run WHERE seq = ?", last)
+        run, (pid, model, error, partial) = self.run(last), row
+        if run.status not in ("failed", "open") or (run.status == "open" and self._db.is_alive(pid)):
+            return None
+        with decoding("run"):
+            kept = cast("dict[str, Json]", unpack(partial) if partial else {})
+            failure = None if error is None else unpack(error)
+            return UnfinishedRun(run, model, str(kept.get("text", "")), failure, int(str(kept.get("at_us", run.at_us))))
+
     def open_runs(self, ref: str | None = None) -> tuple[Run, ...]:
         """Return the interrupted runs, oldest first: open, and their process has ended."""
         ref = None if ref is None else composed(ref)
@@ -357,7 +392,7 @@ class Runs:
 
     def finish(self, run: int, node: int) -> None:
         """End a committed run, whatever its status was; the user's text is in its nodes from now on."""
-        update = "UPDATE run SET status = 'done', input = NULL, node = ? WHERE seq = ? AND owner = ?"
+        update = "UPDATE run SET status = 'done', input = NULL, partial = NULL, node = ? WHERE seq = ? AND owner = ?"
         if not self._db.run(update, node, run, self._owner):
             raise StoreError(f"run {run} not found in the store: it was deleted")
         self._db.run("DELETE FROM run_blob WHERE run = ?", run)

@@ -276,6 +276,8 @@ SHARED = (
         body {blob} NOT NULL,
         PRIMARY KEY(run, until)){strict}""",
 )
+# What a model has written of an answer that has not ended yet, or failed.
+PARTIAL = ("ALTER TABLE run ADD COLUMN partial {blob}",)
 STORE = DatabaseSpec(
     "store",
     schema="taiwa_store",
@@ -291,6 +293,7 @@ STORE = DatabaseSpec(
         Migration(CALLERS),
         Migration(SHARED),
         Migration(RESERVED),
+        Migration(PARTIAL),
     ),
     created_by="`taiwa chat` creates one",
     repair="run `taiwa fsck`, and export what is still readable or restore a backup",

@@ -21,13 +21,13 @@ def test_a_call_that_needs_approval_is_shown_with_buttons(
     with serving(model=calling_model(), apps=(str(app),)) as server:
         tab = open_tab(server)
         tab.begin_only("6*7?", "desk")
-        tab.has("#waiting code", 'calculator({"expression": "6*7"})')
-        assert tab.page.locator("#interrupted > button").is_hidden()
+        tab.has(".unfinished code", 'calculator({"expression": "6*7"})')
+        assert tab.page.locator(".ways button").count() == 2
         tab.page.reload()
-        tab.has("#waiting code", "calculator")
-        tab.page.click(f"#waiting [data-yes='{yes}']")
+        tab.has(".unfinished code", "calculator")
+        tab.page.click(f".unfinished [data-yes='{yes}']")
         tab.has(".turn .answer", "It is 42.")
-        assert tab.page.locator("#interrupted").is_hidden()
+        assert tab.page.locator(".unfinished").count() == 0
         tab.page.goto("about:blank")
         result = str(server.model.requests[-1].messages[-1])
 

@@ -276,16 +276,3 @@ def test_a_document_is_deleted_after_a_question(tab: Tab, server: Serving) -> No
     tab.page.click("#ask-ok")
 
     tab.has("tbody", "No documents yet.")
-
-
-def test_a_first_message_that_fails_comes_back_into_its_field(tab: Tab, server: Serving) -> None:
-    offer(server, server.model)
-    tab.page.goto(tab.base)
-    tab.ready()
-    tab.page.check("[name=app][value=plain]")
-    tab.page.select_option("#model", "scripted")
-    tab.page.fill("#text", "one")
-    tab.page.click("#send")
-
-    tab.has("#notices", "scripted")
-    assert tab.page.input_value("#text") == "one"

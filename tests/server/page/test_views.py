@@ -112,9 +112,9 @@ def test_hostile_texts_are_escaped_everywhere_on_a_page(language: str) -> None:
         session.say(bad)
         page = Page(session.repository, language)
         html = (
-            page.conversation(place(session), ("m",), "m", place(session).tip)
+            page.conversation(place(session), "m", place(session).tip)
             + page.why(place(session), "summary")
-            + page.start((session.app,), ("m",), "alert", [])
+            + page.start((session.app,), "alert", [])
         )
 
     assert "<script>alert" not in html

@@ -22,7 +22,7 @@ from taiwa.retrieval.readers import readable_suffixes
 from taiwa.server.page.assets import address, icon
 from taiwa.server.page.panels import PANELS, Place, difference, steps_of, value_story
 from taiwa.server.page.text import FUNCTIONS, LABELS, chooses_person, is_asked, marked, pretty, short, spans_of
-from taiwa.server.page.transcript import CountBreaks, Transcript, count_breaks, transcript
+from taiwa.server.page.transcript import CountBreaks, Transcript, count_breaks, transcript, unfinished_view
 from taiwa.sessions.repository import Repository
 
 if TYPE_CHECKING:
@@ -69,8 +69,10 @@ class Page:
     repository: Repository
     language: str
     count_breaks: CountBreaks = count_breaks
+    models: Sequence[str] = ()
+    """The served models."""
 
-    def start(self, apps: Sequence[App], models: Sequence[str], query: str, indexes: Json) -> str:
+    def start(self, apps: Sequence[App], query: str, indexes: Json) -> str:
         """Render the page that starts a conversation, with the indexes to choose from, or shows search results."""
         hits = [
             {"session": hit.refs[0], "hash": hit.hash, "parts": marked(hit.excerpt.text, hit.excerpt.marks)}
@@ -78,17 +80,17 @@ class Page:
             if hit.refs
         ]
         return self._render("start.html", title=self._("New conversation"), session="", at="", query=query, hits=hits,
-                            apps=apps, models=models, indexes=indexes, persons=self._persons(),
+                            apps=apps, indexes=indexes, persons=self._persons(),
                             model="", tip="", end="", **self._list())  # fmt: skip
 
-    def conversation(self, place: Place, models: Sequence[str], model: str, tip: str) -> str:
-        """Render a conversation, whose newest branch ends at `tip`, with the available models and the current one."""
+    def conversation(self, place: Place, model: str, tip: str) -> str:
+        """Render a conversation, whose newest branch ends at `tip`, with the current model."""
         window = transcript(self.repository, place.session, place.tip)
         app = self.repository.checkout(tip).app
         persons = self._persons() if chooses_person(app) else ()
         return self._render("conversation.html", title=place.session, query="", window=window, persons=persons,
-                            models=models, model=model, tip=tip, person=app.document_settings.get("user") or app.values.get("user") or "", end=place.tip,
-                            question=self.question(place.session) if place.tip == tip else "",
+                            model=model, tip=tip, person=app.document_settings.get("user") or app.values.get("user") or "", end=place.tip,
+                            pending=self.pending(place.session) if place.tip == tip else "",
                             **self._panel(place), **self._list())  # fmt: skip
 
     def turns(self, window: Transcript, at: str) -> str:
@@ -127,14 +129,16 @@ class Page:
         """Render a turn step by step, with its requests."""
         return self._render("steps.html", **steps_of(self.repository, place.at))
 
-    def question(self, session: str) -> str:
-        """Render the options of the clarifying question at which a conversation pauses, or of its last answer."""
+    def pending(self, session: str) -> str:
+        """Render what is open at the end of a conversation: the turn that failed or was interrupted, and the options of the
+        clarifying question at which it pauses, or of its last answer.
+        """
         turn = find_ask_turn(self.repository, self.repository.store.refs.tip(session))
         options: list[Mapping[str, str]] = []
         if turn is not None:
             for option, passages in zip(turn.result.options, turn.candidates, strict=True):
                 options.append({"text": option.label, "passage": passages[0].text if passages else ""})
-        return self._render("question.html", options=options)
+        return self._render("pending.html", options=options, unfinished=unfinished_view(self.repository, session))
 
     def tokens(self, found: TokensResult) -> str:
         """Render the tokens of the answers of a turn; the conversation can continue with another token at each position of the
@@ -227,7 +231,16 @@ class Page:
             if each.ref.client
         }
         begun = {name: text for name, text in answering.items() if not repository.store.refs.has(name)}
-        return {"conversations": listed, "breaks": breaks, "answering": answering, "begun": begun, "moves": moves[0]}
+        waiting = {ref.name: found.run.text for ref in (each.ref for each in listed if not each.ref.turns)
+                   if (found := repository.store.runs.unfinished(ref.name))}  # fmt: skip
+        return {
+            "conversations": listed,
+            "breaks": breaks,
+            "waiting": waiting,
+            "answering": answering,
+            "begun": begun,
+            "moves": moves[0],
+        }
 
     def _(self, message: str, /, **values: object) -> str:
         return translator("page", self.language)(message, **values)
@@ -253,6 +266,7 @@ class Page:
             "language": self.language,
             "languages": [(code, LANGUAGE_NAMES[code]) for code in LANGUAGES],
             "errors": self._errors,
+            "models": self.models,
         }
         return _templates().get_template(template).render(shared | values)
 

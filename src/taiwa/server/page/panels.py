@@ -11,9 +11,8 @@ from taiwa.conversation.app import App
 from taiwa.conversation.history import advance
 from taiwa.conversation.state import Change, Missing, StatePath, diff_states, format_path, get_path, parse_path
 from taiwa.i18n import gettext_noop
-from taiwa.kernel.errors import CorruptError, InputError
-from taiwa.kernel.messages import Response
-from taiwa.kernel.serialization import Json, restore
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.serialization import Json
 from taiwa.operations.documents import find_ask_turn
 from taiwa.operations.inspect import format_value, show, trace
 from taiwa.operations.markdown_html import visible
@@ -21,7 +20,7 @@ from taiwa.operations.result_json import to_json
 from taiwa.operations.say import request_text
 from taiwa.server.page.branches import branch_map
 from taiwa.server.page.text import pretty
-from taiwa.server.page.transcript import common_node, place_of_passage
+from taiwa.server.page.transcript import common_node, place_of_passage, restored_answer
 from taiwa.sessions.replay import recorded_requests
 from taiwa.sessions.repository import HistoryEntry, Repository, value_changes
 from taiwa.store import CallRecord, CostLine
@@ -129,11 +128,8 @@ PANELS: tuple[Panel, ...] = (
 
 def answer_text(call: CallRecord) -> str:
     """Format the answer of a call: the text of a model with the calls that it requested, or a record."""
-    try:
-        answer = restore(call.answer) if call.answer is not None and call.error is None else None
-    except CorruptError:
-        answer = None
-    if not isinstance(answer, Response):
+    answer = restored_answer(call)
+    if answer is None:
         return pretty(call.error or call.answer)
     thoughts = [part.text for part in answer.message.thinking]
     calls = [f"{each.name} {each.arguments}" for each in answer.message.tool_calls]

@@ -305,6 +305,7 @@ LABELS: Mapping[str, Mapping[str, str]] = {
         "index_not_found": gettext_noop("These documents do not exist."),
         "insufficient_quota": gettext_noop("A limit is reached."),
         "invalid_request_error": gettext_noop("That cannot be done."),
+        "model_authentication": gettext_noop("The server of the model refuses the key."),
         "model_error": gettext_noop("The model could not answer."),
         "model_not_found": gettext_noop("This model is not offered here."),
         "moved": gettext_noop("The conversation went on meanwhile. Read it, and send again."),
@@ -317,6 +318,12 @@ LABELS: Mapping[str, Mapping[str, str]] = {
         "stopping": gettext_noop("The server is being stopped. The turn can be resumed."),
         "timeout": gettext_noop("The server of the model did not answer in time."),
         "unsupported_parameter": gettext_noop("The model cannot do this."),
+    },
+    "finish": {
+        "length": gettext_noop("The answer was cut off at its length limit."),
+        "interrupted": gettext_noop("The answer was stopped."),
+        "repetition": gettext_noop("The answer was ended because it repeated itself."),
+        "refusal": gettext_noop("The model refused to go on."),
     },
     "parameter": {
         "policy": gettext_noop("When to ask for clarification"),

@@ -2,12 +2,12 @@
 prompt cache.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from itertools import islice, pairwise, takewhile
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node
@@ -18,15 +18,21 @@ from taiwa.flows.ask.ask_result import HOW_TO_REPLY, MORE, AskResult
 from taiwa.flows.ask.read_dialogue import only_names_option, select_option
 from taiwa.flows.ask.types import Advise, HandOver
 from taiwa.i18n import dialogue_catalogue
-from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.messages import Request, user
+from taiwa.kernel.attachments import Attachment, read_reference
+from taiwa.kernel.errors import AuthenticationError, CorruptError, restore_error
+from taiwa.kernel.messages import Request, Response, user
+from taiwa.kernel.serialization import items_at, restore
 from taiwa.kernel.usage_limits import currency_units
 from taiwa.operations.documents import split_source
 from taiwa.operations.markdown_html import to_html, visible
 from taiwa.operations.resent_history import is_relayed
 from taiwa.operations.say import request_tokens
+from taiwa.server.conversation_turns import unfinished_turn
 from taiwa.server.page.branches import Forest, forest_of
+from taiwa.server.responses import api_error
+from taiwa.sessions.commit_turn import waiting_calls
 from taiwa.sessions.repository import HistoryEntry, Repository
+from taiwa.store import CallRecord
 
 LAST_TURNS = 50
 CountBreaks: TypeAlias = Callable[[Repository, str, str], int]
@@ -168,6 +174,94 @@ class AskView:
 
 
 @dataclass(frozen=True, slots=True)
+class Measured:
+    """What the calls of a turn took, how its answer ended, and the reasoning before it."""
+
+    seconds: float = 0.0
+    tokens: int = 0
+    finish: str = ""
+    thoughts: str = ""
+
+    @property
+    def per_second(self) -> float:
+        """Tokens per second; 0 if unknown."""
+        return self.tokens / self.seconds if self.seconds else 0.0
+
+
+def _measured(calls: Iterable[CallRecord]) -> Measured:
+    found = Measured()
+    for call in calls:
+        if call.kind != "complete":
+            continue
+        answer = restored_answer(call)
+        tokens = 0 if call.usage is None else call.usage.output_tokens
+        thoughts = () if answer is None else (part.text for part in answer.message.thinking)
+        found = Measured(
+            found.seconds + call.ms / 1000,
+            found.tokens + tokens,
+            found.finish if answer is None else answer.finish,
+            visible("\n\n".join(each for each in (found.thoughts, *thoughts) if each)),
+        )
+    return found
+
+
+def restored_answer(call: CallRecord) -> Response | None:
+    """Return the response of a model that a call recorded; None for any other record."""
+    try:
+        answer = restore(call.answer) if call.answer is not None and call.error is None else None
+    except CorruptError:
+        return None
+    return answer if isinstance(answer, Response) else None
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedView:
+    """A turn that failed or was interrupted: its message, the text so far, and why it ended.
+
+    `code` is the code or type of its error ("" if its process ended), `message` its line, and `until_us` the time before which the
+    server of the model refuses another request, or 0. `calls` wait for approval. `instead` is the number of the turn that it would
+    have replaced, or 0.
+    """
+
+    user: str
+    attachments: tuple[Attachment, ...]
+    text: str
+    model: str
+    code: str
+    message: str
+    until_us: int = 0
+    resumes: bool = False
+    calls: tuple[str, ...] = ()
+    instead: int = 0
+
+    @property
+    def text_html(self) -> str:
+        """The rendered text."""
+        return to_html(self.text) if self.text else ""
+
+
+def unfinished_view(repository: Repository, session: str) -> UnfinishedView | None:
+    """Return the unfinished turn at the end of a session, None without one."""
+    found = unfinished_turn(repository, session)
+    if found is None:
+        return None
+    run, record = found.run, cast("dict[str, Any] | None", found.error)
+    options = run.options if isinstance(run.options, dict) else {}
+    error = None if record is None else restore_error(record)
+    answer = None if error is None else api_error(error)
+    wait = getattr(error, "retry_after", None)
+    count = repository.checkout(repository.store.refs.tip(session)).count
+    base = 0 if run.base is None else repository.checkout(run.base).count
+    return UnfinishedView(
+        visible(run.text), tuple(map(read_reference, items_at(options, "attachments"))), found.text, found.model,
+        "" if answer is None else "model_authentication" if isinstance(error, AuthenticationError) else answer.code or answer.type,
+        "" if answer is None else visible(answer.message),
+        int(found.at_us + wait * 1e6) if isinstance(wait, (int, float)) else 0,
+        run.status == "open", tuple(str(each) for each in waiting_calls(run)), base + 1 if base < count else 0,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
 class TurnView:
     """A node of the transcript. `changes` are those of its state, without computed fields.
 
@@ -190,6 +284,7 @@ class TurnView:
     cache_break: CacheBreak | None = None
     prefix: str = ""
     person: str | None = None
+    measured: Measured = Measured()
 
     @property
     def position(self) -> int:
@@ -257,7 +352,8 @@ def _turn(
         ),
         siblings=siblings,
         elsewhere=sum(forest.turns_below(each) for each in siblings if each != entry.hash),
-        model="" if bill is None else bill.name,
+        model=node.model or ("" if bill is None else bill.name),
+        measured=_measured(repository.store.runs.calls(entry.hash)) if bill is not None else Measured(),
         cost=None if bill is None else currency_units(bill.cost_nano),
         attachments=node.attachments,
         ask=_ask_view(AskResult.of(node.findings), entry.after.app),

@@ -43,6 +43,7 @@ from taiwa.server.conversation_turns import (
     estimate_turns,
     interrupted_turn,
     open_conversation,
+    repeat_request,
     rewrite_turn,
     run_to_json,
     texts_after,
@@ -172,7 +173,11 @@ async def begin(request: Request) -> Json:
         begin_conversation, state.catalogue, repository, state.turns, app, _model(request, body), name
     )
     turn = TurnRequest(body.text("text"), attachments=files)
-    followed = await state.followed.start(state.runs, caller_of(request), session, turn)
+    try:
+        followed = await state.followed.start(state.runs, caller_of(request), session, turn)
+    except (ApiError, TaiwaError):  # no conversation without a message is left behind
+        await asyncio.to_thread(repository.store.delete_session, session.name)
+        raise
     return run_to_json(followed)
 
 
@@ -199,7 +204,7 @@ async def all_trees(request: Request) -> Json:
 
 
 async def say(request: Request) -> Json:
-    """Start a turn: at the end, after a node, replacing a turn, or the last one again; the response names its run."""
+    """Start a turn: at the end, after a node, replacing a turn, the last one again, or an unfinished one; the response names its run."""
     state, name = state_of(request), await _idle_session(request)
     body = await read_body(request, api_types.NewTurn.__annotations__)
     repository, prefix = repository_of(request), body.text("prefix", "")
@@ -210,7 +215,9 @@ async def say(request: Request) -> Json:
     )
     parent, expected, edit = body.text("parent", ""), body.text("expected", ""), _edited(body)
     end = await asyncio.to_thread(repository.store.resolve, parent or name)
-    if body.flag("retry"):
+    if body.flag("repeat"):
+        turn = await asyncio.to_thread(repeat_request, repository, name, expected, prefix)
+    elif body.flag("retry"):
         said = (await asyncio.to_thread(repository.turn, end))[1].user or ""
         turn = TurnRequest(said, parent, -1, "retry", expected=expected, prefix=prefix)
     else:

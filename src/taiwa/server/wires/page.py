@@ -16,7 +16,7 @@ from taiwa.kernel.serialization import Json, to_json
 from taiwa.operations.inspect import tokens
 from taiwa.operations.markdown_html import MarkdownStream, visible
 from taiwa.operations.resent_history import Completion
-from taiwa.server.conversation_turns import FollowedRun, interrupted_turn
+from taiwa.server.conversation_turns import FollowedRun, unfinished_turn
 from taiwa.server.page.assets import Body, asset
 from taiwa.server.page.page import POLICY, Page
 from taiwa.server.page.panels import PANELS, Place
@@ -32,7 +32,6 @@ from taiwa.server.request import (
     state_of,
 )
 from taiwa.server.responses import (
-    APPROVAL_REQUIRED,
     ApiError,
     EventStream,
     error_to_json,
@@ -44,7 +43,7 @@ from taiwa.server.wire_interface import GET, POST, Route, Wire
 from taiwa.server.wires import documents
 from taiwa.server.wires.api import LOOK_SECONDS
 from taiwa.server.wires.persons import shown_person
-from taiwa.sessions.commit_turn import TurnResult, waiting_calls
+from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.users import UserProfiles
 
@@ -72,9 +71,14 @@ def _packed(request: Request, body: Body, media_type: str, cache_control: str = 
     return Response(body.data, headers=headers, media_type=media_type)
 
 
+def _page(request: Request) -> Page:
+    state = state_of(request)
+    return Page(repository_of(request), language_of(request), state.count_breaks, state.catalogue.models)
+
+
 async def _render(request: Request, render: Callable[[Page], str]) -> Response:
     """Respond with HTML over the conversations of the caller, rendered in a thread."""
-    page = Page(repository_of(request), language_of(request), state_of(request).count_breaks)
+    page = _page(request)
     body = await asyncio.to_thread(lambda: Body.of(render(page).encode("utf-8", "replace")))
     return _packed(request, body, HTML)
 
@@ -103,7 +107,7 @@ async def start(request: Request) -> Response:
     """Show the page that starts a conversation, or search results."""
     catalogue, query = state_of(request).catalogue, request.query_params.get("q", "")
     indexes = await documents.list_indexes(request)
-    return await _render(request, lambda page: page.start(catalogue.load_apps(), catalogue.models, query, indexes))
+    return await _render(request, lambda page: page.start(catalogue.load_apps(), query, indexes))
 
 
 async def conversation(request: Request) -> Response:
@@ -120,14 +124,14 @@ async def conversation(request: Request) -> Response:
             if written
             else page.repository.last_model(place.tip, place.session)
         )
-        return page.conversation(place, models, last if last in models else next(iter(models), ""), tip)
+        return page.conversation(place, last if last in models else next(iter(models), ""), tip)
 
     return await _render(request, render)
 
 
 async def window(request: Request) -> Response:
     """Return turns of a branch: before or after a node, or from the last one that the page has."""
-    language = language_of(request)
+    page = _page(request)
 
     def read(repository: Repository) -> Response:
         place = _place(request, repository)
@@ -139,7 +143,7 @@ async def window(request: Request) -> Response:
             keep = have if have in last else common_node(repository, have, place.tip)
             keep = keep if keep in last and repository.store.nodes.get(keep).kind != "root" else ""
         found = transcript(repository, place.session, place.tip, before=before, after=after or keep)
-        html = Page(repository, language).turns(found, place.at)
+        html = page.turns(found, place.at)
         data: Json = {
             "html": html, "keep": keep, "earlier": found.earlier, "later": found.later, "end": place.tip, "tip": tip
         }  # fmt: skip
@@ -234,9 +238,8 @@ async def follow(request: Request) -> Response:
     def look() -> str:
         return repository.store.refs.tip(session) if repository.store.refs.has(session) else ""
 
-    def left() -> Json:
-        found = interrupted_turn(repository, session)
-        return None if found is None else {"text": found.text, "calls": [str(each) for each in waiting_calls(found)]}
+    def is_left() -> bool:
+        return unfinished_turn(repository, session) is not None
 
     translate = translator("page", language_of(request))
 
@@ -251,8 +254,8 @@ async def follow(request: Request) -> Response:
         else:
             seen = {run.id for run in known if run.ended}
         yield b"retry: 1000\n\n"
-        if len(seen) == len(names) and (interrupted := await asyncio.to_thread(left)):
-            yield event(interrupted, "interrupted")
+        if len(seen) == len(names) and await asyncio.to_thread(is_left):
+            yield event({}, "left")
         ready = False
         while not state.followed.stopping:
             version = state.followed.version
@@ -261,8 +264,6 @@ async def follow(request: Request) -> Response:
                     seen.add(run.id)
                     async for part in _written(run, translate):
                         yield part
-                    if _waits(run) and (interrupted := await asyncio.to_thread(left)):
-                        yield event(interrupted, "interrupted")
             tip = await asyncio.to_thread(look)
             if tip != shown:
                 shown = tip
@@ -277,11 +278,12 @@ async def follow(request: Request) -> Response:
 
 async def _written(run: FollowedRun, translate: Translate) -> AsyncGenerator[bytes]:
     """Write the events of a run: each closed block once, and the open block now and then, with the text after it."""
-    text, count, ended = MarkdownStream(), 0, False
+    text, count, ended = _begun_with(run.runs[0].completions[0]), 0, False
     yield _begun(run, run.runs[0].completions[0])
     async for each in run.follow():
         if ended:
-            text, count, ended = MarkdownStream(), count + 1, False
+            count, ended = count + 1, False
+            text = _begun_with(run.runs[count].completions[0])
             yield _begun(run, run.runs[count].completions[0])
         match each.event:
             case TextDelta():
@@ -306,10 +308,12 @@ async def _written(run: FollowedRun, translate: Translate) -> AsyncGenerator[byt
     yield _numbered(run, event({}, "done"))
 
 
-def _waits(run: FollowedRun) -> bool:
-    """Return whether a run ended before a tool call that needs approval."""
-    last = run.runs[-1].last
-    return isinstance(last, ApiError) and last.code == APPROVAL_REQUIRED
+def _begun_with(completion: Completion) -> MarkdownStream:
+    """Return the stream of an answer, with its prefilled beginning."""
+    text = MarkdownStream()
+    if completion.turn_input is not None and completion.turn_input.prefix:
+        text.add(completion.turn_input.prefix)
+    return text
 
 
 def _begun(run: FollowedRun, completion: Completion) -> bytes:
@@ -328,9 +332,9 @@ async def steps(request: Request) -> Response:
     return await _render(request, lambda page: page.steps(_place(request, page.repository)))
 
 
-async def question(request: Request) -> Response:
-    """Return the options of the clarifying question at which a conversation pauses."""
-    return await _render(request, lambda page: page.question(_name(request, page.repository)))
+async def pending(request: Request) -> Response:
+    """Return what is open at the end of a conversation: an unfinished turn, a clarifying question."""
+    return await _render(request, lambda page: page.pending(_name(request, page.repository)))
 
 
 async def token_view(request: Request) -> Response:
@@ -389,7 +393,7 @@ wire = Wire(
         Route("/page/why/{name}", why, GET),
         Route("/page/difference/{name}", difference, GET),
         Route("/page/files/{name}", file, GET),
-        Route("/page/question/{name}", question, GET),
+        Route("/page/pending/{name}", pending, GET),
         Route("/page/steps/{name}", steps, GET),
         Route("/page/tokens/{name}", token_view, GET),
         Route("/documents", document_list, GET),

@@ -15,7 +15,13 @@ const acts = {
   undo: async () => show((await call("POST", `${here}/undo`, {})).node),
   redo: async () => show((await call("POST", `${here}/redo`, {})).node),
   retry: () => begin({ retry: true }),
-  resume: (yes) => call("POST", `${here}/resume`, yes ? { approve: yes > 0 } : {}),
+  resume: ({ yes }) => call("POST", `${here}/resume`, yes ? { approve: yes > 0 } : {}),
+  repeat: ({ model, prefix }) => begin({ repeat: true, ...(model && { model }), ...(prefix && { prefix }) }),
+  again: ({ number, model }) => again(number, model),
+  more: async ({ number }) => {
+    const { user, answer } = await call("GET", `/api/nodes/${answered(number).dataset.node}`);
+    await begin({ text: user ?? "", edit: Number(number), prefix: answer });
+  },
   fork, rename, remove, verify,
 };
 
@@ -24,11 +30,13 @@ async function copy(node) {
   notify(texts.copied);
 }
 
-async function again(number) {
-  const last = $$(".turn:has([data-again])").at(-1);
-  const turn = $(`.turn[data-number="${number}"]:has([data-again])`);
-  if (turn === last && page.end === page.tip) return acts.retry();
-  return begin({ text: (await call("GET", `/api/nodes/${turn.dataset.node}`)).user ?? "", edit: Number(number) });
+const answered = (number) => $(`.turn[data-number="${number}"]:has([data-act=again])`);
+
+async function again(number, model) {
+  const other = model ? { model } : {};
+  const turn = answered(number);
+  if (turn === $$(".turn:has([data-act=again])").at(-1) && page.end === page.tip) return begin({ retry: true, ...other });
+  await begin({ text: (await call("GET", `/api/nodes/${turn.dataset.node}`)).user ?? "", edit: Number(number), ...other });
 }
 
 document.addEventListener("click", attempt(async (event) => {
@@ -36,16 +44,15 @@ document.addEventListener("click", attempt(async (event) => {
   if (link) { event.preventDefault(); return confirmed(link); }
   const menu = $(".menu[open]");
   if (menu && !event.target.closest(".menu summary")) menu.open = false;
-  const target = event.target.closest("[data-act], [data-go], [data-select], [data-edit], [data-again], [data-copy], [data-why], [data-bisect], [data-option], [data-toggle], [role=tab]");
+  const target = event.target.closest("[data-act], [data-go], [data-select], [data-edit], [data-copy], [data-why], [data-bisect], [data-option], [data-toggle], [role=tab]");
   if (!target) return;
-  const { act, go: there, select: node, edit: number, again: answered, why: path, toggle, bisect: verdict } = target.dataset;
-  if (act) await acts[act](target.dataset.yes);
+  const { act, go: there, select: node, edit: number, why: path, toggle, bisect: verdict } = target.dataset;
+  if (act) await acts[act](target.dataset);
   else if (there) await go(there);
   else if (node) await select(node);
   else if (number) await edit(number);
-  else if (answered) await again(answered);
   else if (verdict) await bisect(verdict);
-  else if (target.dataset.option) { put($("#question"), ""); await begin({ option: Number(target.dataset.option) }); }
+  else if (target.dataset.option) { put($("#pending"), ""); await begin({ option: Number(target.dataset.option) }); }
   else if (path) await why(path);
   else if ("copy" in target.dataset) await copy(target.closest(".turn").dataset.node);
   else if (toggle) target.setAttribute("aria-expanded", String($(`#${toggle}`).classList.toggle("open")));

@@ -136,9 +136,22 @@ export function followList() {
   document.addEventListener("visibilitychange", () => { changes.close(); if (!document.hidden) { open(); attempt(readList)(); } });
 }
 
-// Show the clarifying question after a change.
+// Show what is open at the end after a change: a turn that failed or was interrupted, a clarifying question.
 export async function refresh() {
-  put($("#question"), page.end === page.tip ? await html(`/page/question/${name}`) : "");
+  put($("#pending"), page.end === page.tip ? await html(`/page/pending/${name}`) : "");
+  countDown();
+  scroller.scrollTop = scroller.scrollHeight;
+}
+
+// The seconds before the server of the model takes another request.
+function countDown() {
+  const button = $("#pending [data-until]");
+  if (!button) return;
+  button.dataset.label ??= button.textContent;
+  const left = Math.ceil((Number(button.dataset.until) - Date.now()) / 1000);
+  button.disabled = left > 0;
+  button.textContent = left > 0 ? `${button.dataset.label} (${left} s)` : button.dataset.label;
+  if (left > 0) setTimeout(countDown, 1000);
 }
 
 export const go = async (node) => {
@@ -210,6 +223,7 @@ export async function verify() {
 
 export function listenToPlaces() {
   if (!scroller) return;
+  countDown();
   scroller.scrollTo({ top: scroller.scrollHeight, behavior: "instant" });
   $(`#n-${page.at}.selected`)?.scrollIntoView({ block: "nearest" });
   const watch = new IntersectionObserver((seen) => { for (const each of seen) if (each.isIntersecting && scroller.scrollHeight > scroller.clientHeight) more(each.target.id); }, { root: scroller, rootMargin: "300px" });

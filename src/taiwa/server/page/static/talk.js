@@ -130,13 +130,24 @@ function draw(change) {
   if (follow) scroller.scrollTop = scroller.scrollHeight;
 }
 
+// The answer is over, however it ended.
+async function ended() {
+  cancelAnimationFrame(frame);
+  page.run = "";
+  mine = false;
+  await refresh();
+  live.replaceChildren();
+  mark("");
+  busy(false);
+}
+
 const heard = {
   run({ run, said, files: names, parent }) {
     page.run = run;
     first = $(".turn") ? "" : said;
     busy(true);
     mark(parent);
-    $("#interrupted").hidden = true;
+    put($("#pending"), "");
     begun(said, names);
   },
   block({ html }) {
@@ -161,37 +172,18 @@ const heard = {
     live.replaceChildren();
   },
   async done() {
-    cancelAnimationFrame(frame);
-    page.run = "";
-    mine = false;
     pending = null;
-    live.replaceChildren();
-    mark("");
-    await refresh();
-    busy(false);
+    await ended();
     $("#notices").append(Object.assign(document.createElement("p"), { className: "hidden", textContent: texts.answered }));
   },
-  failed(answer) {
-    cancelAnimationFrame(frame);
-    page.run = "";
-    mine = false;
-    live.replaceChildren();
-    mark("");
-    busy(false);
-    if (first) pending ??= { text: first, files: [] };
+  async failed(answer) {
+    await ended();
+    if ($("#pending .unfinished")) { pending = null; return; }
+    if (first) pending ??= { text: first, files: [] }; // the turn was not begun
     giveBack();
     notify(failure(answer).message);
   },
-  interrupted({ text: said, calls }) {
-    page.run = "";
-    mine = false;
-    pending = null;
-    live.replaceChildren();
-    busy(false);
-    $("#interrupted").hidden = false;
-    $("#interrupted q").textContent = said;
-    $("#waiting code").textContent = calls.join("\n");
-  },
+  async left() { if (!page.run || !mine) await ended(); },
   deleted: () => location.assign("/"),
 };
 
