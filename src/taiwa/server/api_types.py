@@ -430,6 +430,13 @@ class MoveTurns(TypedDict, total=False):
     turns: int
 
 
+class KeptBranch(TypedDict, total=False):
+    """A node whose branch the conversation continues; nothing is done if it is not at the node `expected`."""
+
+    node: str
+    expected: str
+
+
 class NewName(TypedDict):
     """The new name of a conversation."""
 

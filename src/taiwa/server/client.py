@@ -103,6 +103,11 @@ class ApiClient:
         body = {"name": new, "node": node}
         return self._call(api.Moved, "POST", "/api/conversations/{name}/fork", body, name=name)
 
+    def keep(self, name: str, node: str, expected: str = "") -> api.Moved:
+        """Continue on the branch of a node, which becomes the end of the conversation; the other branches stay."""
+        body = {"node": node, "expected": expected}
+        return self._call(api.Moved, "POST", "/api/conversations/{name}/keep", body, name=name)
+
     def rename(self, name: str, new: str) -> api.Renamed:
         """Rename a conversation."""
         return self._call(api.Renamed, "POST", "/api/conversations/{name}/rename", {"name": new}, name=name)

@@ -161,6 +161,34 @@ def test_any_answer_is_asked_for_again(tab: Tab) -> None:
     assert users(tab) == ["one"]
 
 
+def test_two_models_answer_side_by_side_and_one_answer_is_kept(open_tab: OpenTab, serve: Serve) -> None:
+    tab = open_tab(
+        serve(scripted_model(ANSWER.format(n=1), name="one"), scripted_model(ANSWER.format(n=2), name="two"))
+    )
+    tab.begin("Which tea?")
+    tab.has(".turn footer small", "one ·")
+    tab.page.click(".turn footer summary")
+    tab.page.click("footer [data-model=two]")
+    tab.has(".siblings", "2/2")
+    tab.has(".turn footer small", "two ·")
+    tab.page.click("[data-act=beside]")
+    tab.count("#beside .column", 2)
+    assert [each.inner_text() for each in tab.page.locator(".column h3").all()] == ["one", "two"]
+    assert "about tea 2" in tab.page.locator(".column .changes").all_inner_texts()[1]
+    tab.page.click(".column:first-child [data-act=keep]")
+    tab.has(".siblings", "1/2")
+
+    assert tab.page.locator("#behind").is_hidden()
+    tab.has(".state", "about tea 1")
+
+
+def test_the_same_answer_again_says_so(open_tab: OpenTab, serve: Serve) -> None:
+    tab = open_tab(serve(scripted_model("Green tea.", "Green tea.")))
+    tab.begin("Which tea?", "plain")
+    tab.page.click("[data-act=again]")
+    tab.has("#notices", "the same answer as before")
+
+
 def test_a_conversation_is_renamed_and_deleted_after_a_question(tab: Tab) -> None:
     tab.begin("one")
     tab.page.click(".menu summary")

@@ -22,7 +22,7 @@ from taiwa.retrieval.readers import readable_suffixes
 from taiwa.server.page.assets import address, icon
 from taiwa.server.page.panels import PANELS, Place, difference, steps_of, value_story
 from taiwa.server.page.text import FUNCTIONS, LABELS, chooses_person, is_asked, marked, pretty, short, spans_of
-from taiwa.server.page.transcript import CountBreaks, Transcript, count_breaks, transcript, unfinished_view
+from taiwa.server.page.transcript import CountBreaks, Transcript, beside, count_breaks, transcript, unfinished_view
 from taiwa.sessions.repository import Repository
 
 if TYPE_CHECKING:
@@ -124,6 +124,10 @@ class Page:
             answer=[] if any(hit for _, hit in user) or not any(hit for _, hit in answer) else answer,
             json="" if repr(value) == "(nothing)" else format_value(cast("Any", value)), author=node.answer if node.kind == "edit" else "",
         )  # fmt: skip
+
+    def beside(self, place: Place) -> str:
+        """Render the answers of the branches at a position beside each other."""
+        return self._render("beside.html", turns=beside(self.repository, place.session, place.at))
 
     def steps(self, place: Place) -> str:
         """Render a turn step by step, with its requests."""

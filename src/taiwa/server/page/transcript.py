@@ -324,6 +324,15 @@ def transcript(
     return Transcript(_views(repository, session, entries), earlier, later)
 
 
+def beside(repository: Repository, session: str, node: str) -> tuple[TurnView, ...]:
+    """Return the turns that begin the branches at the position of a node, including it, oldest first."""
+    forest, nodes = forest_of(repository, session), repository.store.nodes
+    parent = nodes.get(node).parent or ""
+    found = [name for name in forest.children.get(parent, ()) if forest.nodes[name].kind == "turn"]
+    walks = (tuple(repository.walk(name, nodes.get(parent).parent)) for name in found)
+    return tuple(_turn(repository, forest, walk[-1], walk[-2], None) for walk in walks)
+
+
 def _views(repository: Repository, session: str, entries: Sequence[HistoryEntry]) -> tuple[TurnView, ...]:
     """Return all entries but the first, with the changes since the previous one."""
     forest = forest_of(repository, session)

@@ -423,6 +423,24 @@ async def end(request: Request) -> Json:
     return await _reading(request, lambda repository: {"node": leaf(repository, name, repository.store.resolve(node))})
 
 
+async def keep(request: Request) -> Json:
+    """Continue on the branch of a node, which becomes the end of the conversation; the other branches stay."""
+    from taiwa.server.page.branches import leaf
+
+    name, body = await _idle_session(request), await read_body(request, api_types.KeptBranch.__annotations__)
+    node, expected = body.text("node"), body.text("expected", "")
+
+    def write(repository: Repository) -> Json:
+        tip = repository.store.refs.tip(name)
+        check_tip(name, tip, expected)
+        kept = leaf(repository, name, repository.store.resolve(node))
+        if kept != tip:
+            repository.store.refs.move(name, kept, tip, "keep")
+        return {"session": name, "node": kept}
+
+    return await _reading(request, write)
+
+
 async def verify(request: Request) -> Json:
     """Replay every turn of a conversation from its records, without a call; every hash and state must match."""
     name = await _session(request)
@@ -676,6 +694,7 @@ wire = Wire(
         Route(f"{HERE}/undo", undo, POST, api=Described(api_types.Moved, api_types.MoveTurns)),
         Route(f"{HERE}/redo", redo, POST, api=Described(api_types.Moved, api_types.MoveTurns)),
         Route(f"{HERE}/fork", fork, POST, api=Described(api_types.Moved, api_types.NewFork)),
+        Route(f"{HERE}/keep", keep, POST, api=Described(api_types.Moved, api_types.KeptBranch)),
         Route(f"{HERE}/rename", rename, POST, api=Described(api_types.Renamed, api_types.NewName)),
         Route(f"{HERE}/state", state, GET, api=Described(api_types.StateAt, query={"node": TEXT})),
         Route(f"{HERE}/state", set_state, POST, api=Described(api_types.StateSet, api_types.NewValue)),

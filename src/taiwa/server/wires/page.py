@@ -186,6 +186,11 @@ async def why(request: Request) -> Response:
     return await _render(request, lambda page: page.why(_place(request, page.repository), path))
 
 
+async def beside(request: Request) -> Response:
+    """Return the answers of the branches at a position beside each other."""
+    return await _render(request, lambda page: page.beside(_place(request, page.repository)))
+
+
 async def difference(request: Request) -> Response:
     """Return the differences from another conversation."""
     other = request.query_params.get("other", "")
@@ -391,6 +396,7 @@ wire = Wire(
         Route("/page/list", names, GET),
         Route("/page/panel/{panel}/{name}", panel, GET),
         Route("/page/why/{name}", why, GET),
+        Route("/page/beside/{name}", beside, GET),
         Route("/page/difference/{name}", difference, GET),
         Route("/page/files/{name}", file, GET),
         Route("/page/pending/{name}", pending, GET),

@@ -1,6 +1,6 @@
 // The page: clicks, forms and keys lead to the actions of its parts. HTML comes rendered and escaped from the server only.
-import { $, $$, attempt, call, here, notify, page, put, texts } from "./server.js";
-import { begin, confirmed, edit, listenToTalk, stop } from "./talk.js";
+import { $, $$, attempt, call, here, html, name, notify, page, put, texts } from "./server.js";
+import { begin, confirmed, edit, expect, listenToTalk, stop } from "./talk.js";
 import { answerPerson, followList, fork, go, listenToPlaces, more, openPanel, remove, rename, scrub, select, show, step, verify } from "./places.js";
 import { bisect, compare, listenToInspector, set, why } from "./state.js";
 import { listenToDocuments } from "./documents.js";
@@ -14,9 +14,17 @@ const acts = {
   latest: () => show(page.tip),
   undo: async () => show((await call("POST", `${here}/undo`, {})).node),
   redo: async () => show((await call("POST", `${here}/redo`, {})).node),
-  retry: () => begin({ retry: true }),
+  retry: () => again(Number($$(".turn:has([data-act=again])").at(-1).dataset.number)),
   resume: ({ yes }) => call("POST", `${here}/resume`, yes ? { approve: yes > 0 } : {}),
   repeat: ({ model, prefix }) => begin({ repeat: true, ...(model && { model }), ...(prefix && { prefix }) }),
+  beside: async ({ node }) => {
+    put($("#beside .columns"), await html(`/page/beside/${name}?at=${node}`));
+    $("#beside").showModal();
+  },
+  keep: async ({ node }) => {
+    $("#beside").close();
+    await show((await call("POST", `${here}/keep`, { node, expected: page.tip })).node);
+  },
   again: ({ number, model }) => again(number, model),
   more: async ({ number }) => {
     const { user, answer } = await call("GET", `/api/nodes/${answered(number).dataset.node}`);
@@ -35,6 +43,7 @@ const answered = (number) => $(`.turn[data-number="${number}"]:has([data-act=aga
 async function again(number, model) {
   const other = model ? { model } : {};
   const turn = answered(number);
+  expect(turn.dataset.node);
   if (turn === $$(".turn:has([data-act=again])").at(-1) && page.end === page.tip) return begin({ retry: true, ...other });
   await begin({ text: (await call("GET", `/api/nodes/${turn.dataset.node}`)).user ?? "", edit: Number(number), ...other });
 }

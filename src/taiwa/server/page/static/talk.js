@@ -9,6 +9,7 @@ let waiting, closed, open, tail; // the parts of the answer that is being writte
 let pending = null; // what was sent from here, not answered yet
 let mine = false; // the turn was begun in this tab
 let first = ""; // the message that a conversation begins with, while it is not answered
+let before = ""; // the answer that is asked for again
 let frame = 0;
 
 // --- the message field ------------------------------------------------------------------------------------------------
@@ -61,6 +62,8 @@ export async function begin(body) {
     throw error;
   }
 }
+
+export const expect = (node) => { before = node; };
 
 export async function send(event) {
   event?.preventDefault();
@@ -174,6 +177,8 @@ const heard = {
   async done() {
     pending = null;
     await ended();
+    if (before === page.tip) notify(texts.same);
+    before = "";
     $("#notices").append(Object.assign(document.createElement("p"), { className: "hidden", textContent: texts.answered }));
   },
   async failed(answer) {
