@@ -1,6 +1,7 @@
 """Output types by name, typed extraction, generation under a constraint, and the explanation of a constraint."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard
 
 from taiwa.extras import require_modules
+from taiwa.json_schema import check_bounds
 from taiwa.kernel.attachments import Attachment, path_kind
 from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError, OutputValidationError
 from taiwa.kernel.messages import (
@@ -24,7 +26,7 @@ from taiwa.kernel.messages import (
     system,
     user,
 )
-from taiwa.kernel.serialization import Json
+from taiwa.kernel.serialization import Json, parse_json
 from taiwa.kernel.text import truncate
 from taiwa.operations.files import read_file, read_json_object
 from taiwa.operations.results import ExplainResult, ExtractResult, GenerateResult, SchemaResult
@@ -127,6 +129,59 @@ def load_output_type(target: str) -> OutputType[Any]:
             raise InputError(f"{here} has no {name!r}{_suggestion(found, name)}")
         found = getattr(found, name)
     return found if _is_output_type(found) else OutputType[Any](found)
+
+
+SCHEMA_KEYS = frozenset({"$schema", "$ref", "$defs", "properties", "anyOf", "oneOf", "allOf", "enum", "const", "items"})
+DECLARED = re.compile(r"\b(?:interface|type)\s+(\w+)")
+
+
+def read_output_type(text: str) -> OutputType[Any]:
+    """Read a type that is written out: fields as in `name, age int`, a JSON Schema, an example as JSON, or TypeScript, whose last
+    declaration counts. No file is read and no module imported.
+
+    >>> read_output_type('{"name": "Ann", "tags": ["x"]}').schema()["properties"]["tags"]["items"]
+    {'type': 'string'}
+
+    Raises:
+        InputError: it is none of these.
+    """
+    text = text.strip()
+    if text.startswith("{"):
+        try:
+            found = parse_json(text)
+        except ValueError as error:
+            raise InputError(f"the type is not JSON: {error}") from None
+        assert isinstance(found, dict), "it begins with a brace"
+        schema = found if SCHEMA_KEYS & set(found) or found.get("type") == "object" else _schema_like(found)
+        check_bounds(schema)
+        return OutputType.from_json_schema(schema)
+    if declared := DECLARED.findall(text):
+        return OutputType.from_typescript(text, declared[-1])
+    if not is_field_list(text):
+        raise InputError(
+            f"invalid type {text[:60]!r}; expected fields such as 'name, age int', a JSON Schema, an example as JSON, or TypeScript"
+        )
+    return OutputType.fields("Answer", *parse_fields(text))
+
+
+def _schema_like(example: Json) -> dict[str, Json]:
+    """Return the schema of values like an example."""
+    match example:
+        case dict():
+            properties: dict[str, Json] = {name: _schema_like(each) for name, each in example.items()}
+            return {
+                "type": "object",
+                "properties": properties,
+                "required": list(example),
+                "additionalProperties": False,
+            }
+        case list():
+            return {"type": "array", "items": _schema_like(example[0])} if example else {"type": "array"}
+        case None:
+            return {}
+        case _:
+            kinds = {bool: "boolean", int: "integer", float: "number"}
+            return {"type": kinds.get(type(example), "string")}
 
 
 def _is_output_type(found: object) -> TypeGuard[OutputType[Any]]:

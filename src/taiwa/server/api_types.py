@@ -340,6 +340,18 @@ class NewAttachment(TypedDict):
     data: str
 
 
+class NewOptions(TypedDict, total=False):
+    """Options of the answers of a conversation, in addition to its app: instructions, sampling, built-in tools that the model may
+    call, and the type of the answers: fields as in `name, age int`, a JSON Schema, an example as JSON, or TypeScript.
+    """
+
+    system: str
+    temperature: float
+    max_tokens: int
+    tools: list[str]
+    type: str
+
+
 class NewConversation(TypedDict, total=False):
     """The first turn of a conversation."""
 
@@ -350,6 +362,7 @@ class NewConversation(TypedDict, total=False):
     text: str
     name: str
     attachments: "list[NewAttachment]"
+    options: NewOptions
 
 
 class NewTurn(TypedDict, total=False):

@@ -61,6 +61,17 @@ class Catalogue:
         }
         self.default_app = next(iter(self.apps)) if app_names else PLAIN
 
+    def offer(self, name: str) -> None:
+        """Serve another model.
+
+        Raises:
+            ConfigError: it is unknown, or its key is missing.
+        """
+        chosen = replace(self.settings, model=name, origins={**self.settings.origins, "model": "argument"})
+        with self._lock:
+            open_priced_model(None, chosen, opened=self._opened)
+            self.models = tuple(dict.fromkeys((*self.models, name)))
+
     def ids(self) -> tuple[str, ...]:
         """Return all possible values of `model` in a request, models first."""
         pairs = [f"{app}@{model}" for app in self.apps for model in self.models if len(self.models) > 1]

@@ -14,6 +14,7 @@ from taiwa.flows.ask.provenance import ValueSource
 from taiwa.i18n import LANGUAGES, catalogue, dialogue_catalogue, translator
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
+from taiwa.models.providers import FoundModel
 from taiwa.operations.documents import find_ask_turn
 from taiwa.operations.inspect import TokensResult, format_value, said, sessions
 from taiwa.operations.markdown_html import visible
@@ -21,9 +22,11 @@ from taiwa.operations.result_json import to_json
 from taiwa.retrieval.readers import readable_suffixes
 from taiwa.server.page.assets import address, icon
 from taiwa.server.page.panels import PANELS, Place, difference, steps_of, value_story
+from taiwa.server.page.start import EXAMPLES
 from taiwa.server.page.text import FUNCTIONS, LABELS, chooses_person, is_asked, marked, pretty, short, spans_of
 from taiwa.server.page.transcript import CountBreaks, Transcript, beside, count_breaks, transcript, unfinished_view
 from taiwa.sessions.repository import Repository
+from taiwa.tools.registry import BUILT_IN
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -80,7 +83,7 @@ class Page:
             if hit.refs
         ]
         return self._render("start.html", title=self._("New conversation"), session="", at="", query=query, hits=hits,
-                            apps=apps, indexes=indexes, persons=self._persons(),
+                            apps=apps, examples=self._examples(apps), tools=BUILT_IN, indexes=indexes, persons=self._persons(),
                             model="", tip="", end="", **self._list())  # fmt: skip
 
     def conversation(self, place: Place, model: str, tip: str) -> str:
@@ -199,6 +202,19 @@ class Page:
             parts=marked(text, spans),
             **self._frame(),
         )
+
+    def found(self, models: Sequence[FoundModel]) -> str:
+        """Render the models that were found."""
+        return self._render("found.html", found=models)
+
+    def _examples(self, apps: Sequence[App]) -> Sequence[dict[str, Any]]:
+        served = {app.name for app in apps}
+        return [
+            {"title": self._(each.title), "text": self._(each.text), "panel": each.panel,
+             "body": {"app": each.app, "text": self._(each.text), "options": dict(each.options)}}
+            for each in EXAMPLES
+            if each.app in served and (self.models or not each.needs_model)
+        ]  # fmt: skip
 
     def _persons(self) -> Sequence[str]:
         return [each.name for each in self.repository.store.users.list()]

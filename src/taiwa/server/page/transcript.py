@@ -2,6 +2,7 @@
 prompt cache.
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -21,7 +22,7 @@ from taiwa.i18n import dialogue_catalogue
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.errors import AuthenticationError, CorruptError, restore_error
 from taiwa.kernel.messages import Request, Response, user
-from taiwa.kernel.serialization import items_at, restore
+from taiwa.kernel.serialization import Json, items_at, parse_json, restore
 from taiwa.kernel.usage_limits import currency_units
 from taiwa.operations.documents import split_source
 from taiwa.operations.markdown_html import to_html, visible
@@ -174,6 +175,25 @@ class AskView:
 
 
 @dataclass(frozen=True, slots=True)
+class CallView:
+    """A call of a tool: its arguments as they were written, and its result, which may be an error."""
+
+    name: str
+    input: str
+    result: str
+    error: str
+
+
+def _calls(findings: Json) -> tuple[CallView, ...]:
+    listed = items_at(findings, "calls") if isinstance(findings, dict) else []
+    calls = (cast("dict[str, Any]", each) for each in listed)
+    return tuple(
+        CallView(*(visible(str(each.get(name) or "")) for name in ("name", "input", "result", "error")))
+        for each in calls
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Measured:
     """What the calls of a turn took, how its answer ended, and the reasoning before it."""
 
@@ -285,6 +305,8 @@ class TurnView:
     prefix: str = ""
     person: str | None = None
     measured: Measured = Measured()
+    calls: tuple[CallView, ...] = ()
+    is_typed: bool = False
 
     @property
     def position(self) -> int:
@@ -293,8 +315,8 @@ class TurnView:
 
     @property
     def answer_html(self) -> str:
-        """The rendered answer."""
-        return to_html(self.answer)
+        """The rendered answer; one of a type as indented JSON."""
+        return to_html(f"```json\n{indented(self.answer)}\n```" if self.is_typed else self.answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,6 +344,14 @@ def transcript(
         entries = tuple(repository.walk(end, path[-1][1].parent))
         earlier, later = path[-1][1].parent is not None, bool(before)
     return Transcript(_views(repository, session, entries), earlier, later)
+
+
+def indented(text: str) -> str:
+    """Return JSON with indentation; any other text as it is."""
+    try:
+        return json.dumps(parse_json(text), ensure_ascii=False, indent=2)
+    except ValueError:
+        return text
 
 
 def beside(repository: Repository, session: str, node: str) -> tuple[TurnView, ...]:
@@ -368,6 +398,8 @@ def _turn(
         ask=_ask_view(AskResult.of(node.findings), entry.after.app),
         cache_break=broken,
         prefix=visible(node.prefix),
+        calls=_calls(node.findings),
+        is_typed=node.kind == "turn" and entry.after.app.output_type is not None,
         person=_new_person(before.after.app, entry.after.app),
     )
 

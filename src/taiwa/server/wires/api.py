@@ -11,13 +11,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from taiwa.apps.catalog import load_app
+from taiwa.conversation.app import NO_OPTIONS, AnswerOptions
 from taiwa.conversation.state import parse_path
 from taiwa.flows.ask.read_dialogue import select_option
 from taiwa.kernel.attachments import Attachment, read_attachments
 from taiwa.kernel.errors import CorruptError, InputError, TaiwaError
-from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
+from taiwa.kernel.messages import JsonSchema, Notice, Sampling, TextDelta, ThinkingDelta
 from taiwa.kernel.serialization import Json
 from taiwa.operations.documents import find_ask_turn
+from taiwa.operations.generate import read_output_type
 from taiwa.operations.inspect import (
     MOST_ALTERNATIVES,
     diff,
@@ -71,6 +73,7 @@ from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import AsyncSession
 from taiwa.store import Store
 from taiwa.store.runs import Axis
+from taiwa.tools.registry import BUILT_IN
 
 MOST_LISTED = 1000
 LOOK_SECONDS = 1.0
@@ -150,6 +153,26 @@ def read_files(body: Fields) -> tuple[Attachment, ...]:
     return read_attachments(files)
 
 
+def _answer_options(body: Fields) -> AnswerOptions:
+    """Read the options of a new conversation.
+
+    Raises:
+        ApiError: one has another type, or a tool is not built in.
+        InputError: the type cannot be read.
+    """
+    given = body.object("options")
+    if given is None:
+        return NO_OPTIONS
+    given.check_names(api_types.NewOptions.__annotations__)
+    unknown = next((name for name in given.texts("tools") if name not in BUILT_IN), None)
+    if unknown is not None:
+        raise given.error("tools", f"unknown tool {unknown[:40]!r}; choose from {', '.join(BUILT_IN)}", "invalid_value")
+    sampling = Sampling(given.number("temperature", 0, 2), max_tokens=given.count("max_tokens", 1))
+    output_type = read_output_type(given.text("type")) if given.text("type", "").strip() else None
+    schema = None if output_type is None else JsonSchema(output_type.schema(), output_type.name)
+    return AnswerOptions(given.text("system", "") or None, sampling, given.texts("tools"), schema)
+
+
 async def list_conversations(request: Request) -> Json:
     """List conversations, or search them for words."""
     limit, query = query_number(request, "limit", 100, 1, MOST_LISTED), request.query_params.get("q", "")
@@ -168,7 +191,8 @@ async def begin(request: Request) -> Json:
     app = await asyncio.to_thread(load_app, state.catalogue.app_file(body.text("app", "plain")))
     state.catalogue.check_attachments(app, body.text("model", ""), files)
     repository, name = repository_of(request), body.text("name", "")
-    app = await asyncio.to_thread(served_app, app, params, repository)
+    options = await asyncio.to_thread(_answer_options, body)
+    app = (await asyncio.to_thread(served_app, app, params, repository)).with_options(options)
     session = await asyncio.to_thread(
         begin_conversation, state.catalogue, repository, state.turns, app, _model(request, body), name
     )

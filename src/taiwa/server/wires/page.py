@@ -16,10 +16,12 @@ from taiwa.kernel.serialization import Json, to_json
 from taiwa.operations.inspect import tokens
 from taiwa.operations.markdown_html import MarkdownStream, visible
 from taiwa.operations.resent_history import Completion
+from taiwa.server.access import LOCAL_CALLER
 from taiwa.server.conversation_turns import FollowedRun, unfinished_turn
 from taiwa.server.page.assets import Body, asset
 from taiwa.server.page.page import POLICY, Page
 from taiwa.server.page.panels import PANELS, Place
+from taiwa.server.page.start import found_models
 from taiwa.server.page.transcript import LAST_TURNS, common_node, transcript
 from taiwa.server.request import (
     LANGUAGE_COOKIE,
@@ -46,6 +48,7 @@ from taiwa.server.wires.persons import shown_person
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.users import UserProfiles
+from taiwa.settings import set_value
 
 MOST_STEPS = 10**9
 STATIC = {"page.js": "text/javascript", "page.css": "text/css"}
@@ -96,7 +99,9 @@ def _node(request: Request, repository: Repository, name: str) -> str:
     return repository.store.resolve(given) if given else ""
 
 
-def _place(request: Request, repository: Repository, panel: str = "state") -> Place:
+def _place(request: Request, repository: Repository, panel: str = "") -> Place:
+    panel = panel or request.query_params.get("panel", "")
+    panel = panel if panel in {each.id for each in PANELS} else "state"
     name = _name(request, repository)
     tip, at, end = repository.store.refs.tip(name), _node(request, repository, "at"), _node(request, repository, "end")
     end = end or at or tip
@@ -219,6 +224,33 @@ async def file(request: Request) -> Response:
         "content-disposition": "inline" if found.kind == "images" else "attachment",
     }
     return Response(data, headers=headers, media_type=found.media_type)
+
+
+async def models(request: Request) -> Response:
+    """Return the models that were found, for the holder of the server's token."""
+    _check_local(request)
+    found = await asyncio.to_thread(found_models, state_of(request).catalogue.settings)
+    return await _render(request, lambda page: page.found(found))
+
+
+async def use_model(request: Request) -> Response:
+    """Serve one of the models that were found, and remember it in the config file."""
+    _check_local(request)
+    name, served = (await read_body(request)).text("model"), state_of(request).catalogue
+
+    def use() -> None:
+        if name not in {each.name for each in found_models(served.settings)}:
+            raise invalid("model", f"the model {name[:80]!r} was not found on this machine", "invalid_value")
+        served.offer(name)
+        set_value(served.settings.path, "model", name)
+
+    await asyncio.to_thread(use)
+    return json_response({"model": name})
+
+
+def _check_local(request: Request) -> None:
+    if caller_of(request) != LOCAL_CALLER:
+        raise ApiError(403, "models are set by the holder of the server's token", "permission_error", "forbidden")
 
 
 async def language(request: Request) -> Response:
@@ -406,6 +438,8 @@ wire = Wire(
         Route("/persons", person_list, GET),
         Route("/documents/{name}", document_index, GET),
         Route("/documents/{name}/text/{path:path}", document_text, GET),
+        Route("/page/models", models, GET),
+        Route("/page/models", use_model, POST),
         Route("/page/language", language, POST),
         Route("/page/{name}", static, GET),
     ),

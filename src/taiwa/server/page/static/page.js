@@ -1,6 +1,6 @@
 // The page: clicks, forms and keys lead to the actions of its parts. HTML comes rendered and escaped from the server only.
 import { $, $$, attempt, call, here, html, name, notify, page, put, texts } from "./server.js";
-import { begin, confirmed, edit, expect, listenToTalk, stop } from "./talk.js";
+import { begin, confirmed, create, edit, expect, listenToTalk, stop } from "./talk.js";
 import { answerPerson, followList, fork, go, listenToPlaces, more, openPanel, remove, rename, scrub, select, show, step, verify } from "./places.js";
 import { bisect, compare, listenToInspector, set, why } from "./state.js";
 import { listenToDocuments } from "./documents.js";
@@ -17,6 +17,7 @@ const acts = {
   retry: () => again(Number($$(".turn:has([data-act=again])").at(-1).dataset.number)),
   resume: ({ yes }) => call("POST", `${here}/resume`, yes ? { approve: yes > 0 } : {}),
   repeat: ({ model, prefix }) => begin({ repeat: true, ...(model && { model }), ...(prefix && { prefix }) }),
+  use: async ({ model }) => { await call("POST", "/page/models", { model }); location.reload(); },
   beside: async ({ node }) => {
     put($("#beside .columns"), await html(`/page/beside/${name}?at=${node}`));
     $("#beside").showModal();
@@ -53,13 +54,14 @@ document.addEventListener("click", attempt(async (event) => {
   if (link) { event.preventDefault(); return confirmed(link); }
   const menu = $(".menu[open]");
   if (menu && !event.target.closest(".menu summary")) menu.open = false;
-  const target = event.target.closest("[data-act], [data-go], [data-select], [data-edit], [data-copy], [data-why], [data-bisect], [data-option], [data-toggle], [role=tab]");
+  const target = event.target.closest("[data-act], [data-go], [data-select], [data-edit], [data-example], [data-copy], [data-why], [data-bisect], [data-option], [data-toggle], [role=tab]");
   if (!target) return;
   const { act, go: there, select: node, edit: number, why: path, toggle, bisect: verdict } = target.dataset;
   if (act) await acts[act](target.dataset);
   else if (there) await go(there);
   else if (node) await select(node);
   else if (number) await edit(number);
+  else if (target.dataset.example) await create(JSON.parse(target.dataset.example), target.dataset.panel);
   else if (verdict) await bisect(verdict);
   else if (target.dataset.option) { put($("#pending"), ""); await begin({ option: Number(target.dataset.option) }); }
   else if (path) await why(path);
@@ -130,6 +132,7 @@ document.addEventListener("keydown", attempt(async (event) => {
   if (action) { event.preventDefault(); await action(); }
 }));
 
+for (const part of $$("[data-now]")) attempt(async () => put(part, await html(part.dataset.now)))();
 listenToDocuments();
 listenToInspector();
 listenToPlaces();

@@ -97,9 +97,21 @@ async function start(said, attachments) {
   if (!form.reportValidity()) throw new Error("");
   const params = {};
   for (const field of form.querySelectorAll("fieldset:not([disabled]) [data-param]")) params[field.dataset.param] = READ[field.dataset.kind](field);
-  const made = await call("POST", "/api/conversations", { app, model: form.model.value, params, text: said, attachments });
+  await create({ app, params, text: said, attachments, options: chosenOptions(form) });
+}
+
+function chosenOptions(form) {
+  const options = {};
+  for (const { type, checked, value, dataset: { optionOf } } of form.querySelectorAll("[data-option-of]")) {
+    if (type === "checkbox") { if (checked) (options[optionOf] ??= []).push(value); } else if (value.trim()) options[optionOf] = type === "number" ? Number(value) : value;
+  }
+  return options;
+}
+
+export async function create(body, panel = "") {
+  const made = await call("POST", "/api/conversations", { model: $("#begin").model.value, ...body });
   sessionStorage.setItem(`run:${made.session}`, made.run);
-  location.assign(`/c/${encodeURIComponent(made.session)}`);
+  location.assign(`/c/${encodeURIComponent(made.session)}${panel && `?panel=${panel}`}`);
 }
 
 export async function stop() {

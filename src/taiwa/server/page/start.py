@@ -1,0 +1,61 @@
+"""What the page offers to begin with: examples that show what is special, and the models that were found on this machine."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from taiwa.i18n import gettext_noop
+from taiwa.kernel.serialization import Json
+from taiwa.models.providers import FoundModel, find_by_keys, find_servers
+from taiwa.operations.model_files import list_models
+from taiwa.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A first message that shows something special: with an app and options of its answers, and the panel that shows it."""
+
+    app: str
+    title: str
+    text: str
+    panel: str
+    options: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    needs_model: bool = True
+
+
+EXAMPLES = (
+    Example(
+        "order",
+        gettext_noop("An order, and why each value is there"),
+        gettext_noop("Two lattes and a blueberry muffin, please."),
+        "state",
+    ),
+    Example(
+        "plain",
+        gettext_noop("A problem solved with a calculator"),
+        gettext_noop(
+            "A car needs 6.4 litres for 100 km. What does it need for 385 km, and what is that at 1.79 a litre?"
+        ),
+        "turn",
+        {"tools": ["calculator"]},
+    ),
+    Example(
+        "ask",
+        gettext_noop("A question to documents, answered with its sources"),
+        gettext_noop("How many days of annual leave are there?"),
+        "turn",
+        needs_model=False,
+    ),
+    Example(
+        "plain",
+        gettext_noop("An answer of a type, token by token"),
+        gettext_noop("Invent a tea: its name, where it grows, and for how many seconds it steeps."),
+        "turn",
+        {"type": "name, origin, seconds int"},
+    ),
+)
+
+
+def found_models(settings: Settings) -> tuple[FoundModel, ...]:
+    """Find the models within reach: of providers whose key is set, of servers on this machine, and in fetched files."""
+    fetched = (FoundModel(each.file.name, "") for each in list_models().known if each.status == "here")
+    return (*find_by_keys(settings), *find_servers(settings), *fetched)

@@ -1,0 +1,89 @@
+"""The start page: examples, options of the answers, and what is there without a model."""
+
+import pytest
+
+from taiwa.models.providers import FoundModel
+from taiwa.models.scripted import scripted_model
+from tests.orders import ordered
+from tests.server.page.conftest import OpenTab, Serve
+from tests.server.serving import serving
+from tests.server.test_approval import calling_model
+
+
+def test_an_example_begins_with_a_click_and_opens_the_panel_that_shows_it(open_tab: OpenTab, serve: Serve) -> None:
+    tab = open_tab(
+        serve(scripted_model(ordered("2 lattes and 1 muffin.", _1=(2, "latte"), _2=(1, "blueberry muffin"))))
+    )
+    tab.page.click(".examples button:first-child")
+    tab.has("#turns .answer", "2 lattes")
+    tab.has("#panel[data-panel=state]", "latte")
+
+
+def test_tools_are_chosen_for_a_conversation_and_their_calls_are_chips(open_tab: OpenTab) -> None:
+    with serving(model=calling_model()) as server:
+        tab = open_tab(server)
+        tab.page.click(".options summary")
+        tab.page.check("[data-option-of=tools][value=calculator]")
+        tab.begin_only("6*7?")
+        tab.has(".call summary", "calculator")
+        assert "42" in tab.page.inner_text(".call summary b")
+        tab.page.click(".call summary")
+        assert "6*7" in tab.page.inner_text(".call pre:first-of-type")
+        tab.page.goto("about:blank")
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["name, seconds int", '{"name": "Sencha", "seconds": 60}', "interface Tea { name: string; seconds: number }"],
+)
+def test_answers_get_a_type_from_fields_an_example_or_typescript(open_tab: OpenTab, serve: Serve, written: str) -> None:
+    pytest.importorskip("tree_sitter_typescript", reason="the extra typescript") if "interface" in written else None
+    tab = open_tab(serve(scripted_model('{"name": "Sencha", "seconds": 60}')))
+    tab.page.click(".options summary")
+    tab.page.fill("[data-option-of=type]", written)
+    tab.begin("Invent a tea.", "plain")
+
+    assert tab.page.inner_text("#turns .answer pre").strip() == '{\n  "name": "Sencha",\n  "seconds": 60\n}'
+
+
+def test_a_type_that_cannot_be_read_is_refused_in_a_line_and_leaves_nothing_behind(
+    open_tab: OpenTab, serve: Serve
+) -> None:
+    server = serve(scripted_model("never"))
+    tab = open_tab(server)
+    tab.page.click(".options summary")
+    tab.page.fill("[data-option-of=type]", "os:system")
+    tab.page.fill("#text", "hello")
+    tab.page.click("#send")
+    tab.has("#notices", "invalid type 'os:system'")
+
+    assert tab.page.input_value("#text") == "hello"
+    assert server.repository.store.refs.list() == ()
+    tab.problems.clear()  # the refusal itself
+
+
+def test_without_a_model_documents_are_asked_and_what_was_found_is_used_with_a_click(
+    open_tab: OpenTab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(
+        "taiwa.server.wires.page.found_models", lambda _: (FoundModel("ollama:tea", "127.0.0.1:11434"),)
+    )
+    monkeypatch.setattr("taiwa.server.wires.page.set_value", lambda _, key, name: opened.append(f"{key}={name}"))
+    with serving(quotes=True) as server:
+        monkeypatch.setattr(
+            server.server.state.catalogue,
+            "offer",
+            lambda name: setattr(server.server.state.catalogue, "models", (name,)),
+        )
+        tab = open_tab(server)
+        assert tab.page.is_checked("[name=app][value=ask]")
+        assert tab.page.locator(".examples button").count() == 1
+        tab.has("[data-now]", "127.0.0.1:11434")
+        tab.page.click("[data-act=use]")
+        tab.page.wait_for_selector("#model option:has-text('ollama:tea')", state="attached")
+        tab.ready()
+        assert tab.page.is_checked("[name=app][value=plain]")
+        tab.page.goto("about:blank")
+
+    assert opened == ["model=ollama:tea"]
