@@ -42,6 +42,9 @@ HOSTILE = [
     "\u202egnp.exe",
     "\x1b]8;;https://evil.example\x07link\x1b]8;;\x07",
     "[\u202emoc.elpmaxe](https://evil.example)",
+    'https://evil.example/"onmouseover=alert(1)//',
+    '\\(\\href{javascript:alert(1)}{x}\\) \\[<img src=x>\\](y"onload=1)',
+    "- [x] <script>alert(1)</script>",
 ]
 TAGS = frozenset(
     """h1 h2 h3 h4 h5 h6 p em strong s code pre a small span div ul ol li blockquote hr br table thead tbody tr th td
@@ -198,3 +201,24 @@ def test_a_stream_renders_closed_blocks_once_and_ends_in_the_same_text(lines: li
     assert [tag for tag, _ in shown if tag in {"h1", "pre", "blockquote"}] == [
         tag for tag, _ in Page(to_html(text)).tags if tag in {"h1", "pre", "blockquote"}
     ]
+
+
+@pytest.mark.parametrize("text", [r"\(x^2\)", r"\[x^2\]", "$x^2$", "$$x^2$$"])
+def test_mathematics_is_written_with_dollars_or_backslashes(text: str) -> None:
+    assert "<msup><mi>x</mi><mn>2</mn></msup>" in to_html(text)
+
+
+def test_bare_addresses_are_links_without_the_punctuation_behind_them() -> None:
+    html = to_html(
+        "See https://tea.example/a_b?q=1, and (http://b.example). `https://code.example` [x](https://c.example)"
+    )
+
+    links = [attributes["href"] for tag, attributes in Page(html).tags if tag == "a"]
+    assert links == ["https://tea.example/a_b?q=1", "http://b.example", "https://c.example"]
+
+
+def test_tasks_have_boxes() -> None:
+    html = to_html("- [x] done\n- [ ] open")
+
+    assert "☑ done" in html.replace("  ", " ")
+    assert "☐ open" in html.replace("  ", " ")

@@ -180,7 +180,7 @@ def _schema_like(example: Json) -> dict[str, Json]:
         case None:
             return {}
         case _:
-            kinds = {bool: "boolean", int: "integer", float: "number"}
+            kinds: dict[type, str] = {bool: "boolean", int: "integer", float: "number"}
             return {"type": kinds.get(type(example), "string")}
 
 

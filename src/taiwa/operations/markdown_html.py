@@ -1,7 +1,7 @@
 """Markdown of users and models as HTML that loads nothing and runs nothing.
 
 Raw HTML stays text, an image becomes its description and host, a link shows its host, code is highlighted by classes, and
-mathematics becomes MathML.
+mathematics (`$…$`, `\\(…\\)`, `\\[…\\]`) becomes MathML.
 """
 
 import re
@@ -20,6 +20,7 @@ from taiwa.kernel.serialization import Json
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.rules_core import StateCore
     from markdown_it.token import Token
 
 LONG_QUERY = 80
@@ -32,6 +33,8 @@ SHORT = 256
 """Characters of an unfinished block that is rendered again with each piece of text."""
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 """Control characters, and those that reorder or hide the text around them."""
+ADDRESS = re.compile(r"https?://[^\s<>\"'`）】」』、。，]*[^\s<>\"'`）】」』、。，.,;:!?)\]}*_]")
+"""A bare address, without the punctuation behind it."""
 MATH = frozenset(
     """math mrow mi mn mo ms mtext mspace mfrac msqrt mroot msub msup msubsup munder mover munderover mmultiscripts mprescripts
     mtable mtr mtd mstyle mpadded mphantom menclose merror""".split()
@@ -141,11 +144,17 @@ class MarkdownStream:
 def _renderer() -> "MarkdownIt":
     from markdown_it import MarkdownIt
     from mdit_py_plugins.dollarmath import dollarmath_plugin
+    from mdit_py_plugins.tasklists import tasklists_plugin
+    from mdit_py_plugins.texmath import texmath_plugin
 
-    rendering = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    rendering = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).use(tasklists_plugin)
+    rendering.use(texmath_plugin, delimiters="brackets")
     rendering.use(dollarmath_plugin, renderer=_math, double_inline=True, allow_space=False, allow_digits=False)
+    rendering.core.ruler.after("inline", "bare-links", _link_addresses)
     rules = {
         "image": _image,
+        "html_inline": _task,
+        "math_block_eqno": _numbered_math,
         "link_open": _link,
         "link_close": _link_end,
         "fence": _code,
@@ -155,6 +164,43 @@ def _renderer() -> "MarkdownIt":
     for name, rule in rules.items():
         rendering.add_render_rule(name, cast("Any", rule))
     return rendering
+
+
+def _link_addresses(state: "StateCore") -> None:
+    """Make links of the addresses in a text."""
+    from markdown_it.token import Token
+
+    for block in state.tokens:
+        depth, parts = 0, list[Token]()
+        for each in block.children or ():
+            depth += each.nesting if each.type in {"link_open", "link_close"} else 0
+            if each.type != "text" or depth or "://" not in each.content:
+                parts.append(each)
+                continue
+            end = 0
+            for found in ADDRESS.finditer(each.content):
+                href = state.md.normalizeLink(found[0])
+                texts = each.content[end : found.start()], found[0]
+                before, inside = (Token("text", "", 0, content=text) for text in texts)
+                parts += [
+                    before,
+                    Token("link_open", "a", 1, attrs={"href": href}),
+                    inside,
+                    Token("link_close", "a", -1),
+                ]
+                end = found.end()
+            parts.append(Token("text", "", 0, content=each.content[end:]))
+        if block.children:
+            block.children = parts
+
+
+def _task(_: object, tokens: "Sequence[Token]", index: int, *__: object) -> str:
+    """Draw the box of a task; raw HTML never gets here, since it stays text."""
+    return "☑ " if "checked" in tokens[index].content else "☐ "
+
+
+def _numbered_math(_: object, tokens: "Sequence[Token]", index: int, *__: object) -> str:
+    return f"{_math(tokens[index].content, {'display_mode': True})} ({escape(tokens[index].info)})"
 
 
 def _image(_: object, tokens: "Sequence[Token]", index: int, *__: object) -> str:

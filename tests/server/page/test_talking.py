@@ -175,7 +175,7 @@ def test_two_models_answer_side_by_side_and_one_answer_is_kept(open_tab: OpenTab
     tab.count("#beside .column", 2)
     assert [each.inner_text() for each in tab.page.locator(".column h3").all()] == ["one", "two"]
     assert "about tea 2" in tab.page.locator(".column .changes").all_inner_texts()[1]
-    tab.page.click(".column:first-child [data-act=keep]")
+    tab.page.locator(".column [data-act=keep]").first.click()
     tab.has(".siblings", "1/2")
 
     assert tab.page.locator("#behind").is_hidden()
@@ -292,6 +292,31 @@ def test_a_reload_in_mid_stream_goes_on_where_the_answer_is(open_tab: OpenTab, s
     model.gate.set()
     tab.has("#turns .answer", "The second part.")
     assert users(tab) == ["one"]
+
+
+def test_a_reader_who_has_scrolled_up_stays_there_when_an_answer_ends(open_tab: OpenTab, serve: Serve) -> None:
+    model = GatedModel()
+    tab = open_tab(serve(scripted_model("\n\n".join(f"line {n}" for n in range(200)), name="long"), model))
+    tab.begin("one", "plain")
+    tab.page.select_option("#model", "gated")
+    tab.page.fill("#text", "two")
+    tab.page.press("#text", "Enter")
+    tab.has("#live", "The first part.")
+    tab.page.evaluate("() => { document.querySelector('#transcript').scrollTop = 0 }")
+    tab.page.wait_for_selector("#newest:not([hidden])")
+    model.gate.set()
+    tab.count(".turn", 2)
+    assert tab.page.evaluate("() => document.querySelector('#transcript').scrollTop") < 100
+    tab.page.click("#newest")
+    tab.page.wait_for_selector("#newest", state="hidden")
+
+
+def test_code_is_copied_with_a_button(tab: Tab) -> None:
+    tab.begin("one")
+    tab.page.click("pre.code >> xpath=preceding-sibling::button")
+    tab.has("#notices", "copied")
+
+    assert tab.page.evaluate("() => navigator.clipboard.readText()") == "def f(): return 1\n"
 
 
 def test_of_a_thousand_turns_a_window_is_in_the_document(open_tab: OpenTab, serve: Serve) -> None:

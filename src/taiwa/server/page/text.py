@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
+from html import escape
 
 from taiwa.conversation.app import App, Param
 from taiwa.conversation.state import Missing
@@ -69,6 +70,12 @@ def nano(cost: int | None) -> str:
     """Format a cost in billionths of a currency unit; "?" if unknown."""
     units = currency_units(cost)
     return "?" if units is None else money(units)
+
+
+def with_copy(html: str, label: str) -> str:
+    """Put a button that copies it before each block of code of a rendered text, which cannot contain such a tag itself."""
+    button = f'<button type="button" class="plain copy" data-act="code">{escape(label)}</button>'
+    return html.replace('<pre class="code"', f'{button}<pre class="code"')
 
 
 def size(count: int) -> str:
@@ -180,7 +187,7 @@ def kind_of(param: Param, *, searches: bool = False) -> str:
 
 FUNCTIONS: tuple[Callable[..., object], ...] = (
     brief, choices_of, chooses_indexes, chooses_person, excerpt, is_required, kind_of, money, nano, open_params, pretty,
-    range_of, short, size, visible,
+    range_of, short, size, visible, with_copy,
 )  # fmt: skip
 """What templates call by its name."""
 

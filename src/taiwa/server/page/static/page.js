@@ -1,7 +1,7 @@
 // The page: clicks, forms and keys lead to the actions of its parts. HTML comes rendered and escaped from the server only.
 import { $, $$, attempt, call, here, html, name, notify, page, put, texts } from "./server.js";
 import { begin, confirmed, create, edit, expect, listenToTalk, stop } from "./talk.js";
-import { answerPerson, followList, fork, go, listenToPlaces, more, openPanel, remove, rename, scrub, select, show, step, verify } from "./places.js";
+import { answerPerson, followList, fork, go, listenToPlaces, more, openPanel, remove, rename, scroller, scrub, select, show, step, verify } from "./places.js";
 import { bisect, compare, listenToInspector, set, why } from "./state.js";
 import { listenToDocuments } from "./documents.js";
 
@@ -17,6 +17,8 @@ const acts = {
   retry: () => again(Number($$(".turn:has([data-act=again])").at(-1).dataset.number)),
   resume: ({ yes }) => call("POST", `${here}/resume`, yes ? { approve: yes > 0 } : {}),
   repeat: ({ model, prefix }) => begin({ repeat: true, ...(model && { model }), ...(prefix && { prefix }) }),
+  newest: () => { scroller.scrollTop = scroller.scrollHeight; },
+  code: async (_, button) => { await navigator.clipboard.writeText(button.nextElementSibling.textContent); notify(texts.copied); },
   use: async ({ model }) => { await call("POST", "/page/models", { model }); location.reload(); },
   beside: async ({ node }) => {
     put($("#beside .columns"), await html(`/page/beside/${name}?at=${node}`));
@@ -57,7 +59,7 @@ document.addEventListener("click", attempt(async (event) => {
   const target = event.target.closest("[data-act], [data-go], [data-select], [data-edit], [data-example], [data-copy], [data-why], [data-bisect], [data-option], [data-toggle], [role=tab]");
   if (!target) return;
   const { act, go: there, select: node, edit: number, why: path, toggle, bisect: verdict } = target.dataset;
-  if (act) await acts[act](target.dataset);
+  if (act) await acts[act](target.dataset, target);
   else if (there) await go(there);
   else if (node) await select(node);
   else if (number) await edit(number);

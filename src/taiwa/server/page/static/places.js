@@ -6,6 +6,9 @@ const MOST = 180; // turns in the document; others are loaded when they are scro
 const turns = $("#turns");
 export const scroller = $("#transcript");
 
+// Whether the reader is at the end, which what is written then keeps in view.
+export const pinned = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 120;
+
 export const shown = () => $$(".turn", turns);
 const panelName = () => $("[role=tab][aria-selected=true]").id.slice(4);
 
@@ -23,7 +26,7 @@ export async function window_(query) {
 }
 
 // Show a branch to its end: what it shares with the shown one stays in the document.
-export async function show(end, at = end, push = true, tip = "") {
+export async function show(end, at = end, push = true, tip = "", follows = true) {
   const last = $("#later").hidden ? shown().at(-1)?.dataset.node ?? "" : "";
   const found = await window_({ end, have: last });
   page.at = at;
@@ -45,8 +48,8 @@ export async function show(end, at = end, push = true, tip = "") {
   const url = `/c/${name}${end === page.tip ? "" : `?end=${end}`}`;
   if (push && url !== location.pathname + location.search) history.pushState(null, "", url);
   restoreDraft();
-  scroller.scrollTop = scroller.scrollHeight;
-  await select(at);
+  if (follows) scroller.scrollTop = scroller.scrollHeight;
+  await select(at, follows);
 }
 
 // Load more of the branch at one end of the document, and let go of it at the other.
@@ -79,14 +82,14 @@ function trim(side) {
 }
 
 // Select a turn and leave its panel as it is.
-export function point(node) {
+export function point(node, follows = true) {
   page.at = node;
   for (const turn of shown()) turn.classList.toggle("selected", turn.dataset.node === node);
-  $(`#n-${node}`)?.scrollIntoView({ block: "nearest" });
+  if (follows) $(`#n-${node}`)?.scrollIntoView({ block: "nearest" });
 }
 
-export async function select(node) {
-  point(node);
+export async function select(node, follows) {
+  point(node, follows);
   await openPanel(panelName());
 }
 
@@ -138,9 +141,10 @@ export function followList() {
 
 // Show what is open at the end after a change: a turn that failed or was interrupted, a clarifying question.
 export async function refresh() {
+  const follows = pinned();
   put($("#pending"), page.end === page.tip ? await html(`/page/pending/${name}`) : "");
   countDown();
-  scroller.scrollTop = scroller.scrollHeight;
+  if (follows) scroller.scrollTop = scroller.scrollHeight;
 }
 
 // The seconds before the server of the model takes another request.
@@ -224,6 +228,7 @@ export async function verify() {
 export function listenToPlaces() {
   if (!scroller) return;
   countDown();
+  scroller.addEventListener("scroll", () => { $("#newest").hidden = pinned(); }, { passive: true });
   scroller.scrollTo({ top: scroller.scrollHeight, behavior: "instant" });
   $(`#n-${page.at}.selected`)?.scrollIntoView({ block: "nearest" });
   const watch = new IntersectionObserver((seen) => { for (const each of seen) if (each.isIntersecting && scroller.scrollHeight > scroller.clientHeight) more(each.target.id); }, { root: scroller, rootMargin: "300px" });

@@ -1,7 +1,7 @@
 // Talking: the message field with its draft, and the answer while it is written, here or by another tab.
 import { $, add, ask, attempt, call, failure, fill, here, name, notify, page, put, texts } from "./server.js";
 import { files, listenForFiles, sent, setFiles } from "./files.js";
-import { mark, refresh, scroller, show } from "./places.js";
+import { mark, pinned, refresh, scroller, show } from "./places.js";
 
 const text = $("#text");
 const live = $("#live");
@@ -129,12 +129,11 @@ function begun(said, names) {
   closed = part("div", "answer");
   open = part("div", "answer");
   live.append(waiting, closed, open);
-  live.scrollIntoView({ block: "end" });
+  if (mine || pinned()) live.scrollIntoView({ block: "end" });
 }
 
 const LONGEST_THOUGHT = 600; // shown
 const thoughts = Object.assign(document.createElement("p"), { className: "thinking", dir: "auto" });
-const pinned = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 120;
 
 // Parts of an answer come faster than a screen can show them: one of them is drawn per frame.
 function draw(change) {
@@ -183,7 +182,7 @@ const heard = {
     if (tip === page.tip) return;
     if (page.end !== page.tip && !mine) { page.tip = tip; return mark(""); } // an earlier place is read
     cancelAnimationFrame(frame); // the place and what is written for it change at once, in `show`
-    await show(tip, tip, true, tip);
+    await show(tip, tip, true, tip, pinned());
     live.replaceChildren();
   },
   async done() {
