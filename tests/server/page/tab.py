@@ -92,6 +92,8 @@ class Tab:
         return [result.generate_report() for result in (light, dark) if result.violations_count]
 
     def panel(self, name: str) -> None:
+        if self.page.locator("body.folded").count():
+            self.page.click("[data-act=fold]")
         self.page.click(f"#tab-{name}")
         self.count(f"#panel[data-panel={name}]", 1)
 

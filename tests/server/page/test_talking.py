@@ -390,6 +390,38 @@ def test_a_value_set_by_hand_has_its_author_and_its_own_node(tab: Tab) -> None:
     tab.has("#why", "by Ann")
 
 
+def test_the_panel_fits_the_app_and_stays_as_it_was_left(open_tab: OpenTab, serve: Serve) -> None:
+    tab = open_tab(serve(scripted_model("Hello.", ANSWER.format(n=1))))
+    tab.begin("one", "plain")
+    assert tab.page.locator("#side").is_hidden()
+    assert tab.page.locator("#tab-state").count() == 0
+    tab.page.goto(tab.base)
+    tab.ready()
+    tab.begin("two")
+    tab.has("#panel[data-panel=state]", "about tea 1")
+    tab.page.click("[data-act=fold]")
+    tab.page.reload()
+    tab.ready()
+    assert tab.page.locator("#side").is_hidden()
+    tab.page.click("[data-act=tokens]")
+    tab.has("#panel[data-panel=turn] [data-load*='/steps/']", "step by step")
+    tab.page.wait_for_selector("#panel details[open]:not([data-load])")
+
+
+def test_no_key_sends_and_single_keys_can_be_switched_off(tab: Tab, server: Serving) -> None:
+    tab.begin("one")
+    calls = len(server.model.requests)
+    tab.page.locator("#text").blur()
+    tab.page.keyboard.press("r")
+    tab.page.keyboard.press("Escape")
+    assert len(server.model.requests) == calls
+    tab.page.keyboard.press("?")
+    tab.page.uncheck("#single")
+    tab.page.keyboard.press("Escape")
+    tab.page.keyboard.press("n")
+    assert "/c/" in tab.page.url
+
+
 def test_the_bill_is_per_turn_conversation_model_and_day(tab: Tab) -> None:
     tab.begin("one")
     tab.say("two", 2)

@@ -21,7 +21,7 @@ from taiwa.operations.markdown_html import visible
 from taiwa.operations.result_json import to_json
 from taiwa.retrieval.readers import readable_suffixes
 from taiwa.server.page.assets import address, icon
-from taiwa.server.page.panels import PANELS, Place, difference, steps_of, value_story
+from taiwa.server.page.panels import Place, difference, fitting_panels, steps_of, value_story
 from taiwa.server.page.start import EXAMPLES
 from taiwa.server.page.text import FUNCTIONS, LABELS, chooses_person, is_asked, marked, pretty, short, spans_of
 from taiwa.server.page.transcript import CountBreaks, Transcript, beside, count_breaks, transcript, unfinished_view
@@ -106,7 +106,8 @@ class Page:
 
     def panel(self, place: Place) -> str:
         """Render the panel for a position."""
-        return self._render(f"panels/{place.panel}.html", **self._panel(place))
+        values = self._panel(place)
+        return self._render(f"panels/{values['panel']}.html", **values)
 
     def why(self, place: Place, path: str) -> str:
         """Render the provenance of a value of the state."""
@@ -232,12 +233,16 @@ class Page:
         )
 
     def _panel(self, place: Place) -> Mapping[str, Any]:
-        panel = next(panel for panel in PANELS if panel.id == place.panel)
+        app = self.repository.checkout(place.at).app
+        panels = fitting_panels(app)
+        default = "state" if app.fields else "turn"
+        panel = next((each for wanted in (place.panel, default) for each in panels if each.id == wanted), panels[0])
         return {
             "session": place.session,
             "at": place.at,
-            "panel": place.panel,
-            "panels": [(each.id, self._(each.title)) for each in PANELS],
+            "panel": panel.id,
+            "panels": [(each.id, self._(each.title)) for each in panels],
+            "folded": not (place.panel or app.fields or app.documents),
             **panel.values(self.repository, place),
         }
 

@@ -4,7 +4,7 @@ The state panel shows values and their changes in a turn, the provenance of a va
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from taiwa.conversation.app import App
@@ -32,12 +32,14 @@ MOST_TURNS = 200
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a page shows: a session, the end of the branch in its transcript, the selected node, and the open panel."""
+    """What a page shows: a session, the end of the branch in its transcript, the selected node, and the open panel ("": the one
+    that fits the app).
+    """
 
     session: str
     tip: str
     at: str
-    panel: str = "state"
+    panel: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,15 @@ PANELS: tuple[Panel, ...] = (
     Panel("turn", gettext_noop("Turn"), _turn),
     Panel("bill", gettext_noop("Bill"), _bill),
 )
+
+
+def fitting_panels(app: App) -> tuple[Panel, ...]:
+    """Return the panels that have something to show for an app, the most telling one first; that of a turn shows the sources of
+    an app that searches documents.
+    """
+    state, tree, turn, bill = PANELS
+    turn = replace(turn, title=gettext_noop("Sources")) if app.documents is not None else turn
+    return (*((state,) if app.fields else ()), *((turn, tree) if app.documents is not None else (tree, turn)), bill)
 
 
 def answer_text(call: CallRecord) -> str:

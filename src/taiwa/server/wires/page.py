@@ -101,7 +101,7 @@ def _node(request: Request, repository: Repository, name: str) -> str:
 
 def _place(request: Request, repository: Repository, panel: str = "") -> Place:
     panel = panel or request.query_params.get("panel", "")
-    panel = panel if panel in {each.id for each in PANELS} else "state"
+    panel = panel if panel in {each.id for each in PANELS} else ""
     name = _name(request, repository)
     tip, at, end = repository.store.refs.tip(name), _node(request, repository, "at"), _node(request, repository, "end")
     end = end or at or tip

@@ -1,20 +1,27 @@
 // The page: clicks, forms and keys lead to the actions of its parts. HTML comes rendered and escaped from the server only.
-import { $, $$, attempt, call, here, html, name, notify, page, put, texts } from "./server.js";
+import { $, $$, ask, attempt, call, here, html, name, notify, page, put, texts } from "./server.js";
 import { begin, confirmed, create, edit, expect, listenToTalk, stop } from "./talk.js";
-import { answerPerson, followList, fork, go, listenToPlaces, more, openPanel, remove, rename, scroller, scrub, select, show, step, verify } from "./places.js";
+import { answerPerson, fold, followList, fork, go, listenToPlaces, more, openPanel, remove, rename, scroller, scrub, select, show, step, verify } from "./places.js";
 import { bisect, compare, listenToInspector, set, why } from "./state.js";
 import { listenToDocuments } from "./documents.js";
 
 const acts = {
   bisect: () => bisect(),
-  keys: () => $("#keys").showModal(),
+  keys: () => { $("#single").checked = localStorage.getItem("keys") !== "off"; $("#keys").showModal(); },
   attach: () => $("#picker").click(),
   earlier: () => more("earlier"),
   later: () => more("later"),
   latest: () => show(page.tip),
   undo: async () => show((await call("POST", `${here}/undo`, {})).node),
   redo: async () => show((await call("POST", `${here}/redo`, {})).node),
-  retry: () => again(Number($$(".turn:has([data-act=again])").at(-1).dataset.number)),
+  fold: () => fold(!document.body.classList.contains("folded")),
+  tokens: async ({ node }) => {
+    await select(node);
+    await openPanel("turn", true);
+    const part = $("[data-load*='/tokens/']");
+    if (part) part.open = true;
+  },
+  retry: async () => (await ask(texts.again)) && again(Number($$(".turn:has([data-act=again])").at(-1).dataset.number)),
   resume: ({ yes }) => call("POST", `${here}/resume`, yes ? { approve: yes > 0 } : {}),
   repeat: ({ model, prefix }) => begin({ repeat: true, ...(model && { model }), ...(prefix && { prefix }) }),
   newest: () => { scroller.scrollTop = scroller.scrollHeight; },
@@ -79,6 +86,7 @@ document.addEventListener("submit", attempt(async (event) => {
 
 document.addEventListener("change", attempt(async ({ target }) => {
   if (target.name === "app") for (const part of $$("[data-app]")) part.hidden = part.disabled = part.dataset.app !== target.value;
+  else if (target.id === "single") localStorage.setItem("keys", target.checked ? "on" : "off");
   else if (target.id === "language") {
     await call("POST", "/page/language", { language: target.value });
     location.reload();
@@ -130,6 +138,7 @@ document.addEventListener("keydown", attempt(async (event) => {
   if (event.key === "Escape" && event.target.id === "text") return event.target.blur();
   // A closed dialog keeps the focus until a frame is drawn.
   if (event.target.closest?.("dialog[open], :is(input, textarea, select):not(dialog *)") || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  if (event.key !== "?" && localStorage.getItem("keys") === "off") return;
   const action = keys[event.key] ?? (page.session ? placed[event.key] : undefined);
   if (action) { event.preventDefault(); await action(); }
 }));

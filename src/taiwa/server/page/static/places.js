@@ -1,9 +1,10 @@
 // Places: the window of turns in the transcript, branches, the selected turn and its panel.
-import { $, $$, add, ask, attempt, call, fill, here, html, name, page, put, texts } from "./server.js";
+import { $, $$, add, ask, attempt, call, fill, here, html, name, notify, page, put, texts } from "./server.js";
 import { follow, leave, restoreDraft } from "./talk.js";
 
 const MOST = 180; // turns in the document; others are loaded when they are scrolled to
 const turns = $("#turns");
+const side = $("#side");
 export const scroller = $("#transcript");
 
 // Whether the reader is at the end, which what is written then keeps in view.
@@ -93,9 +94,15 @@ export async function select(node, follows) {
   await openPanel(panelName());
 }
 
+// The panel is folded away for an app that has nothing to show there, or as the reader left it.
+export function fold(folded) {
+  document.body.classList.toggle("folded", folded);
+  localStorage.setItem("side", folded ? "closed" : "open");
+}
+
 let asked = 0;
 export async function openPanel(id, focus = false) {
-  const side = $("#side");
+  if (focus) { document.body.classList.remove("folded"); side.classList.add("open"); }
   const inside = side.contains(document.activeElement) ? document.activeElement : null;
   const role = inside?.getAttribute("role");
   const again = focus ? `#tab-${id}` : role ? `[role=${role}][tabindex="0"], [role=${role}]:not([tabindex="-1"])` : inside?.id ? `#${inside.id}` : "";
@@ -219,7 +226,8 @@ export async function verify() {
   const found = await call("GET", `${here}/verify`);
   badge.className = found.verified ? "badge good" : "badge bad";
   badge.textContent = found.verified ? `✓ ${fill(texts.verified, { n: found.nodes })}` : `✗ ${fill(texts.broken, { n: found.turn })} · ${found.problem}`;
-  badge.title = found.problem;
+  badge.title = found.problem || fill(texts.means, { n: found.replayed });
+  if (found.verified) notify(badge.title);
   const broken = $(`#n-${found.node}`);
   broken?.classList.add("broken");
   broken?.scrollIntoView({ block: "center" });
@@ -227,6 +235,8 @@ export async function verify() {
 
 export function listenToPlaces() {
   if (!scroller) return;
+  const kept = localStorage.getItem("side");
+  if (kept && !new URLSearchParams(location.search).has("panel")) document.body.classList.toggle("folded", kept === "closed");
   countDown();
   scroller.addEventListener("scroll", () => { $("#newest").hidden = pinned(); }, { passive: true });
   scroller.scrollTo({ top: scroller.scrollHeight, behavior: "instant" });
