@@ -26,6 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from taiwa.kernel.errors import ConfigError, StoreError
 from taiwa.retrieval.index import IndexScope
+from taiwa.server.page.assets import ENTRY
 from taiwa.server.responses import REQUEST_ID, WRITE, ApiError, invalid, part_writer, too_many
 from taiwa.sessions.repository import Quota, Repository
 from taiwa.store.server_records import Caller
@@ -175,6 +176,10 @@ class Access:
         value = f"{int(self._clock()) + COOKIE_SECONDS}.{token_urlsafe(12)}"
         return f"{value}.{self._sign(value)}"
 
+    async def enter(self, key: str) -> str | None:
+        """Return the value of the cookie for the token of the server; None for any other key."""
+        return self.exchange(self.new_code()) if self._token and await self._caller(key) == LOCAL_CALLER else None
+
     async def authenticate(self, headers: Mapping[str, str]) -> str:
         """Return the caller of a request by its `Authorization`, `x-api-key` or cookie; header names are lower-case.
 
@@ -278,7 +283,7 @@ logger = logging.getLogger("taiwa.server.requests")
 REVOKED_SECONDS = 0.5
 """Seconds between two looks for revoked keys, while callers have open requests."""
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
-PUBLIC = frozenset({"/health", "/login"})
+PUBLIC = frozenset({"/health", "/login", *ENTRY})
 """Paths without a key."""
 VISITED = frozenset({"/", "/login"})
 """Paths that a link on another site may open."""
@@ -305,12 +310,14 @@ class Guard:
         error: Callable[[ApiError, str], Response],
         takes_files: Callable[[str], bool],
         is_untyped: Callable[[str], bool],
+        enter: Callable[[Scope], Response],
     ) -> None:
         self._app = app
         self._access = access
         self._error = error
         self._takes_files = takes_files
         self._is_untyped = is_untyped
+        self._enter = enter
         self._hosts = LOOPBACK_NAMES | {options.host, *options.hosts}
         self._addresses = not options.is_local
         self._origins = frozenset(options.origins)
@@ -385,7 +392,11 @@ class Guard:
             scope["caller"] = "" if path in PUBLIC else await self._access.authenticate(headers)
             self._check_body(scope["method"], path, headers)
         except ApiError as error:
-            return self._error(error, path)
+            return (
+                self._enter(scope)
+                if error.status == 401 and is_browser(scope["method"], headers)
+                else self._error(error, path)
+            )
         return None
 
     def _begin(self, caller: str) -> "asyncio.Task[Any] | None":
@@ -475,6 +486,11 @@ class Guard:
             raise ApiError(415, "the Content-Type must be application/json", code="unsupported_media_type")
         if headers.get("content-encoding", "identity") != "identity":
             raise ApiError(415, "compressed bodies are not supported", code="unsupported_media_type")
+
+
+def is_browser(method: str, headers: Headers) -> bool:
+    """Return whether a request opens a page in a browser."""
+    return method == "GET" and "text/html" in headers.get("accept", "")
 
 
 def body_too_large(most: int) -> ApiError:

@@ -27,11 +27,11 @@ from taiwa.kernel.runtime import AnyModel
 from taiwa.kernel.serialization import Json
 from taiwa.operations.otel import LiveSpans
 from taiwa.retrieval.index import IndexScope
-from taiwa.server.access import COOKIE_SECONDS, Access, Guard, Repositories, ServerOptions
+from taiwa.server.access import COOKIE_SECONDS, Access, Guard, Repositories, ServerOptions, is_browser
 from taiwa.server.catalogue import Catalogue, EmbeddingModel, check_served
 from taiwa.server.conversation_turns import FollowedRuns
 from taiwa.server.indexing import Indexing, uploads_folder
-from taiwa.server.request import ServerState, state_of
+from taiwa.server.request import ServerState, read_body, state_of
 from taiwa.server.responses import INTERNAL, INVALID, ApiError, api_error, json_response
 from taiwa.server.runs import Runs
 from taiwa.server.shared_store import Sharing
@@ -119,6 +119,7 @@ def build(state: ServerState) -> ASGIApp:
     routes = [
         StarletteRoute("/health", endpoint(_health)),
         StarletteRoute("/login", endpoint(_log_in)),
+        StarletteRoute("/login", endpoint(_enter), methods=["POST"]),
         StarletteRoute("/v1/models", endpoint(_models)),
         StarletteRoute("/v1/models/{name:path}", endpoint(_model)),
         StarletteRoute("/api/openapi.json", endpoint(_openapi)),
@@ -149,7 +150,15 @@ def build(state: ServerState) -> ASGIApp:
     every = [each for wire in WIRES for each in wire.routes]
     takes_files = matching(each for each in every if each.takes_files)
     is_untyped = matching(each for each in every if each.untyped)
-    return Guard(route, state.options, state.access, error_response, takes_files, is_untyped)
+    return Guard(
+        route,
+        state.options,
+        state.access,
+        error_response,
+        takes_files,
+        is_untyped,
+        lambda scope: page.entry(Request(scope)),
+    )
 
 
 async def take_over(state: ServerState) -> None:
@@ -172,11 +181,28 @@ async def _log_in(request: Request) -> Response:
         try:
             await access.authenticate(request.headers)
         except ApiError:
+            if is_browser("GET", request.headers):
+                return page.entry(request, used=True)
             used = "the link was used before; restart `taiwa serve` for a new one"
             raise ApiError(401, used, code="invalid_code") from None
         return response  # the browser already has its cookie
-    response.set_cookie(access.cookie, value, httponly=True, samesite="strict", path="/", max_age=COOKIE_SECONDS)
+    _set_cookie(response, access, value)
     return response
+
+
+async def _enter(request: Request) -> Response:
+    """Exchange the token of the server for a cookie."""
+    access = state_of(request).access
+    value = await access.enter((await read_body(request, ("key",))).text("key"))
+    if value is None:
+        raise ApiError(401, "the key is wrong; send that of the server", "authentication_error", "invalid_api_key")
+    response = json_response({})
+    _set_cookie(response, access, value)
+    return response
+
+
+def _set_cookie(response: Response, access: Access, value: str) -> None:
+    response.set_cookie(access.cookie, value, httponly=True, samesite="strict", path="/", max_age=COOKIE_SECONDS)
 
 
 async def _models(request: Request) -> Json:

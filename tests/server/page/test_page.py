@@ -11,7 +11,7 @@ from taiwa.server.access import Limits
 from tests.operations.test_markdown_html import HOSTILE
 from tests.server.page.conftest import OpenTab, Serve
 from tests.server.page.tab import GatedModel, Tab, Wire
-from tests.server.serving import Serving, serving
+from tests.server.serving import KEY, Serving, serving
 
 
 def test_a_conversation_is_begun_and_goes_on(tab: Tab) -> None:
@@ -263,6 +263,29 @@ def test_without_a_key_there_is_no_page(browser: Any, server: Serving) -> None:
     assert page.locator("#text").count() == 1
     page.context.clear_cookies()
     assert page.goto(used).status == 401
+    page.close()
+
+
+def test_a_browser_without_a_cookie_is_asked_for_the_key_and_stays_after_a_restart(
+    browser: Any, tmp_path: Path
+) -> None:
+    store, page = str(tmp_path / "store.db"), browser.new_page()
+    with serving("one", store=store) as server:
+        port = server.server.port
+        assert page.goto(f"{server.server.url}/documents").status == 401
+        page.fill("[name=key]", "wrong")
+        page.click("button")
+        page.wait_for_selector("#problem:not(:empty)")
+        page.fill("[name=key]", KEY)
+        page.click("button")
+        page.wait_for_selector("#upload")
+        assert server.client.post("/login", json={"key": "wrong"}).status_code == 401
+    with serving("one", store=store, port=port) as server:
+        assert page.goto(server.server.url).status == 200
+        page.context.clear_cookies()
+        assert page.goto(f"{server.server.url}/login?code=used").status == 401
+        assert "used before" in page.inner_text("main")
+        page.goto("about:blank")
     page.close()
 
 

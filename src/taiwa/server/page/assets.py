@@ -1,4 +1,4 @@
-"""The assets of the page: one script, one style sheet and an icon, compressed, at addresses that change with their content."""
+"""The assets of the page: the scripts, one style sheet and an icon, compressed, at addresses that change with their content."""
 
 import gzip
 import re
@@ -39,7 +39,7 @@ def asset(name: str) -> Body | None:
     match name:
         case "page.js":
             return Body.of(script().encode(), 9)
-        case "page.css":
+        case "page.css" | "enter.js":
             return Body.of(_read(name).encode(), 9)
         case _:
             return None
@@ -65,6 +65,10 @@ def address(name: str) -> str:
 def icon() -> str:
     """Return the icon as a `data:` address."""
     return f"data:image/svg+xml,{quote(_read('icon.svg').strip())}"
+
+
+ENTRY = frozenset({"/page/page.css", "/page/enter.js"})
+"""The assets of the page that asks for the key."""
 
 
 def _read(name: str) -> str:

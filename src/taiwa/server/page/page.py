@@ -300,6 +300,12 @@ class Page:
         return {code: said for code, text in LABELS["error"].items() if (said := self._(text)) != text}
 
 
+def entry_page(language: str, *, used: bool = False) -> str:
+    """Render the page that asks for the key of the server, after a link that was `used` before or without a cookie."""
+    shared = {"_": translator("page", language), "language": language, "used": used}
+    return _templates().get_template("enter.html").render(shared)
+
+
 @cache
 def _templates() -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined

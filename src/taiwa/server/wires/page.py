@@ -19,7 +19,7 @@ from taiwa.operations.resent_history import Completion
 from taiwa.server.access import LOCAL_CALLER
 from taiwa.server.conversation_turns import FollowedRun, unfinished_turn
 from taiwa.server.page.assets import Body, asset
-from taiwa.server.page.page import POLICY, Page
+from taiwa.server.page.page import POLICY, Page, entry_page
 from taiwa.server.page.panels import PANELS, Place
 from taiwa.server.page.start import found_models
 from taiwa.server.page.transcript import LAST_TURNS, common_node, transcript
@@ -51,7 +51,7 @@ from taiwa.sessions.users import UserProfiles
 from taiwa.settings import set_value
 
 MOST_STEPS = 10**9
-STATIC = {"page.js": "text/javascript", "page.css": "text/css"}
+STATIC = {"page.js": "text/javascript", "enter.js": "text/javascript", "page.css": "text/css"}
 SHA256 = re.compile("[0-9a-f]{64}")
 
 
@@ -77,6 +77,12 @@ def _packed(request: Request, body: Body, media_type: str, cache_control: str = 
 def _page(request: Request) -> Page:
     state = state_of(request)
     return Page(repository_of(request), language_of(request), state.count_breaks, state.catalogue.models)
+
+
+def entry(request: Request, *, used: bool = False) -> Response:
+    """Respond to a browser that has no key with the page that asks for it."""
+    headers = {"content-security-policy": POLICY, "cache-control": "no-store"}
+    return Response(entry_page(language_of(request), used=used), 401, headers, HTML)
 
 
 async def _render(request: Request, render: Callable[[Page], str]) -> Response:
