@@ -561,9 +561,12 @@ def _check_indexes(names: Json, repository: Repository) -> None:
         return
     with open_library(repository.settings, reading=not has_library(repository.settings)) as library:
         known = library.names() if repository.scope is None else repository.scope.names(library)
+    from taiwa.sessions.ask_resources import BUNDLED_HANDBOOK
+
+    known = (*known, BUNDLED_HANDBOOK)
     unknown = next((name for name in (names if isinstance(names, list) else [names]) if name not in known), None)
     if unknown is not None:
-        listed = f"choose from {', '.join(known[:8])}" if known else "there is none yet"
+        listed = f"choose from {', '.join(known[:8])}"
         raise InputError(f"index {str(unknown)[:80]!r} not found; {listed}")
 
 

@@ -80,6 +80,11 @@ def test_without_a_model_documents_are_asked_and_what_was_found_is_used_with_a_c
         assert tab.page.is_checked("[name=app][value=ask]")
         assert tab.page.locator(".examples button").count() == 1
         tab.has("[data-now]", "127.0.0.1:11434")
+        tab.page.click(".examples button")
+        tab.has("#turns .sample", "a company that does not exist")
+        tab.has("#panel[data-panel=turn]", "Passages used")
+        tab.page.goto(tab.base)
+        tab.has("[data-now]", "127.0.0.1:11434")
         tab.page.click("[data-act=use]")
         tab.page.wait_for_selector("#model option:has-text('ollama:tea')", state="attached")
         tab.ready()

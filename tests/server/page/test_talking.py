@@ -311,6 +311,28 @@ def test_a_reader_who_has_scrolled_up_stays_there_when_an_answer_ends(open_tab: 
     tab.page.wait_for_selector("#newest", state="hidden")
 
 
+def test_a_message_that_is_sent_during_an_answer_waits_its_turn(open_tab: OpenTab, serve: Serve) -> None:
+    model = GatedModel()
+    tab = open_tab(serve(model))
+    tab.begin_only("one")
+    tab.has("#live", "The first part.")
+    tab.page.fill("#text", "two")
+    tab.page.press("#text", "Enter")
+    tab.page.wait_for_selector("#queued:not([hidden])")
+    assert tab.page.input_value("#text") == "two"
+    model.gate.set()
+    tab.count("#turns .turn", 2)
+
+    assert users(tab) == ["one", "two"]
+
+
+def test_enter_makes_a_line_on_a_phone(open_tab: OpenTab, server: Serving) -> None:
+    tab = open_tab(server, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+    tab.page.fill("#text", "one")
+    tab.page.press("#text", "Enter")
+    assert tab.page.input_value("#text") == "one\n"
+
+
 def test_code_is_copied_with_a_button(tab: Tab) -> None:
     tab.begin("one")
     tab.page.click("pre.code >> xpath=preceding-sibling::button")

@@ -212,7 +212,7 @@ class Page:
         served = {app.name for app in apps}
         return [
             {"title": self._(each.title), "text": self._(each.text), "panel": each.panel,
-             "body": {"app": each.app, "text": self._(each.text), "options": dict(each.options)}}
+             "body": {"app": each.app, "text": self._(each.text), "options": dict(each.options), "params": dict(each.params)}}
             for each in EXAMPLES
             if each.app in served and (self.models or not each.needs_model)
         ]  # fmt: skip

@@ -7,6 +7,7 @@ from taiwa.i18n import gettext_noop
 from taiwa.kernel.serialization import Json
 from taiwa.models.providers import FoundModel, find_by_keys, find_servers
 from taiwa.operations.model_files import list_models
+from taiwa.sessions.ask_resources import BUNDLED_HANDBOOK
 from taiwa.settings import Settings
 
 
@@ -19,6 +20,7 @@ class Example:
     text: str
     panel: str
     options: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    params: Mapping[str, Json] = field(default_factory=dict[str, Json])
     needs_model: bool = True
 
 
@@ -43,6 +45,7 @@ EXAMPLES = (
         gettext_noop("A question to documents, answered with its sources"),
         gettext_noop("How many days of annual leave are there?"),
         "turn",
+        params={"in": [BUNDLED_HANDBOOK]},
         needs_model=False,
     ),
     Example(

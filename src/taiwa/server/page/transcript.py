@@ -31,6 +31,7 @@ from taiwa.operations.say import request_tokens
 from taiwa.server.conversation_turns import unfinished_turn
 from taiwa.server.page.branches import Forest, forest_of
 from taiwa.server.responses import api_error
+from taiwa.sessions.ask_resources import BUNDLED_HANDBOOK
 from taiwa.sessions.commit_turn import waiting_calls
 from taiwa.sessions.repository import HistoryEntry, Repository
 from taiwa.store import CallRecord
@@ -307,6 +308,8 @@ class TurnView:
     measured: Measured = Measured()
     calls: tuple[CallView, ...] = ()
     is_typed: bool = False
+    is_sample: bool = False
+    """Whether the sample handbook was searched, which describes a company that does not exist."""
 
     @property
     def position(self) -> int:
@@ -399,6 +402,7 @@ def _turn(
         cache_break=broken,
         prefix=visible(node.prefix),
         calls=_calls(node.findings),
+        is_sample=entry.after.app.document_settings.get("in") == [BUNDLED_HANDBOOK],
         is_typed=node.kind == "turn" and entry.after.app.output_type is not None,
         person=_new_person(before.after.app, entry.after.app),
     )

@@ -69,7 +69,11 @@ export async function send(event) {
   event?.preventDefault();
   const said = text.value.trim();
   const attachments = sent(files());
-  if ((!said && !attachments.length) || !$("#stop").hidden) return;
+  if (!said && !attachments.length) return;
+  if (!$("#stop").hidden) { // it waits its turn, and can be changed until then
+    if (page.session) $("#queued").hidden = false;
+    return;
+  }
   clear();
   try {
     if (!page.session) return await start(said, attachments);
@@ -190,10 +194,14 @@ const heard = {
     await ended();
     if (before === page.tip) notify(texts.same);
     before = "";
+    const waits = !$("#queued").hidden;
+    $("#queued").hidden = true;
+    if (waits) await send();
     $("#notices").append(Object.assign(document.createElement("p"), { className: "hidden", textContent: texts.answered }));
   },
   async failed(answer) {
     await ended();
+    $("#queued").hidden = true;
     if ($("#pending .unfinished")) { pending = null; return; }
     if (first) pending ??= { text: first, files: [] }; // the turn was not begun
     giveBack();
@@ -230,7 +238,8 @@ export function listenToTalk() {
   text.addEventListener("input", keepDraft);
   text.addEventListener("keydown", (event) => {
     // Safari ends a composition before the key that ended it; its key code is 229 as during the composition.
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing && event.keyCode !== 229) send(event);
+    const phone = matchMedia("(pointer: coarse)").matches; // where Enter makes a line
+    if (event.key === "Enter" && !phone && !event.shiftKey && !event.isComposing && event.keyCode !== 229) send(event);
   });
   $("#say, #begin").addEventListener("submit", send);
   $("#stop").addEventListener("click", attempt(stop));
