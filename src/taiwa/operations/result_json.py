@@ -52,7 +52,7 @@ MEMBERS: Mapping[str, str] = {
     "flows.solve.rationale.Rationale": "answer answered_by value ending tool_mode text calls",
     "sessions.replay.ReplayedNode": "node=hash kind turn calls problem=difference",
     "operations.results.InterruptedTurn": "session=run.ref node parent=run.base kind app text=run.text answer calls=run.calls at=run.at_us",
-    "operations.results.SessionEntry": "session=ref.name node=ref.tip app=ref.app turns=ref.turns text answer model? client?=ref.client cost at=ref.at_us",
+    "operations.results.SessionEntry": "session=ref.name node=ref.tip app=ref.app turns=ref.turns text answer model? client?=ref.client cost at=ref.at_us title?=ref.title pinned=ref.pinned archived=ref.archived",
     "operations.results.TurnEntry": (
         "node=hash parent=node.parent kind=node.kind turn app=node.app user=node.user answer=node.answer delta=node.delta"
         " findings=node.findings state_hash=node.state_hash model? attachments=node.attachments"

@@ -48,6 +48,9 @@ class ConversationEntry(TypedDict):
     client: str | None
     cost: float | None
     at: str
+    title: str | None
+    pinned: bool
+    archived: bool
 
 
 class FoundNode(TypedDict):
@@ -441,6 +444,14 @@ class MoveTurns(TypedDict, total=False):
     """The number of turns."""
 
     turns: int
+
+
+class NewLabel(TypedDict, total=False):
+    """A title in free words ("" removes it), and whether a conversation is pinned or archived."""
+
+    title: str
+    pinned: bool
+    archived: bool
 
 
 class KeptBranch(TypedDict, total=False):

@@ -103,6 +103,10 @@ class ApiClient:
         body = {"name": new, "node": node}
         return self._call(api.Moved, "POST", "/api/conversations/{name}/fork", body, name=name)
 
+    def label(self, name: str, **label: Unpack[api.NewLabel]) -> api.Renamed:
+        """Give a conversation a title in free words, pin it, or archive it."""
+        return self._call(api.Renamed, "POST", "/api/conversations/{name}/label", dict(label), name=name)
+
     def keep(self, name: str, node: str, expected: str = "") -> api.Moved:
         """Continue on the branch of a node, which becomes the end of the conversation; the other branches stay."""
         body = {"node": node, "expected": expected}

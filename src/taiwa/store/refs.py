@@ -75,14 +75,16 @@ LATEST = """
 SELECT name FROM ref JOIN reflog ON reflog.seq = ref.moved
 WHERE ref.owner = ? AND ref.node IS NOT NULL AND NOT (op = 'create' AND reason = 'import') ORDER BY moved DESC LIMIT 1"""
 SHOWN = """
-SELECT ref.name, node.hash, app.name, node.turns, reflog.at_us, reflog.reason
+SELECT ref.name, node.hash, app.name, node.turns, reflog.at_us, reflog.reason, ref.title, ref.place
 FROM ref JOIN node ON node.seq = ref.node JOIN app ON app.seq = node.app JOIN reflog ON reflog.seq = ref.moved
 WHERE ref.owner = ? AND ref.moved > ? ORDER BY ref.moved DESC"""
 
 
 @value
 class Ref:
-    """A session in a listing: `reason` says why it moved last, and `at_us` is the clock then, for display only."""
+    """A session in a listing: `reason` says why it moved last, and `at_us` is the clock then, for display only. `title` is in free
+    words, "" without one.
+    """
 
     name: str
     tip: str
@@ -90,6 +92,9 @@ class Ref:
     turns: int
     at_us: int
     reason: str = ""
+    title: str = ""
+    pinned: bool = False
+    archived: bool = False
 
     @property
     def client(self) -> str:
@@ -120,8 +125,8 @@ class Refs:
         """Return all sessions, or those after the move of a number; the latest moved first."""
         with decoding("session"):
             return tuple(
-                Ref(str(name), tip.hex(), str(app), int(turns), int(at), str(reason))
-                for name, tip, app, turns, at, reason in self._db.rows(SHOWN, self._owner, since)
+                Ref(str(name), tip.hex(), str(app), int(turns), int(at), str(reason), str(title), place > 0, place < 0)
+                for name, tip, app, turns, at, reason, title, place in self._db.rows(SHOWN, self._owner, since)
             )
 
     def moves(self) -> tuple[int, int]:
@@ -319,6 +324,14 @@ class Refs:
             self._db.run("UPDATE ref SET name = ? WHERE seq = ?", checked, ref)
             self._db.run("UPDATE run SET ref = ? WHERE ref = ? AND owner = ?", checked, composed(name), self._owner)
             self.log(ref, "rename", node, node, f"{composed(name)} to {checked}")
+
+    def label(self, name: str, *, title: str | None = None, place: int | None = None) -> None:
+        """Set the title of a session ("" removes it), or its place in a listing: 1 pinned, 0, or -1 archived."""
+        with self.moving(name) as (ref, _, _):
+            if title is not None:
+                self._db.run("UPDATE ref SET title = ? WHERE seq = ?", title, ref)
+            if place is not None:
+                self._db.run("UPDATE ref SET place = ? WHERE seq = ?", place, ref)
 
     def delete(self, name: str) -> str:
         """Remove a name and return the node it pointed to; the nodes stay until `gc`."""

@@ -276,8 +276,13 @@ SHARED = (
         body {blob} NOT NULL,
         PRIMARY KEY(run, until)){strict}""",
 )
-# What a model has written of an answer that has not ended yet, or failed.
-PARTIAL = ("ALTER TABLE run ADD COLUMN partial {blob}",)
+# What a model has written of an answer that has not ended yet, or failed; a title in free words, and whether a session is pinned (1)
+# or archived (-1).
+LABELS = (
+    "ALTER TABLE run ADD COLUMN partial {blob}",
+    "ALTER TABLE ref ADD COLUMN title {text} NOT NULL DEFAULT ''",
+    "ALTER TABLE ref ADD COLUMN place {int} NOT NULL DEFAULT 0",
+)
 STORE = DatabaseSpec(
     "store",
     schema="taiwa_store",
@@ -293,7 +298,7 @@ STORE = DatabaseSpec(
         Migration(CALLERS),
         Migration(SHARED),
         Migration(RESERVED),
-        Migration(PARTIAL),
+        Migration(LABELS),
     ),
     created_by="`taiwa chat` creates one",
     repair="run `taiwa fsck`, and export what is still readable or restore a backup",

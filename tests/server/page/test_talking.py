@@ -209,6 +209,34 @@ def test_a_conversation_is_renamed_and_deleted_after_a_question(tab: Tab) -> Non
     assert tab.page.locator("#list a").count() == 0
 
 
+def test_a_conversation_gets_a_title_is_pinned_and_archived(tab: Tab, server: Serving) -> None:
+    tab.begin("one")
+    tab.page.click(".menu summary")
+    tab.page.click("[data-act=title]")
+    tab.page.fill("#ask-text", "Tea, and what goes with it")
+    tab.page.press("#ask-text", "Enter")
+    tab.has("h1", "Tea, and what goes with it")
+    tab.ready()
+    tab.page.goto(tab.base)
+    tab.begin("two")
+    assert tab.page.locator("#list li span").first.inner_text().strip() == "two"
+    tab.page.click("#list li:nth-child(2) a")
+    tab.has("h1", "Tea")
+    tab.page.click(".menu summary")
+    tab.page.click("[data-pinned]")
+    tab.has("#list li:first-child", "★")
+    tab.ready()
+    tab.page.click(".menu summary")
+    tab.page.click("[data-archived]")
+    tab.has("#list li:first-child", "two")
+    tab.page.goto(tab.base)
+    assert tab.page.locator("#list li.archived").is_hidden()
+    tab.page.check("#archived")
+    tab.page.click("#list li.archived a")
+    tab.has("h1", "Tea")
+    assert [each["archived"] for each in server.client.get("/api/conversations").json()] == [False, True]
+
+
 def test_a_search_marks_the_words_and_leads_to_the_turn(tab: Tab) -> None:
     tab.begin("Do you like green tea?")
     tab.say("And coffee?", 2)

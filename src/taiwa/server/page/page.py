@@ -91,7 +91,8 @@ class Page:
         window = transcript(self.repository, place.session, place.tip)
         app = self.repository.checkout(tip).app
         persons = self._persons() if chooses_person(app) else ()
-        return self._render("conversation.html", title=place.session, query="", window=window, persons=persons,
+        ref = next(each for each in self.repository.store.refs.list() if each.name == place.session)
+        return self._render("conversation.html", title=visible(ref.title) or place.session, ref=ref, query="", window=window, persons=persons,
                             model=model, tip=tip, person=app.document_settings.get("user") or app.values.get("user") or "", end=place.tip,
                             pending=self.pending(place.session) if place.tip == tip else "",
                             **self._panel(place), **self._list())  # fmt: skip
@@ -249,7 +250,7 @@ class Page:
     def _list(self, answering: "Mapping[str, tuple[str, str]]" = MappingProxyType({})) -> dict[str, Any]:
         repository = self.repository
         moves = repository.store.refs.moves()
-        listed = sessions(repository, MOST_LISTED)
+        listed = sorted(sessions(repository, MOST_LISTED), key=lambda each: each.ref.archived - each.ref.pinned)
         breaks = {
             each.ref.name: self.count_breaks(repository, each.ref.name, each.ref.tip)
             for each in listed

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from decimal import Decimal
 from html import escape
 
@@ -70,6 +71,15 @@ def nano(cost: int | None) -> str:
     """Format a cost in billionths of a currency unit; "?" if unknown."""
     units = currency_units(cost)
     return "?" if units is None else money(units)
+
+
+def day(at_us: int) -> str:
+    """Format a time as a date (UTC).
+
+    >>> day(0)
+    '1970-01-01'
+    """
+    return datetime.fromtimestamp(at_us / 1e6, UTC).date().isoformat()
 
 
 def with_copy(html: str, label: str) -> str:
@@ -186,7 +196,7 @@ def kind_of(param: Param, *, searches: bool = False) -> str:
 
 
 FUNCTIONS: tuple[Callable[..., object], ...] = (
-    brief, choices_of, chooses_indexes, chooses_person, excerpt, is_required, kind_of, money, nano, open_params, pretty,
+    brief, choices_of, chooses_indexes, chooses_person, day, excerpt, is_required, kind_of, money, nano, open_params, pretty,
     range_of, short, size, visible, with_copy,
 )  # fmt: skip
 """What templates call by its name."""

@@ -78,6 +78,8 @@ from taiwa.tools.registry import BUILT_IN
 MOST_LISTED = 1000
 LOOK_SECONDS = 1.0
 """Seconds between polls of conversations that other programs may change."""
+MOST_TITLE = 200
+"""Characters of a title."""
 MOST_AUTHOR = 60
 """Characters in the name of the editor of a state."""
 FORMS = {"jsonl": "application/jsonl", "md": "text/markdown", "html": "text/html", "verifiable": "text/html"}
@@ -412,6 +414,20 @@ async def rename(request: Request) -> Json:
     return await _reading(request, write)
 
 
+async def label(request: Request) -> Json:
+    """Give a conversation a title in free words, pin it, or archive it."""
+    body, name = await read_body(request, api_types.NewLabel.__annotations__), await _session(request)
+    title = None if body.data.get("title") is None else " ".join(body.text("title").split())[:MOST_TITLE]
+    given = "pinned" in body.data or "archived" in body.data
+    place = (1 if body.flag("pinned") else -1 if body.flag("archived") else 0) if given else None
+
+    def write(repository: Repository) -> Json:
+        repository.store.refs.label(name, title=title, place=place)
+        return {"session": name}
+
+    return await _reading(request, write)
+
+
 async def state(request: Request) -> Json:
     """Return the state of a conversation, at its end or after a node."""
     node = request.query_params.get("node") or await _session(request)
@@ -718,6 +734,7 @@ wire = Wire(
         Route(f"{HERE}/undo", undo, POST, api=Described(api_types.Moved, api_types.MoveTurns)),
         Route(f"{HERE}/redo", redo, POST, api=Described(api_types.Moved, api_types.MoveTurns)),
         Route(f"{HERE}/fork", fork, POST, api=Described(api_types.Moved, api_types.NewFork)),
+        Route(f"{HERE}/label", label, POST, api=Described(api_types.Renamed, api_types.NewLabel)),
         Route(f"{HERE}/keep", keep, POST, api=Described(api_types.Moved, api_types.KeptBranch)),
         Route(f"{HERE}/rename", rename, POST, api=Described(api_types.Renamed, api_types.NewName)),
         Route(f"{HERE}/state", state, GET, api=Described(api_types.StateAt, query={"node": TEXT})),

@@ -24,6 +24,16 @@ const acts = {
   retry: async () => (await ask(texts.again)) && again(Number($$(".turn:has([data-act=again])").at(-1).dataset.number)),
   resume: ({ yes }) => call("POST", `${here}/resume`, yes ? { approve: yes > 0 } : {}),
   repeat: ({ model, prefix }) => begin({ repeat: true, ...(model && { model }), ...(prefix && { prefix }) }),
+  title: async ({ title }) => {
+    const wanted = await ask(texts.title, title);
+    if (wanted === null) return;
+    await call("POST", `${here}/label`, { title: wanted });
+    location.reload();
+  },
+  label: async ({ pinned, archived }) => {
+    await call("POST", `${here}/label`, { pinned: pinned === "1", archived: archived === "1" });
+    location.reload();
+  },
   newest: () => { scroller.scrollTop = scroller.scrollHeight; },
   code: async (_, button) => { await navigator.clipboard.writeText(button.nextElementSibling.textContent); notify(texts.copied); },
   use: async ({ model }) => { await call("POST", "/page/models", { model }); location.reload(); },
