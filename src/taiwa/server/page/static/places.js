@@ -156,13 +156,15 @@ export async function refresh() {
 
 // The seconds before the server of the model takes another request.
 function countDown() {
-  const button = $("#pending [data-until]");
-  if (!button) return;
-  button.dataset.label ??= button.textContent;
-  const left = Math.ceil((Number(button.dataset.until) - Date.now()) / 1000);
-  button.disabled = left > 0;
-  button.textContent = left > 0 ? `${button.dataset.label} (${left} s)` : button.dataset.label;
-  if (left > 0) setTimeout(countDown, 1000);
+  let most = 0;
+  for (const button of $$("#pending [data-until]")) {
+    button.dataset.label ??= button.textContent;
+    const left = Math.ceil((Number(button.dataset.until) - Date.now()) / 1000);
+    button.disabled = left > 0;
+    button.textContent = left > 0 ? `${button.dataset.label} (${left} s)` : button.dataset.label;
+    most = Math.max(most, left);
+  }
+  if (most > 0) setTimeout(countDown, 1000);
 }
 
 export const go = async (node) => {
