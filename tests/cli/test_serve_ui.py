@@ -4,6 +4,7 @@ import re
 import signal
 import webbrowser
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -11,8 +12,10 @@ from typing import Any
 import httpx
 import pytest
 
+from taiwa import settings as configured
 from taiwa.cli import demo, serve
 from taiwa.cli.demo import at_home
+from taiwa.kernel.errors import ConfigError
 from tests.cli.conftest import Place, Taiwa
 
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/login\?code=\S+")
@@ -31,6 +34,19 @@ def test_the_page_is_served_at_the_printed_address_until_it_is_interrupted(taiwa
             assert 'id="text"' in client.get(address).text
         process.send_signal(signal.SIGINT)
         assert process.wait(300) == 0
+
+
+def test_the_key_of_the_server_is_kept_in_a_private_file(tmp_path: Path) -> None:
+    settings = replace(configured.load(), path=tmp_path / "taiwa" / "config.yaml")
+    key = serve.kept_key(settings)
+
+    assert serve.kept_key(settings) == key
+    assert len(key) > 20
+    file = tmp_path / "taiwa" / "server.key"
+    assert file.stat().st_mode & 0o77 == 0
+    file.write_bytes(b"\xff")
+    with pytest.raises(ConfigError, match="delete it"):
+        serve.kept_key(settings)
 
 
 def test_the_browser_is_opened_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:

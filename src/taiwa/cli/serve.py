@@ -5,6 +5,7 @@ import re
 import sys
 import webbrowser
 from collections.abc import Callable
+from contextlib import suppress
 from secrets import token_urlsafe
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,30 @@ if TYPE_CHECKING:
 CALLER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 MOST_COST, MOST_RATE = 10**9, 10**6
 TOKEN_VARIABLE = "TAIWA_SERVE_TOKEN"  # noqa: S105  (the name of a variable)
+
+
+KEY_FILE = "server.key"
+"""The file beside the config file that keeps the key of the server, so that clients and browsers know it after a restart."""
+
+
+def kept_key(settings: "Settings") -> str:
+    """Return the key of the server from its file, which is made at the first start.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    from taiwa.yamlfile import write_private
+
+    path = settings.path.with_name(KEY_FILE)
+    try:
+        kept = path.read_text("utf-8").strip() if path.exists() else ""
+    except (OSError, UnicodeDecodeError):
+        raise ConfigError(f"{path}: cannot be read; delete it to get a new key") from None
+    key = kept or token_urlsafe(24)
+    if not kept:
+        with suppress(ConfigError):  # a read-only folder, as in a container: the key is new at each start
+            write_private(path, f"{key}\n")
+    return key
 
 
 def served_options(verb: str, first_model: str, to: str = "") -> Callable[[C], C]:
@@ -58,7 +83,9 @@ def served_options(verb: str, first_model: str, to: str = "") -> Callable[[C], C
     help="Use this model for /v1/embeddings: a folder, or a model on a server.",
 )
 @click.option(
-    "--token", metavar="TOKEN", help=f"Accept this key from clients; by default ${TOKEN_VARIABLE}, else a new one."
+    "--token",
+    metavar="TOKEN",
+    help=f"Accept this key from clients; by default ${TOKEN_VARIABLE}, else that of the file {KEY_FILE}.",
 )
 @click.option("--no-token", is_flag=True, help="Allow every program on this machine, without a key.")
 @click.option("--allow-host", "hosts", metavar="NAME", multiple=True, help="Accept requests to this host name too.")
@@ -117,9 +144,9 @@ def serve(
 
     if token is not None and no_token:
         raise InputError("--token and --no-token exclude each other")
-    given = "" if no_token else token or os.environ.get(TOKEN_VARIABLE) or ""
-    key = given or ("" if no_token else token_urlsafe(24))
     settings = common.settings()
+    given = "" if no_token else token or os.environ.get(TOKEN_VARIABLE) or ""
+    key = given or ("" if no_token else kept_key(settings))
     options = ServerOptions(token=key, indexes=read_indexes(settings, indexes), **values)
     server = TaiwaServer(common.repository(settings), settings, options)
     print_line(
@@ -315,7 +342,7 @@ def page_server(
     port: int | None,
     **values: Any,  # noqa: ANN401  (the other options of a server)
 ) -> "TaiwaServer":
-    """Return a server with a new key, on the given port, else the usual or a free one.
+    """Return a server on the given port, else the usual or a free one; over a store in memory it has a new key.
 
     Raises:
         ConfigError: the given port is in use.
@@ -323,7 +350,7 @@ def page_server(
     from taiwa.server.access import ServerOptions
     from taiwa.server.serve import TaiwaServer, start_log
 
-    key = token_urlsafe(24)
+    key = token_urlsafe(24) if repository.store.path is None else kept_key(settings)
     try:
         server = TaiwaServer(
             repository, settings, ServerOptions(port=PORT if port is None else port, token=key, **values)
