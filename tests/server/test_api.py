@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import pytest
 
+from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Request, StreamEnd, TextDelta
 from taiwa.models.scripted import scripted_model
 from taiwa.server.access import Limits
@@ -349,3 +350,14 @@ def test_a_page_gets_the_text_of_a_long_block_at_once_and_its_html_now_and_then(
     shown = html.unescape(re.sub(r"<[^>]*>|\s", "", closed + tail))  # the text behind a rendered part begins a line
     assert shown.count("x='<b>'#aline") == 200
     assert 0 < rendered < 150
+
+
+def test_a_model_without_a_key_does_not_keep_the_others_from_being_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with serving("Green tea.", models=("openai:gpt-x", "ollama:tea")) as server:
+        assert server.client.get("/v1/models").json()["data"][0]["id"] == "scripted"
+        post(server, "/api/conversations", 202, app="plain", text="Which tea?", model="scripted")
+        refused = post(server, "/api/conversations", 500, app="plain", text="Which tea?", model="openai:gpt-x")
+        assert "no key for openai:gpt-x" in refused["error"]["message"]
+    with pytest.raises(ConfigError, match="no key"), serving("never", models=("openai:gpt-x",)):
+        pass

@@ -7,7 +7,7 @@ import logging
 import re
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from urllib.parse import unquote
@@ -230,6 +230,7 @@ def _model_object(name: str, created: int) -> Json:
     return {"id": name, "object": "model", "created": created, "owned_by": "taiwa"}
 
 
+logger = logging.getLogger("taiwa.server")
 BACKLOG = 1024
 KEEP_ALIVE = 75
 MOST_UNCHECKED = 50_000
@@ -282,10 +283,7 @@ class TaiwaServer:
             FollowedRuns(sharing),
             embeddings=EmbeddingModel(options.embeddings, settings) if options.embeddings else None,
         )
-        for name in options.models:
-            self.state.catalogue.open(
-                self.state.catalogue.choose(name)
-            )  # an unknown name or a missing key prevents the start
+        self._open_models(options.models)
         config = uvicorn.Config(
             build(self.state),
             http=_bounded_protocol(options.limits.header_seconds), loop="asyncio", ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,
@@ -293,6 +291,23 @@ class TaiwaServer:
             proxy_headers=False, timeout_graceful_shutdown=round(options.limits.grace) + 5,
         )  # fmt: skip
         self._server = _Uvicorn(config, self.state, spans)
+
+    def _open_models(self, names: Sequence[str]) -> None:
+        """Open the models; one that cannot be opened is reported, and does not keep the others from being served.
+
+        Raises:
+            ConfigError: none can be opened: its name is unknown, or its key is missing.
+        """
+        failed: list[ConfigError] = []
+        for name in names:
+            try:
+                self.state.catalogue.open(self.state.catalogue.choose(name))
+            except ConfigError as error:
+                failed.append(error)
+        if failed and len(failed) == len(names):
+            raise failed[0]
+        for each in failed:
+            logger.warning("a model cannot be used: %s", each.message)
 
     @property
     def url(self) -> str:
