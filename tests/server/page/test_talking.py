@@ -397,6 +397,26 @@ def test_of_a_thousand_turns_a_window_is_in_the_document(open_tab: OpenTab, serv
     assert tab.page.locator(".turn").count() <= 181
 
 
+def test_the_whole_conversation_is_printed(open_tab: OpenTab, serve: Serve) -> None:
+    server = serve(scripted_model("never"))
+    here = server.repository.start(load_app("plain").with_params({}))
+    for n in range(1, 121):
+        here = add_turn(here, f"question {n}", f"answer {n}", {})
+    server.repository.commit("printed", here, expected=None)
+    tab = open_tab(server)
+    tab.page.goto(f"{tab.base}/c/printed")
+    tab.ready()
+    tab.page.evaluate("() => { window.print = () => { document.body.dataset.printed = 'yes' } }")
+    tab.page.click(".bar .menu summary")
+    tab.page.click("[data-act=print]")
+    tab.page.wait_for_selector("body[data-printed]")
+
+    assert tab.page.locator(".turn").count() == 120
+    tab.page.emulate_media(media="print")
+    assert tab.page.evaluate("() => document.querySelector('#transcript').clientHeight") > 120 * 40
+    assert tab.page.locator("nav").is_hidden()
+
+
 def test_two_branches_are_compared_field_by_field_with_the_turn_since_which_they_differ(tab: Tab) -> None:
     tab.begin("one")
     tab.page.locator("#text").blur()

@@ -104,6 +104,17 @@ def test_the_state_says_what_the_turn_added_changed_and_removed(session: Session
     assert values["summary"].change == ""
 
 
+def test_the_state_has_the_order_of_the_app_whatever_a_delta_names_first(session: Session) -> None:
+    def keys() -> list[str]:
+        return [value.key for value in state_view(session.repository, session.conversation.tip)]
+
+    session.say("one")
+    before = keys()
+    session.set_state({"summary": "tea"})
+
+    assert keys() == before == [field.name for field in session.app.fields if field.name in before]
+
+
 @pytest.mark.parametrize("language", ["en", "ja", "zh"])
 def test_hostile_texts_are_escaped_everywhere_on_a_page(language: str) -> None:
     bad = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"

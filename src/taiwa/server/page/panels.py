@@ -163,8 +163,10 @@ def state_view(repository: Repository, name: str) -> tuple[ValueView, ...]:
     node = repository.store.nodes.get(name)
     base = repository.checkout(node.parent) if node.parent else None
     before = base.state if base else {}
-    after = (advance(base, node, repository.app) if base else repository.checkout(name)).state
-    changes = {change.path: change for change in diff_states(dict(before), dict(after))}
+    reached = advance(base, node, repository.app) if base else repository.checkout(name)
+    order = {each.name: index for index, each in enumerate(reached.app.fields)}  # a delta may name them in another one
+    after = dict(sorted(reached.state.items(), key=lambda item: order.get(item[0], len(order))))
+    changes = {change.path: change for change in diff_states(dict(before), after)}
     shown = [_value((key,), value, changes) for key, value in after.items()]
     return (*shown, *(_removed(lost) for lost in changes.values() if lost.kind == "removed" and len(lost.path) == 1))
 

@@ -1,7 +1,7 @@
 // The page: clicks, forms and keys lead to the actions of its parts. HTML comes rendered and escaped from the server only.
 import { $, $$, ask, attempt, call, here, html, name, notify, page, put, texts } from "./server.js";
 import { begin, confirmed, create, edit, expect, listenToTalk, stop } from "./talk.js";
-import { answerPerson, fold, followList, fork, go, listenToPlaces, more, openPanel, remove, rename, scroller, scrub, select, show, step, verify } from "./places.js";
+import { answerPerson, fold, followList, fork, go, listenToPlaces, more, openPanel, print, remove, rename, scroller, scrub, select, show, step, verify } from "./places.js";
 import { bisect, compare, listenToInspector, set, why } from "./state.js";
 import { listenToDocuments } from "./documents.js";
 
@@ -50,7 +50,7 @@ const acts = {
     const { user, answer } = await call("GET", `/api/nodes/${answered(number).dataset.node}`);
     await begin({ text: user ?? "", edit: Number(number), prefix: answer });
   },
-  fork, rename, remove, verify,
+  fork, print, rename, remove, verify,
 };
 
 async function copy(node) {

@@ -55,7 +55,7 @@ export async function show(end, at = end, push = true, tip = "", follows = true)
 
 // Load more of the branch at one end of the document, and let go of it at the other.
 let loading = false;
-export async function more(way) {
+export async function more(way, keep = false) {
   if (loading) return;
   loading = true;
   try {
@@ -66,10 +66,16 @@ export async function more(way) {
     add(turns, way === "earlier" ? "afterbegin" : "beforeend", found.html);
     $(`#${way}`).hidden = !found[way];
     if (way === "earlier") scroller.scrollTop = scroller.scrollHeight - height;
-    trim(way === "earlier" ? "bottom" : "top");
+    if (!keep) trim(way === "earlier" ? "bottom" : "top");
   } finally {
     loading = false;
   }
+}
+
+// Print the whole conversation, also what was not scrolled to.
+export async function print() {
+  while (!$("#earlier").hidden) await more("earlier", true);
+  window.print();
 }
 
 function trim(side) {
