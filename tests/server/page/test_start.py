@@ -1,9 +1,16 @@
 """The start page: examples, options of the answers, and what is there without a model."""
 
+import threading
+from pathlib import Path
+
 import pytest
 
+from taiwa.kernel.errors import ConfigError
 from taiwa.models.providers import FoundModel
 from taiwa.models.scripted import scripted_model
+from taiwa.models.weights.fetch import FetchEvent, Listener
+from taiwa.operations.model_files import PulledFile
+from taiwa.settings import Settings
 from tests.orders import ordered
 from tests.server.page.conftest import OpenTab, Serve
 from tests.server.serving import serving
@@ -92,3 +99,34 @@ def test_without_a_model_documents_are_asked_and_what_was_found_is_used_with_a_c
         tab.page.goto("about:blank")
 
     assert opened == ["model=ollama:tea"]
+
+
+def test_a_small_model_is_fetched_with_its_progress_and_used(
+    open_tab: OpenTab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    gate, attempts = threading.Event(), iter([True, False])
+
+    def pull(name: str, _: Settings, listener: Listener) -> PulledFile:
+        if next(attempts):
+            raise ConfigError("no source is known")
+        listener(FetchEvent("progress", 500_000_000, 1_000_000_000))
+        assert gate.wait(300)
+        return PulledFile(name, tmp_path / "tea.gguf", 1, "", "")
+
+    monkeypatch.setattr("taiwa.server.wires.page.found_models", lambda _: ())
+    monkeypatch.setattr("taiwa.server.wires.page.offered_model", lambda: "tea, 1 GB")
+    monkeypatch.setattr("taiwa.server.page.start.pull_model", pull)
+    monkeypatch.setattr("taiwa.server.wires.page.set_value", lambda *_: None)
+    with serving(quotes=True) as server:
+        catalogue = server.server.state.catalogue
+        monkeypatch.setattr(catalogue, "offer", lambda name: setattr(catalogue, "models", (name,)))
+        tab = open_tab(server)
+        tab.page.click("[data-act=fetch]")
+        tab.has("[data-now] .problem", "no source is known")
+        tab.page.click("[data-act=fetch]")
+        tab.page.wait_for_selector("progress[value='500000000']")
+        gate.set()
+        tab.page.wait_for_selector("#model option", state="attached")
+        tab.ready()
+        assert tab.page.locator("[data-now]").count() == 0
+        tab.page.goto("about:blank")

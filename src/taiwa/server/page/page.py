@@ -22,7 +22,7 @@ from taiwa.operations.result_json import to_json
 from taiwa.retrieval.readers import readable_suffixes
 from taiwa.server.page.assets import address, icon
 from taiwa.server.page.panels import Place, difference, fitting_panels, steps_of, value_story
-from taiwa.server.page.start import EXAMPLES
+from taiwa.server.page.start import EXAMPLES, Fetching
 from taiwa.server.page.text import FUNCTIONS, LABELS, chooses_person, is_asked, marked, pretty, short, spans_of
 from taiwa.server.page.transcript import CountBreaks, Transcript, beside, count_breaks, transcript, unfinished_view
 from taiwa.sessions.repository import Repository
@@ -205,9 +205,9 @@ class Page:
             **self._frame(),
         )
 
-    def found(self, models: Sequence[FoundModel]) -> str:
-        """Render the models that were found."""
-        return self._render("found.html", found=models)
+    def found(self, models: Sequence[FoundModel], offered: str, fetching: Fetching | None) -> str:
+        """Render the models that were found, and the one that can be fetched, or how far that is."""
+        return self._render("found.html", found=models, offered=offered, fetching=fetching)
 
     def _examples(self, apps: Sequence[App]) -> Sequence[dict[str, Any]]:
         served = {app.name for app in apps}

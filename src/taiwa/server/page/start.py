@@ -1,12 +1,15 @@
 """What the page offers to begin with: examples that show what is special, and the models that were found on this machine."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from taiwa.i18n import gettext_noop
+from taiwa.kernel.errors import TaiwaError
 from taiwa.kernel.serialization import Json
 from taiwa.models.providers import FoundModel, find_by_keys, find_servers
-from taiwa.operations.model_files import list_models
+from taiwa.models.weights.fetch import FetchEvent
+from taiwa.models.weights.model_files import FIRST_MODEL, MODEL_FILES, format_size
+from taiwa.operations.model_files import list_models, pull_model
 from taiwa.sessions.ask_resources import BUNDLED_HANDBOOK
 from taiwa.settings import Settings
 
@@ -56,6 +59,33 @@ EXAMPLES = (
         {"type": "name, origin, seconds int"},
     ),
 )
+
+
+class Fetching:
+    """The fetch of the small model that is offered where none is set, and how far it is; `problem` says why it failed."""
+
+    def __init__(self, settings: Settings, use: Callable[[str], None]) -> None:
+        self.done, self.total, self.problem, self.ended = 0, MODEL_FILES[FIRST_MODEL].size, "", False
+        self._settings = settings
+        self._use = use
+
+    def run(self) -> None:
+        """Fetch the model and use it."""
+        try:
+            self._use(pull_model(FIRST_MODEL, self._settings, self._listen).model)
+        except TaiwaError as error:
+            self.problem = error.message
+        finally:
+            self.ended = True
+
+    def _listen(self, event: FetchEvent) -> None:
+        self.done = event.done or self.done
+
+
+def offered_model() -> str:
+    """Return the name and the size of the model that can be fetched; "" if it is here."""
+    known = {each.file.name: each.status for each in list_models().known}
+    return "" if known.get(FIRST_MODEL) == "here" else f"{FIRST_MODEL}, {format_size(MODEL_FILES[FIRST_MODEL].size)}"
 
 
 def found_models(settings: Settings) -> tuple[FoundModel, ...]:

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from taiwa.i18n import LANGUAGES, Translate, translator
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
+from taiwa.kernel.runtime import start_in_thread
 from taiwa.kernel.serialization import Json, to_json
 from taiwa.operations.inspect import tokens
 from taiwa.operations.markdown_html import MarkdownStream, visible
@@ -21,7 +22,7 @@ from taiwa.server.conversation_turns import FollowedRun, unfinished_turn
 from taiwa.server.page.assets import Body, asset
 from taiwa.server.page.page import POLICY, Page, entry_page
 from taiwa.server.page.panels import PANELS, Place
-from taiwa.server.page.start import found_models
+from taiwa.server.page.start import Fetching, found_models, offered_model
 from taiwa.server.page.transcript import LAST_TURNS, common_node, transcript
 from taiwa.server.request import (
     LANGUAGE_COOKIE,
@@ -52,6 +53,8 @@ from taiwa.settings import set_value
 
 MOST_STEPS = 10**9
 STATIC = {"page.js": "text/javascript", "enter.js": "text/javascript", "page.css": "text/css"}
+FETCHING = "fetching a model"
+"""The key of the fetch in `ServerState.live`."""
 SHA256 = re.compile("[0-9a-f]{64}")
 
 
@@ -233,25 +236,34 @@ async def file(request: Request) -> Response:
 
 
 async def models(request: Request) -> Response:
-    """Return the models that were found, for the holder of the server's token."""
+    """Return the models that were found, and the one that can be fetched, for the holder of the server's token."""
     _check_local(request)
-    found = await asyncio.to_thread(found_models, state_of(request).catalogue.settings)
-    return await _render(request, lambda page: page.found(found))
+    state = state_of(request)
+    found = await asyncio.to_thread(found_models, state.catalogue.settings)
+    offered = await asyncio.to_thread(offered_model)
+    return await _render(request, lambda page: page.found(found, offered, state.live.get(FETCHING)))
 
 
 async def use_model(request: Request) -> Response:
-    """Serve one of the models that were found, and remember it in the config file."""
+    """Serve one of the models that were found, or fetch the offered one first, and remember it in the config file."""
     _check_local(request)
-    name, served = (await read_body(request)).text("model"), state_of(request).catalogue
+    state, body = state_of(request), await read_body(request, ("model", "fetch"))
 
-    def use() -> None:
-        if name not in {each.name for each in found_models(served.settings)}:
+    def use(name: str) -> None:
+        state.catalogue.offer(name)
+        set_value(state.catalogue.settings.path, "model", name)
+
+    def use_found(name: str) -> None:
+        if name not in {each.name for each in found_models(state.catalogue.settings)}:
             raise invalid("model", f"the model {name[:80]!r} was not found on this machine", "invalid_value")
-        served.offer(name)
-        set_value(served.settings.path, "model", name)
+        use(name)
 
-    await asyncio.to_thread(use)
-    return json_response({"model": name})
+    if not body.flag("fetch"):
+        await asyncio.to_thread(use_found, body.text("model"))
+    elif (now := state.live.get(FETCHING)) is None or now.ended:
+        fetching = state.live[FETCHING] = Fetching(state.catalogue.settings, use)
+        start_in_thread(fetching.run, "fetch-model")
+    return json_response({})
 
 
 def _check_local(request: Request) -> None:

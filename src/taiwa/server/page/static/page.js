@@ -36,6 +36,7 @@ const acts = {
   },
   newest: () => { scroller.scrollTop = scroller.scrollHeight; },
   code: async (_, button) => { await navigator.clipboard.writeText(button.nextElementSibling.textContent); notify(texts.copied); },
+  fetch: async () => { await call("POST", "/page/models", { fetch: true }); await load($("[data-now]")); },
   use: async ({ model }) => { await call("POST", "/page/models", { model }); location.reload(); },
   beside: async ({ node }) => {
     put($("#beside .columns"), await html(`/page/beside/${name}?at=${node}`));
@@ -153,7 +154,14 @@ document.addEventListener("keydown", attempt(async (event) => {
   if (action) { event.preventDefault(); await action(); }
 }));
 
-for (const part of $$("[data-now]")) attempt(async () => put(part, await html(part.dataset.now)))();
+// A part that is loaded at once, and again while something in it goes on.
+const load = attempt(async (part) => {
+  const went = $("[data-again]", part);
+  put(part, await html(part.dataset.now));
+  if ($("[data-again]", part)) setTimeout(() => load(part), 1000);
+  else if (went && !$(".problem", part)) location.reload();
+});
+$$("[data-now]").forEach((part) => load(part));
 listenToDocuments();
 listenToInspector();
 listenToPlaces();
