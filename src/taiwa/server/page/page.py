@@ -89,7 +89,7 @@ class Page:
     def conversation(self, place: Place, model: str, tip: str) -> str:
         """Render a conversation, whose newest branch ends at `tip`, with the current model."""
         window = transcript(self.repository, place.session, place.tip)
-        app = self.repository.checkout(tip).app
+        app = self.repository.app(self.repository.store.nodes.get(tip).app)
         persons = self._persons() if chooses_person(app) else ()
         ref = next(each for each in self.repository.store.refs.list() if each.name == place.session)
         return self._render("conversation.html", title=visible(ref.title) or place.session, ref=ref, query="", window=window, persons=persons,
@@ -234,7 +234,7 @@ class Page:
         )
 
     def _panel(self, place: Place) -> Mapping[str, Any]:
-        app = self.repository.checkout(place.at).app
+        app = self.repository.app(self.repository.store.nodes.get(place.at).app)
         panels = fitting_panels(app)
         default = "state" if app.fields else "turn"
         panel = next((each for wanted in (place.panel, default) for each in panels if each.id == wanted), panels[0])
