@@ -104,13 +104,13 @@ def test_characters_with_a_reading_above_them_are_one_word() -> None:
 
 def test_a_fragment_of_the_text_is_read_again_and_said_to_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    ask = readers.IsolatedProcess.ask
+    ask = IsolatedProcess.ask
 
     def counting(self: Any, *given: Any) -> dict[str, Json]:
         asked.append("")
         return ask(self, *given)
 
-    monkeypatch.setattr(readers.IsolatedProcess, "ask", counting)
+    monkeypatch.setattr(IsolatedProcess, "ask", counting)
 
     with closing(IsolatedReader()) as reader:
         whole, few = reader.read(pdf("ten days"), "pdf"), reader.read(pdf("1", "2"), "pdf")

@@ -32,7 +32,18 @@ from taiwa.kernel.errors import (
     TimeoutError,
     UnsupportedError,
 )
-from taiwa.kernel.messages import Capability, Choice, Chunk, FailedAttempt, JsonSchema, Notice, Regex, Request, StreamEnd, user
+from taiwa.kernel.messages import (
+    Capability,
+    Choice,
+    Chunk,
+    FailedAttempt,
+    JsonSchema,
+    Notice,
+    Regex,
+    Request,
+    StreamEnd,
+    user,
+)
 from taiwa.kernel.text import estimate_tokens
 from taiwa.models.http_api.api_keys import MASK, Secret, mask_error, with_place
 from taiwa.models.http_api.calls_in_text import CallsInText
@@ -53,7 +64,7 @@ from taiwa.models.http_api.provider_interface import (
 if TYPE_CHECKING:
     import httpx2
 
-    from taiwa.models.http_api.constraint_encoding import ChoiceReader, ConstraintCheck
+    from taiwa.models.http_api.constraint_encoding import ConstraintCheck, TextReader
 
 logger = logging.getLogger("taiwa.models.http")
 
@@ -471,7 +482,7 @@ class HttpModel:
             )
 
     async def _read(
-        self, call: WireRequest, request: Request, reader: "ChoiceReader | None", check: "ConstraintCheck | None"
+        self, call: WireRequest, request: Request, reader: "TextReader | None", check: "ConstraintCheck | None"
     ) -> AsyncGenerator[Chunk]:
         calls = CallsInText(request.tools) if request.tools and request.tool_choice != "none" else None
         async with aclosing(self._attempts("POST", call, _Attempt.answer, request)) as chunks:
