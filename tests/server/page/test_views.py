@@ -143,6 +143,17 @@ def test_a_value_is_traced_to_its_words_and_to_all_its_values(session: Session) 
     assert "All its values" in Page(session.repository, "en").why(place(session), "summary")
 
 
+def test_the_calls_of_a_rationale_are_shown_without_their_marks() -> None:
+    model = taiwa.scripted_model("It is <<calculator: 6 × 7>>", "\nAnswer: 42", capabilities=frozenset())
+    with taiwa.open("solve", model=model, store=":memory:") as session:
+        session.say("6 × 7?")
+        (turn,) = transcript(session.repository, session.name, session.conversation.tip).turns
+
+    assert [(call.name, call.input, call.result) for call in turn.calls] == [("calculator", "6 × 7", "42")]
+    assert "<code>6 × 7</code> → 42" in turn.answer_html
+    assert "&lt;&lt;" not in turn.answer_html
+
+
 def test_two_branches_part_after_their_last_common_turn(session: Session) -> None:
     session.say("one")
     fork = session.fork("side")

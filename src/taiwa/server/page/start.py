@@ -35,13 +35,12 @@ EXAMPLES = (
         "state",
     ),
     Example(
-        "plain",
+        "solve",
         gettext_noop("A problem solved with a calculator"),
         gettext_noop(
             "A car needs 6.4 litres for 100 km. What does it need for 385 km, and what is that at 1.79 a litre?"
         ),
         "turn",
-        {"tools": ["calculator"]},
     ),
     Example(
         "ask",

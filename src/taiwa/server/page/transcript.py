@@ -10,7 +10,7 @@ from functools import partial
 from itertools import islice, pairwise, takewhile
 from typing import Any, TypeAlias, cast
 
-from taiwa.conversation.app import App
+from taiwa.conversation.app import SOLVE, App
 from taiwa.conversation.history import Conversation, Node
 from taiwa.conversation.state import Change, diff_states
 from taiwa.conversation.turn_prompt import turn_request
@@ -318,8 +318,11 @@ class TurnView:
 
     @property
     def answer_html(self) -> str:
-        """The rendered answer; one of a type as indented JSON."""
-        return to_html(f"```json\n{indented(self.answer)}\n```" if self.is_typed else self.answer)
+        """The rendered answer; one of a type as indented JSON, and calls that a rationale contains as their input."""
+        text = self.answer
+        for call in self.calls:
+            text = text.replace(f"<<{call.name}: {call.input}>>", f"`{call.input}` →")
+        return to_html(f"```json\n{indented(text)}\n```" if self.is_typed else text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,7 +406,7 @@ def _turn(
         prefix=visible(node.prefix),
         calls=_calls(node.findings),
         is_sample=entry.after.app.document_settings.get("in") == [BUNDLED_HANDBOOK],
-        is_typed=node.kind == "turn" and entry.after.app.output_type is not None,
+        is_typed=node.kind == "turn" and entry.after.app.output_type is not None and entry.after.app.flow != SOLVE,
         person=_new_person(before.after.app, entry.after.app),
     )
 
