@@ -1,21 +1,25 @@
 """Generated parts of the documents on evaluations of recorded dialogues: the summaries written by `python -m evals`."""
 
 import json
-import re
 from typing import Any
 
 from embed import RESULTS
 
 from evals.dialogue.report import REPORTS
 from evals.ordering.order_lines import IGNORED_WORDS, SPELLINGS, SYNONYMS
-from evals.real.table import FORMS, markdown, read_results
+from evals.real.table import markdown, read_results
+from taiwa.evals.report import wilson
 
 __all__ = ["alike", "evaluated", "real_models", "real_summary"]
 
 LEFT_OUT = ("failed",)
-FRACTION = re.compile(r"\d+\.\d+")
-RIGHT = ("right %", "joint goal %", "valid %")
-"""The column of an evaluation that says how much was right: the first of these that it has."""
+SUMMARY = {
+    ("extract", "valid"): "typed answers, valid", ("extract", "right"): "typed answers, right",
+    ("solve", "right"): "word problems, right", ("answer", "answered"): "questions to documents, answered",
+    ("answer", "right"): "questions to documents, right", ("state", "joint"): "state, right after a turn",
+    ("constrain", "valid"): "schemas and patterns, valid",
+}  # fmt: skip
+"""The shares of the summary."""
 
 
 def evaluated(name: str, *heads: str) -> str:
@@ -45,24 +49,22 @@ def real_models() -> str:
 
 
 def real_summary() -> str:
-    """Return how much each way got right of each set of data, with 95 % intervals, for all real models that were measured."""
-    shares: dict[tuple[str, str], dict[str, str]] = {}
+    """Return the percent of each way in each evaluation of all real models that were measured, with 95 % intervals."""
+    rows: dict[tuple[str, str], dict[str, str]] = {}
     for found in read_results():
-        for name, report in found["evaluations"].items():
-            columns = {column.head: column for column in FORMS[name].columns}
-            head = next(head for head in RIGHT if head in columns)
-            for line in report["rows"]:
-                row = (str(found["model"]).removesuffix(".gguf"), f"{name}, {columns['set'].show(line)}: {head}")
-                way = columns["way"].show(line)
-                if ":" not in way:
-                    shares.setdefault(row, {})[way] = FRACTION.sub(
-                        lambda found: f"{float(found[0]):.0f}", columns[head].show(line)
-                    )
-    if not shares:
+        for (name, field), label in SUMMARY.items():
+            counts: dict[str, list[tuple[int, int]]] = {}
+            for line in found["evaluations"].get(name, {"rows": []})["rows"]:
+                if ":" not in line["setting"]:
+                    counts.setdefault(line["setting"], []).append(line[f"{field}_of"])
+            for way, each in counts.items():
+                got, of = (sum(numbers) for numbers in zip(*each, strict=True))
+                low, high = wilson(got, of)
+                row = rows.setdefault((str(found["model"]).removesuffix(".gguf"), label), {})
+                row[way] = f"{100 * got / of:.0f} [{100 * low:.0f}, {100 * high:.0f}]"
+    if not rows:
         return "No model has been measured yet.\n"
-    ways = list(dict.fromkeys(way for row in shares.values() for way in row))
-    lines = [f"| model | evaluation | {' | '.join(ways)} |", f"|---|---|{'---:|' * len(ways)}"]
-    lines += [
-        f"| {' | '.join(row)} | {' | '.join(each.get(way, '–') for way in ways)} |" for row, each in shares.items()
-    ]
+    ways = list(dict.fromkeys(way for row in rows.values() for way in row))
+    lines = [f"| model | percent | {' | '.join(ways)} |", f"|---|---|{'---:|' * len(ways)}"]
+    lines += [f"| {' | '.join(row)} | {' | '.join(each.get(way, '–') for way in ways)} |" for row, each in rows.items()]
     return "\n".join(lines) + "\n"
