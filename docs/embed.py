@@ -56,9 +56,10 @@ def source(path: str, language: str) -> str:
     return f"````{language}\n{text}\n````\n"
 
 
-def together(part: str) -> str:
-    """Return a part of the talks that `docs/together.py` recorded with a real model."""
-    return session("../real/together", part)
+def together(part: str, until: str = "") -> str:
+    """Return a part of the talks that `docs/together.py` recorded with a real model, up to a line that begins with `until`."""
+    text = session("../real/together", part)
+    return text if not until else text.partition(f"\n{until}")[0] + "\n  …\n```\n"
 
 
 def model_errors() -> str:
