@@ -162,6 +162,63 @@ def overhead(subject: Subject, folder: Path) -> None:
         subject.target("a call through the server, as a multiple of one through LiteLLM", ours / theirs, 1, "")
 
 
+HISTORY = 20
+WIDTHS = {1: 20, 8: 80, 32: 160}
+"""The number of turns by how many are asked for at a time."""
+FOX = "the quick brown fox jumps over the lazy dog. " * 6
+OFFERED = [
+    {
+        "type": "function",
+        "function": {
+            "name": f"tool_{number}", "description": FOX,
+            "parameters": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}},
+        },
+    }
+    for number in range(5)
+]  # fmt: skip
+
+
+async def ask(address: str, model: str, width: int, count: int) -> None:
+    """Ask for turns after histories of their own, some at a time."""
+    said_before = [{"role": ("user", "assistant")[n % 2], "content": f"{n} {FOX}"} for n in range(1, HISTORY - 1)]
+    room = asyncio.Semaphore(width)
+
+    async def turn(client: httpx2.AsyncClient, number: int) -> None:
+        first = {"role": "user", "content": f"{width} {number} {FOX}"}
+        history = [first, *said_before, {"role": "user", "content": "Where are the maples?"}]
+        async with room:
+            answer = await client.post(address, json={"model": model, "messages": history, "tools": OFFERED})
+            answer.raise_for_status()
+
+    async with httpx2.AsyncClient(timeout=120, limits=httpx2.Limits(max_connections=width)) as client:
+        await asyncio.gather(*(turn(client, number) for number in range(count)))
+
+
+def proxied_turns(subject: Subject, folder: Path) -> None:
+    """(e) Compare the CPU of a turn with tools and 20 messages with that of a proxy that only passes requests on."""
+    with serving("benches.model_server") as played:
+        address = f"http://127.0.0.1:{played.port}/v1"
+        kinds = {
+            "taiwa serve": (("taiwa", str(folder / "turns.db"), f"{address}#played"), f"{address}#played"),
+            "a pass-through proxy": (("proxy", address), "played"),
+        }
+        spent: dict[str, dict[int, float]] = {kind: {} for kind in kinds}
+        for kind, (words, model) in kinds.items():
+            with serving("benches.wire_servers", *words) as served:
+                url = f"http://127.0.0.1:{served.port}/v1/chat/completions"
+                asyncio.run(ask(url, model, 4, 20))
+                for width, count in WIDTHS.items():
+                    before, started = served.cpu, time.perf_counter()
+                    asyncio.run(ask(url, model, width, count))
+                    seconds = time.perf_counter() - started
+                    spent[kind][width] = (served.cpu - before) / count * 1_000
+                    what = f"CPU of a turn, {width} at a time, {kind}"
+                    subject.row(what, spent[kind][width], "ms", f"{count / seconds:.0f} turns a second")
+    for width in WIDTHS:
+        ratio = spent["taiwa serve"][width] / spent["a pass-through proxy"][width]
+        subject.target(f"CPU of a turn, {width} at a time, as a multiple of the proxy's", ratio, 2, "")
+
+
 async def follow(port: int, number: int, opened: asyncio.Barrier) -> tuple[list[float], int]:
     """Read one stream; return the times of its events, and 1 if it was incomplete."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -327,6 +384,7 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory() as folder:
         overhead(subject, Path(folder))
+        proxied_turns(subject, Path(folder))
         streaming(subject, Path(folder))
         matching(subject, f"{folder}/large.db")
         idle(subject, f"{folder}/idle.db")

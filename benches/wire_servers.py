@@ -1,6 +1,7 @@
 """The servers for the benchmark of the protocols, each in its own process.
 
     python -m benches.wire_servers taiwa STORE MODEL    taiwa, with a model that drips and the one of an address
+    python -m benches.wire_servers proxy ADDRESS        a proxy that passes requests and answers on, and does nothing else
     python -m benches.wire_servers raw                  a bare ASGI application on the same uvicorn, which drips and stores nothing
 
 Each prints its port, and serves until its standard input closes.
@@ -104,8 +105,38 @@ def serve_raw() -> None:
     server.run(sockets=[socket])
 
 
+def serve_proxy(address: str) -> None:
+    """Pass each request on to an address, until standard input closes."""
+    import httpx2
+    from starlette.applications import Starlette
+    from starlette.requests import Request as HttpRequest
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+    from taiwa.server.serve import bind
+
+    client = httpx2.AsyncClient(timeout=60)
+
+    async def forward(request: HttpRequest) -> Response:
+        data = json.loads(await request.body())
+        answer = await client.post(f"{address}/chat/completions", json=data)
+        return Response(json.dumps(answer.json()), answer.status_code, media_type="application/json")
+
+    app = Starlette(routes=[Route("/v1/chat/completions", forward, methods=["POST"])])
+    socket = bind("127.0.0.1", 0)
+    config = uvicorn.Config(
+        app, http="h11", loop="asyncio", ws="none", lifespan="off", log_config=None, access_log=False
+    )
+    server = uvicorn.Server(config)
+    threading.Thread(target=lambda: (sys.stdin.read(), setattr(server, "should_exit", True)), daemon=True).start()
+    print(socket.getsockname()[1], flush=True)
+    server.run(sockets=[socket])
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "raw":
         serve_raw()
+    elif sys.argv[1] == "proxy":
+        serve_proxy(sys.argv[2])
     else:
         serve_taiwa(*sys.argv[2:])

@@ -553,6 +553,8 @@ def _check_size(schema: Schema) -> None:
         count += len(level)
         if count > MAX_VALUES:
             raise InputError(f"schema: more than {MAX_VALUES:,} values; divide it")
+        if not level:
+            return
     if level:
         raise InputError(f"schema: nested too deep; more than {MAX_VALUE_DEPTH} levels")
 

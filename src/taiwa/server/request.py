@@ -13,7 +13,7 @@ from starlette.requests import Request
 from taiwa.i18n import LANGUAGES
 from taiwa.json_schema import check_bounds
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.serialization import Json, parse_json
+from taiwa.kernel.serialization import Json, parse_json, to_json
 from taiwa.operations.resent_history import Completion
 from taiwa.server.access import Access, Repositories, ServerOptions, body_too_large
 from taiwa.server.catalogue import Catalogue, EmbeddingModel
@@ -133,12 +133,8 @@ class Fields:
     def schema(self, name: str) -> dict[str, Json]:
         """Return a required object that is a JSON Schema: it refers to nothing outside, and its size and depth are bounded."""
         found = self.required(name)
-        try:
-            check_bounds(found.data)
-        except InputError as error:
-            raise invalid(
-                found.path, f"{found.path}: {error.message.removeprefix('schema: ')}", "invalid_value"
-            ) from None
+        if problem := _excess(found.data):
+            raise invalid(found.path, f"{found.path}: {problem.removeprefix('schema: ')}", "invalid_value")
         return found.data
 
     def items(self, name: str) -> list[Json]:
@@ -192,6 +188,33 @@ class Fields:
     def _wrong(self, name: str, kind: type[Any]) -> Exception:
         got = kind_of(self.data.get(name))
         return self.error(name, f"must be {KINDS[kind]}, got {got}", "invalid_type")
+
+
+LONGEST_CACHED = 20_000
+"""The longest schema, in bytes, whose check is remembered: clients send their tools with every request."""
+
+
+def _excess(schema: dict[str, Json]) -> str:
+    """Return what exceeds the bounds of schemas, "" if nothing does."""
+    try:
+        written = to_json(schema)
+    except InputError:  # text or a number that JSON does not have
+        return _find_excess(schema)
+    return _excess_of(written) if len(written) <= LONGEST_CACHED else _find_excess(schema)
+
+
+@lru_cache(maxsize=1024)
+def _excess_of(written: bytes) -> str:
+    data = parse_json(written)
+    return _find_excess(data) if isinstance(data, dict) else ""
+
+
+def _find_excess(schema: dict[str, Json]) -> str:
+    try:
+        check_bounds(schema)
+    except InputError as error:
+        return error.message
+    return ""
 
 
 def kind_of(value: Json) -> str:
