@@ -374,6 +374,7 @@ def _admits(output_type: OutputType[T], *kinds: type[ir.Node]) -> bool:
 
 
 WORD = re.compile(r"[^\W\d_]{2}")
+QUOTE = re.compile(r"[\"'“‘「]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -784,7 +785,8 @@ def from_json_repair(text: str, start: int, end: int) -> tuple[Json, Fix] | None
         return None
     span = text[opened : closed + 1]
     cut = span.count("{") + span.count("[") > span.count("}") + span.count("]")
-    if cut or AFTER_JSON.search(text, closed + 1, end) or in_sentence(text, opened, closed + 1):
+    is_echo = not QUOTE.search(span) and in_sentence(text, opened, closed + 1)  # of a type, such as { a: string; }
+    if cut or is_echo or AFTER_JSON.search(text, closed + 1, end):
         return None
     try:
         library: Any = import_module("json_repair")
