@@ -8,6 +8,7 @@ from embed import RESULTS
 from evals.dialogue.report import REPORTS
 from evals.ordering.order_lines import IGNORED_WORDS, SPELLINGS, SYNONYMS
 from evals.real.table import markdown, read_results
+from evals.real.task import IN_PROCESS
 from taiwa.evals.report import wilson
 
 __all__ = ["alike", "evaluated", "real_models", "real_summary"]
@@ -55,7 +56,7 @@ def real_summary() -> str:
         for (name, field), label in SUMMARY.items():
             counts: dict[str, list[tuple[int, int]]] = {}
             for line in found["evaluations"].get(name, {"rows": []})["rows"]:
-                if ":" not in line["setting"]:
+                if ":" not in line["setting"] and line["setting"] != IN_PROCESS:
                     counts.setdefault(line["setting"], []).append(line[f"{field}_of"])
             for way, each in counts.items():
                 got, of = (sum(numbers) for numbers in zip(*each, strict=True))
@@ -66,5 +67,9 @@ def real_summary() -> str:
         return "No model has been measured yet.\n"
     ways = list(dict.fromkeys(way for row in rows.values() for way in row))
     lines = [f"| model | percent | {' | '.join(ways)} |", f"|---|---|{'---:|' * len(ways)}"]
-    lines += [f"| {' | '.join(row)} | {' | '.join(each.get(way, '–') for way in ways)} |" for row, each in rows.items()]
+    before = ""
+    for (model, label), row in rows.items():
+        cells = (row.get(way, "–") for way in ways)
+        lines.append(f"| {'' if model == before else model} | {label} | {' | '.join(cells)} |")
+        before = model
     return "\n".join(lines) + "\n"
