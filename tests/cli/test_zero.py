@@ -25,7 +25,7 @@ def asks_nothing_back(taiwa: Taiwa, _server: ModelServer, _place: Place) -> bool
 def shows_no_examples(taiwa: Taiwa, server: ModelServer, _place: Place) -> bool:
     server()
     words = ("solve", "1+1?", "--dry-run", "--json", "--tool-format", "tagged")
-    some, none = (len(taiwa.ok(*words, *more).json["request"]["messages"]) for more in ((), ("--shots", "0")))
+    some, none = (len(taiwa.ok(*words, *more).json["body"]["messages"]) for more in ((), ("--shots", "0")))
     return (some > 2, none) == (True, 2)
 
 

@@ -65,7 +65,7 @@ WRONG: list[object] = [
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Serving]:
-    model = function_model(lambda _: "Green.", name="served")
+    model = function_model(lambda request: '{"a": 1}' if request.constraint else "Green.", name="served")
     with EmbeddingServer() as vectors, serving(model=model, embeddings=f"{vectors.base_url}#m") as running:
         yield running
 

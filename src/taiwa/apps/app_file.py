@@ -585,7 +585,7 @@ def _flow(keys: Keys) -> str:
     try:
         found = function_named(name)
     except ConfigError as error:
-        keys.error("flow", error.message)
+        keys.error("flow", f"flow: {error.message}")
         return ""
     if not callable(found):
         keys.error("flow", f"{name} is not a function", "name a generator function")

@@ -412,6 +412,8 @@ def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -
     choice = state.catalogue.choose(asked.model)
     if asked.decision is not None:
         return _decide(state, repository, asked, *asked.decision)
+    if asked.search is not None:
+        choice = asked.search.choice(state.catalogue, choice)
     after = _place(repository, asked)
     waiting = pending_messages(repository, asked.conversation) if asked.conversation else ()
     priced_model = state.catalogue.open(choice)
@@ -420,7 +422,6 @@ def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -
     if asked.extension is not None:
         options = replace(options, params=asked.extension.params)
     if asked.search is not None:
-        choice = asked.search.choice(state.catalogue, choice)
         asked_for = replace(given, filters=asked.search.filters)
         params: Body = {**options.params, "in": [*asked.search.indexes]}
         options = replace(options, app=choice.app, params=params, request=asked_for)
