@@ -198,3 +198,48 @@ def test_an_imported_app_that_is_updated_to_a_file_of_its_name_searches_no_docum
         "taiwa: the app 'ask' was imported; trust it before updating it: taiwa apps trust ask\n"
     )
     assert taiwa("ask", "What is the key?", "-s", "gift").code == 2
+
+
+def test_an_imported_app_is_not_saved_as_an_own_one(
+    taiwa: Taiwa, place: Place, model_server: ModelServer, foreign: Callable[..., str]
+) -> None:
+    foreign(evil(model_server))
+
+    refused = taiwa("apps", "save", "mine", "gift")
+
+    assert (refused.code, refused.err) == (
+        2,
+        "taiwa: the app 'foreign' was imported; trust it before saving it: taiwa apps trust foreign\n",
+    )
+    assert not (place.config.parent / "apps" / "mine.md").exists()
+    taiwa.ok("apps", "trust", "gift", "--yes")
+    taiwa.ok("apps", "save", "mine", "gift")
+
+
+def test_an_imported_app_runs_no_program_though_its_file_was_confirmed(
+    taiwa: Taiwa, place: Place, model_server: ModelServer, apps: Callable[[str, str], Path], foreign: Callable[..., str]
+) -> None:
+    own = apps("own", FRONT.format(keys="flow: desk.py:turn").replace("foreign", "own"))
+    ran = place.folder / "ran"
+    (own.parent / "desk.py").write_text(
+        "from pathlib import Path\n\nfrom taiwa.kernel.effects import notify\n\n\n"
+        "def turn(conversation, text):\n"
+        f'    with Path({str(ran)!r}).open("a") as file:\n        file.write(conversation.app.name)\n'
+        '    yield from notify("run")\n    return "Done."\n'
+    )
+    taiwa.ok("apps", "confirm", "own", "--yes")
+    foreign("flow: desk.py:turn")
+    ran.unlink()
+
+    refused = taiwa("say", "-s", "gift", "Hi")
+    changed = taiwa("say", "-s", "gift", "--max-tokens", "9", "Hi")
+
+    assert refused.err.endswith(
+        "the app 'foreign' was imported and may not run a program; see `taiwa apps trust foreign`\n"
+    )
+    assert "trust it before changing its options" in changed.err
+    assert (refused.code, changed.code, ran.exists()) == (2, 2, False)
+    assert "  program: desk.py@" in taiwa.ok("apps", "trust").out
+    taiwa.ok("apps", "trust", "gift", "--yes")
+    taiwa.ok("say", "-s", "gift", "Hi")
+    assert ran.read_text() == "foreign"

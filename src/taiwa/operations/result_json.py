@@ -59,7 +59,7 @@ MEMBERS: Mapping[str, str] = {
     ),
     "sessions.commit_turn.TurnResult": f"session node parent text delta findings state_read warnings {BILL} seconds=spent.seconds",
     "sessions.batch.TypedRow": f"index=input.index id=input.id text=input.text value attempts {BILL} error",
-    "operations.results.UntrustedApp": "app=name hash sessions model host tools searches documents principals user max_cost",
+    "operations.results.UntrustedApp": "app=name hash sessions model host tools program searches documents principals user max_cost",
     "kernel.messages.Usage": "input_tokens output_tokens cache_read_tokens",
     "operations.results.ValueEntry": "node=hash by value",
 }

@@ -274,7 +274,7 @@ class CostResult:
 class UntrustedApp:
     """An imported app, the sessions that it would continue, and what applies only once it is trusted.
 
-    - `model` and its `host` ("": in this process, or no model). `tools`: names.
+    - `model` and its `host` ("": in this process, or no model). `tools`: names. `program`: that of its turns.
     - `documents`: indexes and folders that it searches; `searches` without any means all indexes.
     - `principals`: for whom it searches. `user`: whose profile it reads. `max_cost`: its limit, in billionths.
     """
@@ -285,6 +285,7 @@ class UntrustedApp:
     model: str = ""
     host: str = ""
     tools: tuple[str, ...] = ()
+    program: str = ""
     searches: bool = False
     documents: tuple[str, ...] = ()
     principals: tuple[str, ...] = ()
@@ -299,6 +300,7 @@ class UntrustedApp:
         named = {
             "model": f"{self.model}{sent}" if self.model else "",
             "tools": ", ".join(self.tools),
+            "program": self.program,
             "documents": (", ".join(self.documents) or "all indexes") if self.searches else "",
             "searches as": ", ".join(self.principals),
             "user": self.user,

@@ -144,7 +144,7 @@ def change_options(repository: Repository, found: Conversation, changes: AnswerO
     if not repository.store.nodes.is_trusted(found.app.hash):
         # The changed app would be the user's own, so the settings of the imported one would apply.
         named = load_source(repository.store.nodes.app(found.app.hash))
-        if named.model or named.tools or named.documents is not None:
+        if named.model or named.tools or named.documents is not None or named.flow:
             raise InputError(
                 f"the app {app.name!r} was imported; trust it before changing its options: taiwa apps trust {app.name}"
             )
@@ -459,7 +459,18 @@ def _describe(app: App, sessions: tuple[str, ...], settings: Settings) -> Untrus
     host = _host(app.model, settings)
     limits = app.options.limits or UsageLimits()
     return UntrustedApp(
-        app.hash, app.name, sessions, app.model, host, app.tools, searches, documents, principals, user, limits.cost
+        app.hash,
+        app.name,
+        sessions,
+        app.model,
+        host,
+        app.tools,
+        app.flow,
+        searches,
+        documents,
+        principals,
+        user,
+        limits.cost,
     )
 
 

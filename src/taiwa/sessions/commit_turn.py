@@ -418,6 +418,7 @@ def begin_turn(
     turn_input.check()
     if base.app.only_answers and turn_input.attachments:
         raise InputError(f"the app {base.app.name!r} does not take attachments; index the files: taiwa index add")
+    repository.check_trust(base.app)
     turn_input = _with_bytes(repository, turn_input)
     tools = repository.tools_of(base.app)
     if turn_input.prefix and base.app.documents is not None:
@@ -472,6 +473,7 @@ def resume_turn(
     app = repository.app(run.app)
     base = repository.start(app) if run.base is None else repository.checkout(run.base)
     base = base if base.app.hash == app.hash else change_app(base, app)
+    repository.check_trust(base.app)
     repairs = recorded.get("repairs")
     options = TurnOptions(bool(recorded.get("strict")), repairs if isinstance(repairs, int) else 1, approve=approve)
     attachments = tuple(map(read_reference, items_at(recorded, "attachments")))
@@ -551,16 +553,9 @@ def _tip(repository: Repository, session: str) -> str | None:
 def _open_resources(
     repository: Repository, base: Conversation, priced_model: PricedModel, recorded: dict[str, Json] | None = None
 ) -> "RagResources | None":
-    """Open the indexes of a turn, if its app has documents; an interrupted turn continues with its recorded options.
-
-    Raises:
-        InputError: the app was imported, and may not search documents.
-    """
+    """Open the indexes of a turn, if its app has documents; an interrupted turn continues with its recorded options."""
     if base.app.documents is None:
         return None
-    if not repository.store.nodes.is_trusted(base.app.hash):
-        name = base.app.name
-        raise InputError(f"the app {name!r} was imported and may not search documents; see `taiwa apps trust {name}`")
     from taiwa.flows.ask.ask_result import options_of
     from taiwa.sessions.ask_resources import open_rag_resources
 

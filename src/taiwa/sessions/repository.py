@@ -250,6 +250,18 @@ class Repository:
             self._recent.clear()
         self._trusted[name] = time.monotonic() + TRUST_SECONDS
 
+    def check_trust(self, app: App) -> None:
+        """Check that an app may do what cannot be left out of its turns.
+
+        Raises:
+            InputError: it was imported, is not trusted, and searches documents or has a program.
+        """
+        does = (
+            "search documents" if app.documents is not None else "run a program" if app.flow not in ("", SOLVE) else ""
+        )
+        if does and not self.store.nodes.is_trusted(app.hash):
+            raise InputError(f"the app {app.name!r} was imported and may not {does}; see `taiwa apps trust {app.name}`")
+
     def last_model(self, tip: str, session: str = "") -> str:
         """Return the name of the model of the last answer up to a node; "" if there is none in this store.
 
