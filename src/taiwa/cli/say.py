@@ -122,7 +122,7 @@ def _preview(common: CommonOptions, app: str, text: str, attachments: "tuple[Att
     repository = common.repository(settings)
     common, made = app_of_options(common, app)
     options = SayOptions(made, common.session, common.continue_latest, read_params(common.params), common.answers())
-    repository.tools.update({tool.spec.name: tool for tool in common.tools()})
+    repository.add_tools(common.tools())
     session, conversation = find_or_create_session(repository, options, ask_param())
     tools = repository.tools_of(conversation.app)
     target = target_of(repository, settings, conversation, session)

@@ -270,7 +270,7 @@ def _preview(common: CommonOptions, app: "App | str", text: str, more: "Sequence
 
     settings = common.settings()
     repository = common.repository(settings)
-    repository.tools.update({tool.spec.name: tool for tool in (*common.tools(), *more)})
+    repository.add_tools((*common.tools(), *more))
     options = SayOptions(app, common.session, common.continue_latest, answers=common.answers())
     session, conversation = find_or_create_session(repository, options)
     target = target_of(repository, settings, conversation, session)

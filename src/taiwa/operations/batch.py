@@ -155,7 +155,7 @@ def run_turns(
     counts = Counts(max_failures=options.max_failures)
     if options.mode == "map":
         opened = _AppOpener(options)
-        repository.tools.update({tool.spec.name: tool for tool in turns.tools})
+        repository.add_tools(turns.tools)
         if not rows.as_json:
             opened(None)  # a missing parameter would be missing in every row
         priced_model = open_priced_model(None, settings, opened.app)

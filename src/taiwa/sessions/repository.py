@@ -271,6 +271,18 @@ class Repository:
         models = (self.store.runs.model_of(name, session) for name, _ in self.store.nodes.path(tip))
         return next(filter(None, models), "") or (self.store.runs.model_of_session(session) if session else "")
 
+    def add_tools(self, tools: "Iterable[Tool]") -> None:
+        """Let apps find the tools of a caller by name, before the built-in ones.
+
+        Raises:
+            InputError: two have the same name: a server of tools could stand in for one of the caller's own.
+        """
+        given: dict[str, Tool] = {}
+        for tool in tools:
+            if given.setdefault(tool.spec.name, tool) is not tool:
+                raise InputError(f"two tools have the name {tool.spec.name!r}")
+        self.tools.update(given)
+
     def tools_of(self, app: App) -> "tuple[Tool, ...]":
         """Find the tools that an app names.
 

@@ -160,7 +160,7 @@ class BaseSession:
         self.conversation = conversation
         self.priced_model = priced_model
         self.options = options or TurnOptions()
-        repository.tools.update({tool.spec.name: tool for tool in self.options.tools})
+        repository.add_tools(self.options.tools)
         self.spent = RunUsage()
         """The usage of this object's turns, including failed ones."""
         self._observers = tuple(observers)
