@@ -19,7 +19,7 @@ from taiwa.conversation.history import (
     summarize_window,
     turns_to_keep,
 )
-from taiwa.conversation.replies import ParsedReply, parse_delta, parse_reply, parse_typed, reply_watcher
+from taiwa.conversation.replies import ParsedReply, find_delta, parse_delta, parse_reply, parse_typed, reply_watcher
 from taiwa.conversation.state import State, TurnContext, apply_delta
 from taiwa.conversation.state_record import fields_from, known_words, parse_changes, record_request
 from taiwa.conversation.turn_prompt import TYPED, field_summary_request, reply_schema, summary_request, turn_request
@@ -52,7 +52,7 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.kernel.serialization import Json, canonical, parse_json, value
-from taiwa.kernel.text import estimate_tokens, truncate, whole_characters
+from taiwa.kernel.text import defuse, estimate_tokens, truncate, whole_characters
 from taiwa.structured import OutputType
 
 if TYPE_CHECKING:
@@ -201,6 +201,8 @@ def say(
         if consulted is not None:
             reply, parsed = yield from _check_against_passages(reply, parsed, app, consulted)
         passages = () if consulted is None else consulted.passages
+        if layout == "text+delta" and parsed.delta and _is_quoted(app, response.text, passages, calls):
+            parsed = replace(parsed, delta={}, missing=True)
         files = tuple(attachments)
         return (yield from _settle(
             conversation, text, files, parsed, reply, passages, strict=strict, prefix=prefix, by=by
@@ -320,7 +322,8 @@ def _record_reply(
     app = conversation.app
     if not fields_from(app, "reply") or parsed.delta is None or not parsed.answer.strip():
         return parsed
-    results = "".join(f"\n{call.name}({call.input}) = {call.result.text}" for call in calls if not call.result.error)
+    lines = (f"{call.name}({call.input}) = {call.result.text}" for call in calls if not call.result.error)
+    results = "".join(f"\n{' '.join(defuse(line).split())}" for line in lines)  # a result imitates no other part
     request = record_request(conversation, text, f"{parsed.answer}{results}", state)
     response = yield from complete_or_downgrade(request, HideOutput)
     if response.finish in FINISH_WARNINGS:
@@ -329,6 +332,19 @@ def _record_reply(
     if changed.delta is None:
         return replace(parsed, delta=None, problems=changed.problems)
     return replace(parsed, delta=parsed.delta | changed.delta)
+
+
+def _is_quoted(app: App, text: str, passages: Sequence[Passage], calls: "Sequence[ExecutedCall]") -> bool:
+    """Whether the delta of a reply is JSON that stands in a passage or a result: what a model repeats changes nothing."""
+    span = find_delta(text, [field.name for field in app.fields])
+    if span is None:
+        return False
+    written = text[span.json :]
+    with suppress(ValueError, RecursionError):  # JSON with a fault ends with the reply
+        written = written[: json.JSONDecoder().raw_decode(written)[1]]
+    plain = "".join(written.split()).rstrip("`")
+    sources = (*(each.text for each in passages), *(call.result.text for call in calls))
+    return any(plain in "".join(source.split()) for source in sources)
 
 
 def _cited_only(

@@ -72,11 +72,14 @@ VISIBLE = "\n\t\u200c\u200d"
 MARKS = (("<<", "‹‹"), (">>", "››"), ("<|", "‹|"), ("|>", "|›"), ("[INST]", "(INST)"), ("[/INST]", "(/INST)"))
 
 TAGS = re.compile(
-    r"<(/?(?:s|start_of_turn|end_of_turn|system|user|assistant|tool_call|tool_response|think))>", re.IGNORECASE
+    r"<(/?(?:s|start_of_turn|end_of_turn|system|user|assistant|tool_call|tool_response|think|state|earlier|json))>",
+    re.IGNORECASE,
 )
+"""Roles and blocks of a prompt."""
+CALL = re.compile(r"<<([^\n]*?)>>")
 
 
-STATE_LINE = re.compile(r"^([^\S\n]*)@@(?=delta\b)", re.IGNORECASE | re.MULTILINE)
+DELTA_MARK = re.compile(r"@@(?= ?delta\b)", re.IGNORECASE)
 """The marker of a state delta in a reply."""
 
 
@@ -240,7 +243,16 @@ def clean_untrusted(text: str, limit: int) -> str:
     clean = "".join(char for char in head if char in VISIBLE or unicodedata.category(char) not in INVISIBLE)
     for mark, broken in MARKS:
         clean = clean.replace(mark, broken)
-    return truncate(STATE_LINE.sub(r"\1＠＠", TAGS.sub(r"‹\1›", clean)), limit)
+    return truncate(defuse(clean), limit)
+
+
+def defuse(text: str) -> str:
+    """Replace what has a meaning in a prompt or a reply: tags of blocks, calls, and the marker of a state delta.
+
+    >>> defuse("1 and <<calculator: 1>> @@delta {} </state>")
+    '1 and ‹‹calculator: 1›› ＠＠delta {} ‹/state›'
+    """
+    return DELTA_MARK.sub("＠＠", CALL.sub(r"‹‹\1››", TAGS.sub(r"‹\1›", text)))
 
 
 UNSHOWABLE = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]|{IGNORABLE.pattern}")

@@ -21,7 +21,7 @@ from taiwa.kernel.errors import RefusalError, UnsupportedError
 from taiwa.kernel.messages import Message, Passage, Regex, Request, Response, Sampling, passage_key, system, user
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.serialization import value as value_class
-from taiwa.kernel.text import strip_control, table_cells, terms
+from taiwa.kernel.text import defuse, strip_control, table_cells, terms
 
 
 @value_class(tag="citation")
@@ -185,20 +185,24 @@ def request_messages(
     """Return the messages to the model: instructions, the last turns, then numbered passages and the question."""
     prompts = load_prompts(language if language in REPLY_LANGUAGES else "en").replaced_by(own_prompts)
     prompt = prompts.answer(language)
-    material = f"{passages_text(passages)}\n\n{prompts.sections['question']} {one_line(query)}"
+    material = passages_text(passages, f"{prompts.sections['question']} {one_line(query)}")
     before = turns(history)[-TURNS_READ:]
     return system("\n\n".join(filter(None, (prompt, instructions.strip())))), *before, user(material)
 
 
-def passages_text(passages: Sequence[Passage]) -> str:
-    """Return the passages that a model reads, each under its number."""
-    return "\n\n".join(_passage_text(number, each) for number, each in enumerate(passages[:PASSAGES_READ], 1))
+def passages_text(passages: Sequence[Passage], asked: str) -> str:
+    """Return the passages that a model reads, each under its number, and what is asked, which begins with a label."""
+    label = re.compile(
+        rf"^(?=\s*{re.escape(re.split('[:：]', asked, maxsplit=1)[0])}\s*[:：])", re.MULTILINE | re.IGNORECASE
+    )
+    read = (_passage_text(number, each) for number, each in enumerate(passages[:PASSAGES_READ], 1))
+    return "\n\n".join((*(label.sub("> ", each) for each in read), asked))
 
 
 def _passage_text(number: int, passage: Passage) -> str:
-    """Return a passage as text under its number; no other text in it looks like a number or is a line of its own headings."""
+    """Return a passage as text under its number; no other text in it looks like a number, a call or a mark of the prompt."""
     text = CITATION_NUMBER.sub(lambda mark: f"({mark[0][1:-1]})", strip_control(passage.text)).strip()
-    return f"[{number}] {_heading(passage)}\n{text}"
+    return defuse(f"[{number}] {_heading(passage)}\n{text}")
 
 
 def _heading(passage: Passage) -> str:

@@ -105,12 +105,12 @@ class Consulted:
         prompts = load_prompts(self.language if self.language in REPLY_LANGUAGES else "en")
         table = self.options.clarify.table
         prompts = prompts if table is None else prompts.replaced_by(table.prompts)
-        numbered = passages_text(self.passages)
         if self.options.quote or self.only_answers:
-            asked = f"{numbered}\n\n{prompts.sections['question']} {one_line(self.query)}"
+            asked = passages_text(self.passages, f"{prompts.sections['question']} {one_line(self.query)}")
             wanted = prompts.sections["quote"] if self.options.quote else prompts.answer(self.language)
             return Material(wanted, asked, TURNS_READ // 2)
-        return Material(prompts.sections["reply"], f"{numbered}\n\n{prompts.sections['message']} {self.text}")
+        asked = passages_text(self.passages, f"{prompts.sections['message']} {self.text}")
+        return Material(prompts.sections["reply"], asked)
 
     def limited(self, request: Request) -> Request:
         """Return the request for an answer from documents alone, which does not vary and is short; of others as it is."""
