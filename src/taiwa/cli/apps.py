@@ -10,7 +10,7 @@ from taiwa.apps.catalog import apps as all_apps
 from taiwa.cli.options import CommonOptions, Group, common_options, complete_session, confirm, open_app
 from taiwa.cli.output import print_item, print_json, print_line, print_notice, print_preview, print_result, print_rows
 from taiwa.i18n import _, ngettext
-from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.serialization import Json
 from taiwa.operations.result_json import members
 
@@ -78,9 +78,7 @@ def save_(common: CommonOptions, name: str, conversation: str) -> None:
     repository = common.repository(reading=True)
     path = app_path(name)
     app = repository.at(repository.session(conversation)).app
-    if not repository.store.nodes.is_trusted(app.hash):
-        # A saved app is the user's own, so the model, tools and documents of the imported one would apply.
-        raise InputError(f"the app {app.name!r} was imported; trust it before saving it: taiwa apps trust {app.name}")
+    repository.require_trust(app, "saving it")
     made = save_app(app, path)
     print_item({"path": str(made)}, str(made), as_json=common.as_json)
     if not common.as_json:

@@ -141,13 +141,9 @@ def change_options(repository: Repository, found: Conversation, changes: AnswerO
         return repository.start(app)
     if app.hash == found.app.hash:
         return found
-    if not repository.store.nodes.is_trusted(found.app.hash):
-        # The changed app would be the user's own, so the settings of the imported one would apply.
-        named = load_source(repository.store.nodes.app(found.app.hash))
-        if named.model or named.tools or named.documents is not None or named.flow:
-            raise InputError(
-                f"the app {app.name!r} was imported; trust it before changing its options: taiwa apps trust {app.name}"
-            )
+    named = load_source(repository.store.nodes.app(found.app.hash))
+    if named.model or named.tools or named.documents is not None or named.flow:
+        repository.require_trust(named, "changing its options")
     return change_app(found, app)
 
 
@@ -225,9 +221,7 @@ def update_app(repository: Repository, session: str, path: str = "") -> bool:
         InputError: the app was imported, the file is of another app, or the parameters no longer fit.
     """
     now = repository.at(session).app
-    if not repository.store.nodes.is_trusted(now.hash):
-        # The updated app would be the user's own, so the parameters and options of the imported one would apply.
-        raise InputError(f"the app {now.name!r} was imported; trust it before updating it: taiwa apps trust {now.name}")
+    repository.require_trust(now, "updating it")
     app = edited_app(now, path)
     if app is not None:
         repository.change_app(session, app)

@@ -262,6 +262,16 @@ class Repository:
         if does and not self.store.nodes.is_trusted(app.hash):
             raise InputError(f"the app {app.name!r} was imported and may not {does}; see `taiwa apps trust {app.name}`")
 
+    def require_trust(self, app: App, doing: str) -> None:
+        """Check that an app is trusted before something that makes another app of it, which would be the user's own.
+
+        Raises:
+            InputError: it was imported, and what it names would apply from then on.
+        """
+        if not self.store.nodes.is_trusted(app.hash):
+            name = app.name
+            raise InputError(f"the app {name!r} was imported; trust it before {doing}: taiwa apps trust {name}")
+
     def last_model(self, tip: str, session: str = "") -> str:
         """Return the name of the model of the last answer up to a node; "" if there is none in this store.
 

@@ -330,6 +330,7 @@ async def set_params(request: Request) -> Json:
 
     def write(repository: Repository) -> Json:
         here = repository.at(name).app
+        repository.require_trust(here, "changing its parameters")
         app = load_app(served.app_file(here.name))
         changed = served_app(app, params, repository).values
         app = app.with_params({**here.values, **{key: changed[key] for key in params}})
