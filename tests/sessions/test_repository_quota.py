@@ -59,6 +59,22 @@ def test_a_spent_budget_is_refused_before_a_call_until_the_next_day() -> None:
     assert len(model.requests) == 3
 
 
+@pytest.mark.parametrize("jump", [-1, -MINUTE, -DAY // 2 - 1, -DAY, -40 * DAY, -20_000 * DAY, DAY // 3])
+def test_a_clock_that_jumps_renews_neither_a_budget_nor_a_rate_within_the_day(jump: int) -> None:
+    clock, model = Clock(), scripted_model(DEAR, DEAR, DEAR, DEAR)
+    rated, budgeted = repository(clock, rate=2), repository(clock, max_cost=1)
+    for here in (rated, budgeted):
+        session(here, model).say("one")
+        session(here, model).say("two")
+    clock.now += jump
+    with pytest.raises(BudgetError):
+        session(budgeted, model).say("three")
+    if jump < 0:
+        with pytest.raises(RateLimitError):
+            session(rated, model).say("three")
+    assert len(model.requests) == 4
+
+
 def test_a_call_that_does_not_fit_into_the_budget_is_not_made() -> None:
     model = scripted_model(DEAR)
     here = repository(Clock(), max_cost=30 / 1e6)
