@@ -9,12 +9,17 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from taiwa.kernel.text import truncate
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 LENGTH_BYTES = 8
 MAX_HEADER_BYTES = 100 << 20
+MAX_DIMENSIONS = 64
+MOST = 1 << 62
+MAX_SHOWN = 100
 FLOATS = {"F32": 4, "F16": 2, "BF16": 2}
 """The types that can be read as F32, and the bytes of one number."""
 
@@ -62,20 +67,28 @@ def parse_header(data: bytes, size: int) -> Header:
         metadata = {str(key): str(value) for key, value in entries.pop("__metadata__", {}).items()}
         tensors = {name: _tensor_info(name, entry, begin, size) for name, entry in entries.items()}
     except (TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
-        raise ValueError(f"its header is broken: {error}") from None
+        raise ValueError(f"its header is broken: {_shown(str(error))}") from None
+    if sum(info.end - info.start for info in tensors.values()) > size - begin:
+        raise ValueError("its tensors overlap")
     return Header(metadata, tensors)
 
 
 def _tensor_info(name: str, entry: dict[str, Any], begin: int, size: int) -> TensorInfo:
     dtype, shape = str(entry["dtype"]), tuple(entry["shape"])
     start, end = entry["data_offsets"]
-    if not all(isinstance(number, int) and number >= 0 for number in (*shape, start, end)):
-        raise ValueError(f"{name} has the shape {list(shape)} at {start} to {end}")
+    named = f"{_shown(name)} has the shape {_shown(str(shape[:MAX_DIMENSIONS]))}"
+    bounded = all(isinstance(number, int) and 0 <= number < MOST for number in (*shape, start, end))
+    if len(shape) > MAX_DIMENSIONS or not bounded:
+        raise ValueError(f"{named} at {_shown(str(start))} to {_shown(str(end))}")
     if start > end or (dtype in FLOATS and end - start != prod(shape) * FLOATS[dtype]):
-        raise ValueError(f"{name} has the shape {list(shape)}, and {end - start} bytes")
+        raise ValueError(f"{named}, and {end - start} bytes")
     if begin + end > size:
         raise ValueError("it is cut short")
     return TensorInfo(dtype, shape, begin + start, begin + end)
+
+
+def _shown(text: str) -> str:
+    return truncate(" ".join(text.split()), MAX_SHOWN)
 
 
 def read_tensor(data: bytes, info: TensorInfo) -> "NDArray[np.float32]":

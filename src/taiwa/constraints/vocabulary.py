@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, cast
 from taiwa.extras import missing_extra
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.serialization import parse_json, value
+from taiwa.kernel.text import truncate
 
 
 def import_llguidance() -> Any:  # noqa: ANN401  (a module)
@@ -76,6 +77,11 @@ def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
     """Return the number of tokens or bytes with which both begin."""
     shortest = min(len(one), len(other))
     return next((index for index in range(shortest) if one[index] != other[index]), shortest)
+
+
+FAULTS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+"""What reading a file raises that is not what it seems."""
+MAX_SHOWN = 200
 
 
 @value
@@ -301,8 +307,8 @@ class Vocabulary:
                 names[int(item["rank"])] = str(item["token_str"])
             pattern = str(config["pattern"])
             tokens = (*map(str.encode, names), *pieces)
-        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-            raise InputError(f"{file} is not a tekken file: {error!r}") from None
+        except FAULTS as error:
+            raise InputError(f"{file} is not a tekken file: {truncate(repr(error), MAX_SHOWN)}") from None
         encode = _BytePairEncoder({piece: rank for rank, piece in enumerate(pieces)}, pattern, special)
         return cls(tokens, END_OF_TEKKEN, range(special), encode=encode, name=file.stem)
 
@@ -504,8 +510,8 @@ def read_vocabulary(path: str | Path) -> Vocabulary:
             raise InputError(f"{file} has none of the special tokens that end a text: {', '.join(ENDS)}")
         tokens, special = _read_tokenizer_json(data)
         return Vocabulary(tokens, end, special.values(), name=file.stem)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{file} is not a tokenizer.json: {error!r}") from None
+    except FAULTS as error:
+        raise InputError(f"{file} is not a tokenizer.json: {truncate(repr(error), MAX_SHOWN)}") from None
 
 
 def _of_texts(data: list[object], file: Path) -> Vocabulary:
