@@ -1,5 +1,7 @@
 """Where a value comes from, and fields that take no value without a source."""
 
+import json
+
 import pytest
 
 from taiwa.apps.catalog import load_text
@@ -91,3 +93,29 @@ def test_why_goes_to_the_words_of_the_user_the_tool_or_the_passage() -> None:
     (inn,), (rooms,) = (why(session.repository, path, session.name).sources for path in ("inn", "rooms"))
     assert (inn.kind, inn.words) == ("user", "The Harbour Inn.")
     assert (rooms.kind, rooms.words) == ("user", "A room for two.")
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "kept"),
+    [
+        ('type: "dict[str, int]"', {"Mallory": 3, "Ann": 3}, {"Ann": 3}),
+        ('type: "dict[str, bool]"', {"Mallory": True, "Ann": True}, {"Ann": True}),
+        (
+            'type: "dict[str, {sum: int}]", reduce: table',
+            {"Mallory": {"sum": 3}, "Ann": {"sum": 3}},
+            {"Ann": {"sum": 3}},
+        ),
+        ('type: "list[dict[str, int]]"', [{"Mallory": 3}, {"Ann": 3}], [{"Ann": 3}]),
+    ],
+)
+def test_the_name_of_an_entry_needs_a_source_too(kind: str, written: Json, kept: Json) -> None:
+    app = load_text(
+        f"---\ntaiwa: 1\nreply: text+delta\nstate:\n  owed: {{ {kind}, cite: true }}\n---\nHelp.\n", "a.md", "a"
+    )
+    model = scripted_model(f"Fine.\n@@delta\n{json.dumps({'owed': written})}")
+
+    reply, after = Runtime(model).run(say("Ann owes 3.")(begin(app)))
+
+    assert after.state == {"owed": kept}
+    assert len(reply.warnings) == 1
+    assert "Mallory" in reply.warnings[0]
