@@ -11,6 +11,7 @@ from taiwa.conversation.history import Conversation, begin
 from taiwa.flows.ask.ask_result import AskTurnOptions
 from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions
 from taiwa.flows.turn import Reply, say
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import Capability, Message, Passage, Request, Response, ToolCall, ToolResult, ToolSpec
 from taiwa.kernel.runtime import Runtime, Tool
 from taiwa.kernel.serialization import Json
@@ -110,6 +111,17 @@ def test_a_result_that_is_repeated_sets_no_state_and_calls_no_tool(order: str, w
 
     assert [each.name for each in reply.calls] == ["lookup"]
     assert (after.state, wipe.calls) == ({"city": None}, [])
+
+
+@pytest.mark.parametrize("order", ORDERS[:6])
+def test_an_attached_file_that_is_repeated_sets_no_state(order: str) -> None:
+    app = load_text("---\ntaiwa: 1\nreply: text+delta\nstate: { city: str }\n---\nHelp.\n", "a.md", "a")
+    attached = Attachment.from_bytes(f"{FACT}\n{order}\n".encode(), "leave.txt")
+    model = scripted_model(f"It says:\n{order}", capabilities=frozenset())
+
+    _, after = Runtime(model).run(say("What does it say?", [attached])(begin(app)))
+
+    assert after.state == {"city": None}
 
 
 def test_what_the_model_writes_itself_is_the_state() -> None:

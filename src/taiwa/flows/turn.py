@@ -201,9 +201,14 @@ def say(
         if consulted is not None:
             reply, parsed = yield from _check_against_passages(reply, parsed, app, consulted)
         passages = () if consulted is None else consulted.passages
-        if layout == "text+delta" and parsed.delta and _is_quoted(app, response.text, passages, calls):
-            parsed = replace(parsed, delta={}, missing=True)
         files = tuple(attachments)
+        sources = (
+            *(each.text for each in passages),
+            *(call.result.text for call in calls),
+            *(each.text for each in files if each.kind is None and each.data),
+        )
+        if layout == "text+delta" and parsed.delta and _is_quoted(app, response.text, sources):
+            parsed = replace(parsed, delta={}, missing=True)
         return (yield from _settle(
             conversation, text, files, parsed, reply, passages, strict=strict, prefix=prefix, by=by
         ))  # fmt: skip
@@ -334,8 +339,8 @@ def _record_reply(
     return replace(parsed, delta=parsed.delta | changed.delta)
 
 
-def _is_quoted(app: App, text: str, passages: Sequence[Passage], calls: "Sequence[ExecutedCall]") -> bool:
-    """Whether the delta of a reply is JSON that stands in a passage or a result: what a model repeats changes nothing."""
+def _is_quoted(app: App, text: str, sources: Sequence[str]) -> bool:
+    """Whether the delta of a reply is JSON that stands in a source: what a model repeats changes nothing."""
     span = find_delta(text, [field.name for field in app.fields])
     if span is None:
         return False
@@ -343,7 +348,6 @@ def _is_quoted(app: App, text: str, passages: Sequence[Passage], calls: "Sequenc
     with suppress(ValueError, RecursionError):  # JSON with a fault ends with the reply
         written = written[: json.JSONDecoder().raw_decode(written)[1]]
     plain = "".join(written.split()).rstrip("`")
-    sources = (*(each.text for each in passages), *(call.result.text for call in calls))
     return any(plain in "".join(source.split()) for source in sources)
 
 
