@@ -38,7 +38,7 @@ NEVER = AskTurnOptions(ClarifyOptions("never", assess_by="documents"))
 WAYS: tuple[frozenset[Capability], ...] = (frozenset(), frozenset({"tools"}), frozenset({"prefix", "stop"}))
 
 
-TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+TEXT: dict[str, Json] = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 WIPE = ToolSpec("wipe", "Delete a text.", TEXT)
 LOOKUP = ToolSpec("lookup", "Look up a text.", TEXT)
 

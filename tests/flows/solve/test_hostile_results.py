@@ -41,7 +41,7 @@ CALLS = {
     "fence": "\n```lookup\ntea\n```\n",
     "react": "Action 1: lookup[tea]\n",
 }
-TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+TEXT: dict[str, Json] = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 
 
 @dataclass
