@@ -238,6 +238,7 @@ def test_an_imported_app_runs_no_program_though_its_file_was_confirmed(
         "the app 'foreign' was imported and may not run a program; see `taiwa apps trust foreign`\n"
     )
     assert "trust it before changing its options" in changed.err
+    assert taiwa("say", "-s", "gift", "--dry-run", "Hi").code == 2
     assert (refused.code, changed.code, ran.exists()) == (2, 2, False)
     assert "  program: desk.py@" in taiwa.ok("apps", "trust").out
     taiwa.ok("apps", "trust", "gift", "--yes")

@@ -124,6 +124,7 @@ def _preview(common: CommonOptions, app: str, text: str, attachments: "tuple[Att
     options = SayOptions(made, common.session, common.continue_latest, read_params(common.params), common.answers())
     repository.add_tools(common.tools())
     session, conversation = find_or_create_session(repository, options, ask_param())
+    repository.check_trust(conversation.app)
     tools = repository.tools_of(conversation.app)
     target = target_of(repository, settings, conversation, session)
     conversation = repository.with_attachments(conversation)
