@@ -262,6 +262,11 @@ class Vocabulary:
         return by_text
 
     @cached_property
+    def numbers(self) -> frozenset[int]:
+        """The tokens that write digits only."""
+        return frozenset(token for token, text in enumerate(self.tokens) if text.strip().isdigit())
+
+    @cached_property
     def single_bytes(self) -> frozenset[int]:
         """The bytes that have a token of their own."""
         return frozenset(text[0] for text in self.tokens_by_text if len(text) == 1)

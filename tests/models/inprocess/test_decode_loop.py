@@ -185,3 +185,23 @@ def test_a_repetition_that_a_constraint_merely_allows_is_ended() -> None:
     _, ending = written(looping(2), job(Regex("so it begins: [a-z ]{1,2000}"), room=900))
 
     assert ending.finish == "repetition"
+
+
+def counting(count: int, words: str) -> StubNetwork:
+    """A model that writes the same words under numbers that count on."""
+    tokens = [token for number in range(10, 10 + count) for token in MADE.encode(f"{number} {words} ")]
+    return StubNetwork(MADE, [*tokens, *MADE.end], start=len(PROMPT), context=4_000)
+
+
+def test_a_list_that_counts_on_with_the_same_words_is_ended() -> None:
+    _, ending = written(counting(80, "stir the tea and pour it out"), job(room=3_000))
+
+    assert ending.finish == "repetition"
+    assert len(ending.tokens) < 1_000
+
+
+@pytest.mark.parametrize("words", [",", "x"])
+def test_numbers_in_a_row_are_no_repetition(words: str) -> None:
+    _, ending = written(counting(80, words), job(room=3_000))
+
+    assert ending.finish == "stop"

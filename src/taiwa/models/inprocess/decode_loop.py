@@ -39,6 +39,9 @@ MAX_PERIOD = 64
 MIN_PERIODS = 3
 MIN_REPEATED = 128
 """Tokens that a repetition fills before it ends the answer; a shorter one may be meant (a table, a refrain, a row of dashes)."""
+MIN_COUNTED_PERIODS = 8
+MIN_COUNTED_WORDS = 8
+"""Periods that differ in numbers only, as in a list that counts on with the same words, and the other tokens of each."""
 REPETITION_STEP = 16
 """Tokens between two looks for a repetition."""
 
@@ -463,8 +466,21 @@ class _Decoder:
         tokens, forced = self._result.tokens, self._result.forced
         if len(tokens) >= self._job.room:
             return "length"
-        period = repeated_period(tokens) if len(tokens) % REPETITION_STEP == 0 else 0
-        return "repetition" if period and not all(forced[-period:]) else None
+        if len(tokens) % REPETITION_STEP:
+            return None
+        period = repeated_period(tokens)
+        is_endless = bool(period and not all(forced[-period:])) or (self._state is None and self._counts_on())
+        return "repetition" if is_endless else None
+
+    def _counts_on(self) -> bool:
+        """Whether the text ends in a list of the same words under other numbers. Under a constraint such a list may be data."""
+        numbers = self._job.vocabulary.numbers
+        words = [
+            token for token in self._result.tokens[-2 * MIN_COUNTED_PERIODS * MAX_PERIOD :] if token not in numbers
+        ]
+        period = repeated_period(words)
+        length = MIN_COUNTED_PERIODS * period
+        return period >= MIN_COUNTED_WORDS and words[-length:-period] == words[period - length :]
 
     def _append(self, token: int, *, forced: bool) -> "Generator[str, Logits | None]":
         if self._state is not None:
