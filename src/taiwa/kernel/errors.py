@@ -146,6 +146,7 @@ class ApprovalRequiredError(TaiwaError):
     """
 
     tag = "approval-required"
+    calls: tuple[Any, ...] = ()
 
     def __init__(self, message: str, *, calls: tuple[Any, ...] = ()) -> None:
         super().__init__(message)
@@ -163,13 +164,13 @@ class ModelError(TaiwaError):
 
     tag = "model"
     details: ClassVar[tuple[str, ...]] = ("request", "status")
+    may_be_charged: bool = False
+    """Whether the server may have charged the call; set by the model, not recorded."""
 
     def __init__(self, message: str, *, request: str = "", status: int | None = None) -> None:
         super().__init__(message)
         self.request = request
         self.status = status
-        self.may_be_charged = False
-        """Whether the server may have charged the call; set by the model, not recorded."""
 
 
 class RefusalError(ModelError):

@@ -57,7 +57,7 @@ def test_a_conversation_of_a_client_appears_while_the_list_is_open(open_tab: Ope
         first = chat(client, "Which tea?")
         tab.has("#list li:first-child", "Which tea?")
         tab.has("#list li:first-child", "Answer to: Which tea?")
-        tab.has("#list li:first-child small:last-child", "Chat Completions · 1 turn · function")
+        tab.has("#list li:first-child small:last-child", "1 turn · function")
         assert "OpenAI/Python" in tab.page.inner_text("#list li:first-child")
         chat(client, "Which tea?", first, LONG)
         tab.has("#list li:first-child", "2 turns")

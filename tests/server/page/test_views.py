@@ -202,6 +202,11 @@ def test_an_error_has_a_sentence_for_a_person_where_the_page_is_translated(
         assert {error.code, error.type} & set(sentences), kind
 
 
+@pytest.mark.parametrize("tag", errors.error_classes())
+def test_an_error_of_every_kind_is_shown_from_its_record(tag: str) -> None:
+    assert api_error(errors.restore_error({"type": tag, "message": "it broke"})).status >= 400
+
+
 def test_what_counts_breaks_lets_go_of_the_repository_with_its_owner() -> None:
     counted = lru_cache(count_breaks)
     with taiwa.open("plain", model=taiwa.scripted_model("Green tea."), store=":memory:") as session:
