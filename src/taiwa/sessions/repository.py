@@ -67,6 +67,7 @@ class BudgetError(LimitError):
     """The daily budget is spent, or would be by the next call; `retry_after` is the number of seconds to the next day (UTC)."""
 
     tag = "budget"
+    details = (*LimitError.details, "retry_after")
 
     def __init__(self, spent: int, bound: int, retry_after: int, needed: int = 0) -> None:
         super().__init__("cost per day", spent / 1e9, bound / 1e9, needed / 1e9)
