@@ -456,7 +456,8 @@ def complete_turn(
             is_refused = isinstance(error, UnsupportedError) and error.capability == "json_schema"
             if schema is None or not (is_refused or (not is_known and isinstance(error, OutputValidationError))):
                 raise
-            response, warnings = yield from _complete_checked(request, schema, error.message)
+            answers = 2 if is_refused else 1  # one was paid for already
+            response, warnings = yield from _complete_checked(request, schema, error.message, answers)
         words = whole_characters(response.text)
         answer = Message("assistant", (Text(words), *response.message.tool_calls))
         thinking = response.message.signed_thinking
@@ -488,13 +489,15 @@ def _check_promised(constraint: Constraint | None, response: Response) -> None:
         raise OutputValidationError(why, text=response.text, diagnostics=problems)
 
 
-def _complete_checked(request: Request, schema: JsonSchema, reason: str) -> Program[tuple[Response, tuple[str, ...]]]:
+def _complete_checked(
+    request: Request, schema: JsonSchema, reason: str, answers: int
+) -> Program[tuple[Response, tuple[str, ...]]]:
     """Complete a request whose schema the model cannot enforce: the schema is in the prompt, and the answer is checked.
 
-    An invalid answer is sent back once. Only a valid answer is shown.
+    An invalid answer is sent back while fewer than `answers` were given. Only a valid answer is shown.
 
     Raises (when run):
-        OutputValidationError: the second answer does not fit either, or one was cut off at the length limit.
+        OutputValidationError: the last answer does not fit either, or one was cut off at the length limit.
     """
     output_type = OutputType.from_json_schema(dict(schema.schema), name=schema.name)
     contract = Message("user", (Text(TYPED.format(type=output_type.render()), transient=True),))
@@ -502,7 +505,7 @@ def _complete_checked(request: Request, schema: JsonSchema, reason: str) -> Prog
     warnings = [f"the answer was checked against its schema and not bound to it: {reason}"]
     problems: list[str] = []
     response = Response(assistant(""))
-    for _ in range(2):
+    for _ in range(answers):
         response = yield from perform(Complete(replace(request, messages=messages, constraint=None), HideOutput))
         if response.message.tool_calls:
             return response, tuple(warnings)

@@ -40,7 +40,7 @@ def guess_header(rows: Rows, *, usual: bool = False) -> tuple[Sequence[str], Row
 
     Two columns may be names and values without a header, unless the format has one as a rule (`usual`).
 
-    >>> guess_header([["Region", "2023"], ["North", "10"]]), guess_header([["Ann", "12"], ["Bob", "13"]])
+    >>> guess_header([["Region", "2023"], ["North", "10"]], usual=True), guess_header([["Ann", "12"], ["Bob", "13"]])
     ((['Region', '2023'], [['North', '10']]), ([], [['Ann', '12'], ['Bob', '13']]))
     """
     names, below = rows[0], rows[1:]
