@@ -84,11 +84,11 @@ def test_a_saved_app_keeps_parameters_instructions_and_type(
 
 
 def test_a_saved_app_names_the_file_of_a_tool(taiwa: Taiwa, model_server: ModelServer, tmp_path: Path) -> None:
-    (tmp_path / "shop.py").write_text(
+    (tmp_path / "made_app_prices.py").write_text(
         'import taiwa\n\n\n@taiwa.tool\ndef price(tea: str) -> int:\n    """Price of a tea."""\n    return 3\n'
     )
     model_server("Three.", "Three.")
-    taiwa.ok("say", "--tool", f"{tmp_path / 'shop.py'}:price", "How much?")
+    taiwa.ok("say", "--tool", f"{tmp_path / 'made_app_prices.py'}:price", "How much?")
 
     taiwa.ok("apps", "save", "shop")
 

@@ -41,8 +41,12 @@ def test_an_error_has_its_status_before_a_stream() -> None:
         assert served.client.post("/v1/completions", json=body).status_code == 400
 
 
-def test_a_request_has_one_id_in_its_headers_its_error_and_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "taiwa.server"), serving("Yes.", "Yes.") as served:
+def test_a_request_has_one_id_in_its_headers_its_error_and_the_log(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = logging.getLogger("taiwa.server.requests")  # directly: `taiwa serve` in another test ends the way to the root
+    monkeypatch.setattr(log, "handlers", [caplog.handler])
+    with caplog.at_level(logging.INFO, log.name), serving("Yes.", "Yes.") as served:
         own = served.chat("Hi")
         assert re.fullmatch("req_[0-9a-f]{24}", own.headers["x-request-id"])
         assert own.headers["request-id"] == own.headers["x-request-id"]
