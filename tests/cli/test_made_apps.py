@@ -4,6 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from taiwa.apps.catalog import check, load, load_app
+from taiwa.conversation.app import AnswerOptions
+from taiwa.kernel.messages import Sampling
+from taiwa.operations.made_app import save_app
 from tests.cli.conftest import ModelServer, Place, Taiwa, delta
 
 FIELDS = "city str: the town, nights int(1..20), kind: inn|hotel"
@@ -98,6 +102,17 @@ def test_a_saved_app_names_the_file_of_a_tool(taiwa: Taiwa, model_server: ModelS
     taiwa.ok("say", "shop", "How much?")
     assert len(model_server.requests) == 2
     assert all("Price of a tea." in str(request) for request in model_server.requests)
+
+
+def test_a_saved_app_has_the_sampling_that_a_file_can_hold(tmp_path: Path) -> None:
+    options = AnswerOptions(sampling=Sampling(0.0, seed=7, effort="low", extra={"top_k": 5}))
+
+    saved = save_app(
+        load_app("translate").with_params({"target_lang": "English"}).with_options(options), tmp_path / "a.md"
+    )
+
+    assert check(saved) == ()
+    assert load(saved).sampling == Sampling(0.0, seed=7)
 
 
 @pytest.mark.parametrize(

@@ -470,11 +470,14 @@ def _window(keys: Keys, fields: tuple[StateField, ...]) -> WindowPolicy:
     return WindowPolicy(max_size, keep, summarize, first, tuple(item.text for item in setting))
 
 
+SAMPLING_KEYS = ("temperature", "top_p", "max_tokens", "seed")
+
+
 def _sampling(keys: Keys) -> Sampling:
     table = keys.inner("sampling")
     if table is None:
         return UNSET
-    inner = Keys(table, ("temperature", "top_p", "max_tokens", "seed"), "sampling", keys.problems)
+    inner = Keys(table, SAMPLING_KEYS, "sampling", keys.problems)
     temperature, top_p = inner.number("temperature", 0, 2), inner.number("top_p", 0, 1)
     return Sampling(temperature, top_p, inner.whole("max_tokens", 1), inner.whole("seed", 0))
 

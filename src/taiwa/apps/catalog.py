@@ -100,20 +100,28 @@ def pin_folders(text: str, folder: Path) -> str:
 
     The name of an index stays as it is.
     """
-    parts = split_file(text, Problems())
-    tree = parse_yaml(parts.front.text, Problems().error, parts.front.line) if parts.front else None
-    entry = tree.get("documents") if isinstance(tree, Table) else None
+    opening, front, rest, tree = split_front(text)
+    entry = None if tree is None else tree.get("documents")
     named = entry.value.get("in") if entry is not None and isinstance(entry.value, Table) else entry
-    if parts.front is None or named is None:
+    if named is None:
         return text
     listed = named.value.items if isinstance(named.value, Items) else (named.value,)
-    front = parts.front.text
     for item in sorted((each for each in listed if isinstance(each, Scalar)), key=lambda each: -each.span[0]):
         place = folder / Path(item.text).expanduser()
         if item.text and place.exists():
             front = f"{front[: item.span[0]]}{json.dumps(str(place.resolve()))}{front[item.span[1] :]}"
-    opening, _, rest = text.partition("\n")
-    return f"{opening}\n{front}{rest[len(parts.front.text) :]}"
+    return f"{opening}{front}{rest}"
+
+
+def split_front(text: str) -> tuple[str, str, str, Table | None]:
+    """Split the text of an app: its opening rule, its front matter, the rest from the closing rule on; and the table of the front
+    matter, None if it cannot be read.
+    """
+    front = split_file(text, Problems()).front
+    tree = None if front is None else parse_yaml(front.text, Problems().error, front.line)
+    start = text.find("\n") + 1
+    end = start + (0 if front is None else len(front.text))
+    return text[:start], text[start:end], text[end:], tree if isinstance(tree, Table) else None
 
 
 def own_code(path: Path | str) -> tuple[CodeFile, ...]:
@@ -132,19 +140,16 @@ def with_reply(app: App, reply: ReplyMode) -> App:
     Raises:
         ConfigError: the front matter cannot be edited automatically.
     """
-    parts = split_file(app.source.source, Problems())
-    tree = parse_yaml(parts.front.text, Problems().error, parts.front.line) if parts.front else None
-    if parts.front is None or not isinstance(tree, Table):
+    opening, front, rest, tree = split_front(app.source.source)
+    if tree is None:
         raise ConfigError(f"the app {app.name!r} has no front matter to write `reply` into")
-    front = parts.front.text
     entry = tree.get("reply")
     if entry and isinstance(entry.value, Scalar):
         start, end = entry.value.span
         changed = f"{front[:start]}{reply}{front[end:]}"
     else:
         changed = f"{' ' * (tree.at.column - 1)}reply: {reply}\n{front}"
-    opening, _, rest = app.source.source.partition("\n")
-    text = f"{opening}\n{changed}{rest[len(front) :]}"
+    text = f"{opening}{changed}{rest}"
     made = load_text(text, f"the app {app.name!r} with `reply: {reply}`", app.name)
     return made.with_params(app.values) if app.values else made
 

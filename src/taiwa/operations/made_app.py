@@ -1,17 +1,16 @@
 """Apps made of options: for one conversation, and written to a file from what a conversation was set up with."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args, get_origin
 
-from taiwa.apps.app_file import Problems, split_file
-from taiwa.apps.catalog import load_text, pin_folders, write_app
-from taiwa.conversation.app import App
+from taiwa.apps.app_file import SAMPLING_KEYS
+from taiwa.apps.catalog import load_text, pin_folders, split_front, write_app
+from taiwa.conversation.app import App, merge_sampling
 from taiwa.kernel.serialization import Json
 from taiwa.structured.type_notation import parse_fields, render_notation
 from taiwa.tools.registry import tool_address
-from taiwa.yamlfile import parse_yaml, to_json, write_yaml
+from taiwa.yamlfile import to_json, write_yaml
 
 NAME = "custom"
 """The name of an app made of options."""
@@ -39,11 +38,8 @@ def save_app(app: App, path: Path) -> Path:
     Raises:
         ConfigError: the name of the file is not valid, or it exists or cannot be written.
     """
-    problems = Problems()
-    parts = split_file(app.source.source, problems)
-    tree = parse_yaml(parts.front.text, problems.error, parts.front.line) if parts.front else None
-    front = cast("dict[str, Any]", to_json(tree)) if tree else {}
-    rest = app.source.source.partition("\n")[2].removeprefix(parts.front.text if parts.front else "")
+    *_, rest, tree = split_front(app.source.source)
+    front = {} if tree is None else cast("dict[str, Any]", to_json(tree))
     own = rest.lstrip("\n").partition("\n")[2]
     front |= {"taiwa": 1, "name": path.stem}
     for name, value in app.values.items():
@@ -51,8 +47,8 @@ def save_app(app: App, path: Path) -> Path:
             known = front["params"][name]
             front["params"][name] = (known if isinstance(known, dict) else {"type": known}) | {"default": value}
     options = app.answer_options
-    sampling = {name: value for name, value in asdict(app.sampling).items() if value not in (None, "")}
-    sampling |= {name: value for name, value in asdict(options.sampling).items() if value not in (None, "")}
+    sampled = merge_sampling(app.sampling, options.sampling)
+    sampling = {key: value for key in SAMPLING_KEYS if (value := getattr(sampled, key)) is not None}
     addresses = {key.partition("@")[0]: tool_address(key) for key in options.tool_files}
     more: dict[str, Json] = {"tools": [addresses.get(name) or name for name in app.tools], "sampling": sampling}
     front |= {key: value for key, value in more.items() if value}
