@@ -60,6 +60,14 @@ class ToolCall:
     arguments: str
     id: str = ""
 
+    def arguments_object(self, unread: str = "invalid_json") -> dict[str, Json]:
+        """Return the arguments as an object, for protocols that require one; other text is the value of `unread`."""
+        try:
+            arguments = parse_json(self.arguments or "{}")
+        except ValueError:
+            arguments = None
+        return arguments if isinstance(arguments, dict) else {unread: self.arguments}
+
 
 @value(tag="tool-result")
 class ToolResult:

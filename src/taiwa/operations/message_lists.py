@@ -194,22 +194,15 @@ def _openai(system: str, messages: Sequence[Message]) -> Json:
     return {"messages": written}
 
 
-def _arguments(call: ToolCall) -> Json:
-    """Return the arguments of a call; text that is not an object of JSON as the one argument."""
-    try:
-        found = parse_json(call.arguments or "{}")
-    except ValueError:
-        found = None
-    return found if isinstance(found, dict) else {"arguments": call.arguments}
-
-
 def _anthropic(system: str, messages: Sequence[Message]) -> Json:
     written: list[Json] = []
     for message in messages:
         blocks: list[Json] = [{"type": "text", "text": text}] if (text := _said(message)) else []
         for part in message.parts:
             if isinstance(part, ToolCall):
-                blocks.append({"type": "tool_use", "id": part.id, "name": part.name, "input": _arguments(part)})
+                blocks.append(
+                    {"type": "tool_use", "id": part.id, "name": part.name, "input": part.arguments_object("arguments")}
+                )
             elif isinstance(part, ToolResult):
                 blocks.append({"type": "tool_result", "tool_use_id": part.call, "content": part.text})
         written.append({"role": "assistant" if message.role == "assistant" else "user", "content": blocks})

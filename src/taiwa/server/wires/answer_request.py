@@ -18,10 +18,10 @@ from taiwa.conversation.app import AnswerOptions
 from taiwa.kernel.async_runtime import finish_in_thread
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.messages import Message, ToolCall, ToolSpec
+from taiwa.kernel.messages import Message, ToolSpec
 from taiwa.kernel.messages import Response as ModelResponse
 from taiwa.kernel.runtime import AnyModel
-from taiwa.kernel.serialization import Json, parse_json
+from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import currency_units
 from taiwa.operations.documents import find_ask_turn
 from taiwa.operations.inspect import tokens, trace
@@ -372,15 +372,6 @@ def _begin(state: ServerState, caller: str, asked: AnswerRequest, after: Place |
         choices = [options] * asked.choices
     begun = (begin_completion(repository, priced_model, own, state.turns, after) for own in choices)
     return [check_known(asked.extension, each) for each in begun]
-
-
-def arguments_of(call: ToolCall) -> Json:
-    """Return the arguments of a call as an object, for protocols that require one; other text is wrapped in an object."""
-    try:
-        arguments = parse_json(call.arguments or "{}")
-    except ValueError:
-        arguments = None
-    return arguments if isinstance(arguments, dict) else {"invalid_json": call.arguments}
 
 
 def response_of(result: TurnResult) -> ModelResponse:

@@ -49,7 +49,6 @@ from taiwa.server.wires.answer_request import (
     Extend,
     answer,
     append_message,
-    arguments_of,
     checked_choice,
     checked_tools,
     read_base64,
@@ -477,7 +476,7 @@ def _calls(response: ModelResponse) -> list[dict[str, Json]]:
     return [
         {
             "type": "tool_use", "id": call.id or f"toolu_{token_hex(12)}", "name": call.name,
-            "input": arguments_of(call), "caller": {"type": "direct"},
+            "input": call.arguments_object(), "caller": {"type": "direct"},
         }
         for call in response.message.tool_calls
     ]  # fmt: skip

@@ -35,7 +35,6 @@ from taiwa.server.wires.answer_request import (
     AnswerRequest,
     Extend,
     answer,
-    arguments_of,
     read_base64,
     read_extension,
     read_history,
@@ -295,7 +294,7 @@ class _Reply:
 
 def _calls(result: TurnResult) -> list[Json]:
     return [
-        {"id": call.id, "function": {"index": index, "name": call.name, "arguments": arguments_of(call)}}
+        {"id": call.id, "function": {"index": index, "name": call.name, "arguments": call.arguments_object()}}
         for index, call in enumerate(response_of(result).message.tool_calls)
     ]
 
