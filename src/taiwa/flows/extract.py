@@ -8,7 +8,7 @@ continues it if the limit was not the caller's. An invalid answer is requested a
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -120,17 +120,16 @@ class OutputSpec(Protocol[T]):
         ...
 
 
-def modes_for(choice: ModeChoice) -> Program[tuple[OutputMode, ...]]:
+def modes_for(choice: ModeChoice, capabilities: Collection[Capability]) -> tuple[OutputMode, ...]:
     """List the modes to try: the chosen one, or all that the server supports, best first.
 
-    Raises (when run):
+    Raises:
         InputError: the mode is unknown.
     """
     if choice != "auto":
         if choice not in get_args(OutputMode):
             raise InputError(f"unknown mode {choice!r}; choose one of auto, {', '.join(get_args(OutputMode))}")
         return (choice,)
-    capabilities = yield from perform(GetCapabilities())
     able: list[OutputMode] = [mode for mode, capability in NEEDS.items() if capability in capabilities]
     return (*able, "prompt")
 
@@ -577,11 +576,14 @@ def extract(
     repair.check()
     if repair.budget_cost is not None and (yield from perform(GetPrice(Usage()))) is None:
         raise ConfigError("no price is known for the model, so budget_cost cannot hold; set one in `prices`")
-    modes = yield from modes_for(mode)
     if style != "auto" and style not in get_args(PromptStyle):
         raise InputError(f"unknown style {style!r}; choose one of auto, {', '.join(get_args(PromptStyle))}")
+    capabilities = frozenset[Capability]()
+    if mode == "auto" or (mode == "native" and style == "auto"):
+        capabilities = yield from perform(GetCapabilities())
+    modes = modes_for(mode, capabilities)
     messages = (user(prompt),) if isinstance(prompt, str) else tuple(prompt)
-    if style == "auto" and modes[0] == "native" and "small" in (yield from perform(GetCapabilities())):
+    if style == "auto" and modes[0] == "native" and "small" in capabilities:
         # Measured on 0.5 billion parameters: a type of 1,000 tokens is copied from, and the answer runs on.
         style = "name"
     typed: TypedRequest[Any] = TypedRequest(output_spec(wanted), messages, sampling, watch, style=style)

@@ -1,9 +1,11 @@
 """Lists that a model repeats without end: where one repeats itself, and its schema with a bound there."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any, TypeAlias
 
+from taiwa.json_schema import resolve_pointer
 from taiwa.kernel.serialization import Json
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -66,10 +68,8 @@ def _alternatives(node: Any, whole: Any, seen: set[int]) -> Iterator[dict[str, A
             yield from _alternatives(child, whole, seen)
     reference = node.get("$ref")
     if isinstance(reference, str) and reference.startswith("#"):
-        found = whole
-        for name in reference.removeprefix("#").split("/")[1:]:
-            found = found.get(name.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
-        yield from _alternatives(found, whole, seen)
+        with suppress(LookupError):
+            yield from _alternatives(resolve_pointer(whole, reference), whole, seen)
 
 
 def _children(node: dict[str, Any], step: str | int) -> Iterator[Any]:

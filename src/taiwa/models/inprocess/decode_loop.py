@@ -399,13 +399,13 @@ DecodeSteps: TypeAlias = Generator["str | LogitsRequest | DecodeResult", "Logits
 """Pieces of text and requests for logits, which are sent back; the result last."""
 
 
-def repeated_period(tokens: Sequence[int]) -> int:
-    """Return the length of the run of tokens that the text ends in again and again; 0 if it does not.
+def repeated_period(tokens: Sequence[int], periods: int = MIN_PERIODS) -> int:
+    """Return the length of the run of tokens that the text ends in at least `periods` times; 0 if it does not.
 
     Small models often end in such a loop at temperature 0, and never leave it.
     """
     for period in range(1, MAX_PERIOD + 1):
-        length = max(MIN_REPEATED, MIN_PERIODS * period)
+        length = max(MIN_REPEATED, periods * period)
         if len(tokens) < length:
             return 0
         if tokens[-1] == tokens[-1 - period] and tokens[-length:-period] == tokens[period - length :]:
@@ -478,9 +478,7 @@ class _Decoder:
         words = [
             token for token in self._result.tokens[-2 * MIN_COUNTED_PERIODS * MAX_PERIOD :] if token not in numbers
         ]
-        period = repeated_period(words)
-        length = MIN_COUNTED_PERIODS * period
-        return period >= MIN_COUNTED_WORDS and words[-length:-period] == words[period - length :]
+        return repeated_period(words, MIN_COUNTED_PERIODS) >= MIN_COUNTED_WORDS
 
     def _append(self, token: int, *, forced: bool) -> "Generator[str, Logits | None]":
         if self._state is not None:
