@@ -323,6 +323,11 @@ class App:
             return "record"
         return "json" if enforces_schemas or self.output_type is not None else "text+delta"
 
+    @property
+    def runs_file(self) -> bool:
+        """Whether the program of a file makes its turns."""
+        return self.flow not in ("", SOLVE)
+
     @cached_property
     def only_answers(self) -> bool:
         """Whether its turns do nothing but answer from documents."""

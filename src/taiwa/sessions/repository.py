@@ -257,9 +257,7 @@ class Repository:
         Raises:
             InputError: it was imported, is not trusted, and searches documents or has a program.
         """
-        does = (
-            "search documents" if app.documents is not None else "run a program" if app.flow not in ("", SOLVE) else ""
-        )
+        does = "search documents" if app.documents is not None else "run a program" if app.runs_file else ""
         if does and not self.store.nodes.is_trusted(app.hash):
             raise InputError(f"the app {app.name!r} was imported and may not {does}; see `taiwa apps trust {app.name}`")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 
-from taiwa.conversation.app import SOLVE, App
+from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node, change_app
 from taiwa.conversation.state import Change, State, diff_states, parse_path
 from taiwa.flows.turn import Reply
@@ -795,7 +795,7 @@ def open_priced_model(
         return PricedModel(model, prices or _find_prices(chosen, model.name))
     name = chosen_model(chosen, app, last)
     models = {} if opened is None else opened
-    if app is not None and (app.documents is not None or app.flow not in ("", SOLVE)):
+    if app is not None and (app.documents is not None or app.runs_file):
         return _open_models_of_ask(chosen, name, prices, models)
     if not name:
         raise NoModelError
