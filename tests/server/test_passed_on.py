@@ -18,12 +18,6 @@ OWN = {"model", "messages", "stream", "stream_options", "tools"}
 
 
 @pytest.fixture(scope="module")
-def upstream() -> Iterator[FaultServer]:
-    with FaultServer() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def served(upstream: FaultServer) -> Iterator[Serving]:
     name = f"{upstream.base_url}#m"
     with serving(model=HttpModel(resolve(name, overrides={name: {"tools": True, "json_schema": True}}))) as running:

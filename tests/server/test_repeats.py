@@ -27,12 +27,6 @@ async def at_once(_: float) -> None:
 
 
 @pytest.fixture(scope="module")
-def upstream() -> Iterator[FaultServer]:
-    with FaultServer() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def served(upstream: FaultServer) -> Iterator[Serving]:
     name = f"{upstream.base_url}#test-model"
     model = HttpModel(resolve(name), clock=Clock(sleep=at_once))
