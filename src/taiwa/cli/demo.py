@@ -322,12 +322,12 @@ def small_model(*, fetch: bool) -> str:
     from importlib.util import find_spec
 
     from taiwa.cli.pull import pull_with_display
-    from taiwa.operations.model_files import list_models
+    from taiwa.operations.model_files import fetched_models
     from taiwa.settings import load
 
     if find_spec("xllamacpp") is None:
         return ""
-    here = any(each.file.name == FIRST_MODEL and each.status == "here" for each in list_models().known)
+    here = FIRST_MODEL in fetched_models()
     if not here and fetch:
         try:
             pull_with_display(FIRST_MODEL, load())

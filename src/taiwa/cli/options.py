@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from taiwa.cli.output import AnswerFormat, one_line, print_notice, table
+from taiwa.cli.output import AnswerFormat, one_line, print_notice, print_preview, table
 from taiwa.i18n import _
 from taiwa.kernel.attachments import Attachment, open_file, path_kind
 from taiwa.kernel.errors import ConfigError, InputError, StoreError, TaiwaError
@@ -342,11 +342,11 @@ def choose_first_model(settings: "Settings", *, asking: bool) -> "Settings":
         ConfigError: the model cannot be fetched.
     """
     from taiwa.models.providers import FoundModel, find_by_keys, find_servers
-    from taiwa.operations.model_files import list_models
+    from taiwa.operations.model_files import fetched_models
     from taiwa.settings import NoModelError
 
     by_keys = find_by_keys(settings)
-    fetched = [FoundModel(each.file.name, _("this machine")) for each in list_models().known if each.status == "here"]
+    fetched = [FoundModel(name, _("this machine")) for name in fetched_models()]
     if not (asking and sys.stdin.isatty() and sys.stdout.isatty()):
         if by_keys:
             first = by_keys[0]
@@ -557,6 +557,32 @@ def open_session(
     elif session.conversation.stored_tip is not None:
         _mention_edited_app(session, app if isinstance(app, str) and (os.sep in app or app.endswith(".md")) else "")
     return session
+
+
+def preview(
+    common: CommonOptions,
+    app: "str | App",
+    text: str,
+    attachments: Sequence[Attachment] = (),
+    tools: "Sequence[Tool]" = (),
+) -> None:
+    """Print the request that a turn of the conversation that the common options name, or of a new one, would send first.
+
+    `tools` are those of `open_session`.
+    """
+    from taiwa.operations import say
+
+    settings = common.settings()
+    repository = common.repository(settings)
+    repository.add_tools((*common.tools(), *tools))
+    options = say.SayOptions(app, common.session, common.continue_latest, read_params(common.params), common.answers())
+    session, conversation = say.find_or_create_session(repository, options, ask_param())
+    repository.check_trust(conversation.app)
+    shown = say.preview_turn(
+        repository.with_attachments(conversation), text, repository.tools_of(conversation.app),
+        say.target_of(repository, settings, conversation, session), attachments,
+    )  # fmt: skip
+    print_preview(shown, as_json=common.as_json)
 
 
 def mention_passed_over(session: "Session") -> None:

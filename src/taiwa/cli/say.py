@@ -25,6 +25,7 @@ from taiwa.cli.options import (
     mention_passed_over,
     open_app,
     open_session,
+    preview,
     read_params,
     require_prompt,
     row_options,
@@ -39,7 +40,6 @@ from taiwa.cli.output import (
     print_kept_apart,
     print_line,
     print_notice,
-    print_preview,
     print_result,
     print_skipped,
     print_stream,
@@ -50,7 +50,6 @@ from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError
 
 if TYPE_CHECKING:
-    from taiwa.kernel.attachments import Attachment
     from taiwa.operations.batch import BatchMode, BatchPreview, Counts, OnRow
 
 
@@ -88,10 +87,10 @@ def say(common: CommonOptions, words: tuple[str, ...]) -> None:
     text = require_prompt(prompt if words else None, USAGE, common.fragments, attachments)
     if not app and not common.continue_latest and text != prompt and _is_app(prompt):
         app, text = prompt, text.removeprefix(f"{prompt}\n\n")
-    if common.dry_run:
-        _preview(common, app, text, attachments)
-        return
     common, made = app_of_options(common, app)
+    if common.dry_run:
+        preview(common, made, text, attachments)
+        return
     session = open_session(common, made)
     if common.session or common.continue_latest:
         mention_passed_over(session)
@@ -113,22 +112,6 @@ def _is_app(word: str) -> bool:
     from taiwa.apps.catalog import apps
 
     return any(app.name == word for app in apps())
-
-
-def _preview(common: CommonOptions, app: str, text: str, attachments: "tuple[Attachment, ...]") -> None:
-    from taiwa.operations.say import SayOptions, find_or_create_session, preview_turn, target_of
-
-    settings = common.settings()
-    repository = common.repository(settings)
-    common, made = app_of_options(common, app)
-    options = SayOptions(made, common.session, common.continue_latest, read_params(common.params), common.answers())
-    repository.add_tools(common.tools())
-    session, conversation = find_or_create_session(repository, options, ask_param())
-    repository.check_trust(conversation.app)
-    tools = repository.tools_of(conversation.app)
-    target = target_of(repository, settings, conversation, session)
-    conversation = repository.with_attachments(conversation)
-    print_preview(preview_turn(conversation, text, tools, target, attachments), as_json=common.as_json)
 
 
 @click.command()

@@ -18,6 +18,7 @@ from taiwa.cli.options import (
     Group,
     common_options,
     open_session,
+    preview,
     read_text,
     require_prompt,
     server_option,
@@ -32,7 +33,6 @@ from taiwa.cli.output import (
     print_json,
     print_line,
     print_notice,
-    print_preview,
     print_result,
     print_rows,
     table,
@@ -177,7 +177,7 @@ def solve(common: CommonOptions, question: str | None, trace: bool, trace_file: 
         common = replace(common, schema=values["target"])
         common, app = _app(common, values, more)
         if common.dry_run:
-            _preview(common, app, text, more)
+            preview(common, app, text, tools=more)
             return
         file = stack.enter_context(_opened(trace_file)) if trace_file else None
         _solve(common, app, text, more, Trace(file), print_trace=trace)
@@ -263,19 +263,6 @@ def _examples(path: Path | None) -> str:
         )  # fmt: skip
         print_notice(text, "yellow")
     return shots_text(path)
-
-
-def _preview(common: CommonOptions, app: "App | str", text: str, more: "Sequence[Tool]") -> None:
-    from taiwa.operations.say import SayOptions, find_or_create_session, preview_turn, target_of
-
-    settings = common.settings()
-    repository = common.repository(settings)
-    repository.add_tools((*common.tools(), *more))
-    options = SayOptions(app, common.session, common.continue_latest, answers=common.answers())
-    session, conversation = find_or_create_session(repository, options)
-    target = target_of(repository, settings, conversation, session)
-    tools = repository.tools_of(conversation.app)
-    print_preview(preview_turn(conversation, text, tools, target), as_json=common.as_json)
 
 
 def _solve(

@@ -95,16 +95,25 @@ def list_models(environ: Mapping[str, str] | None = None) -> ModelListing:
     """List the models that can be fetched by name, and the other model files on this machine."""
     environ = os.environ if environ is None else environ
     folder = models_folder(environ)
-    known = tuple(
-        KnownModel(file, folder / file.file, _status(file, folder / file.file)) for file in MODEL_FILES.values()
-    )
     names = {file.file for file in MODEL_FILES.values()}
     own = tuple(
         FoundFile("taiwa", path.name, path, path.stat().st_size, f"gguf:{path}")
         for path in sorted(folder.glob("*"))
         if path.is_file() and path.name.lower().endswith(SUFFIX) and path.name not in names
     )
-    return ModelListing(known, own + find_files(environ))
+    return ModelListing(_known(folder), own + find_files(environ))
+
+
+def fetched_models(environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Return the names of the models that were fetched, without a look at the files of other programs."""
+    folder = models_folder(os.environ if environ is None else environ)
+    return tuple(each.file.name for each in _known(folder) if each.status == "here")
+
+
+def _known(folder: Path) -> tuple[KnownModel, ...]:
+    return tuple(
+        KnownModel(file, folder / file.file, _status(file, folder / file.file)) for file in MODEL_FILES.values()
+    )
 
 
 def _status(file: ModelFile, path: Path) -> Literal["here", "partial", "damaged", "absent"]:

@@ -9,7 +9,7 @@ from taiwa.kernel.serialization import Json
 from taiwa.models.providers import FoundModel, find_by_keys, find_servers
 from taiwa.models.weights.fetch import FetchEvent
 from taiwa.models.weights.model_files import FIRST_MODEL, MODEL_FILES, format_size
-from taiwa.operations.model_files import list_models, pull_model
+from taiwa.operations.model_files import fetched_models, pull_model
 from taiwa.sessions.ask_resources import BUNDLED_HANDBOOK
 from taiwa.settings import Settings
 
@@ -83,11 +83,10 @@ class Fetching:
 
 def offered_model() -> str:
     """Return the name and the size of the model that can be fetched; "" if it is here."""
-    known = {each.file.name: each.status for each in list_models().known}
-    return "" if known.get(FIRST_MODEL) == "here" else f"{FIRST_MODEL}, {format_size(MODEL_FILES[FIRST_MODEL].size)}"
+    return "" if FIRST_MODEL in fetched_models() else f"{FIRST_MODEL}, {format_size(MODEL_FILES[FIRST_MODEL].size)}"
 
 
 def found_models(settings: Settings) -> tuple[FoundModel, ...]:
     """Find the models within reach: of providers whose key is set, of servers on this machine, and in fetched files."""
-    fetched = (FoundModel(each.file.name, "") for each in list_models().known if each.status == "here")
+    fetched = (FoundModel(name, "") for name in fetched_models())
     return (*find_by_keys(settings), *find_servers(settings), *fetched)
