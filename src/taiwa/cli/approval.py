@@ -12,7 +12,7 @@ from taiwa.kernel.text import plain
 
 
 def approver(mode: str) -> Approve | None:
-    """Return who decides on calls that need approval; None if nobody can be asked, so that such a call ends the run."""
+    """Return who decides on calls that need approval; None if the user cannot be asked, so that such a call ends the run."""
     if mode == "always":
         return "always"
     if mode == "never":

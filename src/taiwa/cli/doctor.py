@@ -52,7 +52,7 @@ class Finding:
 def doctor(common: CommonOptions) -> None:
     """Show what this installation has and lacks, with the command for what is missing. Nothing is sent.
 
-    The exit code is 1 if something does not work. An extra that is not installed is no fault.
+    The exit code is 1 if something does not work. An extra that is not installed is not a fault.
 
     \b
     taiwa doctor

@@ -2,7 +2,7 @@
 it, another one which fields the reply changes, if the app has such.
 
 Its prompt holds the fields, examples made from them, the last exchange and the state, and not the conversation: a small model
-fills in fewer fields that nobody spoke of than where it writes the state beside its answer (decision 0045). It answers with a
+fills in fewer fields that the user did not mention than where it writes the state beside its answer (decision 0045). It answers with a
 list of changes, because a list that may be empty is left empty more reliably than keys are left out or set to null.
 """
 

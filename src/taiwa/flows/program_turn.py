@@ -62,7 +62,7 @@ def run_turn(
 
     Raises (when run):
         InputError: the text is empty or too long, or the state delta of the reply does not fit the fields.
-        ConfigError: the program is no generator, raised, yielded something else than an effect, or returned something else than
+        ConfigError: the program is not a generator, raised, yielded something else than an effect, or returned something else than
             a reply.
         OutputValidationError: the value is not of the type of the app's answers.
     """

@@ -115,7 +115,7 @@ def fetch_table(url: str, day: date) -> PriceTable:
         for chunk in read_url(url, {}, 0):
             data += chunk
             if len(data) > MAX_TABLE_BYTES:
-                raise ConfigError(f"{url} sends more than {MAX_TABLE_BYTES:,} bytes, which is no table of prices")
+                raise ConfigError(f"{url} sends more than {MAX_TABLE_BYTES:,} bytes, which is not a table of prices")
     except SourceError as error:
         raise ConfigError(f"{url} {error}; name a file or another address: taiwa prices update FILE") from None
     return parse_table(bytes(data), url, day)

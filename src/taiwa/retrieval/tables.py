@@ -87,7 +87,7 @@ Box: TypeAlias = tuple[float, float, str]
 """The left and the right edge of a cell on a page, and its text."""
 LEAST_ROWS = 3
 LIST_MARK = re.compile(r"\W*|\(?\w{1,3}[.)]")
-"""What stands before the items of a list, which are no rows."""
+"""What stands before the items of a list, which are not rows."""
 TOLERANCE = 4.0
 """Points by which the cells of a column may be out of line."""
 

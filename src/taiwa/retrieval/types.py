@@ -18,7 +18,7 @@ Audience: TypeAlias = tuple[tuple[str, ...], ...]
 
 PUBLIC: Audience = ()
 CLOSED: Audience = ((),)
-"""The audience that includes nobody."""
+"""The empty audience."""
 ENOUGH = 20
 """The minimum number of questions of a check."""
 

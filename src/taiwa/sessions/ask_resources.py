@@ -255,7 +255,7 @@ def _options(app: App, repository: "Repository", model: AnyModel) -> AskTurnOpti
 
 
 def default_assessment(model: AnyModel, *, is_written: bool = False) -> AssessBy:
-    """Return how a dialogue is assessed if nobody said it; `is_written`: whether a model writes the reply in any case."""
+    """Return how a dialogue is assessed by default; `is_written`: whether a model writes the reply in any case."""
     # Measured on 0.5 billion parameters: its answers are right less often than the passages that it answers from.
     return "no-model" if "small" in model.capabilities and not is_written else "documents"
 

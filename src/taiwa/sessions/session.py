@@ -423,7 +423,7 @@ class Session(BaseSession):
         the turn with its question; run it again with the answer, and it goes on without calling anything twice.
 
         Raises:
-            ConfigError: the program raised, yielded what is no effect, or returned what is no reply.
+            ConfigError: the program raised, yielded something that is not an effect, or did not return a reply.
             TaiwaError: as `say`.
         """
         return self._run(self._run_program(program, text))

@@ -92,7 +92,7 @@ class Pace:
                 return
 
     def start(self, read: int, now: float) -> PacedCall | float:
-        """Start a call that reads so many tokens, or return the seconds after which to try again."""
+        """Start a call that reads this number of tokens, or return the seconds after which to try again."""
         limits = self.limits
         with self._lock:
             while self._sent and self._sent[0].at <= now - MINUTE:
@@ -110,7 +110,7 @@ class Pace:
             return call
 
     def _until_free(self, tokens: float, most: int, now: float) -> float:
-        """Return the seconds until so many tokens fit into a minute; a call of more than fit waits for an empty one."""
+        """Return the seconds until the tokens fit into a minute; a call of more than fit waits for an empty one."""
         used, until = sum(each.tokens for each in self._sent), 0.0
         for each in self._sent:
             if used + tokens <= most:

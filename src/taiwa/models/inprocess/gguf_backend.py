@@ -451,7 +451,7 @@ class GgufSequence:
         return other
 
     def batch(self, count: int) -> "GgufBatch | None":
-        """Return `count` copies; None if there is no room for so many sequences."""
+        """Return `count` copies; None if there is not room for all of them."""
         if count >= self._network.most_sequences:
             return None
         return GgufBatch(self._network, [self.fork() for _ in range(count)])

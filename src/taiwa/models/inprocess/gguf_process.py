@@ -4,7 +4,7 @@ The library is the extension module of xllamacpp, which exports the C API of lla
 pinned version; the default parameters are compared before anything is loaded, so that another layout is refused.
 
 Its argument is JSON: the options of the model and the sockets that are inherited. With `keep` it is one on which it listens, and the
-process ends when nobody has been connected for so many seconds; else these are two connections, and it ends with either.
+process ends that many seconds after the last connection; else these are two connections, and it ends with either.
 
 A connection is for reading tokens or for tokenizing. A request is a line of JSON, and so is its answer. The first answer on one
 for reading is followed by the vocabulary, and comes with a file descriptor: the memory in which the logits are returned.
@@ -634,7 +634,7 @@ class Service:
         return {"tokens": self.model.tokenize(request["text"], special=request["special"])}
 
     def listen(self, listener: socket.socket, path: Path, seconds: float) -> None:
-        """Serve all who connect, until nobody has been there for some seconds."""
+        """Serve all connections, until there has not been one for some seconds."""
         threads: list[Thread] = []
         last = time.monotonic()
         listener.settimeout(min(seconds, 1.0))

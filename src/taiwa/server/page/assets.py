@@ -35,7 +35,7 @@ class Body:
 
 @cache
 def asset(name: str) -> Body | None:
-    """Return an asset of the page; None if there is no such."""
+    """Return an asset of the page; None if it does not exist."""
     match name:
         case "page.js":
             return Body.of(script().encode(), 9)
