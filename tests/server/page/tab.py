@@ -69,6 +69,12 @@ class Tab:
         expect(self.page.locator(selector)).to_have_count(number, timeout=PATIENCE)
         self.ready()
 
+    def reads(self, selector: str, text: str) -> None:
+        """Wait until an element is drawn, and has this text and no other."""
+        from playwright.sync_api import expect
+
+        expect(self.page.locator(selector)).to_have_text(text, timeout=PATIENCE, use_inner_text=True)
+
     def has(self, selector: str, text: str, *, ready: bool = True) -> None:
         from playwright.sync_api import expect
 

@@ -456,6 +456,7 @@ def test_a_value_set_by_hand_has_its_author_and_its_own_node(tab: Tab) -> None:
     tab.page.fill("#set input[name=author]", "Ann")
     tab.page.click("#set button")
     tab.has(".aside-note", "edited by Ann")
+    tab.has("#side", "coffee")  # the panel is written again after the note
     tab.page.click("[data-why=summary]")
     tab.has("#why", "by Ann")
 

@@ -66,7 +66,7 @@ def test_a_turn_that_failed_stays_with_its_text_and_its_reason(
     tab.begin_only("Which tea?")
     for _ in range(2):  # also after a reload
         tab.has(".unfinished .reason", words)
-        assert tab.page.inner_text(".unfinished .answer") == "The first part."
+        tab.reads(".unfinished .answer", "The first part.")
         assert tab.page.inner_text(".unfinished .you") == "Which tea?"
         tab.page.reload()
         tab.ready()
