@@ -75,8 +75,7 @@ def _start(options: dict[str, Any]) -> Any:  # noqa: ANN401  (an extension modul
     made.model.path = options["file"]
     made.model_alias = {Path(options["file"]).stem}
     made.n_ctx = options["context"]
-    made.n_parallel = 1
-    made.cache_ram_mib = 0  # else a way would find the prompts of the way before it
+    made.n_parallel = 1  # its cache of prompts in memory stays on, as in llama-server: a program that alternates two prompts reads each once
     made.hostnames, made.port = ["127.0.0.1"], 0
     made.ui = False
     made.cpuparams.n_threads = made.cpuparams_batch.n_threads = options["threads"]

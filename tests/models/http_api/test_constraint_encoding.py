@@ -78,6 +78,27 @@ def test_what_no_grammar_of_ours_can_say_is_left_to_a_check_and_named() -> None:
     assert set(found.enforced) == {"/: type", "/: items", "/items: enum"}
 
 
+@pytest.mark.parametrize(
+    ("pattern", "is_sent"),
+    [
+        ("^[a-z]+$", True),
+        ('^[^"\\\\<>]+$', False),
+        ("^[^<>]+$", False),
+        ("^.+$", False),
+        ("^[!-~]*$", False),
+        ("\\d+", False),
+    ],
+)
+def test_llama_cpp_gets_no_pattern_that_would_take_in_the_rest_of_the_document(pattern: str, is_sent: bool) -> None:
+    made = call("llamacpp:x", JsonSchema({**UNIQUE, "items": {"type": "string", "pattern": pattern}}))
+
+    sent = body(made)["response_format"]["json_schema"]["schema"]
+    assert ("pattern" in sent["items"]) == is_sent
+    assert sent["items"]["type"] == "string"
+    assert made.enforcement is not None
+    assert ("/items: pattern" in made.enforcement.checked) == (not is_sent)
+
+
 def test_the_strict_refuse_what_would_only_be_checked_and_the_lenient_send_it() -> None:
     with pytest.raises(UnsupportedError, match="does not enforce /: uniqueItems"):
         call("llamacpp:x", JsonSchema(UNIQUE), hold="strict")

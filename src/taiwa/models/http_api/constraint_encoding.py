@@ -10,7 +10,16 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias, cast
 
-from taiwa.constraints.automaton import Automaton, compile_regex
+from taiwa.constraints.automaton import (
+    Alternation,
+    Automaton,
+    Chars,
+    Concatenation,
+    Node,
+    Repeat,
+    compile_regex,
+    parse_regex,
+)
 from taiwa.constraints.gbnf import grammar_to_gbnf, regex_size, regex_to_gbnf, tool_calls_to_gbnf
 from taiwa.constraints.guide import Coverage
 from taiwa.constraints.readable_guides import GrammarGuide, choice_regex
@@ -95,7 +104,8 @@ CHECKS: Mapping[str, str] = {
 """The check of a probe that covers a keyword, if it has another name."""
 
 PLAIN_PATTERN = re.compile(r"\^(?:[^\\^$(]|\\[^A-Za-z0-9]|\((?!\?))*\$", re.ASCII)
-"""A pattern that llama.cpp translates faithfully: anchored at both ends, without letter classes and special groups."""
+"""A pattern that llama.cpp understands: anchored at both ends, without letter classes and special groups."""
+ESCAPED_IN_JSON = (*range(0x20), 0x22, 0x5C)
 FORMATS = ("uuid", "date", "time", "date-time")
 PRIMITIVE = ("string", "integer", "number", "boolean", "null", "object", "array")
 MOST_REPETITIONS = 2_000
@@ -230,7 +240,8 @@ class ConstraintEncoder:
             if grammar is not None:
                 every = tuple(dict.fromkeys((*enforcement.enforced, *enforcement.checked)))
                 return EncodedConstraint({"grammar": grammar}, Enforcement("grammar", every))
-            return _in_response_format(constraint.name, schema, is_strict(schema), enforcement)
+            sent = _without_loose_patterns(schema, enforced_keywords(schema))
+            return _in_response_format(constraint.name, sent, is_strict(schema), enforcement)
         sent, strict = strict_form(schema) if self.strict else (schema, is_strict(schema))
         enforcement = _by_verdicts(sent, verdicts, "response_format", is_promised=strict or not self.strict)
         if sent != schema:  # keywords that the strict form moves to descriptions are not enforced
@@ -519,6 +530,34 @@ def _by_converter(schema: Mapping[str, Json], verdicts: Mapping[str, str], metho
     return _enforcement(method, enforced, (), checked)
 
 
+def _without_loose_patterns(schema: Mapping[str, Json], places: KeywordPlaces, pointer: str = "") -> dict[str, Json]:
+    """Leave out the patterns that llama.cpp does not enforce: one that matches a quotation mark takes in the rest of the document."""
+    kept = {key: part for key, part in schema.items() if key != "pattern" or (pointer, key) in places}
+    return map_subschemas(
+        kept,
+        lambda steps, part: (
+            _without_loose_patterns(part, places, join_pointer(pointer, *steps)) if isinstance(part, Mapping) else part
+        ),
+    )
+
+
+def _is_plain_pattern(pattern: str) -> bool:
+    """Return whether llama.cpp translates a pattern faithfully; its converter escapes no character of the string for JSON."""
+    try:
+        return PLAIN_PATTERN.fullmatch(pattern) is not None and not _matches_escaped(parse_regex(pattern))
+    except InputError:
+        return False
+
+
+def _matches_escaped(node: Node) -> bool:
+    if isinstance(node, Chars):
+        return any(low <= code <= high for low, high in node.ranges for code in ESCAPED_IN_JSON)
+    if isinstance(node, Repeat):
+        return _matches_escaped(node.part)
+    parts = node.parts if isinstance(node, Concatenation) else node.options if isinstance(node, Alternation) else ()
+    return any(_matches_escaped(part) for part in parts)
+
+
 def _by_verdicts(
     schema: Mapping[str, Json], verdicts: Mapping[str, str], method: str, *, is_promised: bool
 ) -> Enforcement:
@@ -689,7 +728,7 @@ class _ConverterWalk:
     def scalar(self, pointer: str, schema: Mapping[str, Json], kind: Json) -> None:
         if kind in (None, "string") and "pattern" in schema:
             pattern = schema["pattern"]
-            if isinstance(pattern, str) and PLAIN_PATTERN.fullmatch(pattern):
+            if isinstance(pattern, str) and _is_plain_pattern(pattern):
                 self.keep(pointer, schema, "pattern")
         elif kind in (None, "string") and schema.get("format") in FORMATS:
             self.keep(pointer, schema, "format")
