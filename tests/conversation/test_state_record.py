@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from taiwa.conversation.history import add_turn, begin, edit_state
 from taiwa.conversation.state import StateField
 from taiwa.conversation.state_record import changes_schema, parse_changes, record_request
 from taiwa.conversation.turn_prompt import stable_bytes, turn_request
+from taiwa.kernel.errors import OutputValidationError
 from taiwa.structured import OutputType
 
 CITY = StateField("city", "str", description="where to")
@@ -48,12 +50,17 @@ def test_the_opening_is_the_same_in_every_turn() -> None:
 
 
 def test_the_examples_are_made_from_the_fields_and_those_of_the_app() -> None:
-    shown = app(CITY, PEOPLE, examples=(Example("We are 2.", "Noted.", {"people": 2}),))
+    shown = app(CITY, PEOPLE, examples=(Example("Hi! We are 2.", "Noted.", {"people": 2}),))
 
     texts = [message.text for message in record_request(begin(shown), "x").messages]
 
-    assert texts[3:5] == ["<city>, please.\n\nRecord so far: {}", '[{"field": "city", "value": "<city>"}]']
-    assert texts[-3:-1] == ["We are 2.\n\nRecord so far: {}", '[{"field": "people", "value": 2}]']
+    assert texts[3:5] == [
+        "<city>, please.\n\nRecord so far: {}", '[{"said": "<city>, please.", "field": "city", "value": "<city>"}]'
+    ]  # fmt: skip
+    assert texts[-3:-1] == [
+        "Hi! We are 2.\n\nRecord so far: {}",
+        '[{"said": "We are 2.", "field": "people", "value": 2}]',
+    ]
 
 
 def test_a_text_before_which_an_edit_can_put_notes_is_no_part_of_the_prefix() -> None:
@@ -66,9 +73,38 @@ def test_a_text_before_which_an_edit_can_put_notes_is_no_part_of_the_prefix() ->
 
 
 def test_each_change_has_the_type_of_its_field() -> None:
-    changes = OutputType.from_json_schema(dict(changes_schema(TRIP).schema), name="changes")
+    changes = OutputType.from_json_schema(dict(changes_schema(TRIP, "Two of us.").schema), name="changes")
 
-    assert changes.validate([{"field": "people", "value": 2}, {"field": "plan", "value": {"mon": None}}])
+    assert changes.validate([
+        {"said": "Two of us.", "field": "people", "value": 2}, {"said": "Two of us.", "field": "plan", "value": {"mon": None}}
+    ])  # fmt: skip
+
+
+def test_a_change_begins_with_a_sentence_of_the_message_so_that_one_that_nobody_spoke_of_has_none() -> None:
+    changes = OutputType.from_json_schema(
+        dict(changes_schema(TRIP, "Hello! To Oslo, 4.5 days.").schema), name="changes"
+    )
+    to_oslo = {"field": "city", "value": "Oslo"}
+
+    assert changes.validate([{"said": "To Oslo, 4.5 days.", **to_oslo}])
+    with pytest.raises(OutputValidationError):
+        changes.validate([{"said": "We like Oslo.", **to_oslo}])
+    with pytest.raises(OutputValidationError):
+        changes.validate([to_oslo])
+
+
+@pytest.mark.parametrize("text", [" ".join(f"So {number}." for number in range(30)), "x" * 3_000, "…"])
+def test_of_a_message_whose_sentences_cannot_be_listed_the_words_are_free(text: str) -> None:
+    changes = OutputType.from_json_schema(dict(changes_schema(TRIP, text).schema), name="changes")
+
+    assert changes.validate([{"said": "some words", "field": "city", "value": "Oslo"}])
+
+
+def test_of_a_list_that_is_cut_off_the_whole_changes_count() -> None:
+    text = '[{"said": "To Oslo.", "field": "city", "value": "Oslo"}, {"said": "To Os'
+
+    assert parse_changes(TRIP, text, is_cut=True).delta == {"city": "Oslo"}
+    assert parse_changes(TRIP, '[{"said": "To', is_cut=True).delta in (None, {})
 
 
 def test_changes_become_a_delta_and_those_of_one_field_are_joined() -> None:

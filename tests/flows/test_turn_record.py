@@ -5,7 +5,7 @@ import json
 from taiwa.conversation.history import add_turn, begin
 from taiwa.conversation.state import StateField
 from taiwa.flows.turn import say
-from taiwa.kernel.messages import Capability, JsonSchema
+from taiwa.kernel.messages import Capability, JsonSchema, Response, assistant
 from taiwa.models.scripted import ALL_CAPABILITIES, scripted_model
 from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app, reloaded
 from tests.flows.driving import Drive
@@ -36,6 +36,16 @@ def test_a_list_of_changes_that_cannot_be_read_leaves_the_state_and_says_so(driv
 
     assert (said.text, said.state_read, after.state) == ("Hello.", False, {"mood": None})
     assert said.warnings[0].startswith("the state is unchanged: $.mood")
+
+
+def test_of_a_list_of_changes_that_is_cut_off_the_whole_ones_count_and_it_is_said(drive: Drive) -> None:
+    cut = Response(assistant('[{"said": "Fine.", "field": "mood", "value": "fine"}, {"said": "T'), finish="length")
+    model = scripted_model(cut, "Tea it is.", capabilities=LOCAL)
+
+    driven = drive(lambda: say("Fine. Tea, please.")(begin(app(TOPICS, MOOD, reply="auto"))), model)
+
+    assert driven.value[1].state == {"topics": [], "mood": "fine"}
+    assert "cut off at the length limit" in driven.notes[0].text
 
 
 def test_the_history_holds_plain_answers(drive: Drive) -> None:

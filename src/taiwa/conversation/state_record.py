@@ -3,7 +3,8 @@ it, another one which fields the reply changes, if the app has such.
 
 Its prompt holds the fields, examples made from them, the last exchange and the state, and not the conversation: a small model
 fills in fewer fields that the user did not mention than where it writes the state beside its answer (decision 0045). It answers with a
-list of changes, because a list that may be empty is left empty more reliably than keys are left out or set to null.
+list of changes, because a list that may be empty is left empty more reliably than keys are left out or set to null. Each change of the
+user begins with the sentence that says it, of which the schema holds those of the message: a change that nobody spoke of has none.
 """
 
 import json
@@ -19,14 +20,15 @@ from taiwa.conversation.turn_prompt import known_state
 from taiwa.kernel.errors import OutputValidationError
 from taiwa.kernel.messages import JsonSchema, Message, Request, Sampling, assistant, system, user
 from taiwa.kernel.serialization import Json
+from taiwa.kernel.text import sentences
 from taiwa.structured import OutputType
 
 INSTRUCTIONS = """\
 You keep the record of a dialogue. Fields of the record:
 {fields}
 
-After each message of the user you write as a JSON list of {{"field", "value"}} what this last message states or changes, with \
-the value as the user said it. The list is [] if the message states nothing new."""
+After each message of the user you write as a JSON list of {{"said", "field", "value"}} what this last message states or changes: \
+the sentence that says it, the field, and its value as the user said it. The list is [] if the message states nothing new."""
 
 REPLY_INSTRUCTIONS = """\
 You keep the record of a dialogue. Fields of the record:
@@ -39,6 +41,9 @@ LAST = "{said}\n\nRecord so far: {state}"
 EXCHANGE = "Assistant said: {answer}\nUser says: {text}"
 REPLY = "User said: {text}\nAssistant says: {answer}"
 STATED = "^[^<>]+$"
+MOST_SENTENCES = 20
+"""Sentences of a message that a schema lists; of a longer message the model writes the words itself."""
+LONGEST_SENTENCE = 200
 MAX_TOKENS = 1_024
 """Tokens of a list of changes; far more than a turn changes, so that a model that repeats itself ends."""
 
@@ -69,11 +74,17 @@ def record_request(
     else:
         said = EXCHANGE.format(answer=conversation.last_answer, text=text) if conversation.last_answer else text
     messages = (*_opening(app, source), user(_last(said, view)))
-    return Request(messages, constraint=changes_schema(app, source), sampling=Sampling(max_tokens=MAX_TOKENS))
+    constraint = changes_schema(app, text) if reply is None else changes_schema(app)
+    return Request(messages, constraint=constraint, sampling=Sampling(max_tokens=MAX_TOKENS))
 
 
-def changes_schema(app: App, source: FieldSource = "user") -> JsonSchema:
-    """Return the schema of a list of changes: items of a field and what is written to it."""
+def changes_schema(app: App, text: str | None = None) -> JsonSchema:
+    """Return the schema of a list of changes that a text of the user states, or a reply where it is None.
+
+    An item is a field and what is written to it, behind the sentence of the user that says so.
+    """
+    source: FieldSource = "reply" if text is None else "user"
+    said: dict[str, Json] = {} if text is None else {"said": _said(text)}
     delta = app.delta_type.schema()
     names = {field.name for field in fields_from(app, source)}
     kinds = delta["properties"]
@@ -81,8 +92,8 @@ def changes_schema(app: App, source: FieldSource = "user") -> JsonSchema:
     items: list[Json] = [
         {
             "type": "object",
-            "properties": {"field": {"const": name}, "value": _stated(kind)},
-            "required": ["field", "value"],
+            "properties": {**said, "field": {"const": name}, "value": _stated(kind)},
+            "required": [*said, "field", "value"],
             "additionalProperties": False,
         }
         for name, kind in kinds.items()
@@ -91,6 +102,14 @@ def changes_schema(app: App, source: FieldSource = "user") -> JsonSchema:
     named: dict[str, Json] = {"$defs": delta["$defs"]} if "$defs" in delta else {}
     # Without a bound, a small model that has begun to list changes goes on until it is cut.
     return JsonSchema({"type": "array", "maxItems": len(items), "items": {"anyOf": items}, **named}, "changes")
+
+
+def _said(text: str) -> Json:
+    """Return the schema of the words of the user that state a change."""
+    listed = list(dict.fromkeys(sentences(text)))
+    if 0 < len(listed) <= MOST_SENTENCES and max(map(len, listed)) <= LONGEST_SENTENCE:
+        return {"enum": [*listed]}
+    return {"type": "string", "maxLength": LONGEST_SENTENCE}
 
 
 def _stated(kind: Json) -> Json:
@@ -102,8 +121,13 @@ def _stated(kind: Json) -> Json:
     return [_stated(part) for part in kind] if isinstance(kind, list) else kind
 
 
-def parse_changes(app: App, text: str) -> ParsedReply:
-    """Parse a list of changes into a state delta; the answer is empty. Changes of one field are joined."""
+def parse_changes(app: App, text: str, *, is_cut: bool = False) -> ParsedReply:
+    """Parse a list of changes into a state delta; the answer is empty. Changes of one field are joined.
+
+    Of a list that is cut off, the whole changes count.
+    """
+    if is_cut and "}" in text:
+        text = f"{text[: text.rfind('}') + 1]}]"
     try:
         items = _any_list().parse(text).value
     except OutputValidationError as error:
@@ -149,13 +173,13 @@ def _opening(app: App, source: FieldSource) -> tuple[Message, ...]:
     ]
     exchanges += [(f"And {_spoken(last)}.", first, last)] if last else []
     for said, before, changed in exchanges:
-        messages += (user(_last(said, before)), assistant(_changes(changed)))
+        messages += (user(_last(said, before)), assistant(_changes(changed, said if by_user else None)))
     names = {field.name for field in fields}
     for example in app.examples:
         delta = example.delta if isinstance(example.delta, dict) else {}
         said = example.user if by_user else REPLY.format(text=example.user, answer=example.answer)
         changed = {name: part for name, part in delta.items() if name in names}
-        messages += (user(_last(said, {})), assistant(_changes(changed)))
+        messages += (user(_last(said, {})), assistant(_changes(changed, said if by_user else None)))
     return tuple(messages)
 
 
@@ -163,8 +187,15 @@ def _last(said: str, view: Mapping[str, Json]) -> str:
     return LAST.format(said=said, state=json.dumps(view, ensure_ascii=False))
 
 
-def _changes(delta: Mapping[str, Json]) -> str:
-    return json.dumps([{"field": name, "value": part} for name, part in delta.items()], ensure_ascii=False)
+def _changes(delta: Mapping[str, Json], text: str | None) -> str:
+    """Write changes as the model does, behind the sentence of a text of the user that names their value, else the first."""
+    listed = () if text is None else sentences(text) or (text,)
+    items: list[dict[str, Json]] = []
+    for name, part in delta.items():
+        words = part if isinstance(part, str) else json.dumps(part, ensure_ascii=False)
+        said = next((each for each in listed if words.casefold() in each.casefold()), listed[0] if listed else None)
+        items.append({**({} if said is None else {"said": said}), "field": name, "value": part})
+    return json.dumps(items, ensure_ascii=False)
 
 
 def _examples(app: App, fields: Sequence[StateField]) -> dict[str, Json]:

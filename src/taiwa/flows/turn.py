@@ -310,9 +310,12 @@ def _record(conversation: Conversation, text: str) -> Program[tuple[ParsedReply,
     if not fields_from(app, "user"):
         return ParsedReply("", {}), conversation.state
     response = yield from complete_or_downgrade(record_request(conversation, text), HideOutput)
-    if response.finish in FINISH_WARNINGS:
-        return ParsedReply("", None, (FINISH_WARNINGS[response.finish],)), conversation.state
-    parsed = parse_changes(app, response.text)
+    cut = FINISH_WARNINGS.get(response.finish)
+    parsed = parse_changes(app, response.text, is_cut=cut is not None)
+    if cut is not None:
+        if not parsed.delta:
+            return ParsedReply("", None, (cut,)), conversation.state
+        yield from notify(f"the record of what was said: {cut}; its whole changes count", code="turn", warning=True)
     turn = TurnContext(conversation.count + 1, text, "", None)
     try:
         return parsed, apply_delta(app.fields, conversation.state, parsed.delta or {}, turn)

@@ -4,6 +4,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator
+from itertools import pairwise
 
 MAX_LANGUAGE_CHARS = 2_000
 """Characters of a text used to guess its language."""
@@ -47,6 +48,9 @@ LATIN_WORDS = {
     "pt": frozenset("o os as que e em um uma é por com para não como meu do da você".split()),
     "it": frozenset("il lo gli che e di un una è per con non come mi del della sono".split()),
 }
+
+SENTENCE_END = re.compile(r"(?<=[。！？｡])[」』）〉》】”’\"')]*\s*|(?<=[.!?])[\"')\]”’]*\s+|\n+")
+"""The end of a sentence: an ideographic full stop, or a stop before a space, so that a decimal point is none."""
 
 REPLACEMENT = "\ufffd"
 
@@ -200,6 +204,17 @@ def repeated_end(text: str) -> str:
         if TIMES_REPEATED * period <= size:
             return end[:period][::-1]
     return ""
+
+
+def sentences(text: str) -> tuple[str, ...]:
+    """Return the sentences and lines of a text that say something, without space around them.
+
+    >>> sentences("4.5 km, please!  Or 5?\\n好的。评分4.5分以上。")
+    ('4.5 km, please!', 'Or 5?', '好的。', '评分4.5分以上。')
+    """
+    ends = [0, *(border.end() for border in SENTENCE_END.finditer(text)), len(text)]
+    parts = (text[start:end].strip() for start, end in pairwise(ends))
+    return tuple(part for part in parts if any(char.isalnum() for char in part))
 
 
 def plural(count: int, singular: str) -> str:

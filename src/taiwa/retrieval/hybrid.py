@@ -12,7 +12,6 @@ import hashlib
 import json
 import math
 import random
-import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from taiwa.extras import missing_extra, require_modules
 from taiwa.kernel.errors import ConfigError, InputError, TaiwaError
 from taiwa.kernel.messages import Message, Passage
 from taiwa.kernel.serialization import parse_json, value
+from taiwa.kernel.text import sentences
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.backend import IndexBackend
 from taiwa.retrieval.index import FUSION_DEPTH, NO_PRINCIPALS, Index, NearPassages, reciprocal_ranks
@@ -281,7 +281,6 @@ PLACES = 10
 DRAWS = 2_000
 MOST = 300
 """Maximum number of questions: each is one more text to embed."""
-SENTENCE = re.compile(r"(?<=[。！？｡])|(?<=[.!?])\s+|\n+")
 FEWEST_TERMS, MOST_LETTERS = 4, 300
 
 
@@ -344,10 +343,9 @@ def own_sentences(backend: IndexBackend, most: int = MOST) -> tuple[LabelledQuer
 
 def _sentence(text: str, beside: Sequence[Passage], analyzer: Analyzer, chance: random.Random) -> str:
     """Return a meaningful sentence that occurs only here; headings and table rows do not count."""
-    sentences = (each.strip() for each in SENTENCE.split(text))
     fit = [
-        each for each in sentences
-        if each and each[0] not in "#|" and len(each) <= MOST_LETTERS and len(set(analyzer.asked(each))) >= FEWEST_TERMS
+        each for each in sentences(text)
+        if each[0] not in "#|" and len(each) <= MOST_LETTERS and len(set(analyzer.asked(each))) >= FEWEST_TERMS
         and not any(each in other.text for other in beside)
     ]  # fmt: skip
     return chance.choice(fit) if fit else ""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from taiwa.flows.ask.answer import NOT_FOUND, Answer, answer_with_citations, check_answer, request_messages
+from taiwa.flows.ask.answer import NOT_FOUND, Answer, answer_with_citations, check_answer, read_answer, request_messages
 from taiwa.kernel.errors import RefusalError
 from taiwa.kernel.messages import Capability, Passage, Response, assistant, user
 from taiwa.models.scripted import scripted_model
@@ -143,6 +143,12 @@ def test_an_answer_is_one_call_with_a_limit(drive: Drive) -> None:
     assert done.shown == ""
     (request,) = model.requests
     assert request.sampling.max_tokens == 200
+
+
+def test_of_an_answer_that_is_cut_off_the_whole_sentences_count_and_a_decimal_point_ends_none() -> None:
+    cut = Response(assistant("Ask your lead first. [1] That takes 1.5"), finish="length")
+
+    assert read_answer("whom?", cut, BOTH).text == "Ask your lead first. [1]"
 
 
 def test_a_refusal_is_an_error(drive: Drive) -> None:

@@ -42,6 +42,13 @@ def test_the_closest_words_that_hold_a_value_are_its_source(value: Json, kind: s
     assert (source.kind, source.words) == (kind, words)
 
 
+@pytest.mark.parametrize("said", ["It is 4.5 km away.", "評価は4.5点以上です。"])
+def test_a_decimal_point_ends_no_sentence(said: str) -> None:
+    (source,) = sources_of("4.5", f"Hello. {said} Thanks.", None)
+
+    assert source.words == said
+
+
 def test_each_part_of_a_value_has_a_source_of_its_own() -> None:
     value: Json = {"inn": "Harbour Inn", "nights": 2, "paid": True, "note": None, "who": ["Mina", "nobody"]}
 

@@ -119,7 +119,7 @@ NOT_FOUND = "NOT FOUND"
 MARKS_BEHIND = re.compile(r"([.!?。！？])\s*((?:\[\d{1,3}\]\s*)+)")
 """Numbers of passages behind the end of a sentence."""
 
-WHOLE_SENTENCES = re.compile(r"[^.!?。！？\n]*(?:[.!?。！？]+(?:\s*\[\d{1,3}\])*|\n)")
+WHOLE_SENTENCES = re.compile(r".*(?:(?:[。！？]|[.!?](?!\d))+(?:\s*\[\d{1,3}\])*|\n)", re.DOTALL)
 
 SPACE_BEFORE_END = re.compile(r"\s+(?=[.!?。！？]\Z)")
 
@@ -170,7 +170,8 @@ def read_answer(
         raise RefusalError("the model refused to answer")
     text = response.text
     if response.finish == "length":  # the last sentence is cut off
-        text = "".join(WHOLE_SENTENCES.findall(text)) or text
+        whole = WHOLE_SENTENCES.match(text)
+        text = text if whole is None else whole[0]
     return check_answer(query, text, passages, history, term_weights)
 
 

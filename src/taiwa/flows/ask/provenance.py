@@ -4,7 +4,6 @@ Numbers are compared by value and words without their inflections, as `check_cit
 “the three of us” and 「三人」. What is found nowhere is said to be the model's own words; nothing is guessed.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias, cast
 
@@ -13,11 +12,10 @@ from taiwa.flows.ask.ask_result import AskResult
 from taiwa.flows.ask.check_citations import holds
 from taiwa.kernel.messages import Passage
 from taiwa.kernel.serialization import Json, value
+from taiwa.kernel.text import sentences
 
 SourceKind: TypeAlias = Literal["user", "tool", "passage", "answer", "model"]
 """Whose words a value is: those of the user, of a tool's result, of a passage, of the answer before, or of the model alone."""
-
-SENTENCE = re.compile(r"[^\n.!?。！？]*(?:[.!?。！？]+(?=\s|\Z|[^\s\d])|\n|\Z)")
 
 
 @value(tag="value-source")
@@ -73,8 +71,7 @@ def _source(part: Json, path: str, text: str, findings: Json, before: str, passa
 
 def sentence_with(words: str, text: str) -> str | None:
     """Return the first sentence of a text that holds some words; None if none does."""
-    sentences = (match[0].strip() for match in SENTENCE.finditer(text))
-    return next((each for each in sentences if each and holds(words, each)), None)
+    return next((each for each in sentences(text) if holds(words, each)), None)
 
 
 def _calls(findings: Json) -> Iterator[Mapping[str, Json]]:
