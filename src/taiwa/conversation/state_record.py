@@ -44,6 +44,8 @@ STATED = "^[^<>]+$"
 MOST_SENTENCES = 20
 """Sentences of a message that a schema lists; of a longer message the model writes the words itself."""
 LONGEST_SENTENCE = 200
+MOST_PER_SENTENCE = 6
+"""Changes for each sentence of a message; more are none that it states."""
 MAX_TOKENS = 1_024
 """Tokens of a list of changes; far more than a turn changes, so that a model that repeats itself ends."""
 
@@ -101,7 +103,8 @@ def changes_schema(app: App, text: str | None = None) -> JsonSchema:
     ]
     named: dict[str, Json] = {"$defs": delta["$defs"]} if "$defs" in delta else {}
     # Without a bound, a small model that has begun to list changes goes on until it is cut.
-    return JsonSchema({"type": "array", "maxItems": len(items), "items": {"anyOf": items}, **named}, "changes")
+    most = len(items) if text is None else min(len(items), MOST_PER_SENTENCE * max(len(sentences(text)), 1))
+    return JsonSchema({"type": "array", "maxItems": most, "items": {"anyOf": items}, **named}, "changes")
 
 
 def _said(text: str) -> Json:
