@@ -9,6 +9,7 @@ import atexit
 import fcntl
 import gc
 import json
+import mmap
 import os
 import select
 import signal
@@ -17,12 +18,15 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
+from itertools import count
 from pathlib import Path
+from types import FrameType
 from typing import BinaryIO
 
 from taiwa.isolation import is_ready
@@ -37,6 +41,24 @@ taiwa.operations.batch taiwa.operations.documents taiwa.operations.inspect taiwa
 taiwa.sessions.solve_turn taiwa.sql.sqlite taiwa.tools.stoichiometry taiwa.tools.units httpx2 pydantic rich.live yaml
 """
 """What commands import when they run."""
+OPERATIONS = frozenset(
+    {
+        "commit",
+        "execute",
+        "executemany",
+        "flush",
+        "fsync",
+        "mkdir",
+        "open",
+        "recv",
+        "rename",
+        "replace",
+        "send",
+        "unlink",
+        "write",
+    }
+)
+"""What is seen from outside of a process: between two of these functions it does not matter when the process is killed."""
 
 
 class ForkedCommand:
@@ -200,6 +222,22 @@ def become(arguments: Sequence[str], environment: Mapping[str, str], folder: str
     sys.stderr = os.fdopen(2, "w", 1, "utf-8", "backslashreplace", closefd=False)
 
 
+def die_at(number: int, told: Path) -> None:
+    """Kill this process before one of its operations (0: none), and count them in a file that outlives it."""
+    with told.open("r+b") as file:
+        memory = mmap.mmap(file.fileno(), NUMBER.size)
+    numbers = count(1)
+
+    def watch(_: FrameType, event: str, function: object) -> None:
+        if event == "c_call" and getattr(function, "__name__", "") in OPERATIONS:
+            NUMBER.pack_into(memory, 0, reached := next(numbers))
+            if reached == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.setprofile(watch)
+    sys.setprofile(watch)
+
+
 def load() -> None:
     """Import the commands."""
     from taiwa.cli.main import COMMANDS
@@ -217,4 +255,6 @@ if __name__ == "__main__":
     serve()
     from taiwa.cli.main import main
 
+    if counted := os.environ.get("TEST_OPERATIONS"):
+        die_at(int(os.environ["TEST_DIES_AT"]), Path(counted))
     main()

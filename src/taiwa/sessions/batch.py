@@ -39,6 +39,7 @@ from taiwa.sessions.commit_turn import (
     TurnOptions,
     TurnResult,
     has_moved_since,
+    request_counter,
     run_outside_sessions,
     sink,
 )
@@ -335,6 +336,7 @@ class ParallelBatch(ABC, Generic[A, R]):
             self.priced_model.model, tools=program.tools, price=self.priced_model.price,
             limits=limits if room is None else replace(limits, cost=room.cost),
             budgets=self.repository.budgets(started.run, limits), approve=self.options.approve,
+            observers=(request_counter(self.repository, started.run, self.priced_model),),
         )  # fmt: skip
         done = await runtime.run_result(program.program, started.journal)
         self.spent = self.spent + done.spent

@@ -1,0 +1,177 @@
+"""Commands that are killed at any instant: what was paid for and what was written is kept, and the store is sound.
+
+`make explore` draws other instants, and more of them.
+"""
+
+import json
+import os
+import signal
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import httpx
+import pytest
+
+from taiwa.store import Store
+from tests.cli.conftest import ModelServer, Taiwa, delta
+from tests.cli.forked import NUMBER, ForkedCommand
+from tests.peers.faults import Scene, speech
+
+SEED = int(os.environ.get("EXPLORE_SEED", "20261129"))
+ROUNDS = 75 if "EXPLORE_SEED" in os.environ else 5
+PRICE = 10_000
+"""What a call costs, in billionths, at the price of the tests."""
+pytestmark = [pytest.mark.fuzz, pytest.mark.slow]
+
+
+async def answer(scene: Scene) -> None:
+    """Answer the text "one" with a delta that needs a repair, and every other one in one call."""
+    body: Any = scene.seen.json
+    text = json.dumps(body["messages"][-1])
+    broken = 'Counted.\n@@delta\n{"nix": 1}'
+    await speech("{}" if "cannot be used" in text else broken if "one" in text else delta("Fine."))(scene)
+
+
+@dataclass
+class Killer:
+    """Runs a command in one fresh place after another, and kills it there at an instant."""
+
+    taiwa: Taiwa
+    server: ModelServer
+
+    def place(self, number: int, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """Make an empty store with a limit of a day, and forget what was asked before."""
+        folder = self.taiwa.place.folder / str(number)
+        folder.mkdir()
+        monkeypatch.setenv("TAIWA_STORE", str(folder / "taiwa.db"))
+        self.server.plays(answer, prices={"*": {"input": "1", "output": "1"}}, max_cost="5/day")
+        return folder
+
+    def start(self, folder: Path, number: int, *arguments: str) -> ForkedCommand:
+        told = folder / "operations"
+        told.write_bytes(bytes(NUMBER.size))
+        more = {"TEST_OPERATIONS": str(told), "TEST_DIES_AT": str(number)}
+        return ForkedCommand(arguments, self.taiwa.place.environment(**more))
+
+    def check(self, folder: Path) -> None:
+        """Check the store, and that every request is counted: by its cost, or by what was reserved for it."""
+        self.taiwa.ok("fsck")
+        with Store.open(str(folder / "taiwa.db")) as store:
+            assert sum(line.requests for line in store.costs("session")) >= len(self.server.seen)
+            assert store.runs.spent_since(0) >= PRICE * len(self.server.seen)
+
+
+def reached(folder: Path) -> int:
+    """How many operations a command has begun."""
+    return int(NUMBER.unpack((folder / "operations").read_bytes())[0])
+
+
+def turns(store: Store, name: str) -> list[tuple[str | None, str]]:
+    path = [node for _, node in store.nodes.path(store.refs.tip(name)) if node.kind == "turn"]
+    return [(node.user, node.answer or "") for node in reversed(path)]
+
+
+@pytest.fixture
+def killer(taiwa: Taiwa, model_server: ModelServer) -> Killer:
+    return Killer(taiwa, model_server)
+
+
+def instants(first: int, last: int) -> list[int]:
+    return Random(SEED).sample(range(first, last + 1), min(ROUNDS, last - first + 1))
+
+
+def test_a_turn_that_is_killed_is_finished_once(killer: Killer, monkeypatch: pytest.MonkeyPatch) -> None:
+    taiwa, seen = killer.taiwa, killer.server
+
+    def killed(number: int) -> int:
+        folder = killer.place(number, monkeypatch)
+        taiwa.ok("say", "-s", "talk", "chat", "zero")
+        killer.start(folder, number, "say", "-s", "talk", "one").communicate()
+        killer.check(folder)
+        with Store.open(str(folder / "taiwa.db")) as store:
+            begun, texts = store.runs.open_runs("talk"), turns(store, "talk")
+        if begun:
+            taiwa.ok("resume", "talk")
+        elif len(texts) == 1:
+            taiwa.ok("say", "-s", "talk", "one")
+        killer.check(folder)
+        with Store.open(str(folder / "taiwa.db")) as store:
+            assert turns(store, "talk") == [("zero", "Fine."), ("one", "Counted.")]
+        assert len(seen.seen) <= 4, "of a killed turn, one call is made again at most"
+        return reached(folder)
+
+    for number in instants(1, killed(0)):
+        killed(number)
+
+
+@pytest.mark.parametrize("mode", ["fold", "map"])
+def test_a_batch_that_is_killed_is_finished_with_each_row_once(
+    killer: Killer, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taiwa, seen = killer.taiwa, killer.server
+
+    def killed(number: int) -> int:
+        folder = killer.place(number, monkeypatch)
+        (folder / "rows.txt").write_text("two\none\nthree\n")
+        out = folder / "out.jsonl"
+        words = ["batch", "chat", str(folder / "rows.txt"), "--mode", mode, "-j", "2", "-o", str(out)]
+        killer.start(folder, number, *words).communicate()
+        killer.check(folder)
+        written = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+        taiwa.ok(*words, "--resume")
+        killer.check(folder)
+        rows = [json.loads(line) for line in out.read_text().splitlines()]
+        assert [row["answer"] for row in rows] == ["Fine.", "Counted.", "Fine."]
+        assert [row["answer"] for row in written] == [row["answer"] for row in rows[: len(written)]], (
+            "what was written is kept"
+        )
+        assert len(seen.seen) <= 4 + 2, "of each row that was killed, one call is made again at most"
+        return reached(folder)
+
+    for number in instants(1, killed(0)):
+        killed(number)
+
+
+def test_a_response_of_a_killed_server_is_finished_by_the_next_one(
+    killer: Killer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taiwa, seen = killer.taiwa, killer.server
+    words = ["serve", "--port", "0", "--token", "key", "--app", "chat", "-m", seen.model]
+
+    def killed(number: int) -> tuple[int, int]:
+        folder = killer.place(number, monkeypatch)
+        taiwa.ok("say", "-s", "talk", "chat", "zero")
+        response, ready, last = "", 0, 0
+        for instant in (number, 0):
+            server = killer.start(folder, instant, *words)
+            if address := server.stdout.readline().decode().split()[-1:]:
+                ready = reached(folder)
+                response = respond(f"{address[0]}/v1/responses", response)
+            last = reached(folder)
+            server.send_signal(signal.SIGTERM)
+            server.communicate()
+            killer.check(folder)
+        with Store.open(str(folder / "taiwa.db")) as store:
+            assert turns(store, "talk") == [("zero", "Fine."), ("one", "Counted.")]
+        assert len(seen.seen) <= 4, "of a killed response, one call is made again at most"
+        return ready, last
+
+    for number in instants(*killed(0)):
+        killed(number)
+
+
+def respond(url: str, name: str) -> str:
+    """Begin a response in the background, unless it has a name, and follow it to its end; return its name."""
+    with suppress(httpx.TransportError), httpx.Client(headers={"authorization": "Bearer key"}, timeout=300) as client:
+        if not name:
+            body = {"model": "chat", "input": "one", "conversation": "talk", "background": True}
+            made = client.post(url, json=body)
+            assert made.status_code == 200, made.text
+            name = str(made.json()["id"])
+        client.get(f"{url}/{name}", params={"stream": "true"})
+        answer = client.get(f"{url}/{name}").json()
+        assert (answer["status"], answer["output"][0]["content"][0]["text"]) == ("completed", "Counted.")
+    return name
