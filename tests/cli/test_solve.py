@@ -509,10 +509,15 @@ def test_a_key_ends_the_answer_and_keeps_what_was_paid(taiwa: Taiwa, model_serve
 def test_tools_of_a_foreign_server_are_mounted(taiwa: Taiwa, model_server: ModelServer) -> None:
     pytest.importorskip("mcp")
     no_tools(model_server, "Let me see: <<taiwa_calculator: 6 × 7>>", "The answer is 42.")
-    command = f"{sys.executable} -m taiwa mcp --tools calculator"
+    words = ("solve", "Six times seven?", "--json", "--shots", "0")
+    server = ("--mcp-server", f"{sys.executable} -m taiwa mcp --tools calculator")
 
-    found = taiwa.ok("solve", "Six times seven?", "--mcp-server", command, "--json", "--shots", "0").json
+    refused = taiwa(*words, *server)
+    no_tools(model_server, "Let me see: <<taiwa_calculator: 6 × 7>>", "The answer is 42.")
+    found = taiwa.ok(*words, *server, "--trust-mcp").json
 
+    assert refused.code == 2
+    assert "approval is required for taiwa_calculator" in refused.err
     assert (found["calls"][0]["tool"], found["calls"][0]["text"]) == ("taiwa_calculator", "42")
 
 

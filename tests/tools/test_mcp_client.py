@@ -83,10 +83,12 @@ def test_an_mcp_tool_cannot_take_the_name_of_a_built_in_tool(genuine: dict[str, 
     assert genuine["Weather___more__calculator"].call({"expression": "1"}).text == "42"
 
 
-def test_a_tool_needs_approval_unless_its_server_says_that_it_destroys_nothing(genuine: dict[str, Tool]) -> None:
-    names = ["read_note", "add_note", "delete_note", "add"]
+@pytest.mark.parametrize(("trusted", "needed"), [(False, [True] * 4), (True, [False, False, True, True])])
+def test_only_a_trusted_server_says_which_of_its_tools_need_no_approval(trusted: bool, needed: list[bool]) -> None:
+    with mcp_tools(GENUINE, trusted=trusted) as tools:
+        named = {each.spec.name: each for each in tools}
 
-    assert [needs_approval(genuine[name]) for name in names] == [False, False, True, True]
+    assert [needs_approval(named[name]) for name in ["read_note", "add_note", "delete_note", "add"]] == needed
 
 
 def test_a_refusal_of_the_server_is_a_tool_error(genuine: dict[str, Tool]) -> None:

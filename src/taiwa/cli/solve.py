@@ -114,6 +114,10 @@ answer_by_option = click.option(
 )  # fmt: skip
 @server_option
 @click.option(
+    "--trust-mcp", is_flag=True,
+    help="Call tools that only read or destroy nothing, as their MCP server says, without approval.",
+)  # fmt: skip
+@click.option(
     "--in", "indexes", metavar="FOLDER|FILE|INDEX", multiple=True,
     help="Let the model search this index, or this folder or file, which is indexed first; may be given several times.",
 )  # fmt: skip
@@ -235,7 +239,7 @@ def _more_tools(settings: "Settings", values: Mapping[str, Any], stack: ExitStac
     if values["servers"]:
         from taiwa.tools.mcp_client import mcp_tools
 
-        tools = stack.enter_context(mcp_tools(*values["servers"]))
+        tools = stack.enter_context(mcp_tools(*values["servers"], trusted=values["trust_mcp"]))
     if values["indexes"]:
         from taiwa.cli.index import reporter
         from taiwa.operations.documents import find_indexes, open_library

@@ -68,8 +68,13 @@ SCHEMA_KEYWORDS = frozenset(
 
 
 @contextmanager
-def mcp_tools(*commands: str | Sequence[str], limits: ProcessLimits = DEFAULT_LIMITS) -> Generator[tuple[Tool, ...]]:
+def mcp_tools(
+    *commands: str | Sequence[str], limits: ProcessLimits = DEFAULT_LIMITS, trusted: bool = False
+) -> Generator[tuple[Tool, ...]]:
     """Start a server with each command and yield the tools of all of them; the servers are stopped at the end.
+
+    Every call needs approval. Of `trusted` servers, calls of tools that only read or destroy nothing, as their annotations say,
+    need none.
 
         with mcp_tools("npx some-server", ["python", "my_server.py"]) as tools:
             taiwa.run(program, tools=[calculator, *tools])
@@ -82,7 +87,7 @@ def mcp_tools(*commands: str | Sequence[str], limits: ProcessLimits = DEFAULT_LI
     with ExitStack() as stack:
         for command in commands:
             taken = [tool.spec.name for tool in tools]
-            tools += stack.enter_context(McpServerConnection(command, limits, taken)).tools
+            tools += stack.enter_context(McpServerConnection(command, limits, taken, trusted=trusted)).tools
         yield tuple(tools)
 
 
@@ -104,7 +109,7 @@ class McpTool:
     name_on_server: str
     server: "McpServerConnection"
     confirm: bool = True
-    """Whether a call by a model needs approval: unless the server says that the tool only reads, or destroys nothing."""
+    """Whether a call by a model needs approval: unless a trusted server says that the tool only reads, or destroys nothing."""
 
     def __repr__(self) -> str:
         return f"McpTool({self.spec.name})"
@@ -131,7 +136,12 @@ class McpServerConnection(AbstractContextManager["McpServerConnection"]):
     """
 
     def __init__(
-        self, command: str | Sequence[str], limits: ProcessLimits = DEFAULT_LIMITS, taken: Iterable[str] = ()
+        self,
+        command: str | Sequence[str],
+        limits: ProcessLimits = DEFAULT_LIMITS,
+        taken: Iterable[str] = (),
+        *,
+        trusted: bool = False,
     ) -> None:
         require_mcp()
         from anyio.from_thread import start_blocking_portal
@@ -139,6 +149,7 @@ class McpServerConnection(AbstractContextManager["McpServerConnection"]):
         words = _split_command(command)
         self._command = words[0]
         self._limits = limits
+        self._trusted = trusted
         self._stderr = bytearray()
         stack = ExitStack()
         try:
@@ -234,7 +245,7 @@ class McpServerConnection(AbstractContextManager["McpServerConnection"]):
             about = clean_untrusted(tool.description or tool.title or "", MAX_DESCRIPTION_CHARS)
             about = " ".join(f"(From the server {server}.) {about}".split())
             spec = ToolSpec(name, about, _parameters(tool.input_schema), trust="untrusted")
-            yield McpTool(spec, tool.name, self, _needs_approval(tool.annotations))
+            yield McpTool(spec, tool.name, self, not self._trusted or _needs_approval(tool.annotations))
 
     def _last_stderr_line(self) -> str:
         lines = self._stderr.decode(errors="replace").strip().splitlines()
