@@ -202,3 +202,95 @@ def test_the_rest_works_beside_a_broken_plug_in(other: Taiwa) -> None:
     assert "the model 'quiet' of rival 2.0 failed: TypeError" in failed.err
     other.ok("config", "set", "plugins.rival", "off")
     assert other.ok("tools", "call", "price", "tea").out.strip() == "3.5"
+
+
+FAULTY = """
+import sys
+from taiwa.conversation.reducers import Reducer
+from taiwa.kernel.messages import StreamEnd, TextDelta
+
+print("imported")
+
+class Model:
+    capabilities = frozenset()
+
+    def __init__(self, name):
+        self.name = name
+
+    def stream(self, request):
+        yield {"text": "hello", "delta": TextDelta('Hi.\\n@@delta\\n{"word": "tea"}')}[self.name.partition(":")[2]]
+        yield StreamEnd("stop", None, None, self.name)
+
+    async def astream(self, request):
+        yield TextDelta("Hi.")
+
+def divide(*_):
+    return 1 / 0
+
+inverse = Reducer("inverse", divide)
+
+def read(raw):
+    return 17
+"""
+FAULTY_POINTS = """\
+[taiwa.tools]
+script = faulty_script
+[taiwa.models]
+faulty = faulty:Model
+[taiwa.reducers]
+inverse = faulty:inverse
+[taiwa.readers]
+num = faulty:read
+"""
+
+
+@pytest.fixture
+def faulty(run: Taiwa, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Taiwa:
+    """A package whose plug-ins fail when they are used."""
+    folder = tmp_path / "faulty"
+    info = folder / "faulty-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: faulty\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(FAULTY_POINTS)
+    (folder / "faulty.py").write_text(FAULTY)
+    (folder / "faulty_script.py").write_text("import sys\nsys.exit(3)\n")
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setenv("PYTHONPATH", str(folder), prepend=":")
+    return run
+
+
+def test_a_package_that_ends_the_process_prints_or_has_lost_its_metadata_harms_no_other(
+    faulty: Taiwa, tmp_path: Path
+) -> None:
+    (tmp_path / "faulty" / "faulty-1.0.dist-info" / "METADATA").unlink()
+
+    listed = faulty.ok("plugins", "--json").json
+
+    assert ("script", "the tool 'script' of ? ? cannot be loaded: SystemExit: 3") in [
+        (each["name"], each["problem"]) for each in listed
+    ]
+    assert faulty.ok("tools", "call", "price", "tea").out.strip() == "3.5"
+
+
+def test_what_a_plug_in_returns_in_a_wrong_type_is_one_line(faulty: Taiwa, tmp_path: Path) -> None:
+    (tmp_path / "films").mkdir()
+    (tmp_path / "films" / "one.num").write_text("1")
+
+    said = faulty("say", "-m", "faulty:text", "hello")
+
+    assert said.code == 1
+    assert said.err == "taiwa: the model yielded an object of type str; expected TextDelta or StreamEnd\n"
+    assert "broken: its reader returned no text (int)" in faulty.ok("index", "films").out
+
+
+def test_an_error_in_the_code_of_a_package_names_the_package(faulty: Taiwa, tmp_path: Path) -> None:
+    text = "---\ntaiwa: 1\nstate:\n  word: {type: str, reduce: inverse}\n---\nTalk.\n"
+    (tmp_path / "words.md").write_text(text, encoding="utf-8")
+
+    with faulty.start("say", "words.md", "-m", "faulty:delta", "hello") as started:
+        _, errors = started.communicate()
+
+    last = errors.decode().splitlines()[-1]
+    assert (
+        last == "taiwa: the package faulty 1.0 failed: ZeroDivisionError: division by zero; --debug shows the traceback"
+    )

@@ -17,10 +17,12 @@ import os
 import re
 import sys
 from collections.abc import Iterable
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from traceback import walk_tb
 from typing import Literal, TypeAlias, TypeVar, get_args
 
 from taiwa import settings
@@ -30,6 +32,8 @@ T = TypeVar("T")
 
 PluginKind: TypeAlias = Literal["apps", "models", "readers", "reducers", "retrievers", "tools"]
 KINDS: tuple[PluginKind, ...] = get_args(PluginKind)
+FAILURES = (Exception, SystemExit)
+"""What the code of a package may raise: a module may be a script that ends its process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +59,10 @@ class Plugin:
         from importlib.metadata import EntryPoint
 
         try:
-            return EntryPoint(self.name, self.value, f"taiwa.{self.kind}").load()
-        except Exception as error:
-            words = " ".join(str(error).split())
-            raise ConfigError(f"the {self} cannot be loaded: {type(error).__name__}: {words}") from error
+            with redirect_stdout(sys.stderr):  # standard output is that of the command
+                return EntryPoint(self.name, self.value, f"taiwa.{self.kind}").load()
+        except FAILURES as error:
+            raise ConfigError(f"the {self} cannot be loaded: {_one_line(error)}") from error
 
     def make(self, *arguments: object) -> object:
         """Import the value and call it.
@@ -73,8 +77,8 @@ class Plugin:
             return found(*arguments)
         except TaiwaError:
             raise
-        except Exception as error:
-            raise ConfigError(f"the {self} failed: {type(error).__name__}: {' '.join(str(error).split())}") from error
+        except FAILURES as error:
+            raise ConfigError(f"the {self} failed: {_one_line(error)}") from error
 
 
 def installed() -> tuple[Plugin, ...]:
@@ -94,8 +98,8 @@ def _installed(_path: tuple[str, ...]) -> tuple[tuple[PluginKind, str, str, str,
             kind,
             point.name,
             point.value,
-            point.dist.name if point.dist else "?",
-            point.dist.version if point.dist else "?",
+            (point.dist and point.dist.name) or "?",  # None where what names the package was deleted
+            (point.dist and point.dist.version) or "?",
         )
         for kind in KINDS
         for point in everything.select(group=f"taiwa.{kind}")
@@ -103,9 +107,23 @@ def _installed(_path: tuple[str, ...]) -> tuple[tuple[PluginKind, str, str, str,
     return tuple(sorted(points))
 
 
+def _one_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
 def _normal(name: str) -> str:
     """Return the name of a package as indexes compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def package_of(error: BaseException) -> str | None:
+    """Return the package with plug-ins in whose code an error was raised, with its version; None for other code."""
+    packages = {
+        value.split(":")[0].split(".")[0]: f"{name} {version}"
+        for _, _, value, name, version in _installed(tuple(sys.path))
+    }
+    modules = [str(frame.f_globals.get("__name__")).split(".")[0] for frame, _ in walk_tb(error.__traceback__)]
+    return next((packages[each] for each in reversed(modules) if each in packages), None)
 
 
 def plugin_names(kind: PluginKind) -> tuple[str, ...]:
@@ -158,8 +176,8 @@ def plugin_app(plugin: Plugin) -> Path:
     module = plugin.value.partition(":")[0]
     try:
         spec = find_spec(module)
-    except Exception as error:  # a parent package of the module, which is imported
-        raise ConfigError(f"the {plugin} cannot be found: {type(error).__name__}: {error}") from error
+    except FAILURES as error:  # a parent package of the module, which is imported
+        raise ConfigError(f"the {plugin} cannot be found: {_one_line(error)}") from error
     folder = os.path.dirname((spec.origin if spec is not None else None) or "")  # noqa: PTH120
     path = Path(folder, f"{plugin.name}.md")
     if not folder or not path.is_file():

@@ -334,5 +334,12 @@ def _print_error(message: str) -> None:
 
 
 def _print_internal_error(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> None:
-    """Print an unexpected error as one line."""
-    _print_error(f"internal error in taiwa ({kind.__name__}: {error}); --debug shows the traceback, please report it")
+    """Print an unexpected error as one line: of a plug-in, or of taiwa."""
+    from taiwa.plugins import package_of
+
+    what, who = f"{kind.__name__}: {' '.join(str(error).split())}", package_of(error)
+    _print_error(
+        f"internal error in taiwa ({what}); --debug shows the traceback, please report it"
+        if who is None
+        else f"the package {who} failed: {what}; --debug shows the traceback"
+    )

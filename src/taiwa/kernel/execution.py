@@ -28,6 +28,7 @@ from taiwa.kernel.errors import (
     ApprovalRequiredError,
     InputError,
     ModelError,
+    ProtocolError,
     ReplayError,
     TaiwaError,
     describe,
@@ -381,6 +382,11 @@ class Execution(Generic[T]):
             self._emit(chunk)
         elif isinstance(chunk, FailedAttempt):
             self._repeat(pending)
+        elif not isinstance(chunk, TextDelta | ThinkingDelta | StreamEnd):
+            kind = type(chunk).__name__
+            pending.refusal = ProtocolError(
+                f"the model yielded an object of type {kind}; expected TextDelta or StreamEnd"
+            )
         else:
             known = len(pending.chunks)
             show = pending.add(chunk)

@@ -836,7 +836,9 @@ def _plugin_reader(suffix: str) -> Callable[[bytes], ParsedDocument]:
 
     def parsed(raw: bytes) -> ParsedDocument:
         found = read(raw)
-        return found if isinstance(found, ParsedDocument) else read_text(str(found))
+        if not isinstance(found, str | ParsedDocument):
+            raise UnreadableError(f"broken: its reader returned no text ({type(found).__name__})")
+        return read_text(found) if isinstance(found, str) else found
 
     return parsed
 
