@@ -10,6 +10,7 @@ from taiwa.kernel.errors import ToolError
 from taiwa.kernel.serialization import Json
 from taiwa.operations import markdown_html
 from taiwa.operations.markdown_html import MarkdownStream, to_html, visible
+from tests.steps import lines_run
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -83,6 +84,36 @@ def test_no_text_loads_or_runs_anything(text: str) -> None:
 
 
 SIGNS = [*"<>[]()!`$\\|&;'\"=#*_~ \n:-x/1", "javascript:", "https://e.example/", "script"]
+
+
+PIECES = [
+    *SIGNS, "[x](y)", "![", "**", "> ", "- ", "1. ", "\n\n", "    ", "| a |", "\n|--|\n", "```", "$$", "\\(", "\\[", "\\frac{", "}", "\\left(",
+    "\\begin{matrix}", "^", "&", "\\\\",
+]  # fmt: skip
+WRAPPERS = [
+    ("> ", ""), ("- ", "\n"), ("[", "](https://e.example/)"), ("![", "](y)"), ("**", "**"), ("~~", "~~"), ("`", "`"), ("$", "$"), ("$$", "$$"),
+    ("\\frac{", "}{1}"), ("\\sqrt{", "}"), ("\\left(", "\\right)"), ("```\n", "\n```"), ("| ", " |\n|--|\n"), ("<a>", "</a>"), ("\\(", "\\)"),
+]  # fmt: skip
+
+
+@given(
+    st.recursive(
+        st.sampled_from(HOSTILE),
+        lambda inside: st.builds(lambda each, wrapper: each.join(wrapper), inside, st.sampled_from(WRAPPERS)),
+    )
+)
+def test_what_is_nested_loads_and_runs_nothing(text: str) -> None:
+    assert_inert(to_html(text))
+
+
+@given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=6).map("".join), st.sampled_from(["", "$"]))
+def test_four_times_the_text_is_at_most_sixteen_times_the_work(piece: str, around: str) -> None:
+    render = markdown_html._renderer().render
+    render(f"{piece}```python\nx\n```\n$x$")  # imports and caches
+
+    once, more = (lines_run(render, visible((piece * count).join((around, around)))) for count in (8, 32))
+
+    assert more <= 16 * max(once, 500)
 
 
 @given(st.lists(st.sampled_from(SIGNS)).map("".join))
