@@ -306,3 +306,22 @@ def test_the_model_of_an_imported_turn_is_shown_and_not_called(
     assert f"answered by {other}" in taiwa.ok("show", "one", *store).out
     taiwa.ok("say", "-s", "one", "And now?", *store)
     assert model_server.requests[-1]["model"] == "test-model"
+
+
+@pytest.mark.parametrize(
+    ("language", "labels"), [("ja", ("ターン 1", "あなた", "差分", "編集")), ("zh", ("第 1 轮", "你", "增量", "编辑"))]
+)
+def test_what_is_shown_of_a_conversation_is_in_the_language_of_the_user(
+    language: str, labels: tuple[str, ...], taiwa: Taiwa, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model_server(delta("Tea is hot.", topics=["tea"]))
+    taiwa.ok("say", "chat", "Tell me about tea")
+    monkeypatch.setenv("TAIWA_LANG", language)
+
+    why = taiwa.ok("why", "topics").out
+    taiwa.ok("state", "set", "topics", '["rum"]')
+    tree = taiwa.ok("log", "--tree").out
+
+    assert all(label in why for label in labels[:3])
+    assert labels[3] in tree
+    assert "turn" not in why + tree

@@ -19,9 +19,8 @@ from tests.server.test_callers import priced
 WAVES = 160 if "EXPLORE_SEED" in os.environ else 3
 TOGETHER = 64
 TOKENS = 100
-PRICE = 2 * TOKENS * 1_000
-"""What an answer costs, in billionths, at the prices of `priced`."""
-BUDGET = 40 * PRICE + ANSWER_TOKENS * 1_000
+BUDGET = (40 * TOKENS + ANSWER_TOKENS) * 1_000
+"""What about forty answers cost, in billionths, at the prices of `priced`."""
 HELLO = [{"role": "user", "content": "Hello"}]
 WIRES: dict[str, dict[str, object]] = {
     "/v1/chat/completions": {"messages": HELLO},
@@ -30,17 +29,19 @@ WIRES: dict[str, dict[str, object]] = {
     "/api/chat": {"messages": HELLO},
 }
 CALLERS = {"": KEY, "ann": "key-of-ann", "ben": "key-of-ben", "nobody": "wrong"}
+STATUSES = {"": {200}, "ann": {200, 429}, "ben": {200}, "nobody": {401}}
 pytestmark = pytest.mark.fuzz
 
 
 class Counting(ScriptedModel):
-    """A model that keeps the number of its requests only, so that what grows is the server's."""
+    """A model that keeps what it was paid only, so that what grows is the server's."""
 
-    asked = 0
+    paid = 0
 
     def _next(self, request: Request) -> Response:
-        self.asked += 1
-        return Response(assistant("Hello."), usage=Usage(TOKENS, TOKENS))
+        usage = Usage(1, min(TOKENS, request.sampling.max_tokens or TOKENS))
+        self.paid += 1_000 * (usage.input_tokens + usage.output_tokens)
+        return Response(assistant("Hello."), usage=usage)
 
 
 def test_of_many_requests_at_once_each_is_answered_or_refused_and_each_answer_billed(tmp_path: Path) -> None:
@@ -53,15 +54,13 @@ def test_of_many_requests_at_once_each_is_answered_or_refused_and_each_answer_bi
         statuses = asyncio.run(waves(server))
 
         store = server.repository.store
-        spent = {name: store.owned_by(name).runs.spent_since(0) for name in ("", "ann", "ben")}
-        assert sum(spent.values()) == PRICE * model.asked
-        assert spent["ann"] <= BUDGET
-        for name, amount in spent.items():
-            assert amount == PRICE * statuses[name, 200]
-        assert {status for name, status in statuses if name in ("", "ben")} == {200}
-        assert {status for name, status in statuses if name == "ann"} == {200, 429}
-        assert {status for name, status in statuses if name == "nobody"} == {401}
-        assert all(store.owned_by(name).runs.open_runs() == () for name in spent)
+        owned = {name: store.owned_by(name) for name in CALLERS}
+        assert sum(each.runs.spent_since(0) for each in owned.values()) == model.paid
+        assert owned["ann"].runs.spent_since(0) <= BUDGET
+        for name, each in owned.items():
+            assert sum(line.requests for line in each.costs("session")) == statuses[name, 200]
+            assert {status for caller, status in statuses if caller == name} == STATUSES[name]
+            assert each.runs.open_runs() == ()
         assert store.fsck() == ()
 
 

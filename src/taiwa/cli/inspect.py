@@ -18,7 +18,7 @@ from taiwa.cli.options import (
 )
 from taiwa.cli.output import bracketed, one_line, print_item, print_line, print_notice, print_result, print_rows
 from taiwa.conversation.state import Change, format_path
-from taiwa.i18n import _, ngettext, user_language
+from taiwa.i18n import _, gettext_noop, ngettext, user_language
 from taiwa.kernel.effects import Complete
 from taiwa.kernel.errors import InputError, StoreError
 from taiwa.kernel.serialization import Json, parse_json, tag_of
@@ -42,8 +42,12 @@ FORMATS = {".jsonl": "jsonl", ".md": "md", ".html": "html"}
 FIRST_WORDS = 60
 SOURCE_CHARS = 160
 """Characters of the first text of a conversation in a list."""
-CUT_OFF = "cut off"
+CUT_OFF = gettext_noop("cut off")
 """What a turn without an answer shows, which can be resumed."""
+KINDS = {
+    "root": gettext_noop("root"), "turn": gettext_noop("turn"), "summary": gettext_noop("summary"), "edit": gettext_noop("edit"),
+    "app": gettext_noop("app"),
+}  # fmt: skip
 STYLES = {"added": "green", "removed": "red", "changed": "yellow"}
 
 
@@ -75,7 +79,7 @@ def log(common: CommonOptions, revision: str, tree: bool, limit: int) -> None:
 def _print_sessions(repository: "Repository", limit: int, *, as_json: bool) -> None:
     entries, cut_off = inspect.sessions(repository, limit), inspect.interrupted(repository)
     rows = [
-        (each.run.ref, each.app, CUT_OFF, "", "", format_time(each.run.at_us), one_line(each.run.text, FIRST_WORDS))
+        (each.run.ref, each.app, _(CUT_OFF), "", "", format_time(each.run.at_us), one_line(each.run.text, FIRST_WORDS))
         for each in cut_off
     ]
     rows += [
@@ -86,7 +90,7 @@ def _print_sessions(repository: "Repository", limit: int, *, as_json: bool) -> N
         for each in entries
     ]  # fmt: skip
     heads = ("session", "app", "turns", "model", "cost", "last", "first words")
-    none = "there are no conversations yet; begin one with `taiwa chat` or `taiwa say`"
+    none = _("there are no conversations yet; begin one with `taiwa chat` or `taiwa say`")
     print_rows((*cut_off, *entries), heads, rows, frozenset({2, 4}), as_json=as_json, none=none, spare=(3, 4, 1, 5))
     _mention_resume(cut_off, as_json=as_json)
 
@@ -108,14 +112,14 @@ def print_log(repository: "Repository", revision: str, limit: int, *, as_json: b
     for number, each in enumerate(entries):
         if number:
             print_line("")
-        place = f"turn {each.turn}" if each.node.kind == "turn" else each.node.kind
+        place = _("turn {turn}", turn=each.turn) if each.node.kind == "turn" else _(KINDS[each.node.kind])
         print_line(" · ".join(filter(None, (place, each.hash[:12], each.model if several else ""))), "bold")
         if each.node.kind == "turn":
             _print_turn(repository, each.node)
         elif text := _excerpt(repository, each.node):
             print_line(text)
     for turn in cut_off:
-        print_line(f"{CUT_OFF}: {one_line(turn.run.text, FIRST_WORDS)}", "yellow")
+        print_line(f"{_(CUT_OFF)}: {one_line(turn.run.text, FIRST_WORDS)}", "yellow")
     _mention_resume(cut_off, as_json=as_json)
 
 
@@ -123,11 +127,15 @@ def _print_turn(repository: "Repository", node: "Node") -> None:
     """Print the texts of a turn."""
     app = repository.app(node.app)
     if node.user:
-        print_line(f"you: {node.user}")
-    for attachment in node.attachments:
-        print_line(f"attached: {inspect.describe_attachment(attachment)}", "dim")
+        print_line(_("you: {text}", text=node.user))
+    _print_attachments(node)
     if node.answer is not None:
         print_line(f"{app.name}: {_readable(node.answer, app)}")
+
+
+def _print_attachments(node: "Node") -> None:
+    for each in node.attachments:
+        print_line(_("attached: {file}", file=inspect.describe_attachment(each)), "dim")
 
 
 def _readable(answer: str, app: "App") -> str:
@@ -147,7 +155,7 @@ def _print_tree(repository: "Repository", session: str, *, as_json: bool) -> Non
         name, node, lead, stem = stack.pop()
         text = _excerpt(repository, node) or repository.app(node.app).name
         label = f"  ← {', '.join(found.names[name])}" if name in found.names else ""
-        print_line(f"{lead}{name[:12]} {node.kind:4} {text}{label}")
+        print_line(f"{lead}{name[:12]} {_(KINDS[node.kind]):4} {text}{label}")
         stack += _branches(list(found.children.get(name, {}).items()), stem)
 
 
@@ -188,14 +196,14 @@ def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
         print_result(found)
         return
     node, here = found.node, found.conversation
-    print_line(f"{found.hash}  {node.kind}, turn {here.count}, app {here.app.name}", "bold")
+    place = _("{kind}, turn {turn}, app {app}", kind=_(KINDS[node.kind]), turn=here.count, app=here.app.name)
+    print_line(f"{found.hash}  {place}", "bold")
     if options := inspect.describe_options(here.app.answer_options):
         heading = _("options")
         print_line(f"{heading}: {options}", "dim")
     if node.user is not None:
-        print_line(f"\nyou: {node.user}")
-    for attachment in node.attachments:
-        print_line(f"attached: {inspect.describe_attachment(attachment)}", "dim")
+        print_line("\n" + _("you: {text}", text=node.user))
+    _print_attachments(node)
     if found.reasoning is not None:
         heading, missing = _("reasoning"), _("none was recorded")
         print_line(f"\n{heading}: {found.reasoning or missing}", "dim")
@@ -203,15 +211,15 @@ def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
         answer = _readable(node.answer, here.app)
         print_line(f"\n{here.app.name}: {answer}")
         if answer != node.answer:
-            print_line(f"\nwith its calls: {node.answer}", "dim")
+            print_line("\n" + _("with its calls: {text}", text=node.answer), "dim")
     if node.delta:
-        print_line(f"\ndelta: {inspect.format_value(node.delta)}")
+        print_line("\n" + _("delta: {delta}", delta=inspect.format_value(node.delta)))
     for field, value in here.state.items():
         print_line(f"  {field}: {inspect.format_value(value)}")
     if node.model and not any(call.model for call in found.calls):  # imported
         print_line(_("answered by {model}", model=node.answered_by), "dim")
     for call in found.calls:
-        print_line(f"call: {_describe_call(call)}", "dim")
+        print_line(_("call: {call}", call=_describe_call(call)), "dim")
 
 
 @click.command()
@@ -232,7 +240,7 @@ def search(common: CommonOptions, text: str | None, limit: int) -> None:
         repository = common.repository(reading=True)
     hits = repository.store.search(text, limit)
     rows = [(hit.hash[:12], ", ".join(hit.refs[:3]), bracketed(hit.excerpt.text, hit.excerpt.marks)) for hit in hits]
-    none = f"no turn contains {text!r}"
+    none = _("no turn contains {text}", text=repr(text))
     print_rows(hits, ("node", "session", "text"), rows, as_json=common.as_json, none=none)
 
 
@@ -299,25 +307,32 @@ def print_why(repository: "Repository", path: str, revision: str, *, as_json: bo
     if as_json:
         print_result(found)
         return
+    from rich.cells import set_cell_size
+
     origin, node, shown = found.origin, found.origin.node, inspect.format_value
+    where, texts = format_path(found.path), {"path": format_path(found.path), "hash": origin.hash[:12]}
     by = {
-        "turn": f"turn {origin.turn}",
-        "edit": origin.node.answer or "an edit of the state",
-        "app": "a change of app",
-    }.get(node.kind, "the app's start")
-    before = f", before: {shown(origin.before)}" if origin.before is not None else ""
-    where, what = format_path(found.path), "removed" if origin.is_removed else "set"
-    print_line(f"{where} was removed" if origin.is_removed else f"{where} = {shown(origin.after)}", "bold")
-    print_line(f"  {what} by {by} ({origin.hash[:12]}){before}")
-    for source in found.sources:
-        print_line(f"  from:        {_describe_source(source)}")
+        "turn": _("turn {turn}", turn=origin.turn),
+        "edit": origin.node.answer or _("an edit of the state"),
+        "app": _("a change of app"),
+    }.get(node.kind, _("the app's start"))
+    removed = _("{path} was removed", **texts)
+    print_line(removed if origin.is_removed else f"{where} = {shown(origin.after)}", "bold")
+    done = (
+        _("removed by {by} ({hash})", by=by, **texts)
+        if origin.is_removed
+        else _("set by {by} ({hash})", by=by, **texts)
+    )
+    before = _(", before: {value}", value=shown(origin.before)) if origin.before is not None else ""
+    print_line(f"  {done}{before}")
+    fields = [(_("from"), _describe_source(source)) for source in found.sources]
     if node.user is not None:
-        print_line(f"  you:         {node.user}")
-        print_line(f"  answer:      {node.answer}")
+        fields += [(_("you"), node.user), (_("answer"), node.answer or "")]
     if node.delta is not None:
-        print_line(f"  delta:       {shown(node.delta)}")
-    for call in found.calls:
-        print_line(f"  call:        {_describe_call(call)}")
+        fields.append((_("delta"), shown(node.delta)))
+    fields += [(_("call"), _describe_call(call)) for call in found.calls]
+    for label, text in fields:
+        print_line(f"  {set_cell_size(f'{label}:', 12)} {text}")
 
 
 def _describe_source(source: "ValueSource") -> str:
@@ -345,10 +360,11 @@ def _describe_source(source: "ValueSource") -> str:
 def _describe_call(call: "CallRecord") -> str:
     """Describe a call on one line: model, tokens and duration."""
     if isinstance(call.answer, dict) and call.answer.get("~") == "tool-result":
-        return f"tool, result {one_line(str(call.answer.get('text')), FIRST_WORDS)}, {call.ms} ms"
-    tokens = "tokens not reported"
+        result = one_line(str(call.answer.get("text")), FIRST_WORDS)
+        return _("tool, result {result}, {ms} ms", result=result, ms=call.ms)
+    tokens = _("tokens not reported")
     if call.usage is not None:
-        tokens = f"{call.usage.input_tokens} in + {call.usage.output_tokens} out tokens"
+        tokens = _("{read} in + {written} out tokens", read=call.usage.input_tokens, written=call.usage.output_tokens)
     return ", ".join((*((call.model, tokens) if call.kind == tag_of(Complete) else (call.kind,)), f"{call.ms} ms"))
 
 
@@ -419,7 +435,7 @@ def history(common: CommonOptions, path: str) -> None:
     """
     entries = inspect.value_history(common.repository(reading=True), path, common.session)
     rows = [(each.hash[:12], each.by, inspect.format_value(each.value)) for each in entries]
-    none = f"{path} never had a value"
+    none = _("{path} never had a value", path=path)
     print_rows(entries, ("node", "by", "value"), rows, as_json=common.as_json, none=none)
 
 
