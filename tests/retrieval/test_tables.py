@@ -131,6 +131,25 @@ def test_a_cell_that_goes_on_below_belongs_to_its_row() -> None:
     assert "| Rome | only with receipt | 90 EUR |" in table
 
 
+def test_a_name_that_goes_on_below_belongs_to_its_row_where_its_next_word_had_no_room() -> None:
+    lines = [
+        [(0, 40, "Team"), (100, 130, "Limit")],
+        [(0, 80, "Research and"), (110, 130, "90")],
+        [(0, 70, "Development")],
+        [(0, 25, "Sales"), (110, 130, "80")],
+        [(0, 40, "Abroad")],
+        [(0, 35, "Export"), (110, 130, "70")],
+        [(0, 75, "Imports and"), (110, 130, "60")],
+        [(0, 40, "Customs")],
+        [(0, 230, "A paragraph behind the table")],
+    ]
+
+    (_, last, table), *_ = aligned_tables(lines)
+
+    assert last == 4, "a heading in the table, whose word had room above, is not a part of a name"
+    assert "| Research and Development | 90 |" in table
+
+
 def test_numbers_on_the_right_stand_below_a_name_on_the_left() -> None:
     lines = [
         [(0, 30, "City"), (100, 160, "Limit a night")],

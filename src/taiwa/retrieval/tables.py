@@ -95,20 +95,36 @@ TOLERANCE = 4.0
 def aligned_tables(lines: Sequence[Sequence[Box]]) -> Iterator[tuple[int, int, str]]:
     """Yield the first line, the line behind the last one, and the text of each table among the lines of a page.
 
-    Lines of several cells that stand in columns are a table; a line of one cell below a column goes on with the row above it.
+    Lines of several cells that stand in columns are a table; a line of one cell below a column goes on with the row above it. In
+    the first column that is so where the table goes on below, and the first word had no room above.
     """
     first = 0
     while first < len(lines):
         last = first
-        while last < len(lines) and (len(lines[last]) > 1 or (last > first and _continues(lines[last], lines[first]))):
+        while last < len(lines) and (len(lines[last]) > 1 or (last > first and _continues(lines, first, last))):
             last += 1
         if last - first >= LEAST_ROWS and (rows := _in_columns(lines[first:last])) is not None:
             yield first, last, table_text(*guess_header(rows))
         first = max(last, first + 1)
 
 
-def _continues(line: Sequence[Box], head: Sequence[Box]) -> bool:
-    return len(line) == 1 and line[0][0] > head[0][1] and any(_in_line(line[0], box) for box in head[1:])
+def _continues(lines: Sequence[Sequence[Box]], first: int, at: int) -> bool:
+    line, head = lines[at], lines[first]
+    if len(line) != 1:
+        return False
+    (left, right, text), above = line[0], lines[at - 1][0]
+    if left > head[0][1]:
+        return any(_in_line(line[0], box) for box in head[1:])
+    following = next((each for each in lines[at + 1 :] if len(each) != 1), ())
+    starts = [each[0][0] for each in (*lines[first:at], following[:1]) if each]
+    room = max(box[1] for each in lines[first : at + 1] for box in each[:1])
+    word = (right - left) * (len(text.split()[0]) + 1) / len(text)
+    return (
+        len(following) > 1
+        and right < min(each[1][0] for each in lines[first:at] if len(each) > 1)
+        and max(abs(start - left) for start in starts) <= TOLERANCE
+        and above[1] + word > room
+    )
 
 
 def _in_columns(lines: Sequence[Sequence[Box]]) -> list[list[str]] | None:
