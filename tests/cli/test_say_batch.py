@@ -13,7 +13,7 @@ import pytest
 
 from taiwa.sql.sqlite import SqliteDatabase
 from tests.cli.conftest import ModelServer, Taiwa, delta
-from tests.peers.faults import Act, Scene, silence, speech, status
+from tests.peers.faults import Act, Scene, event, head, raw, silence, speech, status
 
 BAD = status(400, b'{"error": {"message": "no"}}')
 INTO_ENGLISH = ("-p", "target_lang=English")
@@ -112,7 +112,7 @@ def test_a_stopped_fold_continues_with_the_next_row(
     assert [row["answer"] for row in read_rows(out)] == ["a", "b", "c"]
     assert [row["state"]["topics"] for row in read_rows(out)] == [["tea"]] * 3
     assert again.json == {
-        "session": "chat-lines", "done": 2, "failed": 0, "kept": 1, "cost": 0.0, "stopped": None,
+        "session": "chat-lines", "done": 2, "failed": 0, "kept": 1, "refused": 0, "cost": 0.0, "stopped": None,
         "usage": {"requests": 2, "input_tokens": 14, "output_tokens": 6, "cache_read_tokens": 8, "cache_write_tokens": 0,
                   "reasoning_tokens": 0},
     }  # fmt: skip
@@ -438,6 +438,25 @@ def test_a_batch_keeps_a_pace(taiwa: Taiwa, model_server: ModelServer, lines: Ca
 
     assert len(done.rows) == 2
     assert "--requests-per-minute" in taiwa("batch", "plain", lines("a"), "--requests-per-minute", "0").err
+
+
+@pytest.mark.parametrize("mode", ["fold", "map"])
+def test_a_refusal_is_counted_and_told_as_one_of_say(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str], tmp_path: Path, mode: str
+) -> None:
+    refusal = raw(
+        head(), event({"content": "I cannot."}, finish="content_filter"), event(usage={}), b"data: [DONE]\n\n"
+    )
+    model_server("A", refusal)
+    words = ("batch", "plain", lines("one", "two"), "--mode", mode, "-j", "1", "-o", str(tmp_path / "out.jsonl"))
+
+    done = taiwa(*words)
+
+    assert done.code == 4
+    assert "2 rows answered, 0 failed" in done.err
+    assert "the model refused 1 row\n" in done.err
+    assert [row["answer"] for row in read_rows(tmp_path / "out.jsonl")] == ["A", "I cannot."]
+    assert mode == "fold" or taiwa(*words, "--resume").code == 4
 
 
 def test_ctrl_c_ends_a_map_and_keeps_what_is_done(

@@ -119,13 +119,8 @@ def exit_if_refused(turn: "TurnResult") -> None:
     Raises:
         Exit: it is.
     """
-    if is_refusal(turn):
+    if turn.is_refused:
         raise click.exceptions.Exit(NOT_ANSWERED)
-
-
-def is_refusal(turn: "TurnResult") -> bool:
-    """Whether the model refused to answer, or to go on."""
-    return turn.response is not None and turn.response.finish == "refusal"
 
 
 def print_each(lines: Iterable[str], show: Callable[[str], None] = print_notice) -> None:
@@ -399,7 +394,7 @@ def print_stream(
                 last and whole == turn.text and whole.endswith(last)
             ):  # text before function calls is not part of the answer
                 whole = last
-            if is_held and is_refusal(turn):
+            if is_held and turn.is_refused:
                 print_no_answer(whole)
             elif is_held or not is_shown:
                 display.feed(plain(whole))

@@ -32,6 +32,7 @@ from taiwa.cli.options import (
     turn_options,
 )
 from taiwa.cli.output import (
+    NOT_ANSWERED,
     bill_line,
     exit_if_refused,
     one_line,
@@ -355,6 +356,8 @@ def write_rows(
     _print_summary(common, output, counts)
     if counts.stopped or counts.failed:
         raise click.exceptions.Exit(INTERRUPTED if counts.stopped == "interrupted" else FAILED)
+    if counts.refused:
+        raise click.exceptions.Exit(NOT_ANSWERED)
 
 
 def _print_summary(common: CommonOptions, output: Path | None, counts: "Counts") -> None:
@@ -362,7 +365,7 @@ def _print_summary(common: CommonOptions, output: Path | None, counts: "Counts")
     if output is not None and common.as_json:
         from taiwa.operations.result_json import BILL, members
 
-        print_json({**members(counts, f"session? done failed kept {BILL}"), "stopped": why or None})
+        print_json({**members(counts, f"session? done failed kept refused {BILL}"), "stopped": why or None})
         return
     print_notice(
         ngettext(
@@ -374,6 +377,8 @@ def _print_summary(common: CommonOptions, output: Path | None, counts: "Counts")
         ),
         "red" if counts.failed else "dim",
     )
+    if counts.refused:
+        print_notice(ngettext("the model refused {n} row", "the model refused {n} rows", counts.refused), "yellow")
     print_notice(bill_line(counts.spent))
     if why:
         print_notice(_("stopped: {why}; finished rows are saved, --resume continues", why=why), "yellow")

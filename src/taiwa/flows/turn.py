@@ -109,6 +109,11 @@ class Reply:
     """The chain of thought of the app `solve`, with its answer."""
 
     @property
+    def is_refused(self) -> bool:
+        """Whether the model refused to answer, or to go on."""
+        return self.response is not None and self.response.finish == "refusal"
+
+    @property
     def findings(self) -> Json:
         """What the turn rests on, as its node keeps it."""
         calls = [call_json(each.name, each.input, each.result) for each in self.calls]

@@ -20,7 +20,7 @@ from taiwa.conversation.history import begin
 from taiwa.conversation.turn_prompt import turn_request
 from taiwa.flows.turn import MAX_TEXT_CHARS
 from taiwa.kernel.attachments import Attachment, is_url, open_file, read_attachments
-from taiwa.kernel.errors import InputError, LimitError
+from taiwa.kernel.errors import InputError, LimitError, RefusalError
 from taiwa.kernel.messages import Request
 from taiwa.kernel.serialization import Json, digest
 from taiwa.kernel.usage_limits import RunUsage
@@ -92,12 +92,14 @@ class BatchPreview:
 class Counts:
     """The counts and the bill of the rows so far; `kept` rows were answered before, `stopped` says why a batch ended early.
 
+    `refused` rows were refused by the model; those that have a text are `done` too.
     `alike` is the number of last rows that failed for the same reason of the server; `max_failures` of them end the batch.
     """
 
     done: int = 0
     failed: int = 0
     kept: int = 0
+    refused: int = 0
     spent: RunUsage = field(default_factory=RunUsage)
     session: str = ""
     stopped: Stopped = ""
@@ -108,8 +110,10 @@ class Counts:
 
     def add(self, row: BatchRow | TypedRow) -> None:
         """Count a row."""
+        is_refusal = isinstance(row.error, dict) and row.error.get("type") == RefusalError.tag
         self.kept += row.reused
-        self.failed += row.error is not None
+        self.refused += is_refusal or (isinstance(row, BatchRow) and row.refused)
+        self.failed += row.error is not None and not is_refusal
         self.done += row.error is None and not row.reused
         if not row.reused:
             self.spent = self.spent + row.spent

@@ -72,7 +72,7 @@ class BatchInput:
 
 @value(tag="batch-row")
 class BatchRow:
-    """The result of a row: `answer` None means that it failed. `reused` rows were answered earlier."""
+    """The result of a row: `answer` None means that it failed. `reused` rows were answered earlier; `refused`: by the model."""
 
     input: BatchInput
     answer: str | None = None
@@ -85,6 +85,7 @@ class BatchRow:
     spent: RunUsage = RunUsage()
     error: Json = None
     reused: bool = False
+    refused: bool = False
 
 
 def failed_row(row_input: BatchInput, error: TaiwaError) -> BatchRow:
@@ -403,7 +404,8 @@ class TurnBatch(ParallelBatch[tuple[Reply, Conversation], BatchRow]):
     def to_row(self, row_input: BatchInput, done: RunResult[tuple[Reply, Conversation]]) -> BatchRow:
         """Return the row of a turn."""
         reply, after = done.value
-        return BatchRow(row_input, reply.text, reply.delta, dict(after.state), reply.warnings, spent=done.spent)
+        state, refused = dict(after.state), reply.is_refused
+        return BatchRow(row_input, reply.text, reply.delta, state, reply.warnings, spent=done.spent, refused=refused)
 
     def to_failed_row(self, row_input: BatchInput, error: TaiwaError) -> BatchRow:
         """Return the row of an error."""
@@ -412,14 +414,22 @@ class TurnBatch(ParallelBatch[tuple[Reply, Conversation], BatchRow]):
     def row_to_json(self, row: BatchRow) -> Json:
         """Return what is stored of an answered row, without its position in the file."""
         warnings, spent = list[Json](row.warnings), record(row.spent)
-        return {"answer": row.answer, "delta": row.delta, "state": row.state, "warnings": warnings, "spent": spent}
+        return {
+            "answer": row.answer,
+            "delta": row.delta,
+            "state": row.state,
+            "warnings": warnings,
+            "spent": spent,
+            "refused": row.refused,
+        }
 
     def row_from_json(self, row_input: BatchInput, data: dict[str, Json]) -> BatchRow:
         """Rebuild a row from what is stored of it."""
         warnings, spent = data.get("warnings"), usage_of(restore(data.get("spent")))
         warned = tuple(map(str, warnings)) if isinstance(warnings, list) else ()
         answer, delta, state = str(data.get("answer")), data.get("delta"), data.get("state")
-        return BatchRow(row_input, answer, delta, state, warned, spent=spent, reused=True)
+        refused = data.get("refused") is True
+        return BatchRow(row_input, answer, delta, state, warned, spent=spent, reused=True, refused=refused)
 
 
 CONTINUED_WITHOUT = "the row failed before, and the conversation continued without it"
@@ -454,7 +464,8 @@ def _complete_row(session: Session, row_input: BatchInput) -> BatchRow:
             raise
         return failed_row(row_input, error)
     state, place = dict(session.state), (result.session, result.node, result.parent)
-    return BatchRow(row_input, result.text, result.delta, state, result.warnings, *place, result.spent)
+    refused = result.is_refused
+    return BatchRow(row_input, result.text, result.delta, state, result.warnings, *place, result.spent, refused=refused)
 
 
 def _resume_turn(session: Session, row_input: BatchInput) -> TurnResult | None:

@@ -205,6 +205,11 @@ class TurnResult:
     rationale: "Rationale | None" = None
 
     @property
+    def is_refused(self) -> bool:
+        """Whether the model refused to answer, or to go on."""
+        return self.response is not None and self.response.finish == "refusal"
+
+    @property
     def continuation(self) -> str:
         """The text that the model wrote after the prefilled beginning of the answer."""
         return self.text.removeprefix(self.prefix)
