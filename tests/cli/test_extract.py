@@ -361,3 +361,30 @@ def test_a_type_as_an_option_is_answered_with_the_place_of_the_type(taiwa: Taiwa
 
     assert (done.code, done.out) == (2, "")
     assert "TYPE is the first argument: taiwa extract 'name, age int' TEXT" in done.err
+
+
+def test_a_row_of_a_table_is_sent_with_the_names_of_its_columns(
+    taiwa: Taiwa, model_server: ModelServer, place: Place
+) -> None:
+    model_server('{"age": 33}', '{"age": 41}')
+    file = place.folder / "people.csv"
+    file.write_text('\ufefffull name;age;\n"Ann;\nLee";33;x\n;;\nBob;41\n', encoding="utf-8")
+
+    done = taiwa.ok("extract", "age int", "--file", str(file), "-j", "1")
+
+    assert [(row["index"], row["text"], row["value"]) for row in done.rows] == [
+        (3, "full name: Ann;\nLee\nage: 33\nx", {"age": 33}),
+        (5, "full name: Bob\nage: 41", {"age": 41}),
+    ]
+    assert len(model_server.requests) == 2
+
+
+@pytest.mark.parametrize("raw", [b"a,b\n\xff,2\n", b'a,b\n"' + b"x" * 9_000_000 + b'",2\n'])
+def test_a_table_that_cannot_be_read_is_one_line(raw: bytes, taiwa: Taiwa, place: Place) -> None:
+    file = place.folder / "people.csv"
+    file.write_bytes(raw)
+
+    refused = taiwa("extract", "age int", "--file", str(file))
+
+    assert refused.code == 2
+    assert refused.err.startswith(f"taiwa: {file}: cannot be read as a table in UTF-8: ")

@@ -99,7 +99,7 @@ def extract(
     TYPE is FILE.py:Type or module:Type, whose Python code is run, FILE.ts:Type for a type that a file declares in
     TypeScript, a JSON Schema in a file that ends in .json, or fields such as 'name, age: int, bio: one sentence'. -v
     shows the attempts, the repairs and the bill. With --file, one line of JSON per row is printed, in the order of the
-    file; a row that fails has an "error" and does not stop the batch; the exit code is then 1.
+    file (lines of text, JSON Lines, or a table in CSV whose rows keep the names of their columns); a row that fails has an "error" and does not stop the batch; the exit code is then 1.
 
     \b
     taiwa extract 'drink, count int' "Two large lattes, please"

@@ -264,8 +264,9 @@ def batch(
 ) -> None:
     """Send every line of FILE (`-` for standard input) to APP, by default plain; print one line of JSON per row, in the order of the file.
 
-    A line is a text, or JSON: {"text": …, "id": …, "params": {…}, "attachments": ["cat.png"]}. A row that fails has an
-    "error" and does not stop the batch; the exit code is then 1. With --strict, a line that cannot be read stops it
+    A line is a text, or JSON: {"text": …, "id": …, "params": {…}, "attachments": ["cat.png"]}; a row of a
+    table in CSV is sent with the names of its columns. A row that fails has an "error" and does not stop the batch; the
+    exit code is then 1, and 4 if the model refused a row. With --strict, a line that cannot be read stops it
     before anything is sent. With -o, --json prints a summary. A fold is stored as the conversation -s NAME (default:
     APP-FILE).
 

@@ -4,6 +4,8 @@ Rows are read one by one, and a row that cannot be read or answered becomes a ro
 """
 
 import asyncio
+import csv
+import io
 import json
 import re
 import sys
@@ -11,6 +13,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Self, TypeAlias, cast
 
@@ -47,6 +50,7 @@ MAX_BYTES = 4 * MAX_TEXT_CHARS
 MAX_PIPED_BYTES = 1 << 30
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 JSONL = frozenset({".jsonl", ".ndjson"})
+TABLES = frozenset({".csv", ".tsv"})
 MAX_OPENED = 256
 MAX_FAILURES = 10
 """Rows in a row that failed for the same reason of the server, after which a batch ends."""
@@ -312,12 +316,13 @@ class _AppOpener:
 
 @dataclass(frozen=True)
 class RowFile:
-    """A file of rows that can be read repeatedly; it is not kept in memory."""
+    """A file of rows that can be read repeatedly; it is not kept in memory. The first row of a table names its columns."""
 
     name: str
     stream: BinaryIO
     as_json: bool
     count: int
+    is_table: bool = False
 
     def __enter__(self) -> Self:
         return self
@@ -331,6 +336,9 @@ class RowFile:
 
     def __iter__(self) -> Iterator[BatchInput]:
         """Yield every non-blank row; it is numbered by its line."""
+        if self.is_table:
+            yield from _table_rows(self.name, self.stream)
+            return
         for number, raw in _lines(self.stream):
             if raw is None:
                 yield BatchInput(number, error=f"line {number} is longer than {MAX_BYTES:,} bytes")
@@ -345,7 +353,8 @@ class RowFile:
 
 
 def open_rows(file: str) -> RowFile:
-    """Open a file of rows (`-` for standard input): lines of text, or of JSON if its name or its first line says so.
+    """Open a file of rows (`-` for standard input): lines of text, or of JSON if its name or its first line says so; rows of a
+    table if its name ends in .csv or .tsv.
 
     Raises:
         InputError: it cannot be read.
@@ -353,6 +362,8 @@ def open_rows(file: str) -> RowFile:
     stream: BinaryIO = sys.stdin.buffer if file == "-" else open_file(Path(file))
     if file == "-" or not stream.seekable():
         stream = _copied(stream, "standard input" if file == "-" else file)
+    if Path(file).suffix.lower() in TABLES:
+        return RowFile(file, stream, as_json=False, count=sum(1 for _ in _table_rows(file, stream)), is_table=True)
     count, first = 0, b""
     for _, raw in _lines(stream):
         if raw is None or raw.strip():
@@ -388,6 +399,31 @@ def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
         while len(raw) > MAX_BYTES and not raw.endswith(b"\n"):
             raw = stream.readline(MAX_BYTES + 1)
         yield number, None if too_long else raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw
+
+
+def _table_rows(name: str, stream: BinaryIO) -> Iterator[BatchInput]:
+    """Yield the rows of CSV or TSV as texts, a line `column: value` for each cell that is not empty.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    from taiwa.retrieval.readers import delimiter_of
+
+    stream.seek(0)
+    lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")
+    try:
+        head = lines.readline(MAX_BYTES)
+        lines.seek(0)
+        rows = csv.reader(lines, delimiter=delimiter_of(head))
+        header = next(rows, [])
+        for row in rows:
+            named = [(each.strip(), cell.strip()) for each, cell in zip_longest(header, row, fillvalue="")]
+            if text := "\n".join(f"{each}: {cell}" if each else cell for each, cell in named if cell):
+                yield BatchInput(rows.line_num, text)
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise InputError(f"{name}: cannot be read as a table in UTF-8: {error}") from None
+    finally:
+        lines.detach()
 
 
 def _is_row(raw: bytes) -> bool:

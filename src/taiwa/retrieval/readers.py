@@ -349,7 +349,7 @@ def read_table(text: str) -> ParsedDocument:
     reading = read_text(text)
     body = reading.text.lstrip()
     csv.field_size_limit(LONGEST_CELL)
-    lines = csv.reader(io.StringIO(body, newline=""), delimiter=_delimiter(body.partition("\n")[0]))
+    lines = csv.reader(io.StringIO(body, newline=""), delimiter=delimiter_of(body.partition("\n")[0]))
     try:
         rows = [row for row in lines if any(row)]
     except csv.Error:
@@ -360,7 +360,8 @@ def read_table(text: str) -> ParsedDocument:
     return replace(reading, text=table_text(*guess_header(rows, usual=True)))
 
 
-def _delimiter(line: str) -> str:
+def delimiter_of(line: str) -> str:
+    """Return the delimiter of a table from its first line."""
     return max(",\t;|", key=QUOTED.sub("", line).count)
 
 
