@@ -1,5 +1,6 @@
 """The package of docs/library.md#plug-ins, installed as a person would, and used by the names of its plug-ins."""
 
+import asyncio
 import re
 import subprocess
 import sys
@@ -9,10 +10,12 @@ from pathlib import Path
 import pytest
 
 import taiwa
-from taiwa import plugins
+from taiwa import plugins, settings
 from taiwa.conversation.reducers import KNOWN, reducer
-from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.kernel.errors import ConfigError, InputError, ModelError
+from taiwa.kernel.messages import Chunk, Request, user
 from taiwa.models import providers
+from taiwa.models.providers import open_model, resolve
 from taiwa.retrieval import readers
 from tests.cli.conftest import Place, Taiwa
 
@@ -218,11 +221,14 @@ class Model:
         self.name = name
 
     def stream(self, request):
+        if self.name == "faulty:exit":
+            sys.exit(3)
         yield {"text": "hello", "delta": TextDelta('Hi.\\n@@delta\\n{"word": "tea"}')}[self.name.partition(":")[2]]
         yield StreamEnd("stop", None, None, self.name)
 
     async def astream(self, request):
-        yield TextDelta("Hi.")
+        for chunk in self.stream(request):
+            yield chunk
 
 def divide(*_):
     return 1 / 0
@@ -281,6 +287,18 @@ def test_what_a_plug_in_returns_in_a_wrong_type_is_one_line(faulty: Taiwa, tmp_p
     assert said.code == 1
     assert said.err == "taiwa: the model yielded an object of type str; expected TextDelta or StreamEnd\n"
     assert "broken: its reader returned no text (int)" in faulty.ok("index", "films").out
+
+
+def test_a_model_that_ends_the_process_ends_only_its_answer(faulty: Taiwa) -> None:
+    model = open_model(resolve("faulty:exit"), settings.load())
+    request = Request((user("hello"),))
+
+    async def ask() -> list[Chunk]:
+        return [chunk async for chunk in model.astream(request)]
+
+    for answer in (lambda: list(model.stream(request)), lambda: asyncio.run(ask())):
+        with pytest.raises(ModelError, match=r"the model 'faulty' of faulty 1\.0 failed: SystemExit: 3"):
+            answer()
 
 
 def test_an_error_in_the_code_of_a_package_names_the_package(faulty: Taiwa, tmp_path: Path) -> None:

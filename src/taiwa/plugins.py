@@ -16,8 +16,8 @@ Built-in names take precedence. A name that two packages offer is refused, until
 import os
 import re
 import sys
-from collections.abc import Iterable
-from contextlib import redirect_stdout
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -73,12 +73,18 @@ class Plugin:
         found = self.load()
         if not callable(found):
             raise ConfigError(f"the {self} must be a function or a class, not {self.value} ({type(found).__name__})")
-        try:
+        with self.blamed(ConfigError):
             return found(*arguments)
+
+    @contextmanager
+    def blamed(self, kind: type[TaiwaError]) -> Generator[None]:
+        """Raise what the code of the plug-in raises inside as this kind of error."""
+        try:
+            yield
         except TaiwaError:
             raise
         except FAILURES as error:
-            raise ConfigError(f"the {self} failed: {_one_line(error)}") from error
+            raise kind(f"the {self} failed: {_one_line(error)}") from error
 
 
 def installed() -> tuple[Plugin, ...]:

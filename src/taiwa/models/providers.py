@@ -10,7 +10,7 @@ OpenTelemetry has another name for it, add that to `taiwa.operations.otel`. A pr
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence, Set
 from concurrent.futures import wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 from taiwa.extras import require_modules
 from taiwa.kernel.errors import ConfigError, ModelError
-from taiwa.kernel.messages import Capability, Request, Sampling, user
+from taiwa.kernel.messages import Capability, Chunk, Request, Sampling, user
 from taiwa.kernel.runtime import AsyncModel, Model, start_in_thread
 from taiwa.kernel.serialization import Json, items_at, parse_json, text_at
 from taiwa.kernel.usage_limits import FREE, Prices
@@ -478,6 +478,25 @@ class PluginModel(Model, AsyncModel, Protocol):
     """A model of an installed package."""
 
 
+class _BlamedModel:
+    """A model whose errors name its package, and that cannot end the process."""
+
+    def __init__(self, plugin: Plugin, model: PluginModel) -> None:
+        self._plugin, self._model = plugin, model
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._model, name)
+
+    def stream(self, request: Request) -> Generator[Chunk]:
+        with self._plugin.blamed(ModelError):
+            yield from self._model.stream(request)
+
+    async def astream(self, request: Request) -> AsyncGenerator[Chunk]:
+        with self._plugin.blamed(ModelError):
+            async for chunk in self._model.astream(request):
+                yield chunk
+
+
 OpenedModel: TypeAlias = "HttpModel | LocalModel | GgufModel | PluginModel"
 
 _lock = Lock()
@@ -542,7 +561,7 @@ def _open_plugin(name: str, plugin: Plugin) -> PluginModel:
                 raise ConfigError(
                     f"the {plugin} must return a model named {name!r} with capabilities, stream and astream"
                 )
-            _plugins[name] = made
+            _plugins[name] = cast("PluginModel", _BlamedModel(plugin, made))
         return _plugins[name]
 
 
