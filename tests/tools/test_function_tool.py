@@ -355,3 +355,20 @@ def test_the_numbers_and_arrays_of_numpy_are_results() -> None:
 
     assert count.call({}).value == 3
     assert table.call({}).value == {"rows": [[1, 2]], "sum": 1.5, "full": True}
+
+
+def test_a_tool_in_this_process_cannot_end_it() -> None:
+    @tool(isolated=False)
+    def leave() -> str:
+        """Leave."""
+        raise SystemExit(3)
+
+    @tool
+    async def leave_later() -> str:
+        """Leave."""
+        raise SystemExit(3)
+
+    for call in (lambda: leave.call({}), lambda: asyncio.run(cast("AsyncTool", leave_later).acall({}))):
+        with pytest.raises(ToolError) as caught:
+            call()
+        assert caught.value.code == "crashed"

@@ -134,8 +134,6 @@ class FunctionTool(Generic[P, R]):
             return future.result(self._limits.seconds)
         except TimeoutError:
             raise ToolError(f"{name} timed out", code="timeout") from None
-        except SystemExit as error:
-            raise ToolError(f"{name} failed", code="crashed") from error
 
     def call_in_place(self, arguments: Mapping[str, Json]) -> ToolResult:
         """Call the function in this thread, without a deadline.
@@ -149,6 +147,8 @@ class FunctionTool(Generic[P, R]):
             result = self._result(call(**values, **self.fixed))
         except ToolError:
             raise
+        except SystemExit as error:
+            raise ToolError(f"{self.spec.name} failed", code="crashed") from error
         except Exception as error:  # the model is told that the tool failed, but not why
             raise ToolError(f"{self.spec.name} failed", code="internal") from error
         return self._bounded(result)
@@ -241,6 +241,8 @@ class AsyncFunctionTool(FunctionTool[P, R]):
                 result = self._result(await call(**values, **self.fixed))
         except ToolError:
             raise
+        except SystemExit as error:
+            raise ToolError(f"{self.spec.name} failed", code="crashed") from error
         except Exception as error:  # as in `call_in_place`
             if bound.expired():
                 raise ToolError(f"{self.spec.name} timed out", code="timeout") from None
