@@ -409,7 +409,9 @@ class BaseClient:
             for each in list_sessions(Repository(self.store))
         )  # fmt: skip
 
-    def _turn_options(self, options: TurnOptions | None, limits: Limits | None, start: SessionStart) -> TurnOptions:
+    def _turn_options(
+        self, options: TurnOptions | None, limits: Limits | None, start: SessionStart, schema: object
+    ) -> TurnOptions:
         """Return the options of turns; limits of the call override those of the conversation, which override the client's."""
         check_argument("options", options, (TurnOptions, NoneType), "taiwa.TurnOptions(…)")
         kept = start.conversation.app.answer_options.limits
@@ -419,6 +421,7 @@ class BaseClient:
             tools=(*self.tools, *start.tools, *options.tools),
             limits=options.limits if limits is None else limits.usage_limits,
             approve=options.approve or self.approve,
+            types=options.types if schema is None else (OutputType.of(schema), *options.types),
         )
 
     def _ask_app(self, name: str, options: AskOptions) -> App | None:
@@ -683,7 +686,7 @@ class Client(BaseClient):
         start = self._start(app, name, params, changes, tools, model)
         return Session(
             start.repository, start.name, start.conversation, start.priced_model,
-            options=self._turn_options(options, limits, start),
+            options=self._turn_options(options, limits, start, schema),
             observers=self.observers,
         )  # fmt: skip
 
@@ -924,7 +927,7 @@ class AsyncClient(BaseClient):
         start = await asyncio.to_thread(self._start, app, name, params, changes, tools, model)
         return AsyncSession(
             start.repository, start.name, start.conversation, start.priced_model,
-            options=self._turn_options(options, limits, start),
+            options=self._turn_options(options, limits, start, schema),
             observers=self.observers,
         )  # fmt: skip
 
@@ -1026,7 +1029,7 @@ def answer_options(
     """
     check_argument("system", system_text, (str, NoneType), "a text")
     output_type = None if schema is None else OutputType.of(schema)
-    typed = None if output_type is None else JsonSchema(output_type.schema(), output_type.name)
+    typed = None if output_type is None else output_type.json_schema
     given = _limits(limits)
     bounds = None if given is None else given.usage_limits
     return AnswerOptions(system_text, checked_sampling(temperature, max_tokens), schema=typed, limits=bounds)

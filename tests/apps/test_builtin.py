@@ -13,8 +13,8 @@ from taiwa.conversation.turn_prompt import example_replies, turn_request
 
 ASK = BUILT_IN / "ask.md"
 PLAIN = BUILT_IN / "plain.md"
-SOLVE = BUILT_IN / "solve.md"
-FILES = sorted(path for path in BUILT_IN.iterdir() if path not in (ASK, PLAIN, SOLVE))
+STATELESS = (ASK, BUILT_IN / "extract.md", PLAIN, BUILT_IN / "solve.md")
+FILES = sorted(path for path in BUILT_IN.iterdir() if path not in STATELESS)
 """The apps with a state that the model writes."""
 PUBLISHED = {
     "chat": {"topics", "language", "summary", "confidence", "ambiguity", "turns", "tokens"},
@@ -72,7 +72,7 @@ def test_the_plain_one_adds_nothing_to_what_the_user_wrote() -> None:
     assert parse_reply(conversation.app, "1\n@@delta\n{}").answer == "1\n@@delta\n{}"
 
 
-@pytest.mark.parametrize("path", [*FILES, ASK, PLAIN, SOLVE], ids=[path.stem for path in (*FILES, ASK, PLAIN, SOLVE)])
+@pytest.mark.parametrize("path", [*FILES, *STATELESS], ids=[path.stem for path in (*FILES, *STATELESS)])
 def test_it_has_neither_errors_nor_warnings(path: Path) -> None:
     assert check(path) == ()
 

@@ -16,7 +16,7 @@ from taiwa.apps.catalog import (
 )
 from taiwa.kernel.errors import ConfigError
 
-BUILT_IN_NAMES = ["ask", "chat", "code", "linguistic", "novel", "order", "plain", "solve", "translate"]
+BUILT_IN_NAMES = ["ask", "chat", "code", "extract", "linguistic", "novel", "order", "plain", "solve", "translate"]
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_an_unknown_app_is_reported_with_the_nearest_name(environ: dict[str, str
         load_app("transalte", environ)
     with pytest.raises(
         ConfigError,
-        match=r"^app 'x' not found; the apps are ask, chat, code, linguistic, novel, order, plain, solve, translate$",
+        match=r"^app 'x' not found; the apps are ask, chat, code, extract, linguistic, novel, order, plain, solve, translate$",
     ):
         load_app("x", environ)
 

@@ -14,7 +14,19 @@ def test_own_apps_come_before_built_in_ones(taiwa: Taiwa, apps: Callable[[str, s
 
     rows = {row["app"]: row for row in taiwa.ok("apps", "list", "--json").json}
 
-    assert set(rows) == {"ask", "broken", "chat", "code", "linguistic", "novel", "order", "plain", "solve", "translate"}
+    assert set(rows) == {
+        "ask",
+        "broken",
+        "chat",
+        "code",
+        "extract",
+        "linguistic",
+        "novel",
+        "order",
+        "plain",
+        "solve",
+        "translate",
+    }
     assert (rows["chat"]["origin"], rows["chat"]["about"]) == ("yours", "Mine")
     assert rows["broken"]["problem"]
     assert taiwa.ok("apps", "list").lines[0].split() == ["app", "origin", "about"]

@@ -96,7 +96,7 @@ def test_a_bad_answer_is_repaired_and_v_shows_how_and_for_how_much(
     assert "invalid" in done.err
     assert '$.drinks[0].size = "huge": must be "small" or "large"' in done.err
     assert "attempt 2" in done.err
-    assert done.err.splitlines()[-1].startswith("2 calls")
+    assert done.err.splitlines()[-1].partition(" · ")[2].startswith("2 calls")
 
 
 def test_without_rounds_a_bad_answer_is_an_error_of_one_line(
@@ -244,6 +244,60 @@ def test_an_empty_text_costs_nothing(taiwa: Taiwa, model_server: ModelServer, sh
     assert done.code == 2
     assert "the text is empty" in done.err
     assert model_server.seen == []
+
+
+# Conversations
+
+
+def test_c_goes_on_with_the_type_and_other_commands_know_the_conversation(
+    taiwa: Taiwa, model_server: ModelServer, shop: str
+) -> None:
+    more = '{"drinks": [{"name": "latte", "size": "large"}, {"name": "tea"}]}'
+    model_server(GOOD, more, GOOD, more)
+
+    taiwa.ok("extract", f"{shop}:Order", "A large latte.")
+    second = taiwa.ok("extract", "-c", "And a tea.", "--json").json
+    piped = taiwa.ok("extract", "-s", "extract-1", "--json", input="No tea.\n").json
+
+    assert (second["session"], second["value"]["drinks"][1]["name"]) == ("extract-1", "tea")
+    assert [message["content"] for message in model_server.requests[1]["messages"][1:]] == [
+        "A large latte.", json.dumps(json.loads(GOOD)), "And a tea."
+    ]  # fmt: skip
+    assert (piped["value"], piped["delta"]) == (ORDER, {})
+    taiwa.ok("undo")
+    assert json.loads(taiwa.ok("retry").out) == json.loads(more)
+    assert all(row["problem"] == "" for row in taiwa.ok("replay", "extract-1", "--json").json)
+
+
+def test_another_type_may_be_given_to_a_conversation(taiwa: Taiwa, model_server: ModelServer, shop: str) -> None:
+    model_server(GOOD, '{"value": ["latte"]}', '{"value": ["latte", "tea"]}')
+    taiwa.ok("extract", f"{shop}:Order", "A large latte.")
+
+    assert taiwa.ok("extract", "-c", f"{shop}:Names", "Only names.").json == ["latte"]
+    assert taiwa.ok("extract", "-c", "And a tea.").json == ["latte", "tea"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("-c", "text", "--mode", "tool"), "has its parameters"),
+        (("-s", "new", "text"), "extract takes a TYPE and a TEXT"),
+        (("-s", "talk", "text"), "has the app 'plain', not 'extract'"),
+        (("-c", "'a int'", "--file", "x"), "extract takes a TYPE and a TEXT"),
+    ],
+)
+def test_what_a_conversation_cannot_take_is_an_error_of_one_line(
+    taiwa: Taiwa, model_server: ModelServer, shop: str, arguments: tuple[str, ...], complaint: str
+) -> None:
+    model_server("Hello.", GOOD)
+    taiwa.ok("say", "-s", "talk", "Hi")
+    taiwa.ok("extract", f"{shop}:Order", "A large latte.")
+
+    done = taiwa("extract", *arguments)
+
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert complaint in done.err
+    assert len(model_server.seen) == 2
 
 
 # Batches

@@ -41,7 +41,7 @@ EXAMPLES = {
     "search": "taiwa search turn",
 }
 """What is run where the help has no example that runs here alone."""
-TURN = "cost delta findings node parent seconds session state_read text usage warnings"
+TURN = "cost delta findings node parent seconds session state_read text usage value warnings"
 PLACE = "node session state turn"
 KEYS = {
     "say": TURN,
@@ -73,7 +73,7 @@ KEYS = {
     "fsck": "nodes problems",
     "gc": "apps attachments dry_run moves nodes snapshots",
     "delete": "log_emptied nodes runs session shared",
-    "extract": "attempts cost seconds usage value",
+    "extract": f"attempts {TURN}",
     "parse": "fixes guessed value",
     "schema": "relaxed style text tokens unsupported",
     "explain": "about accepted engine refused source steps vocabulary",

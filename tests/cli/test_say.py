@@ -33,7 +33,7 @@ def test_json_has_what_a_script_needs_to_continue(taiwa: Taiwa, model_server: Mo
 
     data = result.json
     assert list(data) == [
-        "session", "node", "parent", "text", "delta", "findings", "state_read", "warnings", "usage", "cost", "seconds",
+        "session", "node", "parent", "text", "value", "delta", "findings", "state_read", "warnings", "usage", "cost", "seconds",
     ]  # fmt: skip
     assert (data["session"], data["text"], data["delta"]) == ("chat-1", "Hello!", {"topics": ["greeting"]})
     assert data["usage"]["cache_read_tokens"] == 4

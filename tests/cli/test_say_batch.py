@@ -590,3 +590,37 @@ def test_a_batch_whose_first_row_cannot_fit_sends_nothing(
     assert stopped.code == 1
     assert stopped.rows == model_server.requests == []
     assert "the cost limit was reached" in stopped.err
+
+
+def test_a_row_is_a_turn_of_the_program_of_its_app(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str]
+) -> None:
+    model_server("So <<calculator: 6 × 7>>", "\nAnswer: 42", "Answer: 2")
+
+    done = taiwa.ok("batch", "solve", lines("6 × 7?", "1 + 1?"), "-j", "1")
+
+    assert [row["answer"].splitlines()[-1] for row in done.rows] == ["Answer: 42", "Answer: 2"]
+    assert "Solve" in model_server.requests[0]["messages"][0]["content"]
+
+
+def test_a_typed_answer_is_the_value_of_its_row(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str]
+) -> None:
+    model_server('{"name": "Ann", "age": 7}', '{"name": "Bo", "age": 8}')
+
+    rows = taiwa.ok("batch", lines("Ann is 7.", "Bo is 8."), "--type", "name, age int", "-j", "1").rows
+
+    assert [row["value"] for row in rows] == [{"name": "Ann", "age": 7}, {"name": "Bo", "age": 8}]
+    assert "attempts" not in rows[0]
+
+
+def test_rows_of_their_own_search_no_documents(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str]
+) -> None:
+    model_server("no")
+
+    done = taiwa("batch", "ask", lines("one", "two"))
+
+    assert (done.code, done.out, done.err.count("the app 'ask' searches documents")) == (2, "", 1)
+    assert "--mode fold" in done.err
+    assert model_server.seen == []

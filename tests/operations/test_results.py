@@ -76,7 +76,7 @@ def test_a_turn_has_its_place_and_its_bill(repository: Repository) -> None:
     turn = opened(repository, 'Hello!\n@@delta\n{"topics": ["tea"]}').say("Hi")
 
     assert keys(to_json(turn)) == [
-        "session", "node", "parent", "text", "delta", "findings", "state_read", "warnings", "usage", "cost", "seconds",
+        "session", "node", "parent", "text", "value", "delta", "findings", "state_read", "warnings", "usage", "cost", "seconds",
     ]  # fmt: skip
     assert to_json(turn)["text"] == "Hello!"
     assert turn.ask is None
@@ -172,7 +172,7 @@ def test_rows_of_a_batch_are_json(
         rows.append(to_json(row))
 
     with open_rows(str(file)) as given:
-        assert preview_turns(BatchOptions("chat", "fold"), given).rows == 2
+        assert preview_turns(settings, BatchOptions("chat", "fold"), given).rows == 2
         counts = run_turns(repository, settings, TurnOptions(), BatchOptions("chat", "fold"), given, add)
 
     assert [row["answer"] for row in rows if isinstance(row, dict)] == ["1", "2"]

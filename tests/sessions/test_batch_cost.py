@@ -5,11 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from taiwa.apps.catalog import load_app
+from taiwa.conversation.app import AnswerOptions
 from taiwa.kernel.errors import LimitError
 from taiwa.kernel.messages import Request, Response, Usage, assistant
 from taiwa.kernel.usage_limits import Prices, UsageLimits, estimate_input
 from taiwa.models.scripted import function_model
-from taiwa.sessions.batch import BatchInput, BatchRow, ExtractBatch, ExtractRun, TurnBatch, TypedRow
+from taiwa.sessions.batch import BatchInput, BatchRow, TurnBatch
 from taiwa.sessions.commit_turn import PricedModel, TurnOptions
 from taiwa.sessions.repository import Repository
 from taiwa.store import Store
@@ -34,15 +35,16 @@ def writes(tokens: Callable[[Request], int], text: str = '{"cups": 2}') -> Calla
     return answer
 
 
-def job(answer: Callable[[Request], Response], cost: int, width: int = 4) -> ExtractBatch:
+def job(answer: Callable[[Request], Response], cost: int, width: int = 4) -> TurnBatch:
     repository = Repository(Store.open(":memory:"))
     priced = PricedModel(function_model(answer), RATES)
     options = TurnOptions(limits=UsageLimits(cost=cost))
-    return ExtractBatch(repository, priced, options, extract_run=ExtractRun(OutputType(Order)), width=width)
+    app = load_app("extract").with_params({}).with_options(AnswerOptions(schema=OutputType(Order).json_schema))
+    return TurnBatch(repository, priced, options, opened=lambda _: app, width=width)
 
 
-async def drained(batch: ExtractBatch, count: int) -> tuple[list[TypedRow], LimitError | None]:
-    rows: list[TypedRow] = []
+async def drained(batch: TurnBatch, count: int) -> tuple[list[BatchRow], LimitError | None]:
+    rows: list[BatchRow] = []
     try:
         async for row in batch.rows(BatchInput(at, f"{at} cups") for at in range(count)):
             rows.append(row)  # noqa: PERF401  (those before the error are kept)

@@ -1,18 +1,21 @@
-"""Stored extraction: journaled as it runs, and never paid for twice."""
+"""Batches of extractions: journaled as they run, and never paid for twice."""
 
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import cast
 
 import pytest
 
-from taiwa.flows.extract import ExtractError, RepairPolicy
+from taiwa.apps.catalog import load_app
+from taiwa.conversation.app import AnswerOptions, App
 from taiwa.kernel.errors import LimitError
 from taiwa.kernel.messages import Request, Usage
+from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import Prices, UsageLimits
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.sessions import batch
-from taiwa.sessions.batch import BatchInput, ExtractBatch, ExtractRun, TypedRow, extract_one
+from taiwa.sessions.batch import BatchInput, BatchRow, TurnBatch
 from taiwa.sessions.commit_turn import PricedModel, TurnOptions
 from taiwa.sessions.repository import Repository
 from taiwa.store import Store
@@ -26,7 +29,6 @@ class Order:
 
 
 GOOD, BAD = '{"cups": 2}', '{"cups": "two"}'
-EXTRACT_RUN = ExtractRun(OutputType(Order))
 RATES = Prices("1000", "1000")
 
 
@@ -43,18 +45,35 @@ def repository() -> Repository:
     return Repository(Store.open(":memory:"))
 
 
+def app_of(annotation: type) -> App:
+    options = AnswerOptions(schema=OutputType[object](annotation).json_schema)
+    return load_app("extract").with_params({}).with_options(options)
+
+
+ORDERS = app_of(Order)
+
+
+def batch_of(
+    repository: Repository, model: ScriptedModel, app: App = ORDERS, cost: int | None = None, *, resume: bool = False
+) -> TurnBatch:
+    options = TurnOptions(limits=UsageLimits(cost=cost))
+    return TurnBatch(
+        repository, PricedModel(model, RATES), options,
+        opened=lambda params: app if params is None else app.with_params(cast("dict[str, Json]", params)),
+        width=2, resume=resume,
+    )  # fmt: skip
+
+
 def rows(
     repository: Repository,
     model: ScriptedModel,
     given: Iterable[str],
     *,
     resume: bool = False,
-    extract_run: ExtractRun = EXTRACT_RUN,
-) -> list[TypedRow]:
-    async def drained() -> list[TypedRow]:
-        job = ExtractBatch(
-            repository, PricedModel(model, RATES), TurnOptions(), extract_run=extract_run, width=2, resume=resume
-        )
+    app: App = ORDERS,
+) -> list[BatchRow]:
+    async def drained() -> list[BatchRow]:
+        job = batch_of(repository, model, app, resume=resume)
         return [row async for row in job.rows(BatchInput(at, text) for at, text in enumerate(given))]
 
     return asyncio.run(drained())
@@ -90,14 +109,7 @@ def test_two_workers_on_different_machines_share_the_rows_of_a_batch(
         return by_text(request)
 
     async def work(store: Store) -> list[object]:
-        job = ExtractBatch(
-            Repository(store),
-            PricedModel(scripted_model(*[answer] * 9)),
-            TurnOptions(),
-            extract_run=EXTRACT_RUN,
-            width=2,
-            resume=True,
-        )
+        job = batch_of(Repository(store), scripted_model(*[answer] * 9), resume=True)
         return [row.value async for row in job.rows(BatchInput(at, text) for at, text in enumerate("123456789"))]
 
     async def both() -> list[list[object]]:
@@ -125,9 +137,8 @@ def test_a_row_interrupted_in_its_repair_resumes_from_its_paid_calls(repository:
 
 
 def test_a_row_whose_repair_met_the_cost_limit_resumes_with_a_higher_one(repository: Repository) -> None:
-    async def drained(model: ScriptedModel, cost: int) -> list[TypedRow]:
-        manner = TurnOptions(limits=UsageLimits(cost=cost))
-        job = ExtractBatch(repository, PricedModel(model, RATES), manner, extract_run=EXTRACT_RUN, width=1, resume=True)
+    async def drained(model: ScriptedModel, cost: int) -> list[BatchRow]:
+        job = batch_of(repository, model, cost=cost, resume=True)
         return [row async for row in job.rows([BatchInput(0, "2")])]
 
     with pytest.raises(LimitError, match="cost"):
@@ -149,38 +160,16 @@ def test_the_rendered_type_is_part_of_the_key_of_a_row(repository: Repository) -
     rows(repository, scripted_model(GOOD), ["2"])
     model = scripted_model(GOOD)
 
-    rows(repository, model, ["2"], resume=True, extract_run=ExtractRun(OutputType(Order)))
+    rows(repository, model, ["2"], resume=True, app=app_of(Order))
 
     assert len(model.requests) == 1
 
 
-def test_a_row_with_params_is_a_row_with_an_error(repository: Repository) -> None:
-    async def drained() -> list[TypedRow]:
-        job = ExtractBatch(repository, PricedModel(scripted_model()), TurnOptions(), extract_run=EXTRACT_RUN)
+def test_a_row_with_an_unknown_param_is_a_row_with_an_error(repository: Repository) -> None:
+    async def drained() -> list[BatchRow]:
+        job = batch_of(repository, scripted_model())
         return [row async for row in job.rows([BatchInput(0, "2", params={"x": 1})])]
 
     (row,) = asyncio.run(drained())
     assert isinstance(row.error, dict)
-    assert row.error["message"] == "a row of texts must not have params"
-
-
-def test_one_extraction_is_on_the_bill_whether_it_succeeds_or_not(repository: Repository) -> None:
-    priced_model = PricedModel(scripted_model(GOOD, BAD, BAD, usage=Usage(10, 5)), RATES)
-
-    done = extract_one(repository, priced_model, TurnOptions(), EXTRACT_RUN, "Two.")
-    with pytest.raises(ExtractError):
-        extract_one(repository, priced_model, TurnOptions(), EXTRACT_RUN, "Three.")
-
-    (line,) = repository.store.costs("model")
-    assert done.value.value == Order(2)
-    assert (line.requests, line.usage) == (3, Usage(30, 15))
-
-
-def test_the_first_request_can_be_seen_without_being_sent() -> None:
-    model = scripted_model()
-
-    request = ExtractRun(OutputType(Order), RepairPolicy(2)).first_request("Two.", model.capabilities)
-
-    assert request.messages[-1].text == "Two."
-    assert request.constraint is not None
-    assert model.requests == []
+    assert "the app 'extract' has no parameter 'x'" in str(row.error["message"])

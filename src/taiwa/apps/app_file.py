@@ -7,8 +7,10 @@ from typing import Any, Literal, TypeVar, cast, get_args
 
 from taiwa.conversation.app import (
     ALL,
+    EXTRACT,
     PLACEHOLDER,
     PROMPT,
+    ROUTE,
     SOLVE,
     UNSET,
     UNTYPED_REPLIES,
@@ -37,6 +39,13 @@ from taiwa.kernel.serialization import Json, is_number
 from taiwa.yamlfile import SURROGATE, Entry, Items, Location, Scalar, Table, Tree, parse_yaml, to_json
 
 T = TypeVar("T", bound=str)
+
+WITHOUT_EFFECT = {
+    SOLVE: ("state", "documents"),
+    EXTRACT: ("state", "documents", "tools"),
+    ROUTE: ("state", "documents", "tools"),
+}
+"""The built-in programs of turns, with the keys that their turns do not use."""
 
 MAX_PROBLEMS = 200
 
@@ -299,10 +308,10 @@ def read_front(tree: Tree | None, problems: Problems) -> Front:
     elif app.answer is not None and app.reply in UNTYPED_REPLIES:
         message = f"`reply: {app.reply}` has no place for an answer that has a type"
         problems.error(keys.location("reply"), message, "remove `reply` or `answer`")
-    for key in ("state", "documents"):
-        if app.flow == SOLVE and key in keys:
+    for key in WITHOUT_EFFECT.get(app.flow, ()):
+        if key in keys:
             problems.error(
-                keys.location(key), f"{key} has no effect with `flow: {SOLVE}`", f"remove it, or `flow: {SOLVE}`"
+                keys.location(key), f"{key} has no effect with `flow: {app.flow}`", f"remove it, or `flow: {app.flow}`"
             )
     for each, entry in zip(fields, entries, strict=True):
         if app.reply == "environment" and not each.computed and each.reducer.needs_before:
@@ -570,7 +579,7 @@ def _answer(keys: Keys) -> JsonSchema | None:
                 if not isinstance(plain, str) or not is_field_list(plain):
                     raise
                 found = OutputType.fields("Answer", *parse_fields(plain))
-        return JsonSchema(found.schema(), "Answer")
+        return JsonSchema(found.json_schema.schema, "Answer")
     except (InputError, ConfigError) as error:
         keys.error(
             "answer",
@@ -581,9 +590,9 @@ def _answer(keys: Keys) -> JsonSchema | None:
 
 
 def _flow(keys: Keys) -> str:
-    """Return the program of the turns, a function of a file or the built-in one."""
+    """Return the program of the turns, a function of a file or a built-in one."""
     name = keys.text("flow").strip()
-    if "flow" not in keys or name == SOLVE:
+    if "flow" not in keys or name in WITHOUT_EFFECT:
         return name
     try:
         found = function_named(name)

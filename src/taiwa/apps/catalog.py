@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
-from typing import Literal
+from typing import Any, Literal
 
 from taiwa.apps.app_file import APP_NAME, Problem, Problems, quoted, read_app, split_file, suggest
 from taiwa.conversation.app import App, AppSource, Param, ReplyMode, fit_params, restore_options
@@ -47,6 +47,11 @@ def _load(path: Path) -> App:
 
 _built_in = cache(_load)
 """A file of the package stays as it is."""
+
+
+def values_of(app: App, built_in: str) -> dict[str, Any]:
+    """Return the values of the parameters of an app, and for those that it lacks the defaults of a built-in one."""
+    return {param.name: param.default for param in load(BUILT_IN / f"{built_in}.md").params} | dict(app.values)
 
 
 def load_text(text: str, where: str, name: str) -> App:
@@ -223,6 +228,7 @@ BUILT_IN = Path(__file__).with_name("builtin")
 
 BUILT_IN_TEXTS = (
     gettext_noop("Analyse sentence after sentence; keeps every parse, and the type, mood and thread of the text"),
+    gettext_noop("Extract a value of a type from a text"),
     gettext_noop("For whom, as in user:ann or group:hr?"),
     gettext_noop("Search documents, and ask for clarification if a question is unclear"),
     gettext_noop("Take orders at a café, in English and Japanese; keeps each line, corrections and the status"),

@@ -152,7 +152,7 @@ def _app(common: CommonOptions, options: "AskOptions") -> "App | str":
     """Return the app with the options as its parameters; an existing conversation keeps those that it has."""
     from taiwa.operations.documents import AskOptions, open_ask_app
 
-    if common.continue_latest or (common.session and common.repository().store.refs.has(common.session)):
+    if common.continues:
         if options != AskOptions():
             raise InputError("an existing conversation keeps its indexes, user and policy; remove these options")
         return "ask"

@@ -312,14 +312,13 @@ def extract_(
     from taiwa.evals.run import Job
     from taiwa.flows.extract import RepairPolicy
     from taiwa.operations.generate import load_output_type
-    from taiwa.sessions.batch import ExtractRun
 
     found = read_extractions(data, options.kinds, options.skipped())
     found = replace(found, items=found.items[: options.limit])
     if not common.as_json:
         print_skipped(found.skipped)
-    run = ExtractRun(load_output_type(target), RepairPolicy(max_repairs), mode)
-    task = ExtractionTask(run, model_settings=common.settings())
+    output_type, repair = load_output_type(target), RepairPolicy(max_repairs)
+    task = ExtractionTask(output_type, repair, mode, model_settings=common.settings())
     if common.dry_run:
         preview_request(common, task.first_request(Job(task.settings[0], found.items[0])), len(found.items))
         return

@@ -1,12 +1,22 @@
 """Typed answers: extract a value from text, parse an answer, render a type as a schema."""
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options, read_whole, require_prompt, row_options, turn_options
+from taiwa.cli.options import (
+    CommonOptions,
+    common_options,
+    open_session,
+    preview,
+    read_params,
+    read_whole,
+    require_prompt,
+    row_options,
+)
 from taiwa.cli.output import (
     HiddenAnswer,
     attempt_lines,
@@ -14,28 +24,27 @@ from taiwa.cli.output import (
     fix_lines,
     pretty,
     print_each,
+    print_json,
     print_line,
     print_notice,
-    print_preview,
     print_result,
-    print_skipped,
     table,
 )
-from taiwa.cli.say import print_batch_preview, stop_at, write_rows
+from taiwa.cli.say import run_batch
 from taiwa.kernel.errors import InputError, OutputValidationError
-from taiwa.kernel.messages import Sampling
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.operations import generate
+from taiwa.operations.result_json import to_json
 
 if TYPE_CHECKING:
     from taiwa.flows.extract import StyleChoice
     from taiwa.kernel.attachments import Attachment
-    from taiwa.operations.batch import Counts, OnRow
     from taiwa.operations.generate import SchemaStyle
-    from taiwa.sessions.batch import ExtractRun
 
-USAGE = "extract takes a TEXT, piped text, a file (-f, -a), or --file and the name of a file of texts"
+USAGE = "extract takes a TYPE and a TEXT, piped text, a file (-f, -a), or --file and the name of a file of texts"
 MODES = ("auto", "native", "tool", "tool_optional", "prompt")
+DEFAULTS = {"max_repairs": 1, "repair_budget": None, "guess": False, "mode": "auto", "style": "auto"}
+"""The defaults of the options that are parameters of the app `extract`."""
 
 
 def _type_is_an_argument(_context: click.Context, _option: click.Parameter, given: str | None) -> None:
@@ -44,7 +53,7 @@ def _type_is_an_argument(_context: click.Context, _option: click.Parameter, give
 
 
 @click.command()
-@click.argument("target", metavar="TYPE")
+@click.argument("target", required=False, metavar="[TYPE]")
 @click.argument("text", required=False)
 @click.option(
     "--type", metavar="TYPE", hidden=True, expose_value=False, is_eager=True, callback=_type_is_an_argument,
@@ -74,13 +83,13 @@ def _type_is_an_argument(_context: click.Context, _option: click.Parameter, give
 @click.option("--strict", "stops", is_flag=True, help="Stop at a line that cannot be read, before anything is sent.")
 @row_options
 @common_options(
-    "model", "system", "temperature", "max_tokens", "fragments", "attachments", "attach_as_text",
+    "model", "session", "continue_latest", "system", "temperature", "max_tokens", "fragments", "attachments", "attach_as_text",
     "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "requests_per_minute", "tokens_per_minute", "no_store", "store",
     system="Set the instructions (system prompt).",
 )  # fmt: skip
 def extract(
     common: CommonOptions,
-    target: str,
+    target: str | None,
     text: str | None,
     file: str | None,
     max_repairs: int,
@@ -99,68 +108,53 @@ def extract(
     TYPE is FILE.py:Type or module:Type, whose Python code is run, FILE.ts:Type for a type that a file declares in
     TypeScript, a JSON Schema in a file that ends in .json, or fields such as 'name, age: int, bio: one sentence'. -v
     shows the attempts, the repairs and the bill. With --file, one line of JSON per row is printed, in the order of the
-    file (lines of text, JSON Lines, or a table in CSV whose rows keep the names of their columns); a row that fails has an "error" and does not stop the batch; the exit code is then 1.
+    file (lines of text, JSON Lines, or a table in CSV whose rows keep the names of their columns); a row that fails has an "error"
+    and does not stop the batch; the exit code is then 1. -c and -s continue a conversation,
+    with its TYPE if no other is given, and `log`, `undo`, `fork` and `edit` know it as any other.
 
     \b
     taiwa extract 'drink, count int' "Two large lattes, please"
     taiwa extract shop:Order "Two large lattes, please"
+    taiwa extract -c "And a small tea"
     taiwa extract shop:Order - -v < letter.txt
     taiwa extract shop:Order -a receipt.png
     taiwa extract shop:Order --file lines.txt -j 8 -o orders.jsonl --max-cost 0.50
     taiwa extract shop:Order --file lines.txt -j 8 -o orders.jsonl --resume
     """
-    from taiwa.flows.extract import RepairPolicy
-    from taiwa.operations.generate import load_output_type
-    from taiwa.sessions.batch import ExtractRun
-
-    if file is not None and (text is not None or common.fragments or common.attachments):
-        raise InputError(USAGE)
-    if file is None and (resume or output or stops):
-        raise InputError("--resume, --strict and -o require --file")
-    repair = RepairPolicy(max_repairs, budget_tokens=repair_budget, guess=guess)
-    sampling = Sampling(0.0 if common.temperature is None else common.temperature, max_tokens=common.max_tokens)
-    extract_run = ExtractRun(load_output_type(target), repair, mode, style, common.system or "", sampling)
+    if text is None and file is None and common.continues:
+        target, text = None, target
+    given = {"max_repairs": max_repairs, "repair_budget": repair_budget, "guess": guess, "mode": mode, "style": style}
+    params = tuple(f"{name}={value}" for name, value in given.items() if value != DEFAULTS[name])
+    common = replace(common, schema=target, params=params)
     if file is None:
+        if resume or output or stops:
+            raise InputError("--resume, --strict and -o require --file")
         attachments = common.read_attachments()
         text = require_prompt(text, USAGE, common.fragments, attachments)
-        _extract_one(common, extract_run, text, attachments)
+        if target is None and not common.continues:
+            raise InputError(USAGE)
+        _extract(common, text, attachments)
         return
-    from taiwa.operations.batch import open_rows, preview_extractions, run_extractions
+    if text is not None or common.fragments or common.attachments or common.session or common.continue_latest:
+        raise InputError(USAGE)
+    from taiwa.operations.batch import BatchOptions
 
-    with open_rows(str(file)) as rows:
-        unreadable = rows.unreadable()
-        stop_at(unreadable if stops else ())
-        settings = common.with_first_model(common.settings())
-        if common.dry_run:
-            print_batch_preview(preview_extractions(settings, extract_run, rows), as_json=common.as_json)
-            return
-        print_skipped(unreadable)
-        repository, turns = common.repository(settings), turn_options(common, settings)
-
-        def run(on_row: "OnRow") -> "Counts":
-            return run_extractions(
-                repository, settings, turns, extract_run, rows, on_row,
-                width=width, resume=resume, max_failures=max_failures,
-            )  # fmt: skip
-
-        write_rows(common, output, rows.count, run, resume=resume, shorten=not common.verbose)
+    options = BatchOptions(
+        "extract", "map", read_params(params), "", width, resume, common.answers(), max_failures
+    )  # fmt: skip
+    run_batch(replace(common, strict=stops), str(file), options, output, shorten=not common.verbose)
 
 
-def _extract_one(
-    common: CommonOptions, extract_run: "ExtractRun", text: str, attachments: "tuple[Attachment, ...]"
-) -> None:
+def _extract(common: CommonOptions, text: str, attachments: "tuple[Attachment, ...]") -> None:
     from taiwa.flows.extract import ExtractError
-    from taiwa.operations import say
 
-    settings = common.with_first_model(common.settings())
     if common.dry_run:
-        print_preview(say.preview_extraction(settings, extract_run, text, attachments), as_json=common.as_json)
+        preview(common, "extract", text, attachments)
         return
     try:
-        turns = turn_options(common, settings)
-        repository = common.repository(settings)
-        with HiddenAnswer() as shown:
-            result = generate.extract(repository, settings, turns, extract_run, text, attachments, shown.on_event)
+        with HiddenAnswer() as hidden:
+            session = open_session(common, "extract", observers=(hidden.on_event,))
+            turn = session.say(text, attachments)
     except ExtractError as error:
         if common.verbose:
             print_each(attempt_lines(error.tries))
@@ -168,12 +162,12 @@ def _extract_one(
                 print_notice(bill_line(error.spent))
         raise
     if common.as_json:
-        print_result(result)
+        print_json({**to_json(turn), "attempts": to_json(turn.attempts)})
     else:
-        click.echo(pretty(result.value))
+        click.echo(pretty(turn.value))
     if common.verbose:
-        print_each(attempt_lines(result.attempts))
-        print_notice(bill_line(result.spent))
+        print_each(attempt_lines(turn.attempts))
+        print_notice(f"{turn.session} {turn.node[:12]} · {bill_line(turn.spent)}")
 
 
 @click.command()

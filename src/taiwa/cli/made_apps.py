@@ -18,10 +18,7 @@ def app_of_options(common: CommonOptions, app: str) -> "tuple[CommonOptions, str
     """
     if not (common.indexes or common.state):
         return common, app
-    begun = common.continue_latest or (
-        common.session and common.repository(reading=True).store.refs.has(common.session)
-    )
-    if app or begun:
+    if app or common.continues:
         what = f"the app {app!r}" if app else "the conversation"
         raise InputError(
             f"--in and --state set up a new conversation, and {what} has its own documents and state; leave them out"

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from taiwa.sessions.repository import Repository
     from taiwa.sessions.session import Session
     from taiwa.settings import Settings
+    from taiwa.structured import OutputType
 
 R = TypeVar("R")
 C = TypeVar("C", bound=Callable[..., Any])
@@ -263,13 +264,28 @@ class CommonOptions:
         from taiwa.conversation.app import AnswerOptions
 
         schema = None if self.schema is None else JsonSchema({})
-        if self.schema not in (None, "none"):
-            from taiwa.operations.generate import load_output_type
-
-            output_type = load_output_type(self.schema)
-            schema = JsonSchema(output_type.schema(), output_type.name)
+        for output_type in self.types():
+            schema = output_type.json_schema
         names = tuple(tool.spec.name for tool in self.tools())
         return AnswerOptions(self.system, Sampling(self.temperature, max_tokens=self.max_tokens), names, schema)
+
+    def types(self) -> "tuple[OutputType[Any], ...]":
+        """Load the type of answers.
+
+        Raises:
+            InputError: it is not found.
+        """
+        if self.schema in (None, "none"):
+            return ()
+        from taiwa.operations.generate import load_output_type
+
+        return (load_output_type(self.schema),)
+
+    @property
+    def continues(self) -> bool:
+        """Whether they name a conversation that exists."""
+        named = self.session and self.repository(reading=True).store.refs.has(self.session)
+        return self.continue_latest or bool(named)
 
     def tools(self) -> "tuple[Tool, ...]":
         """Find the tools that the model may call.
@@ -284,13 +300,16 @@ class CommonOptions:
         return find_tools(self.tool_names)
 
     def tool_files(self) -> tuple[str, ...]:
-        """Record the tools of Python files, so that the conversation can load them again."""
-        addresses = [name for name in self.tool_names if name.rpartition(":")[0].endswith(".py")]
-        if not addresses:
+        """Record the tools, and the type, of Python files, so that the conversation can load them again."""
+        tools, types = (
+            [each for each in names if each.rpartition(":")[0].endswith(".py")]
+            for names in (self.tool_names, (self.schema or "",))
+        )
+        if not (tools or types):
             return ()
-        from taiwa.tools.registry import remember_tool
+        from taiwa.tools.registry import remember_tool, remember_type
 
-        return tuple(dict.fromkeys(map(remember_tool, addresses)))
+        return tuple(dict.fromkeys((*map(remember_tool, tools), *map(remember_type, types))))
 
     def place(self, place: str) -> str:
         """Return the revision of a turn in the conversation of `-s`; without `-s` the argument is a revision itself.
@@ -519,6 +538,7 @@ def turn_options(
         limits=settings.limits,
         interrupts=interrupts,
         tools=common.tools(),
+        types=common.types(),
         approve=approver(common.approve) if asks or common.approve != "ask" else None,
     )
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self, TypedDict
 import click
 
 from taiwa.i18n import _, gettext_noop, ngettext
-from taiwa.kernel.messages import Enforcement, Notice, TextDelta
+from taiwa.kernel.messages import Enforcement, HiddenDelta, Notice, TextDelta
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import estimate_tokens, inert, plain, truncate
 from taiwa.kernel.usage_limits import RunUsage, format_cost
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from taiwa.cli.display import AnswerDisplay
     from taiwa.cli.line_breaks import Wrapped
     from taiwa.flows.extract import Attempt
+    from taiwa.kernel.execution import Event
     from taiwa.operations.results import RequestPreview
     from taiwa.sessions.commit_turn import TurnResult
     from taiwa.sessions.session import Session, TurnEvent
@@ -331,15 +332,15 @@ class HiddenAnswer:
     def __exit__(self, *error: object) -> None:
         self.end()
 
-    def on_event(self, event: TextDelta | Notice) -> None:
+    def on_event(self, event: "Event") -> None:
         """Count the text of an answer; show what it waits for."""
-        if isinstance(event, TextDelta):
+        if isinstance(event, (TextDelta, HiddenDelta)):
             self._text += event.text
             if self._display is not None:
                 self._display.wait(ngettext("about {n} token", "about {n} tokens", estimate_tokens(self._text)))
-        elif self._display is not None and event.code in ("waiting", "progress"):
+        elif isinstance(event, Notice) and self._display is not None and event.code in ("waiting", "progress"):
             self._display.wait(plain(event.text))
-        elif event.code == "waiting":
+        elif isinstance(event, Notice) and event.code == "waiting":
             print_notice(event.text)
 
     def end(self) -> None:

@@ -5,7 +5,7 @@ Options that several commands have, all those of `say` among them, are declared 
 
 import json
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -51,7 +51,8 @@ from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError
 
 if TYPE_CHECKING:
-    from taiwa.operations.batch import BatchMode, BatchPreview, Counts, OnRow
+    from taiwa.operations.batch import BatchMode, BatchOptions, BatchPreview, Counts, OnRow
+    from taiwa.sessions.batch import BatchRow
 
 
 USAGE = 'say takes a text, or an app and a text: taiwa say [APP] "TEXT" (quote the text)'
@@ -237,8 +238,6 @@ def rerun(common: CommonOptions, revision: str, name: str, app: str) -> None:
 
 
 # --- batches ----------------------------------------------------------------------------------------------------------
-# Batches of turns, and what batches of extractions share: output, progress, and the summary.
-
 FAILED, INTERRUPTED = 1, 130
 
 
@@ -277,7 +276,7 @@ def batch(
     taiwa batch linguistic sentences.jsonl -j 16 -o out.jsonl --resume
     taiwa batch linguistic sentences.jsonl --dry-run
     """
-    from taiwa.operations.batch import BatchOptions, open_rows, preview_turns, run_turns
+    from taiwa.operations.batch import BatchOptions
 
     if len(app_and_file) > 2:
         raise click.UsageError(f"expected an app and a file, got {len(app_and_file)} arguments")
@@ -285,34 +284,39 @@ def batch(
     options = BatchOptions(
         app, mode, read_params(common.params), common.session, width, resume, common.answers(), max_failures
     )
+    run_batch(common, file, options, output)
+
+
+def run_batch(
+    common: CommonOptions, file: str, options: "BatchOptions", output: Path | None, *, shorten: bool = False
+) -> None:
+    """Run a batch of the rows of a file, or preview it; `shorten` is that of `_write_rows`.
+
+    Raises:
+        InputError: `common.strict`, and a row cannot be read. Exit: not every row was answered.
+    """
+    from taiwa.operations.batch import open_rows, preview_turns, run_turns
+
     with open_rows(file) as rows:
         unreadable = rows.unreadable()
-        stop_at(unreadable if common.strict else ())
+        if unreadable and common.strict:
+            raise InputError(unreadable[0])
+        settings = common.settings()
         if common.dry_run:
-            more = "" if mode == "map" else ", and before each row the texts of the rows before it"
-            print_batch_preview(preview_turns(options, rows), as_json=common.as_json, more=more)
+            more = "" if options.mode == "map" else ", and before each row the texts of the rows before it"
+            _print_preview(preview_turns(settings, options, rows), as_json=common.as_json, more=more)
             return
         print_skipped(unreadable)
-        settings = common.settings()
+        settings = common.with_first_model(settings)
         repository, turns = common.repository(settings), turn_options(common, settings, asks=False)
 
         def run(on_row: "OnRow") -> "Counts":
             return run_turns(repository, settings, turns, options, rows, on_row, ask=ask_param())
 
-        write_rows(common, output, rows.count, run, resume=resume)
+        _write_rows(common, output, rows.count, run, resume=options.resume, shorten=shorten)
 
 
-def stop_at(unreadable: Sequence[str]) -> None:
-    """Stop at the first line that cannot be read, before anything is sent.
-
-    Raises:
-        InputError: there is one.
-    """
-    if unreadable:
-        raise InputError(unreadable[0])
-
-
-def print_batch_preview(preview: "BatchPreview", *, as_json: bool, more: str = "") -> None:
+def _print_preview(preview: "BatchPreview", *, as_json: bool, more: str = "") -> None:
     """Print what a batch would send."""
     for number, message in preview.errors:
         print_notice(f"{number}: {message}", "yellow")
@@ -331,7 +335,7 @@ def print_batch_preview(preview: "BatchPreview", *, as_json: bool, more: str = "
     )
 
 
-def write_rows(
+def _write_rows(
     common: CommonOptions, output: Path | None, count: int, run: "Callable[[OnRow], Counts]", *,
     resume: bool, shorten: bool = False,
 ) -> None:  # fmt: skip
@@ -345,9 +349,11 @@ def write_rows(
     # Without a bar where the rows themselves are on the terminal.
     with _opened(output, resume=resume) as out, progress_bar(count, is_shown=not out.isatty()) as update:
 
-        def write(row: Any, counts: "Counts") -> None:  # noqa: ANN401  (a row of either kind)
+        def write(row: "BatchRow", counts: "Counts") -> None:
             written: Any = to_json(row)
-            if shorten:
+            if not written["attempts"]:
+                del written["attempts"]
+            elif shorten:
                 written["attempts"] = len(written["attempts"])
             out.write(f"{json.dumps(written, ensure_ascii=False)}\n")
             out.flush()

@@ -226,7 +226,7 @@ def _app(common: CommonOptions, values: Mapping[str, Any], more: "Sequence[Tool]
     common = replace(common, tool_names=own)
     defaults = {param.name: param.default for param in app.params}
     params = {name: value for name, value in given.items() if value != defaults[name]}
-    if common.continue_latest or (common.session and common.repository(reading=True).store.refs.has(common.session)):
+    if common.continues:
         if params or more:
             raise InputError("an existing conversation keeps its tools and how it calls them; remove these options")
         return common, "solve"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from taiwa.conversation.state import (
     StateField,
@@ -103,6 +103,12 @@ ALL = WindowPolicy()
 SOLVE = "solve"
 """The built-in program of turns that solve problems step by step."""
 
+EXTRACT, ROUTE = "extract", "route"
+"""The built-in programs of turns whose answers are values read from the text of the user: of one type, or of one of several."""
+
+TYPE = "type:"
+"""What the names of types begin with among those of `AnswerOptions.tool_files`."""
+
 UNSET = Sampling(None)
 """A sampling that sets nothing."""
 
@@ -118,7 +124,8 @@ class AnswerOptions:
     - `client_tools`: tools whose calls a client of the server performs itself. The next four are as in `Request`.
     - `request`: options that a client of the server sent with its last request, on top of the others; its next request
       replaces them.
-    - `tool_files`: the tools that are defined in a Python file, `NAME@HASH` with the hash of that file.
+    - `tool_files`: the tools that are defined in a Python file, `NAME@HASH` with the hash of that file, and types of answers,
+      `type:NAME@HASH`.
     - `limits`: those of each run of the conversation: of the turns that one command, or one opened session, makes.
     - `filters`: which documents are searched, by their attributes: a comparison, or `and` and `or` of several.
 
@@ -257,6 +264,8 @@ class App:
     flow: str = ""
     values: Mapping[str, Json] = field(default_factory=dict[str, Json])
     options: AnswerOptions = NO_OPTIONS
+    code_type: "OutputType[Any] | None" = None
+    """The type of its answers as code defines it, if that is known here: it may check more than the schema."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, App) and self.source == other.source
@@ -303,8 +312,10 @@ class App:
         return tuple(field for field in self.fields if not field.computed)
 
     @cached_property
-    def output_type(self) -> "OutputType[Json] | None":
+    def output_type(self) -> "OutputType[Any] | None":
         """The type of the answers; None if they are text."""
+        if self.code_type is not None:
+            return self.code_type
         from taiwa.structured import OutputType
 
         schema = self.answer_options.schema or self.answer
@@ -326,7 +337,7 @@ class App:
     @property
     def runs_file(self) -> bool:
         """Whether the program of a file makes its turns."""
-        return self.flow not in ("", SOLVE)
+        return self.flow not in ("", SOLVE, EXTRACT, ROUTE)
 
     @cached_property
     def only_answers(self) -> bool:
@@ -395,7 +406,8 @@ class App:
             raise InputError(f"the app {self.name!r} has `reply: {self.reply}`, which has no place for a typed answer")
         recorded = None if options == NO_OPTIONS else record(options)
         source = replace(self.source, options=recorded)
-        return replace(self, source=source, tools=(*own, *options.tools), options=options)
+        kept = self.code_type if options.effective.schema == self.answer_options.schema else None
+        return replace(self, source=source, tools=(*own, *options.tools), options=options, code_type=kept)
 
 
 def fit_params(param: Param, data: Json) -> Json:

@@ -28,12 +28,14 @@ from taiwa.evals.report import (
     with_interval,
 )
 from taiwa.evals.run import EvalRow, Job, Measurement, ModelTask
-from taiwa.flows.extract import ExtractError
+from taiwa.flows.extract import DEFAULT_REPAIR, ExtractError, ModeChoice, RepairPolicy, TypedAnswer, extract
+from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.execution import first_request
 from taiwa.kernel.messages import Request
-from taiwa.kernel.serialization import Json, canonical
+from taiwa.kernel.serialization import Json, canonical, digest, record
 from taiwa.kernel.usage_limits import UsageLimits
-from taiwa.sessions.batch import ExtractRun
+from taiwa.structured import OutputType
 
 SETTING = "extract"
 
@@ -71,29 +73,36 @@ def _item(path: Path, number: int, row: Fields) -> Item:
 class ExtractionTask(ModelTask):
     """The task of `extract`: one typed extraction for each text."""
 
-    extract_run: ExtractRun
+    output_type: OutputType[Any]
+    repair: RepairPolicy = DEFAULT_REPAIR
+    mode: ModeChoice = "auto"
     name: str = "extract"
     settings: tuple[str, ...] = (SETTING,)
 
     @property
     def options(self) -> Mapping[str, Json]:
         """Everything that a value depends on besides text and model."""
-        return self.extract_run.options
+        schema = digest(self.output_type.schema())
+        return {"type": schema, "repair": record(self.repair), "mode": self.mode}
+
+    def program(self, text: str) -> Program[TypedAnswer[Any]]:
+        """Return the program that extracts from a text."""
+        return extract(self.output_type, text, repair=self.repair, mode=self.mode)
 
     def first_request(self, job: Job) -> Request:
         """Return the first request of a job without sending it."""
-        return self.extract_run.first_request(job.item.text, self.required_model.capabilities)
+        return first_request(self.program(job.item.text), self.required_model.capabilities)
 
     async def measure(self, job: Job, limits: UsageLimits) -> Measurement:
         """Extract one value and compare it; a value that cannot be read has no fields."""
         expected = job.item.more["expected"]
         try:
-            done = await self.runtime(limits).run_result(self.extract_run.program(job.item.text))
+            done = await self.runtime(limits).run_result(self.program(job.item.text))
         except ExtractError as error:
             spent: Any = error.spent
             scores = {**compare_values(None, expected), "exact": False, "valid": False, "attempts": len(error.tries)}
             return Measurement(scores, spent) if spent is not None else Measurement(scores)
-        got = self.extract_run.output_type.dump(done.value.value)
+        got = self.output_type.dump(done.value.value)
         scores = compare_values(got, expected)
         return Measurement({**scores, "valid": True, "attempts": len(done.value.attempts), "value": got}, done.spent)
 

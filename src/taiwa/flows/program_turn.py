@@ -14,9 +14,10 @@ from taiwa.conversation.app import App
 from taiwa.conversation.code_files import function_named
 from taiwa.conversation.history import NO_MODEL, AnsweredBy, Conversation, add_turn
 from taiwa.flows.turn import Reply, call_json, check_text, compress_fields, shorten_history
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import CallTool, Effect, Program, Step
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, TaiwaError, describe
-from taiwa.kernel.messages import ToolResult
+from taiwa.kernel.messages import Message, ToolResult, assistant, user
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.serialization import value as value_class
 
@@ -55,20 +56,35 @@ def program_of(flow: str) -> TurnProgram:
     return cast("TurnProgram", found)
 
 
+def earlier_messages(conversation: Conversation) -> list[Message]:
+    """Return the turns in the window of a conversation as messages."""
+    return [
+        message
+        for turn in conversation.turns
+        for message in (user(turn.user, turn.attachments), assistant(turn.answer))
+    ]
+
+
 def run_turn(
-    program: TurnProgram, text: str, paused: Paused | None = None, by: AnsweredBy = NO_MODEL
+    program: TurnProgram,
+    text: str,
+    attachments: tuple[Attachment, ...] = (),
+    *,
+    paused: Paused | None = None,
+    by: AnsweredBy = NO_MODEL,
 ) -> Step[Conversation, Reply]:
-    """Make a turn of a program; with `paused`, the text answers its last question. `by` is recorded in the turn.
+    """Make a turn of a program; with `paused`, the text answers its last question. `attachments` and `by` are recorded in the turn.
 
     Raises (when run):
-        InputError: the text is empty or too long, or the state delta of the reply does not fit the fields.
+        InputError: the text is empty without attachments, or too long, or the state delta of the reply does not fit the fields.
         ConfigError: the program is not a generator, raised, yielded something else than an effect, or returned something else than
             a reply.
         OutputValidationError: the value is not of the type of the app's answers.
     """
 
     def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
-        check_text(text)
+        if text or not attachments:
+            check_text(text)
         texts = (text,) if paused is None else (*paused.texts, text)
         start = conversation if paused is None else paused.base
         start = yield from compress_fields((yield from shorten_history(start)))
@@ -86,7 +102,7 @@ def run_turn(
         if isinstance(reply.findings, dict):
             findings |= reply.findings
         here = start if paused is None else conversation
-        after = add_turn(here, text, reply.text, reply.delta or {}, by=by, findings=findings)
+        after = add_turn(here, text, reply.text, reply.delta or {}, attachments, by=by, findings=findings)
         return replace(reply, delta=after.new_nodes[-1].delta), after
 
     return step
@@ -158,7 +174,7 @@ def read_result(app: App, result: object) -> Reply:
     """
     from taiwa.structured import OutputType
 
-    if isinstance(result, Reply) and result.rationale is not None:  # whose answer may lack its type, with a warning
+    if isinstance(result, Reply) and (result.rationale or result.attempts):  # which checks, or warns, by itself
         return result
     if isinstance(result, str) and app.output_type is None:
         result = Reply(result)

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from taiwa.flows.ask.answer import TermWeights
     from taiwa.flows.ask.ask_result import AskResult, AskTurnOptions
     from taiwa.flows.ask.consult import Consulted
+    from taiwa.flows.extract import Attempt
     from taiwa.flows.solve.rationale import ExecutedCall, Rationale
 
 MAX_TEXT_CHARS = 2_000_000
@@ -107,6 +108,8 @@ class Reply:
     """The calls of tools."""
     rationale: "Rationale | None" = dataclasses.field(default=None, compare=False)
     """The chain of thought of the app `solve`, with its answer."""
+    attempts: "tuple[Attempt, ...]" = dataclasses.field(default=(), compare=False)
+    """The attempts of the app `extract`; the value is that of the last one."""
 
     @property
     def is_refused(self) -> bool:
@@ -125,6 +128,8 @@ class Reply:
         if (solved := self.rationale) is not None:
             ways: dict[str, Json] = {"ending": solved.ending, "tool_mode": solved.tool_mode}
             found["solved"] = {"answer": solved.answer, "answered_by": solved.answered_by, **ways}
+        if self.attempts:
+            found["extracted"] = {"attempts": len(self.attempts), "mode": self.attempts[-1].mode}
         return found or None
 
 

@@ -39,6 +39,7 @@ from taiwa.kernel.messages import (
     Chunk,
     FailedAttempt,
     Grammar,
+    HiddenDelta,
     Message,
     Notice,
     Regex,
@@ -303,7 +304,7 @@ LIMIT_NOTICE = "limit"
 """The code of a notice that a limit was exceeded, or cut an answer."""
 NAMES_TOKENS = re.compile(r"max_?(?:new_?|output_?|completion_?)?tokens", re.IGNORECASE)
 
-Event: TypeAlias = EffectStarted | EffectFinished | TextDelta | ThinkingDelta | Notice
+Event: TypeAlias = EffectStarted | EffectFinished | TextDelta | HiddenDelta | ThinkingDelta | Notice
 
 Observer: TypeAlias = Callable[[Event], None]
 
@@ -390,10 +391,11 @@ class Execution(Generic[T]):
         else:
             known = len(pending.chunks)
             show = pending.add(chunk)
-            if self._observers and not pending.is_hidden:
-                for each in pending.chunks[known:]:
-                    if isinstance(each, ThinkingDelta):
-                        self._notify(each)
+            for each in pending.chunks[known:] if self._observers else ():
+                if pending.is_hidden and isinstance(each, TextDelta):
+                    self._notify(HiddenDelta(each.text))
+                elif isinstance(each, ThinkingDelta) and not pending.is_hidden:
+                    self._notify(each)
             if show:
                 self._emit(TextDelta(show))
         if pending.refusal is None and self.ledger.limits.seconds is not None and not isinstance(chunk, StreamEnd):

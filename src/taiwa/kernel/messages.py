@@ -362,6 +362,13 @@ class ThinkingDelta:
     block: Thinking | None = None
 
 
+@value
+class HiddenDelta:
+    """The next text of an answer that only its program reads; observers get it, and it is not shown."""
+
+    text: str
+
+
 @value(tag="stream-end")
 class StreamEnd:
     """The end of a stream of chunks; `thinking` are the blocks of its reasoning, if the server sends blocks."""

@@ -1,4 +1,4 @@
-"""Batches: rows from a file, each a turn of one conversation, a conversation of its own, or an extraction.
+"""Batches: rows from a file, each a turn of one conversation, or of a conversation of its own.
 
 Rows are read one by one, and a row that cannot be read or answered becomes a row with its error.
 """
@@ -15,27 +15,30 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Self, TypeAlias, cast
+from typing import BinaryIO, Literal, Self, TypeAlias, cast
 
 from taiwa.apps.catalog import convert_params, load_app
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App
 from taiwa.conversation.history import begin
-from taiwa.conversation.turn_prompt import turn_request
 from taiwa.flows.turn import MAX_TEXT_CHARS
 from taiwa.kernel.attachments import Attachment, is_url, open_file, read_attachments
 from taiwa.kernel.errors import InputError, LimitError, RefusalError
-from taiwa.kernel.messages import Request
 from taiwa.kernel.serialization import Json, digest
 from taiwa.kernel.usage_limits import RunUsage
-from taiwa.operations.say import AskParam, capabilities_of, model_of, open_app, request_tokens, set_options
+from taiwa.operations.say import (
+    AskParam,
+    capabilities_of,
+    first_turn_request,
+    known_tools,
+    model_of,
+    open_app,
+    request_tokens,
+    set_options,
+)
 from taiwa.sessions.batch import (
     BatchInput,
     BatchRow,
-    ExtractBatch,
-    ExtractRun,
-    ParallelBatch,
     TurnBatch,
-    TypedRow,
     committed_rows,
     run_in_one_session,
 )
@@ -112,11 +115,11 @@ class Counts:
     max_failures: int = MAX_FAILURES
     _why: str = ""
 
-    def add(self, row: BatchRow | TypedRow) -> None:
+    def add(self, row: BatchRow) -> None:
         """Count a row."""
         is_refusal = isinstance(row.error, dict) and row.error.get("type") == RefusalError.tag
         self.kept += row.reused
-        self.refused += is_refusal or (isinstance(row, BatchRow) and row.refused)
+        self.refused += is_refusal or row.refused
         self.failed += row.error is not None and not is_refusal
         self.done += row.error is None and not row.reused
         if not row.reused:
@@ -137,8 +140,8 @@ def _reason_of_server(error: Json) -> tuple[str, str]:
     return (DIGITS.sub("0", message) if kind in FAILING else ""), message
 
 
-OnRow: TypeAlias = Callable[[Any, Counts], None]
-"""Called for each row (`BatchRow` or `TypedRow`) with the counts so far, in the order of the file."""
+OnRow: TypeAlias = Callable[[BatchRow, Counts], None]
+"""Called for each row with the counts so far, in the order of the file."""
 
 
 class _StoppedError(Exception):
@@ -164,6 +167,7 @@ def run_turns(
     if options.mode == "map":
         opened = _AppOpener(options)
         repository.add_tools(turns.tools)
+        repository.add_types(turns.types)
         if not rows.as_json:
             opened(None)  # a missing parameter would be missing in every row
         priced_model = open_priced_model(None, settings, opened.app)
@@ -183,38 +187,15 @@ def run_turns(
     )
     before = committed_rows(session, rows) if options.resume else ()
 
-    def run(add: Callable[[BatchRow | TypedRow], None]) -> None:
+    def run(add: Callable[[BatchRow], None]) -> None:
         for row in run_in_one_session(session, rows, before):
             add(row)
 
     return _run(counts, on_row, run)
 
 
-def run_extractions(
-    repository: Repository,
-    settings: Settings,
-    turns: TurnOptions,
-    extract_run: ExtractRun,
-    rows: "RowFile",
-    on_row: OnRow,
-    *,
-    width: int = 4,
-    resume: bool = False,
-    max_failures: int = MAX_FAILURES,
-) -> Counts:
-    """Run a batch of extractions; the counts say why it stopped early.
-
-    Raises:
-        TaiwaError: an error that every further row would have.
-    """
-    job: ParallelBatch[Any, Any] = ExtractBatch(
-        repository, open_priced_model(None, settings), turns, extract_run=extract_run, width=width, resume=resume
-    )  # fmt: skip
-    return _run(Counts(max_failures=max_failures), on_row, lambda add: asyncio.run(_drain(job.rows(rows), add)))
-
-
-def _run(counts: Counts, on_row: OnRow, run: Callable[[Callable[[BatchRow | TypedRow], None]], None]) -> Counts:
-    def add(row: BatchRow | TypedRow) -> None:
+def _run(counts: Counts, on_row: OnRow, run: Callable[[Callable[[BatchRow], None]], None]) -> Counts:
+    def add(row: BatchRow) -> None:
         counts.add(row)
         on_row(row, counts)
         if counts.stopped:
@@ -231,44 +212,29 @@ def _run(counts: Counts, on_row: OnRow, run: Callable[[Callable[[BatchRow | Type
     return counts
 
 
-async def _drain(rows: AsyncGenerator[BatchRow | TypedRow], add: Callable[[BatchRow | TypedRow], None]) -> None:
+async def _drain(rows: AsyncGenerator[BatchRow], add: Callable[[BatchRow], None]) -> None:
     async with aclosing(rows):
         async for row in rows:
             add(row)
 
 
-def preview_turns(options: BatchOptions, rows: "RowFile") -> BatchPreview:
+def preview_turns(settings: Settings, options: BatchOptions, rows: "RowFile") -> BatchPreview:
     """Estimate what a batch of turns would send; nothing is sent.
 
     Raises:
-        TaiwaError: the app cannot be opened.
+        TaiwaError: the app or the model cannot be opened.
     """
-    opened = _AppOpener(options)
-
-    def request(row: BatchInput) -> Request:
-        return turn_request(begin(opened(row.params if options.mode == "map" else None)), row.text, row.attachments)
-
-    return _preview(rows, request)
-
-
-def preview_extractions(settings: Settings, extract_run: ExtractRun, rows: "RowFile") -> BatchPreview:
-    """Estimate what a batch of extractions would send; nothing is sent.
-
-    Raises:
-        TaiwaError: the model cannot be opened.
-    """
-    capabilities = capabilities_of(settings)
-    return _preview(rows, lambda row: extract_run.first_request(row.text, capabilities, row.attachments))
-
-
-def _preview(rows: "RowFile", request: Callable[[BatchInput], Request]) -> BatchPreview:
+    opened, capabilities = _AppOpener(options), capabilities_of(settings)
     good = tokens = 0
     errors: list[tuple[int, str]] = []
     for row in rows:
         try:
             if row.error:
                 raise InputError(row.error)
-            tokens += request_tokens(request(row))
+            app = opened(row.params if options.mode == "map" else None)
+            tokens += request_tokens(
+                first_turn_request(begin(app), row.text, known_tools(app), capabilities, row.attachments)
+            )
             good += 1
         except InputError as error:
             errors.append((row.index, error.message))

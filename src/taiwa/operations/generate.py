@@ -1,8 +1,8 @@
-"""Output types by name, typed extraction, generation under a constraint, and the explanation of a constraint."""
+"""Output types by name, generation under a constraint, and the explanation of a constraint."""
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -29,7 +29,7 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.serialization import Json, parse_json
 from taiwa.kernel.text import truncate
 from taiwa.operations.files import read_file, read_json_object
-from taiwa.operations.results import ExplainResult, ExtractResult, GenerateResult, SchemaResult
+from taiwa.operations.results import ExplainResult, GenerateResult, SchemaResult
 from taiwa.structured import OutputType, ParseOptions, ParseResult
 from taiwa.structured.type_notation import is_field_list, parse_fields
 
@@ -40,9 +40,7 @@ if TYPE_CHECKING:
     from taiwa.kernel.usage_limits import Budget, UsageLimits
     from taiwa.models.inprocess.generator import GeneratedText, InProcessModel, LoadedModel
     from taiwa.models.inprocess.gguf import GgufModel
-    from taiwa.sessions.batch import ExtractRun
-    from taiwa.sessions.commit_turn import PricedModel, TurnOptions
-    from taiwa.sessions.repository import Repository
+    from taiwa.sessions.commit_turn import PricedModel
     from taiwa.settings import Settings
 
 ConstraintKind: TypeAlias = Literal["", "type", "schema", "regex", "grammar", "choice"]
@@ -120,14 +118,9 @@ def load_output_type(target: str) -> OutputType[Any]:
                 f"invalid type {target!r}; expected FILE.json, FILE.ts:Type, FILE.py:Type, module:Type, or fields such as "
                 "'name, age int'"
             )
-    from taiwa.tools.registry import import_code
+    from taiwa.tools.registry import find_in_code
 
-    found: Any = import_code(module)
-    for name in path.split("."):
-        if not hasattr(found, name):
-            here = getattr(found, "__name__", module)
-            raise InputError(f"{here} has no {name!r}{_suggestion(found, name)}")
-        found = getattr(found, name)
+    found = find_in_code(module, path)
     return found if _is_output_type(found) else OutputType[Any](found)
 
 
@@ -188,13 +181,6 @@ def _is_output_type(found: object) -> TypeGuard[OutputType[Any]]:
     return isinstance(found, OutputType)
 
 
-def _suggestion(found: object, name: str) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, [each for each in dir(found) if not each.startswith("_")], 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
-
-
 def _type_of_schema(path: Path) -> OutputType[Any]:
     schema = read_json_object(path)
     name = "".join(word.capitalize() for word in "".join(c if c.isalnum() else " " for c in path.stem).split())
@@ -221,29 +207,6 @@ def parse(output_type: OutputType[Any], text: str, *, guess: bool = True) -> Par
     """
     found = output_type.parse(text, ParseOptions(guess=guess, max_chars=MAX_PARSED_CHARS))
     return replace(found, value=output_type.dump(found.value))
-
-
-def extract(
-    repository: "Repository",
-    settings: "Settings",
-    turns: "TurnOptions",
-    extract_run: "ExtractRun",
-    text: str,
-    attachments: Sequence[Attachment] = (),
-    on_event: "Callable[[TextDelta | Notice], None] | None" = None,
-) -> ExtractResult:
-    """Extract a value from one text and its attachments; its calls are stored as they are answered.
-
-    `on_event` gets the text of the answers as it arrives, and notices.
-
-    Raises:
-        ExtractError: no attempt was valid; it contains the attempts and their bill.
-    """
-    from taiwa.sessions.batch import extract_one
-    from taiwa.sessions.session import open_priced_model
-
-    done = extract_one(repository, open_priced_model(None, settings), turns, extract_run, text, attachments, on_event)
-    return ExtractResult(extract_run.output_type.dump(done.value.value), done.value.attempts, done.spent)
 
 
 def render_schema(output_type: OutputType[Any], style: SchemaStyle) -> SchemaResult:

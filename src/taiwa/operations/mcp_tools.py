@@ -12,17 +12,16 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from taiwa.apps.catalog import load_app
-from taiwa.conversation.app import PROMPT, App, fill_placeholders
+from taiwa.conversation.app import PROMPT, AnswerOptions, App, fill_placeholders
+from taiwa.conversation.history import Conversation
 from taiwa.kernel.approval import needs_approval
 from taiwa.kernel.errors import InputError, TaiwaError, ToolError, ToolErrorBoundary, UnknownToolError
 from taiwa.kernel.messages import TextDelta, ToolResult, ToolSpec
 from taiwa.kernel.runtime import Tool
 from taiwa.kernel.serialization import Json
-from taiwa.kernel.serialization import to_json as write_json
 from taiwa.operations.documents import FindOptions, find, has_library, open_library
 from taiwa.operations.resent_history import Completion
 from taiwa.operations.result_json import ask_to_json, to_json
-from taiwa.sessions.batch import ExtractRun, extract_one
 from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions, TurnResult
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import AsyncSession, open_priced_model
@@ -436,13 +435,9 @@ def _ask(context: McpContext, question: str, conversation: str) -> ToolResult:
         if base.app.documents is None:
             raise InputError(f"conversation {conversation[:80]!r} does not search documents")
     else:
-        repository.trust(app.hash)  # also if another program serves it
-        with repository.store.transaction():
-            name = repository.new_name(app)
-            base = repository.commit(name, repository.start(app), expected=None, reason="begin")
-    session = AsyncSession(repository, name, base, context.open_model(base.app), options=context.turns)
+        name, base = _begin(repository, app)
     run_on_server(report_progress, 0, "searching the documents")
-    turn = run_on_server(context.answer, Completion(session, TurnInput(session.conversation, question)))
+    turn = _turn(context, name, base, question)
     whole: Mapping[str, Json] = ask_to_json(question, turn)
     value: dict[str, Json] = {
         "act": whole["act"],
@@ -454,6 +449,19 @@ def _ask(context: McpContext, question: str, conversation: str) -> ToolResult:
         "node": turn.node,
     }
     return ToolResult(turn.text, value=value)
+
+
+def _begin(repository: Repository, app: App) -> tuple[str, Conversation]:
+    """Begin a conversation with an app, and return its name."""
+    repository.trust(app.hash)  # also if another program serves it
+    with repository.store.transaction():
+        name = repository.new_name(app)
+        return name, repository.commit(name, repository.start(app), expected=None, reason="begin")
+
+
+def _turn(context: McpContext, name: str, base: Conversation, text: str) -> TurnResult:
+    session = AsyncSession(context.repository, name, base, context.open_model(base.app), options=context.turns)
+    return run_on_server(context.answer, Completion(session, TurnInput(session.conversation, text)))
 
 
 def _find(context: McpContext, query: str, limit: int) -> ToolResult:
@@ -472,7 +480,7 @@ def _find(context: McpContext, query: str, limit: int) -> ToolResult:
 
 
 def _extract(context: McpContext, text: str, schema: Mapping[str, Any]) -> ToolResult:
-    run = ExtractRun(OutputType.from_json_schema(dict(schema)))
-    done = extract_one(context.repository, context.open_model(None), context.turns, run, text)
-    value: Json = run.output_type.dump(done.value.value)
-    return ToolResult(write_json(value).decode(), value={"value": value})
+    output_type = OutputType.from_json_schema(dict(schema))
+    app = load_app("extract").with_params({}).with_options(AnswerOptions(schema=output_type.json_schema))
+    turn = _turn(context, *_begin(context.repository, app), text)
+    return ToolResult(turn.text, value={"value": turn.value})

@@ -31,14 +31,13 @@ CALL_TOKENS = "input_tokens=usage.input_tokens output_tokens=usage.output_tokens
 MEMBERS: Mapping[str, str] = {
     "kernel.attachments.Attachment": "name sha256 type=media_type size",
     "flows.extract.Attempt": "text mode form finish diagnostics fixes usage downgrades enforcement",
-    "sessions.batch.BatchRow": f"index=input.index id=input.id session? node? parent? text=input.text answer delta state warnings {BILL} error",
+    "sessions.batch.BatchRow": f"index=input.index id=input.id session? node? parent? text=input.text answer value delta state warnings {BILL} error attempts",
     "store.runs.CallRecord": f"kind model ms {CALL_TOKENS} cost=cost_nano",
     "kernel.messages.Enforcement": "method enforced promised checked broken",
     "flows.solve.rationale.ExecutedCall": "tool=name input text=result.text value=result.value origin=result.origin error=result.error",
     "operations.inspect.AnswerTokens": "role model text prefix source exact note tokens",
     "operations.inspect.TokensResult": "node answers",
     "operations.inspect.TraceResult": "node whole steps decision?",
-    "operations.results.ExtractResult": f"value attempts {BILL} seconds=spent.seconds",
     "models.weights.other_caches.FoundFile": "program name path bytes=size model",
     "operations.model_files.KnownModel": (
         "name=file.name status path bytes=file.size sha256=file.sha256 memory=file.memory languages=file.languages"
@@ -57,8 +56,7 @@ MEMBERS: Mapping[str, str] = {
         "node=hash parent=node.parent kind=node.kind turn app=node.app user=node.user answer=node.answer delta=node.delta"
         " findings=node.findings state_hash=node.state_hash model? attachments=node.attachments"
     ),
-    "sessions.commit_turn.TurnResult": f"session node parent text delta findings state_read warnings {BILL} seconds=spent.seconds",
-    "sessions.batch.TypedRow": f"index=input.index id=input.id text=input.text value attempts {BILL} error",
+    "sessions.commit_turn.TurnResult": f"session node parent text value delta findings state_read warnings {BILL} seconds=spent.seconds",
     "operations.results.UntrustedApp": "app=name hash sessions model host tools program searches documents principals user max_cost",
     "kernel.messages.Usage": "input_tokens output_tokens cache_read_tokens",
     "operations.results.ValueEntry": "node=hash by value",
@@ -118,7 +116,9 @@ def _sequence(values: Sequence[Any]) -> Json:
 def ask_to_json(question: str, turn: "TurnResult") -> dict[str, Json]:
     """Return a turn of the app `ask` as JSON: the question, the decision, the passages, the answer, and the bill."""
     assert turn.ask is not None, "a turn of the app ask has a result"
-    bill = {name: each for name, each in to_json(turn).items() if name not in ("delta", "findings", "state_read")}
+    bill = {
+        name: each for name, each in to_json(turn).items() if name not in ("value", "delta", "findings", "state_read")
+    }
     return {"question": question, **_ask_result(turn.ask), **bill}
 
 

@@ -12,10 +12,8 @@ if TYPE_CHECKING:
     from taiwa.conversation.state import Change, StatePath
     from taiwa.flows.ask.ask_result import AskResult
     from taiwa.flows.ask.provenance import ValueSource
-    from taiwa.flows.extract import Attempt
     from taiwa.kernel.messages import Enforcement, Passage, Request, Usage
     from taiwa.kernel.serialization import Json
-    from taiwa.kernel.usage_limits import RunUsage
     from taiwa.retrieval.types import EmbedderChoice, Gain
     from taiwa.sessions.commit_turn import TurnResult
     from taiwa.sessions.repository import ValueOrigin
@@ -43,15 +41,6 @@ class SolveResult:
     """A turn of the app `solve`: its rationale with the answer, and its bill."""
 
     turn: "TurnResult"
-
-
-@value
-class ExtractResult:
-    """A value of the output type as JSON, the attempts that it took, and their bill."""
-
-    value: "Json"
-    attempts: "tuple[Attempt, ...]"
-    spent: "RunUsage"
 
 
 @value

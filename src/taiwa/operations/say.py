@@ -13,8 +13,6 @@ from taiwa.apps.catalog import DEFAULT_APP, convert_param, convert_params, load_
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App, Param
 from taiwa.conversation.history import Conversation, change_app
 from taiwa.conversation.turn_prompt import stable_bytes, turn_request
-from taiwa.flows.program_turn import run_turn
-from taiwa.flows.turn import say
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.execution import Observer, first_request
@@ -24,17 +22,15 @@ from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.http_api.capabilities import file_text
 from taiwa.models.providers import resolve_probed
 from taiwa.operations.results import RequestPreview, UntrustedApp
-from taiwa.sessions.commit_turn import PricedModel, TurnOptions, has_moved_since
+from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions, has_moved_since, step_of
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session, chosen_model, open_priced_model
-from taiwa.sessions.solve_turn import turn_program
 from taiwa.settings import NoModelError, Settings
 from taiwa.store.runs import Run
 
 if TYPE_CHECKING:
     from taiwa.kernel.runtime import Tool
     from taiwa.models.http_api.provider_interface import Target
-    from taiwa.sessions.batch import ExtractRun
 
 ASSUMED: frozenset[Capability] = frozenset({"json_schema", "tools"})
 """Capabilities of an unknown server."""
@@ -312,16 +308,8 @@ def preview_turn(
         InputError: the text is empty or too large, or the app searches documents before it calls a model.
         UnsupportedError: the model does not support the request.
     """
-    if conversation.app.documents is not None:
-        raise InputError(
-            f"the app {conversation.app.name!r} searches documents before its first request; see taiwa ask -v"
-        )
     capabilities = ASSUMED if target is None else target.capabilities
-    if (app := conversation.app).flow:
-        turn = run_turn(turn_program(app, tools), text)
-    else:
-        turn = say(text, attachments, tools=[tool.spec for tool in tools])
-    request = first_request(turn(conversation), capabilities)
+    request = first_turn_request(conversation, text, tools, capabilities, attachments)
     preview = RequestPreview(request, request_tokens(request), _cached_tokens(conversation, request))
     if target is None or target.codec is None:
         return preview
@@ -329,16 +317,24 @@ def preview_turn(
     return replace(preview, url=f"{target.base_url}/{call.path.lstrip('/')}", body=json.loads(call.body))
 
 
-def preview_extraction(
-    settings: Settings, extract_run: "ExtractRun", text: str, attachments: Sequence[Attachment] = ()
-) -> RequestPreview:
-    """Return the request that an extraction would send first; nothing is sent.
+def first_turn_request(
+    conversation: Conversation,
+    text: str,
+    tools: "Sequence[Tool]",
+    capabilities: frozenset[Capability],
+    attachments: Sequence[Attachment] = (),
+) -> Request:
+    """Return the request that a turn would send first to a model of these capabilities; nothing is sent.
 
     Raises:
-        InputError: the text is empty without attachments.
+        InputError: as `preview_turn`.
     """
-    request = extract_run.first_request(text, capabilities_of(settings), attachments)
-    return RequestPreview(request, request_tokens(request))
+    if conversation.app.documents is not None:
+        raise InputError(
+            f"the app {conversation.app.name!r} searches documents before its first request; see taiwa ask -v"
+        )
+    turn_input = TurnInput(conversation, text, attachments=tuple(attachments))
+    return first_request(step_of(turn_input, TurnOptions(), tools)(conversation), capabilities)
 
 
 def capabilities_of(settings: Settings) -> frozenset[Capability]:

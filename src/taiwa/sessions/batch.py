@@ -1,37 +1,25 @@
-"""Batches: rows that run in parallel or in one session, and resume without repeating paid calls; rows are turns of an app or
-extracted values. `extract_one` does the same for a single text.
-"""
+"""Batches: rows that are turns of an app, in parallel or in one session, and that resume without repeating paid calls."""
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Generic, TypeVar, cast
+from typing import Any
 
-from taiwa.conversation.app import App
+from taiwa.conversation.app import SOLVE, App
 from taiwa.conversation.history import Conversation, Node, begin
-from taiwa.flows.extract import (
-    DEFAULT_REPAIR,
-    Attempt,
-    ExtractError,
-    ModeChoice,
-    RepairPolicy,
-    StyleChoice,
-    TypedAnswer,
-    extract,
-)
-from taiwa.flows.turn import Reply, say
+from taiwa.flows.extract import Attempt, ExtractError
+from taiwa.flows.turn import Reply
 from taiwa.kernel.async_runtime import AsyncRuntime, finish_in_thread
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.effects import HideOutput, Program, ShowOutput, Watcher
+from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import AuthenticationError, ConfigError, InputError, LimitError, StoreError, TaiwaError
-from taiwa.kernel.execution import Journal, RunResult, first_request
-from taiwa.kernel.messages import Capability, Notice, Request, Sampling, TextDelta, Usage, system, user
+from taiwa.kernel.execution import Journal, RunResult
+from taiwa.kernel.messages import Usage
 from taiwa.kernel.runtime import Tool
-from taiwa.kernel.serialization import Json, digest, items_at, record, restore, value
+from taiwa.kernel.serialization import Json, digest, items_at, parse_json, record, restore, value
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.sessions.commit_turn import (
     PricedModel,
@@ -40,13 +28,12 @@ from taiwa.sessions.commit_turn import (
     TurnResult,
     has_moved_since,
     request_counter,
-    run_outside_sessions,
     sink,
+    step_of,
 )
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session
 from taiwa.store import item_key
-from taiwa.structured import OutputType
 
 
 @value(tag="batch-input")
@@ -72,10 +59,13 @@ class BatchInput:
 
 @value(tag="batch-row")
 class BatchRow:
-    """The result of a row: `answer` None means that it failed. `reused` rows were answered earlier; `refused`: by the model."""
+    """The result of a row: `answer` None means that it failed. `value` is a typed answer as JSON, and `attempts` are those of the app
+    `extract`. `reused` rows were answered earlier; `refused`: by the model.
+    """
 
     input: BatchInput
     answer: str | None = None
+    value: Json = None
     delta: Json = None
     state: Json = None
     warnings: tuple[str, ...] = ()
@@ -86,12 +76,40 @@ class BatchRow:
     error: Json = None
     reused: bool = False
     refused: bool = False
+    attempts: tuple[Attempt, ...] = ()
 
 
 def failed_row(row_input: BatchInput, error: TaiwaError) -> BatchRow:
-    """Return the row of an error, with its usage."""
+    """Return the row of an error, with its usage, and its attempts at a value."""
     failure: dict[str, Json] = {"type": error.tag, "message": error.message}
-    return BatchRow(row_input, error=failure, spent=usage_of(error.spent))
+    attempts: tuple[Attempt, ...] = ()
+    if isinstance(error, ExtractError):
+        failure |= {"diagnostics": list(error.diagnostics), "best": error.best}
+        attempts = error.tries
+    return BatchRow(row_input, error=failure, spent=usage_of(error.spent), attempts=attempts)
+
+
+def _answered_row(row_input: BatchInput, done: RunResult[tuple[Reply, Conversation]]) -> BatchRow:
+    """Return the row of a turn."""
+    reply, after = done.value
+    return BatchRow(
+        row_input, reply.text, reply.value, reply.delta, dict(after.state), reply.warnings,
+        spent=done.spent, refused=reply.is_refused, attempts=reply.attempts,
+    )  # fmt: skip
+
+
+STORED = ("answer", "value", "delta", "state", "warnings", "spent", "refused", "attempts")
+"""What is stored of an answered row, without its position in the file."""
+
+
+def _row_to_store(row: BatchRow) -> Json:
+    return {name: record(getattr(row, name)) for name in STORED}
+
+
+def _stored_row(row_input: BatchInput, data: dict[str, Json]) -> BatchRow:
+    """Rebuild a row from what is stored of it."""
+    stored: dict[str, Any] = {name: restore(data.get(name)) for name in STORED}
+    return BatchRow(row_input, **stored, reused=True)
 
 
 def usage_of(spent: object) -> RunUsage:
@@ -123,10 +141,6 @@ def is_fatal(error: TaiwaError) -> bool:
     return isinstance(error, (AuthenticationError, ConfigError, StoreError))
 
 
-A = TypeVar("A")
-
-R = TypeVar("R")
-
 MAX_WAITING_PER_WORKER = 4
 """Finished rows per worker that may wait for an older one; limits the memory of a batch."""
 
@@ -135,21 +149,20 @@ POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class RowProgram(Generic[A]):
+class _RowProgram:
     """The program of a row, and a name derived from everything that its answer depends on."""
 
     name: str
-    program: Program[A]
-    app: str | None = None
-    options: Json = None
-    tools: tuple[Tool, ...] = ()
+    program: Program[tuple[Reply, Conversation]]
+    app: str
+    tools: tuple[Tool, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _StartedRow(Generic[A]):
+class _StartedRow:
     """A row answered by this process: its program, its run, and the run's journal."""
 
-    program: RowProgram[A]
+    program: _RowProgram
     run: int
     journal: Journal
 
@@ -163,12 +176,16 @@ class _Room:
 
 
 @dataclass
-class ParallelBatch(ABC, Generic[A, R]):
-    """A batch, `width` rows at a time. With `resume`, rows that were answered before are not repeated."""
+class TurnBatch:
+    """Independent rows, each a first turn, `width` at a time. `opened` returns the app with the parameters of a row.
+
+    With `resume`, rows that were answered before with the same app, model and parameters are not repeated.
+    """
 
     repository: Repository
     priced_model: PricedModel
     options: TurnOptions
+    opened: Callable[[Json], App] = field(kw_only=True)
     width: int = field(default=4, kw_only=True)
     resume: bool = field(default=False, kw_only=True)
     spent: RunUsage = field(default_factory=RunUsage, init=False)
@@ -179,31 +196,7 @@ class ParallelBatch(ABC, Generic[A, R]):
     _ended: asyncio.Condition = field(default_factory=asyncio.Condition, init=False)
     _interrupted: dict[str, int] = field(default_factory=dict[str, int], init=False)
 
-    @abstractmethod
-    def row_program(self, row_input: BatchInput) -> RowProgram[A]:
-        """Return the program of a row.
-
-        Raises:
-            TaiwaError: the row is invalid.
-        """
-
-    @abstractmethod
-    def to_row(self, row_input: BatchInput, done: RunResult[A]) -> R:
-        """Return the row of an answer."""
-
-    @abstractmethod
-    def to_failed_row(self, row_input: BatchInput, error: TaiwaError) -> R:
-        """Return the row of an error."""
-
-    @abstractmethod
-    def row_to_json(self, row: R) -> Json:
-        """Return what is stored of an answered row, without its position in the file."""
-
-    @abstractmethod
-    def row_from_json(self, row_input: BatchInput, data: dict[str, Json]) -> R:
-        """Rebuild a row from what is stored of it."""
-
-    async def rows(self, inputs: Iterable[BatchInput]) -> AsyncGenerator[R]:
+    async def rows(self, inputs: Iterable[BatchInput]) -> AsyncGenerator[BatchRow]:
         """Answer rows and yield them in order.
 
         Raises:
@@ -212,7 +205,7 @@ class ParallelBatch(ABC, Generic[A, R]):
         if self.resume:
             self._interrupted = await finish_in_thread(self._find_interrupted)
         gate = asyncio.Semaphore(self.width)
-        tasks: deque[asyncio.Task[R | None]] = deque()
+        tasks: deque[asyncio.Task[BatchRow | None]] = deque()
         try:
             for row_input in inputs:
                 tasks.append(asyncio.create_task(self._row(row_input, gate)))
@@ -233,10 +226,10 @@ class ParallelBatch(ABC, Generic[A, R]):
         if self._fatal is not None:
             raise self._fatal
 
-    async def _row(self, row_input: BatchInput, gate: asyncio.Semaphore) -> R | None:
+    async def _row(self, row_input: BatchInput, gate: asyncio.Semaphore) -> BatchRow | None:
         """Answer a row; None means that the batch ended first."""
         if row_input.error:
-            return self.to_failed_row(row_input, InputError(row_input.error))
+            return failed_row(row_input, InputError(row_input.error))
         waited, alone, held = False, False, 0
         while True:
             async with gate, self._room(alone=alone) as room:
@@ -253,7 +246,7 @@ class ParallelBatch(ABC, Generic[A, R]):
                         continue
                     self.spent = self.spent + usage_of(error.spent)
                     if not is_fatal(error):
-                        return self.to_failed_row(row_input, error)
+                        return failed_row(row_input, error)
                     self._fatal = error
                     return None
             if row is not None:
@@ -293,18 +286,18 @@ class ParallelBatch(ABC, Generic[A, R]):
                 self._shares.remove(share)
                 self._ended.notify_all()
 
-    async def _run_row(self, row_input: BatchInput, room: "_Room | None", *, waited: bool) -> R | None:
+    async def _run_row(self, row_input: BatchInput, room: "_Room | None", *, waited: bool) -> BatchRow | None:
         """Answer a row; None while another process answers it, so that a resumed batch can have several workers.
 
         The store is written in threads, because another writer's lock must not block running rows.
         """
-        started: list[_StartedRow[A]] = []
+        started: list[_StartedRow] = []
         try:
             stored = await finish_in_thread(partial(self._start, row_input, started, waited=waited))
             if not started:
                 return stored
             done = await self._run(started[0], room)
-            row = self.to_row(row_input, done)
+            row = _answered_row(row_input, done)
             await finish_in_thread(partial(self._finish, started[0], row, done.spent.cost))
         except BaseException as error:
             for row_run in started:
@@ -312,26 +305,39 @@ class ParallelBatch(ABC, Generic[A, R]):
             raise
         return row
 
-    def _start(self, row_input: BatchInput, started: "list[_StartedRow[A]]", *, waited: bool) -> R | None:
+    def _start(self, row_input: BatchInput, started: list[_StartedRow], *, waited: bool) -> BatchRow | None:
         """Take a row and begin its run, or return its result if it was answered earlier."""
-        program = self.row_program(row_input)
+        program = self._program(row_input)
         items = self.repository.store.batches
         item = items.take(program.name) if self.resume else items.begin(program.name)
         if item is None:
             return None
         if self.resume and item.status == "done" and isinstance(item.result, dict):
-            return self.row_from_json(row_input, item.result)
+            return _stored_row(row_input, item.result)
         if waited:
             self._interrupted = self._find_interrupted()  # the other process has ended
         started.append(_StartedRow(program, *self._begin_run(row_input.text, program)))
         return None
 
-    def _finish(self, row_run: "_StartedRow[A]", row: R, cost: int | None) -> None:
+    def _program(self, row_input: BatchInput) -> _RowProgram:
+        """Return the program that sends a row's text to its app."""
+        app = self.repository.with_type(self.opened(row_input.params))
+        if app.documents is not None:
+            raise ConfigError(f"the app {app.name!r} searches documents; run its rows in one conversation: --mode fold")
+        turn_input = TurnInput(begin(app), row_input.text, attachments=row_input.attachments)
+        turn_input.check()
+        name = row_input.key(app.hash, self.priced_model.model.name, self.options.of_answer)
+        self.repository.store.nodes.put_app(app.source)
+        tools = self.repository.tools_of(app)
+        turn = step_of(turn_input, self.options, tools)
+        return _RowProgram(name, turn(turn_input.base), app.hash, tools)
+
+    def _finish(self, row_run: _StartedRow, row: BatchRow, cost: int | None) -> None:
         # Store the result first, so that a crash in between does not repeat the row.
-        self.repository.store.batches.finish(row_run.program.name, self.row_to_json(row), cost)
+        self.repository.store.batches.finish(row_run.program.name, _row_to_store(row), cost)
         self.repository.store.runs.end(row_run.run, "done")
 
-    async def _run(self, started: "_StartedRow[A]", room: "_Room | None") -> RunResult[A]:
+    async def _run(self, started: _StartedRow, room: "_Room | None") -> RunResult[tuple[Reply, Conversation]]:
         program, limits = started.program, self.options.limits or UsageLimits()
         runtime = AsyncRuntime(
             self.priced_model.model, tools=program.tools, price=self.priced_model.price,
@@ -339,12 +345,18 @@ class ParallelBatch(ABC, Generic[A, R]):
             budgets=self.repository.budgets(started.run, limits), approve=self.options.approve,
             observers=(request_counter(self.repository, started.run, self.priced_model),),
         )  # fmt: skip
-        done = await runtime.run_result(program.program, started.journal)
+        try:
+            done = await runtime.run_result(program.program, started.journal)
+        except ExtractError as error:
+            if not isinstance(error.__cause__, LimitError):
+                raise
+            error.__cause__.spent = error.spent  # the row can be resumed with a higher limit
+            raise error.__cause__ from None
         self.spent = self.spent + done.spent
         self._dearest = max(self._dearest or 0, done.spent.max_cost or 0)
         return done
 
-    def _begin_run(self, text: str, program: RowProgram[A]) -> tuple[int, Journal]:
+    def _begin_run(self, text: str, program: _RowProgram) -> tuple[int, Journal]:
         """Begin the run of a row, or resume its interrupted one."""
         runs = self.repository.store.runs
         interrupted = self._interrupted.pop(program.name, None)
@@ -353,11 +365,10 @@ class ParallelBatch(ABC, Generic[A, R]):
             return interrupted, Journal(
                 runs.journal(interrupted), sink(self.repository, interrupted, self.priced_model)
             )
-        options = program.options if isinstance(program.options, dict) else {}
-        run = runs.begin("", None, program.app, text, options | {"item": program.name})
+        run = runs.begin("", None, program.app, text, self.options.of_answer | {"item": program.name})
         return run, Journal((), sink(self.repository, run, self.priced_model))
 
-    def _end(self, row_run: "_StartedRow[A]", error: BaseException) -> None:
+    def _end(self, row_run: _StartedRow, error: BaseException) -> None:
         """Record a failure. A run stopped by a limit stays open, so that the next attempt reuses its calls."""
         runs, items = self.repository.store.runs, self.repository.store.batches
         if not isinstance(error, TaiwaError):
@@ -377,59 +388,6 @@ class ParallelBatch(ABC, Generic[A, R]):
         return {
             str(run.options["item"]): run.id for run in runs if isinstance(run.options, dict) and "item" in run.options
         }
-
-
-@dataclass
-class TurnBatch(ParallelBatch[tuple[Reply, Conversation], BatchRow]):
-    """Independent rows, each a first turn. `opened` returns the app with the parameters of a row.
-
-    With `resume`, rows that were answered earlier with the same app, model and parameters are not repeated.
-    """
-
-    opened: Callable[[Json], App] = field(kw_only=True)
-
-    def row_program(self, row_input: BatchInput) -> RowProgram[tuple[Reply, Conversation]]:
-        """Return the program that sends a row's text to its app."""
-        app = self.opened(row_input.params)
-        TurnInput(begin(app), row_input.text, attachments=row_input.attachments).check()
-        name = row_input.key(app.hash, self.priced_model.model.name, self.options.of_answer)
-        self.repository.store.nodes.put_app(app.source)
-        tools = self.repository.tools_of(app)
-        specs = [tool.spec for tool in tools]
-        turn = say(
-            row_input.text, row_input.attachments, strict=self.options.strict, repairs=self.options.repairs, tools=specs
-        )
-        return RowProgram(name, turn(begin(app)), app.hash, self.options.of_answer, tools)
-
-    def to_row(self, row_input: BatchInput, done: RunResult[tuple[Reply, Conversation]]) -> BatchRow:
-        """Return the row of a turn."""
-        reply, after = done.value
-        state, refused = dict(after.state), reply.is_refused
-        return BatchRow(row_input, reply.text, reply.delta, state, reply.warnings, spent=done.spent, refused=refused)
-
-    def to_failed_row(self, row_input: BatchInput, error: TaiwaError) -> BatchRow:
-        """Return the row of an error."""
-        return failed_row(row_input, error)
-
-    def row_to_json(self, row: BatchRow) -> Json:
-        """Return what is stored of an answered row, without its position in the file."""
-        warnings, spent = list[Json](row.warnings), record(row.spent)
-        return {
-            "answer": row.answer,
-            "delta": row.delta,
-            "state": row.state,
-            "warnings": warnings,
-            "spent": spent,
-            "refused": row.refused,
-        }
-
-    def row_from_json(self, row_input: BatchInput, data: dict[str, Json]) -> BatchRow:
-        """Rebuild a row from what is stored of it."""
-        warnings, spent = data.get("warnings"), usage_of(restore(data.get("spent")))
-        warned = tuple(map(str, warnings)) if isinstance(warnings, list) else ()
-        answer, delta, state = str(data.get("answer")), data.get("delta"), data.get("state")
-        refused = data.get("refused") is True
-        return BatchRow(row_input, answer, delta, state, warned, spent=spent, reused=True, refused=refused)
 
 
 CONTINUED_WITHOUT = "the row failed before, and the conversation continued without it"
@@ -464,8 +422,10 @@ def _complete_row(session: Session, row_input: BatchInput) -> BatchRow:
             raise
         return failed_row(row_input, error)
     state, place = dict(session.state), (result.session, result.node, result.parent)
-    refused = result.is_refused
-    return BatchRow(row_input, result.text, result.delta, state, result.warnings, *place, result.spent, refused=refused)
+    return BatchRow(
+        row_input, result.text, result.value, result.delta, state, result.warnings, *place, result.spent,
+        refused=result.is_refused, attempts=result.attempts,
+    )  # fmt: skip
 
 
 def _resume_turn(session: Session, row_input: BatchInput) -> TurnResult | None:
@@ -488,7 +448,11 @@ def _committed_row(session: Session, row_input: BatchInput, node: str) -> BatchR
         if call.kind == "complete":
             cost = None if call.usage is None else call.cost_nano
             spent = spent + RunUsage(1, 0, call.usage or Usage(), int(call.usage is None), cost, call.ms / 1000)
-    return BatchRow(row_input, turn.answer, turn.delta, dict(after.state), (), *place, spent, reused=True)
+    typed: Json = None
+    if after.app.output_type is not None and after.app.flow != SOLVE:
+        with suppress(ValueError):  # the question of a program
+            typed = parse_json(turn.answer or "")
+    return BatchRow(row_input, turn.answer, typed, turn.delta, dict(after.state), (), *place, spent, reused=True)
 
 
 def committed_rows(session: Session, rows: Iterable[BatchInput]) -> tuple[str, ...]:
@@ -518,146 +482,3 @@ def committed_rows(session: Session, rows: Iterable[BatchInput]) -> tuple[str, .
             f"{session.name} holds a turn that is not a row of this batch ({text[:60]!r}); choose another -s"
         )
     return tuple(turns[begun:])
-
-
-# --- typed rows -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ExtractRun:
-    """The options of an extraction."""
-
-    output_type: OutputType[Any]
-    repair: RepairPolicy = DEFAULT_REPAIR
-    mode: ModeChoice = "auto"
-    style: StyleChoice = "auto"
-    system: str = ""
-    sampling: Sampling = Sampling()
-
-    def program(
-        self, text: str, attachments: Sequence[Attachment] = (), watch: Callable[[], Watcher] = HideOutput
-    ) -> Program[TypedAnswer[Any]]:
-        """Return the program that extracts from a text and attachments; `watch` decides what is shown of the answers.
-
-        Raises:
-            InputError: the text is empty without attachments.
-        """
-        if not text.strip() and not attachments:
-            raise InputError("the text is empty")
-        prompt = (*((system(self.system),) if self.system else ()), user(text, attachments))
-        return extract(
-            self.output_type, prompt, repair=self.repair, mode=self.mode, style=self.style, sampling=self.sampling,
-            watch=watch,
-        )  # fmt: skip
-
-    def first_request(
-        self, text: str, capabilities: frozenset[Capability], attachments: Sequence[Attachment] = ()
-    ) -> Request:
-        """Return the request that is sent first; nothing is sent.
-
-        Raises:
-            InputError: the text is empty without attachments.
-        """
-        return first_request(self.program(text, attachments), capabilities)
-
-    @property
-    def options(self) -> dict[str, Json]:
-        """Everything that an answer depends on except the text and the model."""
-        options: dict[str, Json] = {
-            "type": digest(self.output_type.schema()),
-            "repair": record(self.repair),
-            "mode": self.mode,
-        }
-        more: dict[str, Json] = {
-            "style": "" if self.style == "auto" else self.style,
-            "system": self.system,
-            "sampling": None if self.sampling == Sampling() else record(self.sampling),
-        }
-        return options | {name: part for name, part in more.items() if part}
-
-
-@value(tag="typed-row")
-class TypedRow:
-    """The result of a row: its value as JSON or its error, its attempts, and its usage."""
-
-    input: BatchInput
-    value: Json = None
-    attempts: tuple[Attempt, ...] = ()
-    spent: RunUsage = RunUsage()
-    error: Json = None
-    reused: bool = False
-
-
-def extract_one(
-    repository: Repository,
-    priced_model: PricedModel,
-    options: TurnOptions,
-    extract_run: ExtractRun,
-    text: str,
-    attachments: Sequence[Attachment] = (),
-    on_event: Callable[[TextDelta | Notice], None] | None = None,
-) -> RunResult[TypedAnswer[Any]]:
-    """Extract from one text and its attachments; its calls are stored as they are answered, even if it fails.
-
-    `on_event` gets the text of the answers as it arrives, and notices.
-
-    Raises:
-        ExtractError: no attempt could be parsed.
-    """
-    program = extract_run.program(text, attachments, HideOutput if on_event is None else ShowOutput)
-    done: RunResult[TypedAnswer[Any]] | None = None
-    for event in run_outside_sessions(repository, priced_model, options, program, text, extract_run.options):
-        if isinstance(event, RunResult):
-            done = event
-        elif on_event is not None:
-            on_event(event)
-    assert done is not None, "a run ends with a RunResult"
-    return done
-
-
-@dataclass
-class ExtractBatch(ParallelBatch[TypedAnswer[Any], TypedRow]):
-    """A batch of extractions. With `resume`, rows that were answered before are not repeated."""
-
-    extract_run: ExtractRun = field(kw_only=True)
-
-    def row_program(self, row_input: BatchInput) -> RowProgram[TypedAnswer[Any]]:
-        """Return the program of a row."""
-        if row_input.params is not None:
-            raise InputError("a row of texts must not have params")
-        options = self.extract_run.options
-        # Identified by the rendered type, because the prompt may change while the schema stays the same.
-        name = row_input.key(digest(self.extract_run.output_type.render()), self.priced_model.model.name, options)
-        return RowProgram(name, self.extract_run.program(row_input.text, row_input.attachments), None, options)
-
-    def to_row(self, row_input: BatchInput, done: RunResult[TypedAnswer[Any]]) -> TypedRow:
-        """Return the row of a value."""
-        return TypedRow(row_input, self.extract_run.output_type.dump(done.value.value), done.value.attempts, done.spent)
-
-    def to_failed_row(self, row_input: BatchInput, error: TaiwaError) -> TypedRow:
-        """Return the row of an error, with its attempts."""
-        failure: dict[str, Json] = {"type": error.tag, "message": error.message}
-        tries: Sequence[Attempt] = ()
-        if isinstance(error, ExtractError):
-            failure |= {"diagnostics": list(error.diagnostics), "best": error.best}
-            tries = error.tries
-        return TypedRow(row_input, None, tuple(tries), usage_of(error.spent), failure)
-
-    async def _run(self, started: _StartedRow[TypedAnswer[Any]], room: _Room | None) -> RunResult[TypedAnswer[Any]]:
-        """Raise the error of the limit that ended a repair, so that the row can be resumed with a higher limit."""
-        try:
-            return await super()._run(started, room)
-        except ExtractError as error:
-            if isinstance(error.__cause__, LimitError):
-                error.__cause__.spent = error.spent
-                raise error.__cause__ from None
-            raise
-
-    def row_to_json(self, row: TypedRow) -> Json:
-        """Return what is stored of a row: its value, attempts and usage."""
-        return {"value": row.value, "attempts": record(row.attempts), "spent": record(row.spent)}
-
-    def row_from_json(self, row_input: BatchInput, data: dict[str, Json]) -> TypedRow:
-        """Rebuild a row from what is stored of it."""
-        spent, attempts = restore(data.get("spent")), cast("tuple[Attempt, ...]", restore(data.get("attempts")))
-        return TypedRow(row_input, data.get("value"), attempts, usage_of(spent), reused=True)

@@ -8,7 +8,7 @@ the history from its root. A turn of the flow `ask` assigns its session to the u
 
 import json
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -17,16 +17,25 @@ from itertools import takewhile
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
-from taiwa.conversation.history import AnsweredBy, Conversation, Transcript, change_app, next_address, turn_digest
+from taiwa.conversation.app import EXTRACT, ROUTE
+from taiwa.conversation.history import (
+    NO_MODEL,
+    AnsweredBy,
+    Conversation,
+    Transcript,
+    change_app,
+    next_address,
+    turn_digest,
+)
 from taiwa.conversation.state import State
 from taiwa.flows.turn import Reply, check_text, compact, complete_turn, input_text, say
 from taiwa.kernel.approval import ApprovalRequest, Approve
 from taiwa.kernel.attachments import Attachment, read_reference
-from taiwa.kernel.effects import Complete, Effect, Program
+from taiwa.kernel.effects import Complete, Effect, Program, Step
 from taiwa.kernel.errors import ApprovalRequiredError, ConflictError, InputError, StoreError, TaiwaError
-from taiwa.kernel.execution import EffectStarted, Entry, Event, Journal, Observer, RunResult
-from taiwa.kernel.messages import Message, Notice, Response, TextDelta, ToolResult, Usage
-from taiwa.kernel.runtime import AnyModel, Handler, Interrupts, Retriever, Runtime, Tool, start_in_thread
+from taiwa.kernel.execution import EffectStarted, Entry, Event, Journal, Observer
+from taiwa.kernel.messages import Message, Response, TextDelta, ToolResult, Usage
+from taiwa.kernel.runtime import AnyModel, Handler, Interrupts, Retriever, Tool, start_in_thread
 from taiwa.kernel.serialization import Json, items_at, record, restore, value
 from taiwa.kernel.text import truncate
 from taiwa.kernel.usage_limits import Budget, Price, Prices, RunUsage, UsageLimits, currency_units
@@ -36,9 +45,11 @@ from taiwa.store import Run, check_name, conflict_message
 if TYPE_CHECKING:
     from taiwa.flows.ask.answer import Citation
     from taiwa.flows.ask.ask_result import AskResult
+    from taiwa.flows.extract import Attempt
     from taiwa.flows.program_turn import Paused, TurnProgram
     from taiwa.flows.solve.rationale import Rationale
     from taiwa.sessions.ask_resources import RagResources
+    from taiwa.structured import OutputType
 
 
 T = TypeVar("T")
@@ -98,6 +109,7 @@ class TurnOptions:
     - `limits`: usage limits of all turns of an opened session together; None: those that the conversation keeps.
     - `interrupts`: what a KeyboardInterrupt does to a streaming answer (`keep`: the turn is committed with the text so far).
     - `tools`: tools that an app may name in addition to the built-in ones.
+    - `types`: types of answers as code defines them, which may check more than the schema that an app keeps.
     - `approve`: decides on calls of tools that need approval, as that of a runtime.
     """
 
@@ -107,6 +119,7 @@ class TurnOptions:
     interrupts: Interrupts = "raise"
     tools: tuple[Tool, ...] = ()
     approve: Approve | None = None
+    types: "tuple[OutputType[Any], ...]" = ()
 
     @property
     def cost_limit(self) -> int | None:
@@ -185,7 +198,7 @@ class TurnResult:
     """A committed turn: the answer, its state delta, its place in the store, and its usage.
 
     `state` is the dialogue state after it, `calls` are the results of the tools that it called, and `ask` is the result of its
-    documents. `rationale` is that of a turn of the app `solve`. `state_read` is that of `Reply`, `findings` are those of `Node`, `prefix` is the prefilled beginning of the answer.
+    documents. `rationale` is that of a turn of the app `solve`, `attempts` are those of `extract`, and `value` is a typed answer as JSON. `state_read` is that of `Reply`, `findings` are those of `Node`, `prefix` is the prefilled beginning of the answer.
     """
 
     text: str
@@ -203,6 +216,8 @@ class TurnResult:
     findings: Json = None
     prefix: str = ""
     rationale: "Rationale | None" = None
+    value: Json = None
+    attempts: "tuple[Attempt, ...]" = ()
 
     @property
     def is_refused(self) -> bool:
@@ -266,6 +281,33 @@ class PartialAnswer:
         self._write("".join(self._pieces))
 
 
+def step_of(
+    turn_input: TurnInput,
+    options: "TurnOptions",
+    tools: Iterable[Tool],
+    paused: "Paused | None" = None,
+    by: AnsweredBy = NO_MODEL,
+    documents: "RagResources | None" = None,
+) -> Step[Conversation, Reply]:
+    """Return the step of a turn: what its app, its options and its input make it."""
+    app, text, attachments = turn_input.base.app, turn_input.text, turn_input.attachments
+    if turn_input.compacts:
+        return compact
+    if turn_input.program is not None or app.flow:
+        from taiwa.flows.program_turn import run_turn
+        from taiwa.sessions.turn_programs import turn_program
+
+        program = turn_input.program or turn_program(app, tools, attachments)
+        return run_turn(program, text, attachments, paused=paused, by=by)
+    if turn_input.messages:
+        return complete_turn(turn_input.messages, attachments, turn_input.prefix, by)
+    return say(
+        text, attachments, strict=options.strict, repairs=options.repairs, tools=[tool.spec for tool in tools],
+        prefix=turn_input.prefix, by=by, documents=None if documents is None else documents.options,
+        term_weights=None if documents is None else documents.term_weights,
+    )  # fmt: skip
+
+
 @dataclass(slots=True)
 class ActiveTurn:
     """A turn that is running."""
@@ -288,27 +330,9 @@ class ActiveTurn:
     @property
     def program(self) -> Program[tuple[Reply, Conversation]]:
         """The program of the turn."""
-        turn_input, options = self.turn_input, self.options
-        if turn_input.compacts:
-            return compact(turn_input.base)
-        flow, by = turn_input.program or turn_input.base.app.flow, self.answered_by
-        if flow:
-            from taiwa.flows.program_turn import run_turn
-            from taiwa.sessions.solve_turn import turn_program
-
-            program = flow if callable(flow) else turn_program(turn_input.base.app, self.tools)
-            own = run_turn(program, turn_input.text, self.paused, by)
-            return (own if self.resources is None else self.resources.reporting(own))(turn_input.base)
-        if turn_input.messages:
-            return complete_turn(turn_input.messages, turn_input.attachments, turn_input.prefix, by)(turn_input.base)
-        documents = self.resources
-        turn = say(
-            turn_input.text, turn_input.attachments, strict=options.strict, repairs=options.repairs,
-            tools=[tool.spec for tool in self.tools], prefix=turn_input.prefix, by=by,
-            documents=None if documents is None else documents.options,
-            term_weights=None if documents is None else documents.term_weights,
-        )  # fmt: skip
-        return (turn if documents is None else documents.reporting(turn))(turn_input.base)
+        by, documents = self.answered_by, self.resources
+        turn = step_of(self.turn_input, self.options, self.tools, self.paused, by, documents)
+        return (turn if documents is None else documents.reporting(turn))(self.turn_input.base)
 
     @property
     def answered_by(self) -> AnsweredBy:
@@ -392,7 +416,7 @@ class ActiveTurn:
         result = TurnResult(
             reply.text, reply.delta, (*turn_input.warnings, *reply.warnings), *place, spent, reply.documents, committed.state, calls,
             reply.response, reply.state_read, after.turns[-1].findings if after.turns else None, turn_input.prefix,
-            reply.rationale,
+            reply.rationale, reply.value, reply.attempts,
         )  # fmt: skip
         if self.resources is not None:
             self.resources.assign_session(self.repository.store, self.session)
@@ -423,8 +447,10 @@ def begin_turn(
     turn_input.check()
     if base.app.only_answers and turn_input.attachments:
         raise InputError(f"the app {base.app.name!r} does not take attachments; index the files: taiwa index add")
+    if base.app.flow not in ("", EXTRACT, ROUTE) and turn_input.attachments:
+        raise InputError(f"the program of the app {base.app.name!r} does not take attachments")
     repository.check_trust(base.app)
-    turn_input = _with_bytes(repository, turn_input)
+    turn_input = _filled(repository, turn_input)
     tools = repository.tools_of(base.app)
     if turn_input.prefix and base.app.documents is not None:
         raise InputError(
@@ -488,7 +514,7 @@ def resume_turn(
         attachments, messages, branches, branches, transcript, recorded.get("compacts") is True,
         str(recorded.get("prefix", "")),
     )  # fmt: skip
-    turn_input = _with_bytes(repository, turn_input)
+    turn_input = _filled(repository, turn_input)
     tools, paid = repository.tools_of(base.app), store.runs.journal(run.id)
     resources = _open_resources(repository, base, priced_model, recorded)
     session = run.ref
@@ -544,10 +570,11 @@ def _recorded(run: Run) -> tuple[dict[str, Json], str | None, bool]:
     return recorded, replaces if isinstance(replaces, str) else None, recorded.get("branches") is True
 
 
-def _with_bytes(repository: Repository, turn_input: TurnInput) -> TurnInput:
-    """Fill in the bytes of the attachments in the request of a turn."""
+def _filled(repository: Repository, turn_input: TurnInput) -> TurnInput:
+    """Fill in the bytes of the attachments in the request of a turn, and the type of its answers as code defines it."""
     attachments = repository.store.blobs.fill(turn_input.attachments)
-    return replace(turn_input, base=repository.with_attachments(turn_input.base), attachments=attachments)
+    base = repository.with_attachments(turn_input.base)
+    return replace(turn_input, base=replace(base, app=repository.with_type(base.app)), attachments=attachments)
 
 
 def _tip(repository: Repository, session: str) -> str | None:
@@ -600,32 +627,3 @@ def request_counter(repository: Repository, run: int, priced_model: PricedModel)
             repository.store.runs.count_request(run, name)
 
     return count
-
-
-def run_outside_sessions(
-    repository: Repository,
-    priced_model: PricedModel,
-    options: TurnOptions,
-    program: Program[T],
-    text: str,
-    recorded: Json,
-    observers: Iterable[Observer] = (),
-) -> Iterator[TextDelta | Notice | RunResult[T]]:
-    """Run a program in a run of the store; yield text and notices as they arrive, then `RunResult`.
-
-    Its calls are stored as they are answered, even if it fails. The tools are those of the options.
-    """
-    runs = repository.store.runs
-    with repository.store.transaction():
-        if repository.quota is not None:
-            repository.quota.admit()
-        run = runs.begin("", None, None, text, recorded)
-    observers = (request_counter(repository, run, priced_model), *observers)
-    limits = options.limits or UsageLimits()
-    runtime = Runtime(
-        priced_model.model, tools=options.tools, price=priced_model.price, interrupts=options.interrupts,
-        limits=limits if repository.limits is None else limits.under(repository.limits),
-        budgets=repository.budgets(run, limits), observers=observers, approve=options.approve,
-    )  # fmt: skip
-    with runs.ending(run):
-        yield from runtime.stream(program, Journal((), sink(repository, run, priced_model)))

@@ -17,7 +17,7 @@ from taiwa.kernel.messages import Request, Response, user
 from taiwa.kernel.serialization import Json, value
 from taiwa.sessions.commit_turn import find_paused
 from taiwa.sessions.repository import HistoryEntry, Repository
-from taiwa.sessions.solve_turn import turn_program
+from taiwa.sessions.turn_programs import turn_program
 
 if TYPE_CHECKING:
     from taiwa.flows.ask.answer import TermWeights
@@ -107,6 +107,11 @@ def _replay_turn(
             started.append(event)
 
     entries = repository.store.runs.journal_of(entry.hash)
+    if before is not None:
+        try:
+            before = replace(before, app=repository.with_type(before.app))
+        except TaiwaError as error:
+            return ReplayedNode(entry.hash, "turn", entry.after.count, 0, error.message)
     if (own := _replay_own_program(repository, entry, before, entries, watch)) is not None:
         return own
     answers = sum(isinstance(entry.answer, Response) for entry in entries)
@@ -145,9 +150,9 @@ def _replay_own_program(
         return result
     paused, earlier = find_paused(repository, before)
     try:
-        flow = turn_program(before.app, repository.tools_of(before.app))
-        text, by = entry.node.user or "", entry.node.answered_by
-        program = run_turn(flow, text, paused, by)(before)
+        node, app = entry.node, before.app
+        flow = turn_program(app, repository.tools_of(app), node.attachments)
+        program = run_turn(flow, node.user or "", node.attachments, paused=paused, by=node.answered_by)(before)
         _, after = replay(program, Journal((*earlier, *own)), (watch,))
     except TaiwaError as error:
         return replace(result, difference=error.message)

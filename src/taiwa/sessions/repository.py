@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from taiwa.apps.catalog import load_app, load_source
-from taiwa.conversation.app import SOLVE, App
+from taiwa.conversation.app import SOLVE, TYPE, App
 from taiwa.conversation.code_files import IN_FILE, confirmed_copy
 from taiwa.conversation.history import (
     Conversation,
@@ -37,7 +37,7 @@ from taiwa.kernel.errors import (
     TaiwaError,
 )
 from taiwa.kernel.messages import Passage
-from taiwa.kernel.serialization import Json, value
+from taiwa.kernel.serialization import Json, digest, value
 from taiwa.kernel.text import plural
 from taiwa.kernel.usage_limits import Budget, SharedBudget, UsageLimits
 from taiwa.settings import Settings
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from taiwa.flows.ask.provenance import ValueSource
     from taiwa.kernel.runtime import Retriever, Tool
     from taiwa.retrieval.index import IndexScope
+    from taiwa.structured import OutputType
 
 logger = logging.getLogger("taiwa.sessions")
 
@@ -208,6 +209,7 @@ class Repository:
         self.limits: UsageLimits | None = None
         self.budget: Budget | None = None
         self.tools: dict[str, Tool] = {}
+        self.types: dict[str, OutputType[Any]] = {}
         self.may_load_tools = False
         self._apps: dict[str, App] = {}
         self._trusted: dict[str, float] = {}
@@ -291,6 +293,28 @@ class Repository:
             if given.setdefault(tool.spec.name, tool) is not tool:
                 raise InputError(f"two tools have the name {tool.spec.name!r}")
         self.tools.update(given)
+
+    def add_types(self, types: "Iterable[OutputType[Any]]") -> None:
+        """Let apps whose answers have the schemas of these types use the types themselves, which may check more."""
+        self.types |= {digest(each.json_schema.schema): each for each in types}
+
+    def with_type(self, app: App) -> App:
+        """Return an app with the type of its answers as code defines it: one of `add_types`, or of a file that the user named earlier.
+
+        Raises:
+            ConfigError: the file has changed or no longer exists. InputError: it cannot be imported.
+        """
+        schema = app.answer_options.schema
+        if schema is None or app.code_type is not None:
+            return app
+        files = [each for each in app.answer_options.tool_files if each.startswith(TYPE) and self.may_load_tools]
+        if files and digest(schema.schema) not in self.types:
+            from taiwa.structured import OutputType
+            from taiwa.tools.registry import remembered_type
+
+            self.add_types(OutputType[Any].of(found) for each in files if (found := remembered_type(each)) is not None)
+        found = self.types.get(digest(schema.schema))
+        return app if found is None else replace(app, code_type=found)
 
     def tools_of(self, app: App) -> "tuple[Tool, ...]":
         """Find the tools that an app names.

@@ -161,6 +161,7 @@ class BaseSession:
         self.priced_model = priced_model
         self.options = options or TurnOptions()
         repository.add_tools(self.options.tools)
+        repository.add_types(self.options.types)
         self.spent = RunUsage()
         """The usage of this object's turns, including failed ones."""
         self._observers = tuple(observers)

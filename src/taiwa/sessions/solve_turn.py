@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from taiwa.apps.catalog import BUILT_IN, load
+from taiwa.apps.catalog import values_of
 from taiwa.apps.examples import (
     ResultOf,
     WorkedExample,
@@ -19,7 +18,7 @@ from taiwa.apps.examples import (
 )
 from taiwa.conversation.app import SOLVE, App, settled
 from taiwa.conversation.history import Conversation
-from taiwa.flows.program_turn import TurnProgram, program_of
+from taiwa.flows.program_turn import TurnProgram, earlier_messages
 from taiwa.flows.solve.rationale import Rationale, SolveLimits, ToolMode
 from taiwa.flows.solve.solve import ANSWER_LABEL, SolveOptions, tool_modes
 from taiwa.flows.solve.solve import solve as flow
@@ -28,7 +27,7 @@ from taiwa.flows.turn import Reply
 from taiwa.kernel.effects import GetCapabilities, Program, perform
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.execution import first_request
-from taiwa.kernel.messages import Capability, Message, Request, Sampling, assistant, user
+from taiwa.kernel.messages import Capability, Message, Request, Sampling
 from taiwa.kernel.runtime import Tool
 from taiwa.tools.registry import builtin_tools
 
@@ -150,9 +149,7 @@ def reason_run_of(app: App, tools: Iterable[Tool]) -> ReasonRun:
     Raises:
         InputError: an option has an unknown value, or a worked example an error.
     """
-    values: dict[str, Any] = {param.name: param.default for param in load(BUILT_IN / "solve.md").params} | dict(
-        app.values
-    )
+    values = values_of(app, SOLVE)
     only, form, mode, by = (values[name] for name in ("only", "tool_format", "tool_mode", "answer_by"))
     limits = SolveLimits(values["max_tool_calls"], values["max_tokens"] or SolveLimits().max_tokens)
     options = SolveOptions(
@@ -195,23 +192,10 @@ def solve_turn(tools: Iterable[Tool]) -> TurnProgram:
 
     def solve(conversation: Conversation, text: str) -> Program[Reply]:
         capabilities = yield from perform(GetCapabilities())
-        earlier = [
-            message
-            for turn in conversation.turns
-            for message in (user(turn.user, turn.attachments), assistant(turn.answer))
-        ]
-        rationale = yield from reason_run_of(conversation.app, offered).program(text, capabilities, earlier)
+        solving, earlier = reason_run_of(conversation.app, offered), earlier_messages(conversation)
+        rationale = yield from solving.program(text, capabilities, earlier)
         stated = rationale.answer and rationale.answer not in rationale.text.rpartition("\n")[2]
         said = f"{rationale.text.rstrip()}\n\n{ANSWER_LABEL} {rationale.answer}" if stated else rationale.text
         return Reply(said, value=rationale.value, calls=rationale.calls, rationale=rationale)
 
     return solve
-
-
-def turn_program(app: App, tools: Iterable[Tool]) -> TurnProgram:
-    """Return the program of the turns of an app: that of a file, or the built-in one.
-
-    Raises:
-        ConfigError: its file was not confirmed.
-    """
-    return solve_turn(tools) if app.flow == SOLVE else program_of(app.flow)

@@ -213,6 +213,12 @@ class OutputType(Generic[T]):
         }
         return wrapping | {key: part if key == "$schema" else _move_references(part) for key, part in shared.items()}
 
+    @property
+    def json_schema(self) -> JsonSchema:
+        """The JSON Schema of the type itself, not wrapped, under its name: what `from_json_schema` makes the type from again."""
+        bare = to_json_schema(self.bare_ir).schema if self._source is None else dict(self._source)
+        return JsonSchema(bare, self.name)
+
     def strict_schema(self) -> ServerSchema:
         """Return the schema for OpenAI's strict mode, and what that mode cannot express."""
         return to_json_schema(self.type_ir, strict=True)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
@@ -14,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeGuard, cast
 
+from taiwa.conversation.app import TYPE
 from taiwa.kernel.errors import ConfigError, InputError, TaiwaError, ToolError
 from taiwa.kernel.messages import Passage, ToolResult
 from taiwa.kernel.runtime import Retriever
@@ -92,14 +94,39 @@ def _load_tool(address: str) -> FunctionTool[Any, Any]:
     return found
 
 
+def find_in_code(place: str, path: str) -> object:
+    """Return what a module or a Python file defines under a name, or within a class of it.
+
+    Raises:
+        InputError: it is not found, or the module cannot be imported.
+    """
+    found = import_code(place)
+    for name in path.split("."):
+        if not hasattr(found, name):
+            near = get_close_matches(name, [each for each in dir(found) if not each.startswith("_")], 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise InputError(f"{getattr(found, '__name__', place)} has no {name!r}{hint}")
+        found = getattr(found, name)
+    return found
+
+
 def remember_tool(address: str) -> str:
     """Record that the user named a tool of a file, `path/to/file.py:name`; return its name with the hash of the file,
     `NAME@HASH`.
 
     The record is next to the user's config file rather than in a store, so that another user's store cannot run files.
     """
+    return _remember(find_tools([address])[0].spec.name, address)
+
+
+def remember_type(address: str) -> str:
+    """As `remember_tool`, for a type of a file; its name is `type:NAME@HASH`."""
+    return _remember(f"{TYPE}{address.rpartition(':')[2]}", address)
+
+
+def _remember(known_as: str, address: str) -> str:
     place, _, name = address.rpartition(":")
-    key = f"{find_tools([address])[0].spec.name}@{_hash(Path(place))}"
+    key = f"{known_as}@{_hash(Path(place))}"
     noted = f"{Path(place).resolve()}:{name}"
     if (notes := _notes()).get(key) != noted:
         with suppress(ConfigError):  # if the file is not writable, the tool must be named in each turn
@@ -119,16 +146,26 @@ def remembered_tool(key: str) -> FunctionTool[Any, Any] | None:
         ConfigError: the file has changed or no longer exists.
         InputError: it cannot be imported.
     """
+    address = _unchanged(key, "tool")
+    return find_tools([address])[0] if address else None
+
+
+def remembered_type(key: str) -> object | None:
+    """As `remembered_tool`, for a type."""
+    place, _, path = _unchanged(key, "type").rpartition(":")
+    return find_in_code(place, path) if place else None
+
+
+def _unchanged(key: str, kind: str) -> str:
+    """Return the address of what was recorded, if its file is as it was; "" without a record."""
     address = tool_address(key)
-    if not address:
-        return None
-    place, name = Path(address.rpartition(":")[0]), key.partition("@")[0]
-    if not place.is_file():
-        raise ConfigError(f"the tool {name!r} was in {place}, which is gone; name its file: --tool FILE.py:{name}")
-    if _hash(place) != key.partition("@")[2]:
-        now = f"to use it as it is now: --tool {address}"
-        raise ConfigError(f"the tool {name!r} is in {place}, which has changed; {now}")
-    return find_tools([address])[0]
+    place, name = Path(address.rpartition(":")[0]), key.partition("@")[0].removeprefix(TYPE)
+    if address and not place.is_file():
+        raise ConfigError(f"the {kind} {name!r} was in {place}, which is gone; name its file: --{kind} FILE.py:{name}")
+    if address and _hash(place) != key.partition("@")[2]:
+        now = f"to use it as it is now: --{kind} {address}"
+        raise ConfigError(f"the {kind} {name!r} is in {place}, which has changed; {now}")
+    return address
 
 
 def _notes_path() -> Path:

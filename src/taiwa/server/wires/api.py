@@ -16,7 +16,7 @@ from taiwa.conversation.state import parse_path
 from taiwa.flows.ask.read_dialogue import select_option
 from taiwa.kernel.attachments import Attachment, read_attachments
 from taiwa.kernel.errors import CorruptError, InputError, TaiwaError
-from taiwa.kernel.messages import JsonSchema, Notice, Sampling, TextDelta, ThinkingDelta
+from taiwa.kernel.messages import Notice, Sampling, TextDelta, ThinkingDelta
 from taiwa.kernel.serialization import Json
 from taiwa.operations.documents import find_ask_turn
 from taiwa.operations.generate import read_output_type
@@ -171,7 +171,7 @@ def _answer_options(body: Fields) -> AnswerOptions:
         raise given.error("tools", f"unknown tool {unknown[:40]!r}; choose from {', '.join(BUILT_IN)}", "invalid_value")
     sampling = Sampling(given.number("temperature", 0, 2), max_tokens=given.count("max_tokens", 1))
     output_type = read_output_type(given.text("type")) if given.text("type", "").strip() else None
-    schema = None if output_type is None else JsonSchema(output_type.schema(), output_type.name)
+    schema = None if output_type is None else output_type.json_schema
     return AnswerOptions(given.text("system", "") or None, sampling, given.texts("tools"), schema)
 
 
