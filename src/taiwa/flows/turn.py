@@ -4,7 +4,7 @@ check and repair the reply, commit.
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -52,7 +52,7 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.kernel.serialization import Json, canonical, parse_json, value
-from taiwa.kernel.text import defuse, estimate_tokens, truncate, whole_characters
+from taiwa.kernel.text import defuse, estimate_tokens, whole_characters
 from taiwa.structured import OutputType
 
 if TYPE_CHECKING:
@@ -272,7 +272,12 @@ def _settle(
     by: AnsweredBy,
 ) -> Program[tuple[Reply, Conversation]]:
     """Commit a turn with what its sources hold, and warn of what is left out."""
-    parsed, uncited = _cited_only(conversation, text, parsed, reply, passages)
+    uncited: tuple[str, ...] = ()
+    if parsed.delta and any(field.cite for field in conversation.app.model_fields):
+        from taiwa.flows.ask.provenance import cited_only
+
+        kept, uncited = cited_only(conversation, text, parsed.delta, reply.findings, passages)
+        parsed = replace(parsed, delta=kept)
     after, parsed = _commit(conversation, text, attachments, parsed, reply, strict=strict, prefix=prefix, by=by)
     warnings = (*_warnings(reply.response or Response(assistant(reply.text)), parsed), *uncited)
     for warning in warnings:
@@ -362,69 +367,6 @@ def _is_quoted(app: App, text: str, sources: Sequence[str]) -> bool:
         written = written[: json.JSONDecoder().raw_decode(written)[1]]
     plain = "".join(written.split()).rstrip("`")
     return any(plain in "".join(source.split()) for source in sources)
-
-
-def _cited_only(
-    conversation: Conversation, text: str, parsed: ParsedReply, reply: Reply, passages: Sequence[Passage]
-) -> tuple[ParsedReply, tuple[str, ...]]:
-    """Leave out of the delta what no source holds, of the fields that demand one; return it with a warning for each."""
-    delta, warnings = dict(parsed.delta or {}), list[str]()
-    cited = [field for field in conversation.app.model_fields if field.cite and field.name in delta]
-    declared = frozenset(_declared_names(conversation.app.delta_type.schema())) if cited else frozenset[str]()
-    for field in cited:
-        from taiwa.flows.ask.provenance import sources_of
-
-        # What the model said before proves nothing, unless the user takes it up.
-        own = {"model"} if field.source == "user" else {"model", "answer"}
-
-        def is_found(value: Json, known: Json, own: set[str] = own) -> bool:
-            names: list[Json] = [*_free_names(value, declared)]
-            found = sources_of([value, *names], text, reply.findings, conversation.last_answer, passages)
-            return value == known or all(each.kind not in own for each in found)
-
-        written, known = delta[field.name], conversation.state.get(field.name)
-        kept, lost = written, written
-        if isinstance(written, list):
-            had = known if isinstance(known, list) else []
-            kept = [part for part in written if part in had or is_found(part, None)]
-            lost = [part for part in written if part not in kept]
-        elif isinstance(written, dict):
-            had_by_name = known if isinstance(known, dict) else {}
-            kept = {
-                name: part
-                for name, part in written.items()
-                if is_found(part, had_by_name.get(name))
-                and (name in had_by_name or name in declared or is_found(name, None))
-            }
-            lost = {name: part for name, part in written.items() if name not in kept}
-        elif not is_found(written, known):
-            kept = None
-        if kept != written:
-            warnings.append(f"{field.name}: no source holds {_plain_json(lost)}, so it was left out")
-            del delta[field.name]
-            delta |= {field.name: kept} if kept else {}
-    return (replace(parsed, delta=delta), tuple(warnings)) if warnings else (parsed, ())
-
-
-def _declared_names(schema: Json) -> Iterator[str]:
-    """Yield the names of the properties that a schema declares, at any depth."""
-    if isinstance(schema, dict):
-        properties = schema.get("properties")
-        yield from properties if isinstance(properties, dict) else ()
-    for part in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
-        yield from _declared_names(part)
-
-
-def _free_names(value: Json, declared: frozenset[str]) -> Iterator[str]:
-    """Yield the names in a value that its writer chose."""
-    if isinstance(value, dict):
-        yield from (name for name in value if name not in declared)
-    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _free_names(part, declared)
-
-
-def _plain_json(data: Json) -> str:
-    return truncate(json.dumps(data, ensure_ascii=False), 80)
 
 
 def _behind(prefix: str, response: Response) -> Response:

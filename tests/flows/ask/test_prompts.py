@@ -9,7 +9,7 @@ import pytest
 import taiwa
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.history import begin
-from taiwa.flows.ask.answer import request_messages
+from taiwa.flows.ask.answer import answer_material
 from taiwa.flows.ask.ask_result import AskTurnOptions
 from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions, clarify
 from taiwa.flows.ask.decide_search_or_clarify import decide
@@ -196,7 +196,7 @@ def test_the_prompts_of_rewriting_and_answering_are_those_of_the_file(drive: Dri
 
     assert model.requests[0].messages[0].text == "Rewrite it."
     passages = [Passage("press.md", "The press rattles.")]
-    assert request_messages("It rattles.", passages, "en", own_prompts=own)[0].text == "Answer it."
+    assert answer_material("It rattles.", passages, "en", own)[0] == "Answer it."
 
 
 def test_a_turn_uses_the_prompts_of_its_policy_file() -> None:

@@ -131,14 +131,11 @@ def answer_with_citations(
     passages: Sequence[Passage],
     *,
     language: str = "",
-    instructions: str = "",
     own_prompts: Sequence[tuple[str, str]] = (),
     history: Sequence[Message] = (),
-    term_weights: "TermWeights | None" = None,
-    sampling: Sampling = Sampling(),
 ) -> Program[Answer]:
-    """Answer a query from the first passages, in a language (en, ja, zh, or that of the query), in one call; `instructions` are
-    added to the prompt, which `own_prompts` may replace.
+    """Answer a query from the first passages, in a language (en, ja, zh, or that of the query), in one call; `own_prompts` may replace
+    the prompt.
 
     Without passages no model is called.
 
@@ -147,11 +144,11 @@ def answer_with_citations(
     """
     if not passages:
         return Answer(query, documented=False)
-    messages = request_messages(query, passages, language, instructions, own_prompts, history)
-    limited = sampling if sampling.max_tokens else replace(sampling, max_tokens=MAX_ANSWER_TOKENS)
-    request = Request(messages, sampling=limited)
+    instructions, asked = answer_material(query, passages, language, own_prompts)
+    messages = (system(instructions), *turns(history)[-TURNS_READ:], user(asked))
+    request = Request(messages, sampling=Sampling(max_tokens=MAX_ANSWER_TOKENS))
     response = yield from perform(Complete(request, HideOutput))
-    return read_answer(query, response, passages, history, term_weights)
+    return read_answer(query, response, passages, history)
 
 
 def read_answer(
@@ -175,20 +172,12 @@ def read_answer(
     return check_answer(query, text, passages, history, term_weights)
 
 
-def request_messages(
-    query: str,
-    passages: Sequence[Passage],
-    language: str = "",
-    instructions: str = "",
-    own_prompts: Sequence[tuple[str, str]] = (),
-    history: Sequence[Message] = (),
-) -> tuple[Message, ...]:
-    """Return the messages to the model: instructions, the last turns, then numbered passages and the question."""
+def answer_material(
+    query: str, passages: Sequence[Passage], language: str = "", own_prompts: Sequence[tuple[str, str]] = ()
+) -> tuple[str, str]:
+    """Return the instructions for an answer from passages alone, and what the model reads: numbered passages and the question."""
     prompts = load_prompts(language if language in REPLY_LANGUAGES else "en").replaced_by(own_prompts)
-    prompt = prompts.answer(language)
-    material = passages_text(passages, f"{prompts.sections['question']} {one_line(query)}")
-    before = turns(history)[-TURNS_READ:]
-    return system("\n\n".join(filter(None, (prompt, instructions.strip())))), *before, user(material)
+    return prompts.answer(language), passages_text(passages, f"{prompts.sections['question']} {one_line(query)}")
 
 
 def passages_text(passages: Sequence[Passage], asked: str) -> str:
@@ -718,11 +707,8 @@ def answer_or_quote(
     passages: Sequence[Passage],
     *,
     language: str = "",
-    instructions: str = "",
     own_prompts: Sequence[tuple[str, str]] = (),
     history: Sequence[Message] = (),
-    term_weights: TermWeights = PLAIN,
-    sampling: Sampling = Sampling(),
 ) -> Program[Answer]:
     """Answer by `answer_with_citations`, or by `extractive` if the model writes no text or finds no answer.
 
@@ -732,9 +718,8 @@ def answer_or_quote(
     doubted = False
     try:
         answer = yield from answer_with_citations(
-            query, passages, language=language, instructions=instructions, own_prompts=own_prompts, history=history,
-            term_weights=term_weights, sampling=sampling,
-        )  # fmt: skip
+            query, passages, language=language, own_prompts=own_prompts, history=history
+        )
         if not answer.doubted:
             return answer
         doubted = True
@@ -743,4 +728,4 @@ def answer_or_quote(
         if not lacks_generation(error):
             raise
         yield from notify("the model writes no answers; quoting the passages instead", code="answer")
-    return replace(extractive(query, passages, history, term_weights), doubted=doubted)
+    return replace(extractive(query, passages, history), doubted=doubted)

@@ -146,7 +146,10 @@ def ask(
         return turn
     language = reply_language(dialogue, profile.language, turn.decision.situation.locale)
     history = tuple(dialogue)[:-1]
-    answer = yield from answer_or_quote(turn.queries.text, turn.passages, language=language, history=history)
+    own = () if options.table is None else options.table.prompts
+    answer = yield from answer_or_quote(
+        turn.queries.text, turn.passages, language=language, own_prompts=own, history=history
+    )
     return replace(turn, answer=answer)
 
 

@@ -14,11 +14,11 @@ from taiwa.flows.ask.answer import (
     TURNS_READ,
     Answer,
     TermWeights,
+    answer_material,
     cite_reply,
     cite_value,
     extractive,
     held_share,
-    one_line,
     passages_text,
     quotable,
     quotation_mask,
@@ -102,13 +102,12 @@ class Consulted:
         """What the model reads before it replies; None without passages."""
         if not self.passages:
             return None
-        prompts = load_prompts(self.language if self.language in REPLY_LANGUAGES else "en")
         table = self.options.clarify.table
-        prompts = prompts if table is None else prompts.replaced_by(table.prompts)
+        own = () if table is None else table.prompts
+        prompts = load_prompts(self.language if self.language in REPLY_LANGUAGES else "en").replaced_by(own)
         if self.options.quote or self.only_answers:
-            asked = passages_text(self.passages, f"{prompts.sections['question']} {one_line(self.query)}")
-            wanted = prompts.sections["quote"] if self.options.quote else prompts.answer(self.language)
-            return Material(wanted, asked, TURNS_READ // 2)
+            wanted, asked = answer_material(self.query, self.passages, self.language, own)
+            return Material(prompts.sections["quote"] if self.options.quote else wanted, asked, TURNS_READ // 2)
         asked = passages_text(self.passages, f"{prompts.sections['message']} {self.text}")
         return Material(prompts.sections["reply"], asked)
 

@@ -4,15 +4,17 @@ Numbers are compared by value and words without their inflections, as `check_cit
 “the three of us” and 「三人」. What is found nowhere is said to be the model's own words; nothing is guessed.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias, cast
 
+from taiwa.conversation.history import Conversation
 from taiwa.flows.ask.answer import Citation, make_citation, place_of, values_in
 from taiwa.flows.ask.ask_result import AskResult
 from taiwa.flows.ask.check_citations import holds
 from taiwa.kernel.messages import Passage
 from taiwa.kernel.serialization import Json, value
-from taiwa.kernel.text import sentences
+from taiwa.kernel.text import sentences, truncate
 
 SourceKind: TypeAlias = Literal["user", "tool", "passage", "answer", "model"]
 """Whose words a value is: those of the user, of a tool's result, of a passage, of the answer before, or of the model alone."""
@@ -67,6 +69,64 @@ def _source(part: Json, path: str, text: str, findings: Json, before: str, passa
     if (said := sentence_with(words, before)) is not None:
         return ValueSource("answer", said, path)
     return ValueSource("model", words, path)
+
+
+def cited_only(
+    conversation: Conversation, text: str, delta: Mapping[str, Json], findings: Json, passages: Sequence[Passage]
+) -> tuple[dict[str, Json], tuple[str, ...]]:
+    """Leave out of a delta what no source holds, of the fields that demand one; return it with a warning for each."""
+    kept_delta, warnings = dict(delta), list[str]()
+    cited = [field for field in conversation.app.model_fields if field.cite and field.name in delta]
+    declared = frozenset(_declared_names(conversation.app.delta_type.schema())) if cited else frozenset[str]()
+    for field in cited:
+        # What the model said before proves nothing, unless the user takes it up.
+        own = {"model"} if field.source == "user" else {"model", "answer"}
+
+        def is_found(value: Json, known: Json, own: set[str] = own) -> bool:
+            names: list[Json] = [*_free_names(value, declared)]
+            found = sources_of([value, *names], text, findings, conversation.last_answer, passages)
+            return value == known or all(each.kind not in own for each in found)
+
+        written, known = delta[field.name], conversation.state.get(field.name)
+        kept, lost = written, written
+        if isinstance(written, list):
+            had = known if isinstance(known, list) else []
+            kept = [part for part in written if part in had or is_found(part, None)]
+            lost = [part for part in written if part not in kept]
+        elif isinstance(written, dict):
+            had_by_name = known if isinstance(known, dict) else {}
+            kept = {
+                name: part
+                for name, part in written.items()
+                if is_found(part, had_by_name.get(name))
+                and (name in had_by_name or name in declared or is_found(name, None))
+            }
+            lost = {name: part for name, part in written.items() if name not in kept}
+        elif not is_found(written, known):
+            kept = None
+        if kept != written:
+            shown = truncate(json.dumps(lost, ensure_ascii=False), 80)
+            warnings.append(f"{field.name}: no source holds {shown}, so it was left out")
+            del kept_delta[field.name]
+            kept_delta |= {field.name: kept} if kept else {}
+    return kept_delta, tuple(warnings)
+
+
+def _declared_names(schema: Json) -> Iterator[str]:
+    """Yield the names of the properties that a schema declares, at any depth."""
+    if isinstance(schema, dict):
+        properties = schema.get("properties")
+        yield from properties if isinstance(properties, dict) else ()
+    for part in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        yield from _declared_names(part)
+
+
+def _free_names(value: Json, declared: frozenset[str]) -> Iterator[str]:
+    """Yield the names in a value that its writer chose."""
+    if isinstance(value, dict):
+        yield from (name for name in value if name not in declared)
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _free_names(part, declared)
 
 
 def sentence_with(words: str, text: str) -> str | None:
