@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from taiwa.flows.extract import Attempt
 from taiwa.kernel.messages import Notice, Response, TextDelta, ToolResult, Usage, assistant
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.server.access import COOKIE_SECONDS, Access
@@ -236,6 +237,7 @@ RESULTS = st.builds(
     lambda text, warning, number: TurnResult(
         text, {"items": [text]}, (warning,), "main", "0" * 32, "1" * 32, RunUsage(requests=number), state={"a": [text]},
         response=Response(assistant(text), usage=Usage(3, number)), calls=(ToolResult(text, "tool", "call-1"),),
+        value={"n": number}, prefix=text, attempts=(Attempt(text),),
     ),
     TEXTS, TEXTS, st.integers(0, 9),
 )  # fmt: skip

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -16,7 +17,7 @@ from taiwa.conversation.state import (
 )
 from taiwa.kernel.errors import CorruptError, InputError, OutputValidationError
 from taiwa.kernel.messages import Constraint, JsonSchema, Sampling, ToolSpec
-from taiwa.kernel.serialization import Json, canonical, digest, record, restore, value
+from taiwa.kernel.serialization import Json, canonical, digest, parse_json, record, restore, value
 from taiwa.kernel.usage_limits import UsageLimits
 
 if TYPE_CHECKING:
@@ -338,6 +339,14 @@ class App:
     def runs_file(self) -> bool:
         """Whether the program of a file makes its turns."""
         return self.flow not in ("", SOLVE, EXTRACT, ROUTE)
+
+    def read_answer(self, answer: str | None) -> Json:
+        """Return an answer of the type of the answers as JSON; None for a text, such as a question or a rationale."""
+        if self.output_type is None or self.flow == SOLVE:
+            return None
+        with suppress(ValueError):
+            return parse_json(answer or "")
+        return None
 
     @cached_property
     def only_answers(self) -> bool:

@@ -215,16 +215,31 @@ class Sharing:
                 logger.warning("the store cannot be asked for other servers: %s", error.message)
 
 
+RECORDED = ("spent", "calls", "response", "attempts")
+"""The parts of a turn's result that are values."""
+
+
 def event_to_json(each: RunEvent) -> Json:
     """Serialise an event of a run for another server."""
     event = each.event
     if isinstance(event, ApiError):
         return {"index": each.index, "error": asdict(event)}
     if isinstance(event, TurnResult):
-        values = {name: record(getattr(event, name)) for name in ("spent", "calls", "response")}
+        values = {name: record(getattr(event, name)) for name in RECORDED}
         texts: dict[str, Json] = {
             name: getattr(event, name)
-            for name in ("text", "delta", "session", "node", "parent", "state", "state_read", "findings")
+            for name in (
+                "text",
+                "value",
+                "delta",
+                "session",
+                "node",
+                "parent",
+                "state",
+                "state_read",
+                "findings",
+                "prefix",
+            )
         }
         return {"index": each.index, "turn": {**texts, "warnings": list(event.warnings), **values}}
     return {"index": each.index, "event": record(event)}
@@ -238,7 +253,7 @@ def event_from_json(data: Json) -> RunEvent:
         return RunEvent(index, ApiError(**read["error"]))
     if "turn" in read:
         turn: dict[str, Any] = {**read["turn"], "warnings": tuple(read["turn"]["warnings"])}
-        turn |= {name: restore(turn[name]) for name in ("spent", "calls", "response")}
+        turn |= {name: restore(turn[name]) for name in RECORDED}
         turn["ask"] = AskResult.of(turn["findings"])
         return RunEvent(index, TurnResult(**turn))
     return RunEvent(index, restore(read["event"]))

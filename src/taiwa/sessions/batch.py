@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from taiwa.conversation.app import SOLVE, App
+from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node, begin
 from taiwa.flows.extract import Attempt, ExtractError
 from taiwa.flows.turn import Reply
@@ -19,7 +19,7 @@ from taiwa.kernel.errors import AuthenticationError, ConfigError, InputError, Li
 from taiwa.kernel.execution import Journal, RunResult
 from taiwa.kernel.messages import Usage
 from taiwa.kernel.runtime import Tool
-from taiwa.kernel.serialization import Json, digest, items_at, parse_json, record, restore, value
+from taiwa.kernel.serialization import Json, digest, items_at, record, restore, value
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.sessions.commit_turn import (
     PricedModel,
@@ -448,10 +448,7 @@ def _committed_row(session: Session, row_input: BatchInput, node: str) -> BatchR
         if call.kind == "complete":
             cost = None if call.usage is None else call.cost_nano
             spent = spent + RunUsage(1, 0, call.usage or Usage(), int(call.usage is None), cost, call.ms / 1000)
-    typed: Json = None
-    if after.app.output_type is not None and after.app.flow != SOLVE:
-        with suppress(ValueError):  # the question of a program
-            typed = parse_json(turn.answer or "")
+    typed = after.app.read_answer(turn.answer)
     return BatchRow(row_input, turn.answer, typed, turn.delta, dict(after.state), (), *place, spent, reused=True)
 
 

@@ -10,7 +10,7 @@ from weakref import ref
 import pytest
 
 import taiwa
-from taiwa.apps.catalog import load_app
+from taiwa.apps.catalog import load_app, load_text
 from taiwa.conversation.history import add_turn
 from taiwa.flows.ask.clarify_then_retrieve import ASSESS_BY
 from taiwa.flows.ask.decide_search_or_clarify import POLICIES
@@ -152,6 +152,19 @@ def test_the_calls_of_a_rationale_are_shown_without_their_marks() -> None:
     assert [(call.name, call.input, call.result) for call in turn.calls] == [("calculator", "6 × 7", "42")]
     assert "<code>6 × 7</code> → 42" in turn.answer_html
     assert "&lt;&lt;" not in turn.answer_html
+
+
+def test_a_typed_answer_is_shown_as_json_and_a_question_as_text() -> None:
+    text = "---\ntaiwa: 1\nname: desk\nflow: route\nanswer: { order: { drink: str }, booking: { day: str } }\n---\n"
+    asked, ordered = '{"to": "none", "question": "What *else*?"}', '{"to": "order", "content": {"drink": "tea"}}'
+    model = taiwa.scripted_model(asked, ordered)
+    with taiwa.open(load_text(text, "desk.md", "desk"), model=model, store=":memory:") as session:
+        session.say("Something.")
+        session.say("A tea.")
+        question, order = transcript(session.repository, session.name, session.conversation.tip).turns
+
+    assert "What <em>else</em>?" in question.answer_html
+    assert 'data-language="json"' in order.answer_html
 
 
 def test_two_branches_part_after_their_last_common_turn(session: Session) -> None:

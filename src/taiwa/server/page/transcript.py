@@ -10,7 +10,7 @@ from functools import partial
 from itertools import islice, pairwise, takewhile
 from typing import Any, TypeAlias, cast
 
-from taiwa.conversation.app import SOLVE, App
+from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node
 from taiwa.conversation.state import Change, diff_states
 from taiwa.conversation.turn_prompt import turn_request
@@ -406,7 +406,7 @@ def _turn(
         prefix=visible(node.prefix),
         calls=_calls(node.findings),
         is_sample=entry.after.app.document_settings.get("in") == [BUNDLED_HANDBOOK],
-        is_typed=node.kind == "turn" and entry.after.app.output_type is not None and entry.after.app.flow != SOLVE,
+        is_typed=node.kind == "turn" and entry.after.app.read_answer(node.answer) is not None,
         person=_new_person(before.after.app, entry.after.app),
     )
 
