@@ -158,6 +158,7 @@ def test_an_app_without_a_type_costs_nothing(repository: Repository) -> None:
     with pytest.raises(InputError, match="the app 'extract' requires a type"):
         session.say("Two teas.")
     assert not model.requests
+    assert repository.store.runs.unfinished("extract-1") is None
 
 
 def test_a_text_is_read_with_its_attachments(repository: Repository) -> None:

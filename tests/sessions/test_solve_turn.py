@@ -182,6 +182,22 @@ def test_limits_of_the_run_hold(repository: Repository) -> None:
     assert turn.spent.requests == 1
 
 
+def test_what_a_program_cannot_take_is_refused_before_anything_is_stored(repository: Repository) -> None:
+    model = scripted_model("Answer: 42", capabilities=BARE)
+    session = begin(repository, model, shots=0)
+    session.say("6 × 7?")
+
+    with pytest.raises(
+        InputError, match="has a program for its turns: its answers cannot be made to begin with a text"
+    ):
+        session.retry(prefix="So")
+    with pytest.raises(InputError, match="the program of the app 'solve' does not take attachments"):
+        session.say("Read it.", [b"a note"])
+
+    assert repository.store.runs.unfinished(session.name) is None
+    assert len(model.requests) == 1
+
+
 def test_an_app_of_ones_own_solves_with_its_tools_and_instructions(repository: Repository) -> None:
     text = "---\ntaiwa: 1\nname: physics\nflow: solve\ntools: [unit_conversion]\n---\nYou teach physics.\n"
     model = scripted_model("<<unit_conversion: 36 km/h to m/s>>", "\nAnswer: 10 m/s", capabilities=BARE)

@@ -170,14 +170,21 @@ class TurnInput:
         return None if self.branches else self.replaces or self.follows
 
     def check(self) -> None:
-        """Check the text, before anything is stored for it.
+        """Check the turn, before anything is stored for it.
 
         Raises:
-            InputError: it is empty, too long, or not valid Unicode.
+            InputError: the text is empty, too long, or not valid Unicode, or the app does not take attachments or a prefix.
         """
-        text = input_text(self.messages) if self.messages else self.text
+        text, app = input_text(self.messages) if self.messages else self.text, self.base.app
         if not self.compacts and (text or not (self.messages or self.attachments)):
             check_text(text)
+        if self.attachments and app.only_answers:
+            raise InputError(f"the app {app.name!r} does not take attachments; index the files: taiwa index add")
+        if self.attachments and app.flow not in ("", EXTRACT, ROUTE):
+            raise InputError(f"the program of the app {app.name!r} does not take attachments")
+        if self.prefix and (app.documents is not None or app.flow):
+            does = "searches documents" if app.documents is not None else "has a program for its turns"
+            raise InputError(f"the app {app.name!r} {does}: its answers cannot be made to begin with a text")
 
     def to_json(self) -> dict[str, Json]:
         """Return the data that another process needs to commit the turn."""
@@ -310,40 +317,20 @@ def step_of(
 
 @dataclass(slots=True)
 class ActiveTurn:
-    """A turn that is running."""
+    """A turn that is running: its program, the journal of its calls, and the options of its runtime."""
 
     repository: Repository
     session: str
     turn_input: TurnInput
     run: int
-    priced_model: PricedModel
-    options: TurnOptions
-    tools: tuple[Tool, ...]
+    program: Program[tuple[Reply, Conversation]]
+    journal: Journal
+    runtime_options: RuntimeOptions
     resources: "RagResources | None"
-    paid: tuple[Entry, ...] = ()
-    paused: "Paused | None" = None
     partial: "PartialAnswer" = field(init=False)
 
     def __post_init__(self) -> None:
         self.partial = PartialAnswer(partial(self.repository.store.runs.keep_partial, self.run))
-
-    @property
-    def program(self) -> Program[tuple[Reply, Conversation]]:
-        """The program of the turn."""
-        by, documents = self.answered_by, self.resources
-        turn = step_of(self.turn_input, self.options, self.tools, self.paused, by, documents)
-        return (turn if documents is None else documents.reporting(turn))(self.turn_input.base)
-
-    @property
-    def answered_by(self) -> AnsweredBy:
-        """The model of the turn and its host."""
-        model = self.priced_model.model
-        return AnsweredBy(model.name, str(getattr(model, "host", "")))
-
-    @property
-    def journal(self) -> Journal:
-        """The journal of the turn: earlier paid calls, and the sink of further ones."""
-        return Journal(self.paid, sink(self.repository, self.run, self.priced_model))
 
     def fail(self, error: BaseException) -> None:
         """Record how the turn failed; a missing approval, or an exception other than `TaiwaError`, leaves the turn open."""
@@ -381,16 +368,6 @@ class ActiveTurn:
             repository.store.transcripts.put(place.app, address, digest, committed.tip, session)
         repository.remember(committed)
         return committed
-
-    @property
-    def runtime_options(self) -> RuntimeOptions:
-        """The tools of the turn and the price of its model; the retriever and handlers of one of the flow `ask`."""
-        options: RuntimeOptions = {
-            "tools": self.tools, "price": self.priced_model.price, "approve": self.options.approve
-        }  # fmt: skip
-        if self.resources is not None:
-            options |= {"retriever": self.resources.retriever, "handlers": self.resources.handlers}
-        return options
 
     def commit(
         self, reply: Reply, after: Conversation, spent: RunUsage, calls: tuple[ToolResult, ...] = ()
@@ -445,21 +422,13 @@ def begin_turn(
     """
     store, base = repository.store, turn_input.base
     turn_input.check()
-    if base.app.only_answers and turn_input.attachments:
-        raise InputError(f"the app {base.app.name!r} does not take attachments; index the files: taiwa index add")
-    if base.app.flow not in ("", EXTRACT, ROUTE) and turn_input.attachments:
-        raise InputError(f"the program of the app {base.app.name!r} does not take attachments")
     repository.check_trust(base.app)
     turn_input = _filled(repository, turn_input)
-    tools = repository.tools_of(base.app)
-    if turn_input.prefix and base.app.documents is not None:
-        raise InputError(
-            f"the app {base.app.name!r} searches documents: its answers cannot be made to begin with a text"
-        )
     resources = _open_resources(repository, base, priced_model)
     with ExitStack() as stack:
         if resources is not None:
             stack.callback(resources.close)
+        program, runtime_options, paid = _prepare(repository, turn_input, priced_model, options, resources)
         with store.transaction(session if turn_input.expected else ""):  # two processes take different names
             session = check_name(session or repository.new_name(base.app))
             tip = _tip(repository, session)
@@ -476,10 +445,33 @@ def begin_turn(
             app = base.app.source if base.new_nodes else base.app.hash
             run = store.runs.begin(session, turn_input.follows, app, turn_input.text, recorded, turn_input.attachments)
         stack.pop_all()
-    paused, earlier = find_paused(repository, turn_input.base)
-    return ActiveTurn(
-        repository, session, turn_input, run, priced_model, options, tools, resources, earlier, paused
-    )  # fmt: skip
+    journal = Journal(paid, sink(repository, run, priced_model))
+    return ActiveTurn(repository, session, turn_input, run, program, journal, runtime_options, resources)
+
+
+def _prepare(
+    repository: Repository,
+    turn_input: TurnInput,
+    priced_model: PricedModel,
+    options: TurnOptions,
+    resources: "RagResources | None",
+) -> tuple[Program[tuple[Reply, Conversation]], RuntimeOptions, tuple[Entry, ...]]:
+    """Return the program of a turn, the options of its runtime, and the paid calls of the program that waits for its text.
+
+    Raises:
+        ConfigError: a tool is not found, or the file of its program was not confirmed.
+        InputError: its app lacks what its program needs.
+    """
+    base, model = turn_input.base, priced_model.model
+    tools = repository.tools_of(base.app)
+    paused, paid = find_paused(repository, base)
+    by = AnsweredBy(model.name, str(getattr(model, "host", "")))
+    turn = step_of(turn_input, options, tools, paused, by, resources)
+    runtime_options: RuntimeOptions = {"tools": tools, "price": priced_model.price, "approve": options.approve}
+    if resources is not None:
+        turn = resources.reporting(turn)
+        runtime_options |= {"retriever": resources.retriever, "handlers": resources.handlers}
+    return turn(base), runtime_options, paid
 
 
 def resume_turn(
@@ -515,15 +507,13 @@ def resume_turn(
         str(recorded.get("prefix", "")),
     )  # fmt: skip
     turn_input = _filled(repository, turn_input)
-    tools, paid = repository.tools_of(base.app), store.runs.journal(run.id)
     resources = _open_resources(repository, base, priced_model, recorded)
     session = run.ref
     if has_moved:
         session, turn_input = store.refs.free_name(run.ref), replace(turn_input, branches=True, may_branch=True)
-    paused, earlier = find_paused(repository, base)
-    return ActiveTurn(
-        repository, session, turn_input, run.id, priced_model, options, tools, resources, (*earlier, *paid), paused
-    )  # fmt: skip
+    program, runtime_options, earlier = _prepare(repository, turn_input, priced_model, options, resources)
+    journal = Journal((*earlier, *store.runs.journal(run.id)), sink(repository, run.id, priced_model))
+    return ActiveTurn(repository, session, turn_input, run.id, program, journal, runtime_options, resources)
 
 
 def find_paused(repository: Repository, base: Conversation) -> "tuple[Paused | None, tuple[Entry, ...]]":

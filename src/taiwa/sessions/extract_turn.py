@@ -19,13 +19,15 @@ from taiwa.kernel.serialization import Json
 from taiwa.structured import OutputType
 
 
-def extract_turn(attachments: tuple[Attachment, ...] = ()) -> TurnProgram:
-    """Return the program of a turn of the apps `extract` and `route`, whose text has these attachments."""
+def extract_turn(app: App, attachments: tuple[Attachment, ...] = ()) -> TurnProgram:
+    """Return the program of a turn of the apps `extract` and `route`, whose text has these attachments.
+
+    Raises:
+        InputError: the app has no type, or no types to choose from.
+    """
+    wanted, values = _wanted(app), values_of(app, EXTRACT)
 
     def extract(conversation: Conversation, text: str) -> Program[Reply]:
-        app = conversation.app
-        wanted = _wanted(app)
-        values = values_of(app, EXTRACT)
         opening: list[Message] = [system(app.instructions)] if app.instructions else []
         for shown in app.examples:
             opening += [user(shown.user), assistant(shown.answer)]

@@ -12,12 +12,12 @@ def turn_program(app: App, tools: Iterable[Tool], attachments: tuple[Attachment,
     """Return the program of a turn of an app, whose text has these attachments.
 
     Raises:
-        ConfigError: its file was not confirmed.
+        ConfigError: its file was not confirmed. InputError: the app has no type to extract.
     """
     if app.flow in (EXTRACT, ROUTE):
         from taiwa.sessions.extract_turn import extract_turn
 
-        return extract_turn(attachments)
+        return extract_turn(app, attachments)
     if app.flow == SOLVE:
         from taiwa.sessions.solve_turn import solve_turn
 

@@ -5,8 +5,7 @@ A run is open from its beginning until it is committed (`done`), fails, finds th
 journal without paying twice.
 """
 
-from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from datetime import date, timedelta
 from typing import Any, Literal, TypeAlias, cast
@@ -410,20 +409,6 @@ class Runs:
             recorded = pack({"text": found.text, "options": {**options, "waiting": check_json(calls)}})
             update = "UPDATE run SET pid = 0, input = ? WHERE seq = ? AND owner = ? AND status = 'open'"
             self._db.run(update, recorded, run, self._owner)
-
-    @contextmanager
-    def ending(self, run: int) -> Generator[None]:
-        """End an open run outside any session as its block ends: done, failed by one of our errors, else abandoned."""
-        try:
-            yield
-        except TaiwaError as error:
-            with suppress(StoreError):
-                self.end(run, "failed", error)
-            raise
-        except BaseException:
-            self.end(run, "abandoned")
-            raise
-        self.end(run, "done")
 
     def end(self, run: int, status: Status, error: TaiwaError | None = None) -> None:
         """End an open run; the costs of its calls stay. It ends once: after a conflict it does not fail as well."""
