@@ -27,6 +27,7 @@ ELSEWHERE = {
     "taiwa tools call unit_conversion": "needs an extra",
     "taiwa tools call my_tools.py": "run by tests/cli/test_solve_tools.py",
     "taiwa solve": "run by tests/cli/test_solve.py",
+    "taiwa extract -c": "needs a conversation of its app; run by tests/cli/test_extract.py",
     "taiwa generate -m local:./qwen": "needs a model that can be constrained; run by tests/cli/test_generate.py",
     "taiwa generate -m vllm": "needs a model that can be constrained; run by tests/cli/test_generate.py",
     "taiwa probe": "run by tests/cli/test_models.py",
