@@ -47,7 +47,7 @@ KEYS = {
     "say": TURN,
     "rerun": TURN,
     "generate": "enforcement finish fits stop text usage why",
-    "solve": "answer answered_by calls cost ending max_cost milliseconds node session text tool_mode usage value",
+    "solve": " ".join(sorted(f"answer answered_by calls ending max_cost tool_mode {TURN}".split())),
     "index": "added analyzer changed characters documents embeddings folder index not_read others passages problems removed same seconds vectors_made",
     "chat": TURN,
     "batch": "cost done failed kept session stopped usage",

@@ -69,7 +69,7 @@ def test_the_members_of_a_type_are_attributes_of_it(name: str) -> None:
     assert (found.__module__, found.__qualname__) == (f"taiwa.{module}", cls)
     for each in MEMBERS[name].split():
         member, _, path = each.partition("=")
-        assert hasattr(found, (path or member.rstrip("?")).partition(".")[0]), each
+        assert hasattr(found, (path or member.rstrip("?+")).partition(".")[0]), each
 
 
 def test_a_turn_has_its_place_and_its_bill(repository: Repository) -> None:

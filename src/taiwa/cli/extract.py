@@ -24,7 +24,6 @@ from taiwa.cli.output import (
     fix_lines,
     pretty,
     print_each,
-    print_json,
     print_line,
     print_notice,
     print_result,
@@ -34,7 +33,6 @@ from taiwa.cli.say import run_batch
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.operations import generate
-from taiwa.operations.result_json import to_json
 
 if TYPE_CHECKING:
     from taiwa.flows.extract import StyleChoice
@@ -162,7 +160,7 @@ def _extract(common: CommonOptions, text: str, attachments: "tuple[Attachment, .
                 print_notice(bill_line(error.spent))
         raise
     if common.as_json:
-        print_json({**to_json(turn), "attempts": to_json(turn.attempts)})
+        print_result(turn)
     else:
         click.echo(pretty(turn.value))
     if common.verbose:

@@ -351,9 +351,7 @@ def _write_rows(
 
         def write(row: "BatchRow", counts: "Counts") -> None:
             written: Any = to_json(row)
-            if not written["attempts"]:
-                del written["attempts"]
-            elif shorten:
+            if shorten and "attempts" in written:
                 written["attempts"] = len(written["attempts"])
             out.write(f"{json.dumps(written, ensure_ascii=False)}\n")
             out.flush()

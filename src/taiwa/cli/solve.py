@@ -33,7 +33,6 @@ from taiwa.cli.output import (
     print_json,
     print_line,
     print_notice,
-    print_result,
     print_rows,
     table,
 )
@@ -45,8 +44,7 @@ from taiwa.kernel.execution import EffectFinished, Event
 from taiwa.kernel.messages import Notice, Response, TextDelta, ToolResult
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import plain
-from taiwa.operations.result_json import members, reported_usage_to_json
-from taiwa.operations.results import SolveResult
+from taiwa.operations.result_json import cost_of, members, reported_usage_to_json, to_json
 
 if TYPE_CHECKING:
     from taiwa.conversation.app import App
@@ -289,7 +287,8 @@ def _solve(
             print_each(trace.lines())
     _print_remarks(done, found, notes, verbose=common.verbose)
     if common.as_json:
-        print_result(SolveResult(done))
+        bill = {"usage": reported_usage_to_json(done.spent), "max_cost": cost_of(done.spent.max_cost)}
+        print_json({**to_json(done), **bill})
     elif found.answer:
         print_line("")
         is_json = found.answered_by == "typed" and not isinstance(found.value, str)

@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
 BILL = "usage=spent cost=spent.cost"
 CALL_TOKENS = "input_tokens=usage.input_tokens output_tokens=usage.output_tokens"
+SOLVED = " ".join(f"{name}+=rationale.{name}" for name in ("answer", "answered_by", "ending", "tool_mode", "calls"))
 MEMBERS: Mapping[str, str] = {
     "kernel.attachments.Attachment": "name sha256 type=media_type size",
     "flows.extract.Attempt": "text mode form finish diagnostics fixes usage downgrades enforcement",
-    "sessions.batch.BatchRow": f"index=input.index id=input.id session? node? parent? text=input.text answer value delta state warnings {BILL} error attempts",
+    "sessions.batch.BatchRow": f"index=input.index id=input.id session? node? parent? text=input.text answer value delta state warnings {BILL} error attempts+",
     "store.runs.CallRecord": f"kind model ms {CALL_TOKENS} cost=cost_nano",
     "kernel.messages.Enforcement": "method enforced promised checked broken",
     "flows.solve.rationale.ExecutedCall": "tool=name input text=result.text value=result.value origin=result.origin error=result.error",
@@ -48,7 +49,6 @@ MEMBERS: Mapping[str, str] = {
     "structured.lenient_scanner.Fix": "code position level",
     "store.search.Hit": "node=hash sessions=refs excerpt=excerpt.text",
     "structured.output_type.ParseResult": "value fixes guessed",
-    "flows.solve.rationale.Rationale": "answer answered_by value ending tool_mode text calls",
     "sessions.replay.ReplayedNode": "node=hash kind turn calls problem=difference",
     "operations.results.InterruptedTurn": "session=run.ref node parent=run.base kind app text=run.text answer calls=run.calls at=run.at_us",
     "operations.results.SessionEntry": "session=ref.name node=ref.tip app=ref.app turns=ref.turns text answer model? client?=ref.client cost at=ref.at_us title?=ref.title pinned=ref.pinned archived=ref.archived",
@@ -56,7 +56,9 @@ MEMBERS: Mapping[str, str] = {
         "node=hash parent=node.parent kind=node.kind turn app=node.app user=node.user answer=node.answer delta=node.delta"
         " findings=node.findings state_hash=node.state_hash model? attachments=node.attachments"
     ),
-    "sessions.commit_turn.TurnResult": f"session node parent text value delta findings state_read warnings {BILL} seconds=spent.seconds",
+    "sessions.commit_turn.TurnResult": (
+        f"session node parent text value delta findings state_read warnings {BILL} seconds=spent.seconds attempts+ {SOLVED}"
+    ),
     "operations.results.UntrustedApp": "app=name hash sessions model host tools program searches documents principals user max_cost",
     "kernel.messages.Usage": "input_tokens output_tokens cache_read_tokens",
     "operations.results.ValueEntry": "node=hash by value",
@@ -68,22 +70,25 @@ def members(value: object, names: str) -> dict[str, Any]:
     """Return attributes of a value as a JSON object.
 
     A name is that of a member and its attribute, `member=path.to.attribute` where they differ; the path ends at None. The text
-    of a member with `?` is null if it is empty. Members whose name begins or ends with `cost` are costs in currency units,
-    `at` is a time, and `seconds` has three decimal places.
+    of a member with `?` is null if it is empty. A member with `+` is left out if its path ends at None, or, without a path, if it
+    is empty. Members whose name begins or ends with `cost` are costs in currency units, `at` is a time, and `seconds` has three
+    decimal places.
     """
     found: dict[str, Any] = {}
     for each in names.split():
         name, _, path = each.partition("=")
         item: Any = value
-        for step in (path or name.rstrip("?")).split("."):
+        for step in (path or name.rstrip("?+")).split("."):
             item = None if item is None else getattr(item, step)
+        if name.endswith("+") and (item is None or (item == () and not path)):
+            continue
         if name.endswith("cost"):
             item = cost_of(item)
         elif name == "at":
             item = format_time(item)
         elif name == "seconds":
             item = round(item, 3)
-        found[name.rstrip("?")] = (item or None) if name.endswith("?") else to_json(item)
+        found[name.rstrip("?+")] = (item or None) if name.endswith("?") else to_json(item)
     return found
 
 
@@ -161,14 +166,6 @@ def _ask_turn(turn: results.AskTurn) -> Json:
 
 def _rows(value: Json) -> list[dict[str, Json]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
-
-
-@to_json.register
-def _solved(result: results.SolveResult) -> Json:
-    turn, spent = result.turn, result.turn.spent
-    place = members(turn, "session node")
-    bill = {"usage": reported_usage_to_json(spent), **members(spent, "cost max_cost")}
-    return {**to_json(turn.rationale), **place, **bill, "milliseconds": round(spent.seconds * 1000)}
 
 
 @to_json.register

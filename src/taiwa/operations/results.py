@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from taiwa.kernel.messages import Enforcement, Passage, Request, Usage
     from taiwa.kernel.serialization import Json
     from taiwa.retrieval.types import EmbedderChoice, Gain
-    from taiwa.sessions.commit_turn import TurnResult
     from taiwa.sessions.repository import ValueOrigin
     from taiwa.store import CallRecord, CostLine, Ref
     from taiwa.store.runs import Run
@@ -34,13 +33,6 @@ class RequestPreview:
     cached_tokens: int | None = None
     url: str = ""
     body: "Json" = None
-
-
-@value
-class SolveResult:
-    """A turn of the app `solve`: its rationale with the answer, and its bill."""
-
-    turn: "TurnResult"
 
 
 @value
