@@ -614,13 +614,15 @@ def test_a_typed_answer_is_the_value_of_its_row(
     assert "attempts" not in rows[0]
 
 
-def test_rows_of_their_own_search_no_documents(
+def test_a_row_searches_the_documents_of_its_app(
     taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str]
 ) -> None:
-    model_server("no")
+    model_server("Annual leave in Galway is 24 days [1].", "NOT FOUND")
 
-    done = taiwa("batch", "ask", lines("one", "two"))
+    rows = taiwa.ok(
+        "batch", "ask", lines("How many days of annual leave do I have in Galway?", "Who won?"), "-j", "1"
+    ).rows
 
-    assert (done.code, done.out, done.err.count("the app 'ask' searches documents")) == (2, "", 1)
-    assert "--mode fold" in done.err
-    assert model_server.seen == []
+    assert "leave" in rows[0]["answer"]
+    assert "Galway" in str(model_server.requests[0]["messages"])
+    assert [row["error"] for row in rows] == [None, None]

@@ -3,10 +3,10 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node, begin
@@ -18,22 +18,26 @@ from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import AuthenticationError, ConfigError, InputError, LimitError, StoreError, TaiwaError
 from taiwa.kernel.execution import Journal, RunResult
 from taiwa.kernel.messages import Usage
-from taiwa.kernel.runtime import Tool
 from taiwa.kernel.serialization import Json, digest, items_at, record, restore, value
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.sessions.commit_turn import (
     PricedModel,
+    RuntimeOptions,
     TurnInput,
     TurnOptions,
     TurnResult,
     has_moved_since,
     request_counter,
+    open_resources,
+    prepare_turn,
     sink,
-    step_of,
 )
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session
 from taiwa.store import item_key
+
+if TYPE_CHECKING:
+    from taiwa.sessions.ask_resources import RagResources
 
 
 @value(tag="batch-input")
@@ -149,22 +153,15 @@ POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class _RowProgram:
-    """The program of a row, and a name derived from everything that its answer depends on."""
+class _StartedRow:
+    """A row answered by this process: its name, its run and the run's journal, its program, and what that runs with."""
 
     name: str
-    program: Program[tuple[Reply, Conversation]]
-    app: str
-    tools: tuple[Tool, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _StartedRow:
-    """A row answered by this process: its program, its run, and the run's journal."""
-
-    program: _RowProgram
     run: int
     journal: Journal
+    program: Program[tuple[Reply, Conversation]]
+    runtime_options: RuntimeOptions
+    resources: "RagResources | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,50 +300,54 @@ class TurnBatch:
             for row_run in started:
                 await finish_in_thread(partial(self._end, row_run, error))
             raise
+        finally:
+            for row_run in started:
+                if row_run.resources is not None:
+                    row_run.resources.close()
         return row
 
     def _start(self, row_input: BatchInput, started: list[_StartedRow], *, waited: bool) -> BatchRow | None:
         """Take a row and begin its run, or return its result if it was answered earlier."""
-        program = self._program(row_input)
+        app = self.repository.with_type(self.opened(row_input.params))
+        turn_input = TurnInput(begin(app), row_input.text, attachments=row_input.attachments)
+        turn_input.check()
+        name = row_input.key(app.hash, self.priced_model.model.name, self.options.of_answer)
+        self.repository.store.nodes.put_app(app.source)
         items = self.repository.store.batches
-        item = items.take(program.name) if self.resume else items.begin(program.name)
+        item = items.take(name) if self.resume else items.begin(name)
         if item is None:
             return None
         if self.resume and item.status == "done" and isinstance(item.result, dict):
             return _stored_row(row_input, item.result)
         if waited:
             self._interrupted = self._find_interrupted()  # the other process has ended
-        started.append(_StartedRow(program, *self._begin_run(row_input.text, program)))
+        with ExitStack() as stack:
+            stack.callback(items.release, name)
+            resources = open_resources(self.repository, turn_input.base, self.priced_model)
+            if resources is not None:
+                stack.callback(resources.close)
+            program, options, _ = prepare_turn(self.repository, turn_input, self.priced_model, self.options, resources)
+            run, journal = self._begin_run(name, turn_input)
+            started.append(_StartedRow(name, run, journal, program, options, resources))
+            stack.pop_all()
         return None
-
-    def _program(self, row_input: BatchInput) -> _RowProgram:
-        """Return the program that sends a row's text to its app."""
-        app = self.repository.with_type(self.opened(row_input.params))
-        if app.documents is not None:
-            raise ConfigError(f"the app {app.name!r} searches documents; run its rows in one conversation: --mode fold")
-        turn_input = TurnInput(begin(app), row_input.text, attachments=row_input.attachments)
-        turn_input.check()
-        name = row_input.key(app.hash, self.priced_model.model.name, self.options.of_answer)
-        self.repository.store.nodes.put_app(app.source)
-        tools = self.repository.tools_of(app)
-        turn = step_of(turn_input, self.options, tools)
-        return _RowProgram(name, turn(turn_input.base), app.hash, tools)
 
     def _finish(self, row_run: _StartedRow, row: BatchRow, cost: int | None) -> None:
         # Store the result first, so that a crash in between does not repeat the row.
-        self.repository.store.batches.finish(row_run.program.name, _row_to_store(row), cost)
+        self.repository.store.batches.finish(row_run.name, _row_to_store(row), cost)
         self.repository.store.runs.end(row_run.run, "done")
 
     async def _run(self, started: _StartedRow, room: "_Room | None") -> RunResult[tuple[Reply, Conversation]]:
-        program, limits = started.program, self.options.limits or UsageLimits()
-        runtime = AsyncRuntime(
-            self.priced_model.model, tools=program.tools, price=self.priced_model.price,
-            limits=limits if room is None else replace(limits, cost=room.cost),
-            budgets=self.repository.budgets(started.run, limits), approve=self.options.approve,
-            observers=(request_counter(self.repository, started.run, self.priced_model),),
-        )  # fmt: skip
+        limits = self.options.limits or UsageLimits()
+        options: RuntimeOptions = {
+            **started.runtime_options,
+            "limits": limits if room is None else replace(limits, cost=room.cost),
+            "budgets": self.repository.budgets(started.run, limits),
+            "observers": (request_counter(self.repository, started.run, self.priced_model),),
+        }
+        runtime = AsyncRuntime(self.priced_model.model, **options)
         try:
-            done = await runtime.run_result(program.program, started.journal)
+            done = await runtime.run_result(started.program, started.journal)
         except ExtractError as error:
             if not isinstance(error.__cause__, LimitError):
                 raise
@@ -356,16 +357,15 @@ class TurnBatch:
         self._dearest = max(self._dearest or 0, done.spent.max_cost or 0)
         return done
 
-    def _begin_run(self, text: str, program: _RowProgram) -> tuple[int, Journal]:
+    def _begin_run(self, name: str, turn_input: TurnInput) -> tuple[int, Journal]:
         """Begin the run of a row, or resume its interrupted one."""
         runs = self.repository.store.runs
-        interrupted = self._interrupted.pop(program.name, None)
-        if interrupted is not None:
-            runs.claim(interrupted)
-            return interrupted, Journal(
-                runs.journal(interrupted), sink(self.repository, interrupted, self.priced_model)
-            )
-        run = runs.begin("", None, program.app, text, self.options.of_answer | {"item": program.name})
+        run = self._interrupted.pop(name, None)
+        if run is not None:
+            runs.claim(run)
+            return run, Journal(runs.journal(run), sink(self.repository, run, self.priced_model))
+        options = self.options.of_answer | {"item": name}
+        run = runs.begin("", None, turn_input.base.app.hash, turn_input.text, options)
         return run, Journal((), sink(self.repository, run, self.priced_model))
 
     def _end(self, row_run: _StartedRow, error: BaseException) -> None:
@@ -373,15 +373,15 @@ class TurnBatch:
         runs, items = self.repository.store.runs, self.repository.store.batches
         if not isinstance(error, TaiwaError):
             runs.release(row_run.run)
-            items.release(row_run.program.name)
+            items.release(row_run.name)
             return
         with suppress(StoreError):
             if isinstance(error, LimitError):
                 runs.release(row_run.run)
-                self._interrupted[row_run.program.name] = row_run.run
+                self._interrupted[row_run.name] = row_run.run
             else:
                 runs.end(row_run.run, "failed", error)
-            items.fail(row_run.program.name, error, usage_of(error.spent).cost)
+            items.fail(row_run.name, error, usage_of(error.spent).cost)
 
     def _find_interrupted(self) -> dict[str, int]:
         runs = self.repository.store.runs.open_runs("")

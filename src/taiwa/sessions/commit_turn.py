@@ -424,11 +424,11 @@ def begin_turn(
     turn_input.check()
     repository.check_trust(base.app)
     turn_input = _filled(repository, turn_input)
-    resources = _open_resources(repository, base, priced_model)
+    resources = open_resources(repository, base, priced_model)
     with ExitStack() as stack:
         if resources is not None:
             stack.callback(resources.close)
-        program, runtime_options, paid = _prepare(repository, turn_input, priced_model, options, resources)
+        program, runtime_options, paid = prepare_turn(repository, turn_input, priced_model, options, resources)
         with store.transaction(session if turn_input.expected else ""):  # two processes take different names
             session = check_name(session or repository.new_name(base.app))
             tip = _tip(repository, session)
@@ -449,7 +449,7 @@ def begin_turn(
     return ActiveTurn(repository, session, turn_input, run, program, journal, runtime_options, resources)
 
 
-def _prepare(
+def prepare_turn(
     repository: Repository,
     turn_input: TurnInput,
     priced_model: PricedModel,
@@ -507,11 +507,11 @@ def resume_turn(
         str(recorded.get("prefix", "")),
     )  # fmt: skip
     turn_input = _filled(repository, turn_input)
-    resources = _open_resources(repository, base, priced_model, recorded)
+    resources = open_resources(repository, base, priced_model, recorded)
     session = run.ref
     if has_moved:
         session, turn_input = store.refs.free_name(run.ref), replace(turn_input, branches=True, may_branch=True)
-    program, runtime_options, earlier = _prepare(repository, turn_input, priced_model, options, resources)
+    program, runtime_options, earlier = prepare_turn(repository, turn_input, priced_model, options, resources)
     journal = Journal((*earlier, *store.runs.journal(run.id)), sink(repository, run.id, priced_model))
     return ActiveTurn(repository, session, turn_input, run.id, program, journal, runtime_options, resources)
 
@@ -572,7 +572,7 @@ def _tip(repository: Repository, session: str) -> str | None:
     return None if found is None else found[2]
 
 
-def _open_resources(
+def open_resources(
     repository: Repository, base: Conversation, priced_model: PricedModel, recorded: dict[str, Json] | None = None
 ) -> "RagResources | None":
     """Open the indexes of a turn, if its app has documents; an interrupted turn continues with its recorded options."""
