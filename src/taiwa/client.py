@@ -1147,11 +1147,11 @@ def solve_program(question: str, tools: tuple[Tool, ...], options: SolveOptions)
     Raises (when run):
         InputError: the question is empty, or an option is not valid.
     """
-    from taiwa.sessions.solve_turn import ReasonRun
+    from taiwa.sessions.solve_turn import Solving
 
     check_argument("question", question, str, "a text")
     capabilities = yield from perform(GetCapabilities())
-    return (yield from ReasonRun(tools, options).program(question, capabilities))
+    return (yield from Solving(tools, options).program(question, capabilities))
 
 
 def _tools(tools: Tools) -> tuple[Tool, ...]:

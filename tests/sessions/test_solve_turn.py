@@ -11,6 +11,7 @@ from taiwa.apps.examples import ExampleCall, WorkedExample, built_in_examples
 from taiwa.flows.solve.rationale import Rationale, ToolMode
 from taiwa.flows.solve.solve import SolveOptions
 from taiwa.kernel.errors import ConfigError, InputError, OverloadedError
+from taiwa.kernel.execution import first_request
 from taiwa.kernel.messages import Capability, Response, assistant
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.serialization import Json
@@ -19,7 +20,7 @@ from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel, scripted_mode
 from taiwa.sessions.commit_turn import PricedModel, TurnOptions
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session
-from taiwa.sessions.solve_turn import SHOTS, ReasonRun
+from taiwa.sessions.solve_turn import SHOTS, Solving
 from taiwa.store import Store
 from taiwa.tools.registry import builtin_tools, find_tools
 
@@ -35,7 +36,7 @@ def repository() -> Iterator[Repository]:
         yield Repository(store)
 
 
-def solved(model: ScriptedModel, solving: ReasonRun, question: str = "6 × 7?") -> Rationale:
+def solved(model: ScriptedModel, solving: Solving, question: str = "6 × 7?") -> Rationale:
     return Runtime(model, tools=solving.tools).run(solving.program(question, model.capabilities))
 
 
@@ -47,19 +48,19 @@ def begin(repository: Repository, model: ScriptedModel, **params: Json) -> Sessi
 @pytest.mark.parametrize(
     ("solving", "capabilities", "way"),
     [
-        (ReasonRun(TOOLS), ALL_CAPABILITIES, "prefill"),
-        (ReasonRun(TOOLS), {"tools"}, "native"),
-        (ReasonRun(TOOLS), BARE, "stop"),
-        (ReasonRun(TOOLS, shots=3), {"tools"}, "stop"),
-        (ReasonRun(TOOLS, examples=OWN), {"tools"}, "stop"),
-        (ReasonRun(TOOLS, text_only=True), {"tools"}, "stop"),
-        (ReasonRun(TOOLS, text_only=True), ALL_CAPABILITIES, "prefill"),
-        (ReasonRun(TOOLS, SolveOptions(tool_mode="native")), ALL_CAPABILITIES, "native"),
-        (ReasonRun(()), {"tools"}, "stop"),
+        (Solving(TOOLS), ALL_CAPABILITIES, "prefill"),
+        (Solving(TOOLS), {"tools"}, "native"),
+        (Solving(TOOLS), BARE, "stop"),
+        (Solving(TOOLS, shots=3), {"tools"}, "stop"),
+        (Solving(TOOLS, examples=OWN), {"tools"}, "stop"),
+        (Solving(TOOLS, text_only=True), {"tools"}, "stop"),
+        (Solving(TOOLS, text_only=True), ALL_CAPABILITIES, "prefill"),
+        (Solving(TOOLS, SolveOptions(tool_mode="native")), ALL_CAPABILITIES, "native"),
+        (Solving(()), {"tools"}, "stop"),
     ],
 )
 def test_the_tool_mode_follows_from_the_options_and_the_capabilities(
-    solving: ReasonRun, capabilities: frozenset[Capability], way: ToolMode
+    solving: Solving, capabilities: frozenset[Capability], way: ToolMode
 ) -> None:
     model = scripted_model("So 42.", capabilities=frozenset(capabilities))
 
@@ -68,27 +69,27 @@ def test_the_tool_mode_follows_from_the_options_and_the_capabilities(
 
 
 def test_examples_are_shown_in_text_and_not_where_functions_are_called() -> None:
-    solving = ReasonRun(TOOLS)
+    solving = Solving(TOOLS)
 
     assert len(solving.select_shots("stop")) == SHOTS
     assert solving.select_shots("native") == ()
-    assert len(ReasonRun(TOOLS, shots=2).select_shots("native")) == 2
+    assert len(Solving(TOOLS, shots=2).select_shots("native")) == 2
 
 
 def test_examples_that_fit_the_tools_come_first() -> None:
     fitting = [worked for worked in built_in_examples() if set(worked.tools) <= {"calculator"}]
 
-    chosen = ReasonRun(CALCULATOR, shots=len(built_in_examples())).select_shots("stop")
+    chosen = Solving(CALCULATOR, shots=len(built_in_examples())).select_shots("stop")
 
     assert len(chosen) == len(built_in_examples())
     assert set(chosen[: len(fitting)]) == set(fitting)
-    assert ReasonRun(CALCULATOR, shots=20).select_shots("stop") == chosen[:20]
+    assert Solving(CALCULATOR, shots=20).select_shots("stop") == chosen[:20]
 
 
 def test_results_of_tools_that_are_not_offered_are_stated_in_words() -> None:
-    solving = ReasonRun(CALCULATOR, shots=20)
+    solving = Solving(CALCULATOR, shots=20)
 
-    text = "\n".join(message.text for message in solving.first_request("6 × 7?", BARE).messages[1:])
+    text = "\n".join(message.text for message in first_request(solving.program("6 × 7?", BARE), BARE).messages[1:])
 
     assert "<<calculator: " in text
     assert " g/mol" in text
@@ -97,26 +98,26 @@ def test_results_of_tools_that_are_not_offered_are_stated_in_words() -> None:
 
 def test_more_shots_than_examples_are_refused() -> None:
     with pytest.raises(InputError, match=r"shots must be at most 37"):
-        ReasonRun(TOOLS, shots=38).select_shots("stop")
+        Solving(TOOLS, shots=38).select_shots("stop")
 
 
 def test_tools_that_no_example_calls_are_shown_without_examples() -> None:
-    assert ReasonRun((twice,)).select_shots("stop") == ()
-    assert len(ReasonRun((twice, *CALCULATOR)).select_shots("stop")) == SHOTS
+    assert Solving((twice,)).select_shots("stop") == ()
+    assert len(Solving((twice, *CALCULATOR)).select_shots("stop")) == SHOTS
 
 
 def test_examples_of_the_caller_keep_their_order() -> None:
     more = (*OWN, *built_in_examples()[:3])
 
-    assert ReasonRun(TOOLS, examples=more).select_shots("native") == more
-    assert ReasonRun(TOOLS, examples=more, shots=2).select_shots("stop") == more[:2]
+    assert Solving(TOOLS, examples=more).select_shots("native") == more
+    assert Solving(TOOLS, examples=more, shots=2).select_shots("stop") == more[:2]
 
 
 def test_the_first_request_is_the_one_that_is_sent() -> None:
     model = scripted_model("So 42.", capabilities=BARE)
-    solving = ReasonRun(TOOLS, shots=1)
+    solving = Solving(TOOLS, shots=1)
 
-    foretold = solving.first_request("6 × 7?", model.capabilities)
+    foretold = first_request(solving.program("6 × 7?", model.capabilities), model.capabilities)
     solved(model, solving)
 
     assert model.requests == [foretold]
@@ -237,7 +238,7 @@ def test_parameters_choose_the_tools_and_what_they_return(repository: Repository
 def test_a_tool_of_the_caller_is_offered_and_called(repository: Repository) -> None:
     model = scripted_model(Response(assistant("<<twice: 21>>")), "So 42.", capabilities=BARE)
 
-    assert solved(model, ReasonRun((twice,))).calls[0].result.value == 42
+    assert solved(model, Solving((twice,))).calls[0].result.value == 42
 
 
 @tool
@@ -250,5 +251,5 @@ def test_an_empty_question_is_not_sent() -> None:
     model = scripted_model("So 42.")
 
     with pytest.raises(InputError, match="the question is empty"):
-        solved(model, ReasonRun(TOOLS), " \n")
+        solved(model, Solving(TOOLS), " \n")
     assert not model.requests

@@ -26,8 +26,7 @@ from taiwa.flows.solve.tool_call_formats import tool_call_format
 from taiwa.flows.turn import Reply
 from taiwa.kernel.effects import GetCapabilities, Program, perform
 from taiwa.kernel.errors import InputError, ToolError
-from taiwa.kernel.execution import first_request
-from taiwa.kernel.messages import Capability, Message, Request, Sampling
+from taiwa.kernel.messages import Capability, Message, Sampling
 from taiwa.kernel.runtime import Tool
 from taiwa.tools.registry import builtin_tools
 
@@ -36,7 +35,7 @@ SHOTS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class ReasonRun:
+class Solving:
     """A question's tools, options and worked examples.
 
     `examples` are worked examples to show; None selects `shots` of the built-in ones, by the `seed`: first those whose tools
@@ -112,14 +111,6 @@ class ReasonRun:
             return ()  # examples without calls would teach the model not to call tools
         return order[: min(SHOTS, len(fitting)) if self.shots is None else self.shots]
 
-    def first_request(self, question: str, capabilities: frozenset[Capability]) -> Request:
-        """Return the request that is sent first; nothing is sent.
-
-        Raises:
-            TaiwaError: as `program`, or the model does not support the tool mode.
-        """
-        return first_request(self.program(question, capabilities), capabilities)
-
     def _messages(self, mode: ToolMode) -> tuple[Message, ...]:
         results_of, tool_format = self._results(), self.options.tool_format
         specs = {tool.spec.name: tool.spec for tool in (*builtin_tools().values(), *self.tools)}
@@ -143,7 +134,7 @@ class ReasonRun:
         return results((*builtin_tools().values(), *self.tools), self.options.tool_format)
 
 
-def reason_run_of(app: App, tools: Iterable[Tool]) -> ReasonRun:
+def solving_of(app: App, tools: Iterable[Tool]) -> Solving:
     """Return the tools and options of the app `solve`, from its parameters and the options of its answers.
 
     Raises:
@@ -169,7 +160,7 @@ def reason_run_of(app: App, tools: Iterable[Tool]) -> ReasonRun:
     )
     examples = read_shots_text(values["examples"], "the worked examples") if values["examples"] else None
     text_only = mode == "auto" and form not in ("", "native")
-    return ReasonRun(chosen, options, values["shots"], values["seed"], examples, text_only)
+    return Solving(chosen, options, values["shots"], values["seed"], examples, text_only)
 
 
 def preset(tool: Tool, app: App) -> Tool:
@@ -192,7 +183,7 @@ def solve_turn(tools: Iterable[Tool]) -> TurnProgram:
 
     def solve(conversation: Conversation, text: str) -> Program[Reply]:
         capabilities = yield from perform(GetCapabilities())
-        solving, earlier = reason_run_of(conversation.app, offered), earlier_messages(conversation)
+        solving, earlier = solving_of(conversation.app, offered), earlier_messages(conversation)
         rationale = yield from solving.program(text, capabilities, earlier)
         stated = rationale.answer and rationale.answer not in rationale.text.rpartition("\n")[2]
         said = f"{rationale.text.rstrip()}\n\n{ANSWER_LABEL} {rationale.answer}" if stated else rationale.text
