@@ -27,9 +27,9 @@ from taiwa.sessions.commit_turn import (
     TurnOptions,
     TurnResult,
     has_moved_since,
-    request_counter,
     open_resources,
     prepare_turn,
+    request_counter,
     sink,
 )
 from taiwa.sessions.repository import Repository
