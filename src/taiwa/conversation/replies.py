@@ -24,9 +24,6 @@ MARK = rf"(?:(?<!\S)[{DECORATION}]+[ \t]*)?@@[ ]?{DELTA_LINE[2:]}(?!\w)[{DECORAT
 
 LINE = re.compile(rf"(?mi)^[ \t]*{MARK}[ \t\r]*(?=[\n{{`]|\Z)\n?")
 
-PLAIN_LINE = re.compile(rf"(?m)^[ \t]*{DELTA_LINE}[ \t\r]*(?=[\n{{`]|\Z)\n?")
-"""The delta line as the prompt asks for it."""
-
 JSON_NEXT = re.compile(r"\s*(?:```(?:json)?\s*)?(?=\{)")
 
 INLINE = re.compile(rf"{MARK}{JSON_NEXT.pattern}(?=\{{\s*(?:[\"'}}]|\w+\s*(?::|\Z)|\Z))", re.IGNORECASE)
@@ -75,17 +72,15 @@ class DeltaSpan:
     json: int
 
 
-def find_delta(text: str, names: Sequence[str], *, exact: bool = False) -> DeltaSpan | None:
+def find_delta(text: str, names: Sequence[str]) -> DeltaSpan | None:
     """Find the delta of a reply, or of its beginning, whose state has fields of these names.
 
     The last delta line followed by JSON counts; else the first object after a marker within a line, if no other text follows
-    on that line; else an object with keys among `names`, on separate lines at the end of the reply. `exact` accepts only a
-    delta line as the prompt asks for it.
+    on that line; else an object with keys among `names`, on separate lines at the end of the reply.
     """
-    lines = (PLAIN_LINE if exact else LINE).finditer(text)
-    line = next((line for line in reversed([*lines]) if JSON_NEXT.match(text, line.end())), None)
-    if line is not None or exact:
-        return line and DeltaSpan(line.start(), line.end())
+    line = next((line for line in reversed([*LINE.finditer(text)]) if JSON_NEXT.match(text, line.end())), None)
+    if line is not None:
+        return DeltaSpan(line.start(), line.end())
     return next(_marked(text), None) or next(_unmarked(text, tuple(names)), None)
 
 
@@ -215,12 +210,11 @@ class ParsedReply:
 
 
 @lru_cache(maxsize=16)
-def parse_reply(app: App, text: str, layout: ReplyLayout | None = None, *, exact: bool = False) -> ParsedReply:
+def parse_reply(app: App, text: str, layout: ReplyLayout | None = None) -> ParsedReply:
     """Parse a reply into answer and state delta by its layout, which is that of a model without schemas unless one is given.
 
-    A reply without a delta changes nothing, unless a field is required. With `exact` a delta counts only in the form that
-    the prompt asks for, and a missing one is a problem, as in turns recorded under this rule. Cached, because the watcher of
-    a reply parses it at its end, and the turn does so again.
+    A reply without a delta changes nothing, unless a field is required. Cached, because the watcher of a reply parses it at its
+    end, and the turn does so again.
     """
     layout = layout or app.layout()
     if app.output_type is not None:
@@ -231,10 +225,10 @@ def parse_reply(app: App, text: str, layout: ReplyLayout | None = None, *, exact
         return ParsedReply(whole_characters(NOTES_LINE.sub("", text) if app.model_fields else text), {})
     if layout == "environment":
         return _parse_environment(app, text)
-    needs_delta = exact or any(field.required for field in app.model_fields)
+    needs_delta = any(field.required for field in app.model_fields)
     if layout == "json":
         return _parse_json(app, text, needs_delta=needs_delta)
-    return _parse_text(app, text, exact=exact, needs_delta=needs_delta)
+    return _parse_text(app, text, needs_delta=needs_delta)
 
 
 def parse_delta(app: App, text: str, layout: ReplyLayout | None = None, *, full: bool = False) -> ParsedReply:
@@ -301,10 +295,10 @@ def _storable(answer: str, delta: dict[str, Json]) -> ParsedReply:
     return ParsedReply(whole_characters(answer), delta)
 
 
-def _parse_text(app: App, text: str, *, exact: bool, needs_delta: bool) -> ParsedReply:
-    delta = find_delta(text, _names(app), exact=exact)
+def _parse_text(app: App, text: str, *, needs_delta: bool) -> ParsedReply:
+    delta = find_delta(text, _names(app))
     if delta is None:
-        return _without_delta(text, PLAIN_LINE if exact else LINE, needs_delta=needs_delta)
+        return _without_delta(text, needs_delta=needs_delta)
     inner, behind = _split_delta(text[delta.json :])
     parsed = parse_delta(app, inner, "text+delta")
     return ParsedReply(whole_characters(text[: delta.start].rstrip() or behind), parsed.delta, parsed.problems)
@@ -315,9 +309,9 @@ def _names(app: App) -> tuple[str, ...]:
     return tuple(field.name for field in app.fields)
 
 
-def _without_delta(text: str, delta_line: re.Pattern[str], *, needs_delta: bool) -> ParsedReply:
+def _without_delta(text: str, *, needs_delta: bool) -> ParsedReply:
     """Parse a reply without JSON; a delta line at its end is not part of the answer."""
-    last = next((line for line in delta_line.finditer(text) if FENCE_NEXT.fullmatch(text, line.end())), None)
+    last = next((line for line in LINE.finditer(text) if FENCE_NEXT.fullmatch(text, line.end())), None)
     answer = whole_characters(text[: None if last is None else last.start()].rstrip())
     if not needs_delta:
         return ParsedReply(answer, {}, missing=True)
@@ -350,7 +344,7 @@ def _parse_json(app: App, text: str, *, needs_delta: bool) -> ParsedReply:
 def _parse_other(app: App, text: str, problems: tuple[str, ...], *, needs_delta: bool) -> ParsedReply:
     """Parse what is not a reply in JSON: text, with or without a delta line, or JSON that is cut or broken in the answer."""
     if not text.lstrip().startswith("{") and ("{" not in text or find_delta(text, _names(app)) is not None):
-        return _parse_text(app, text.strip(), exact=False, needs_delta=needs_delta)
+        return _parse_text(app, text.strip(), needs_delta=needs_delta)
     parser, delta = PartialParser(_any_object()), None
     for update in parser.feed(text):
         if update.path == ("delta",) and update.closed:

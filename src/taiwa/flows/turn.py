@@ -145,7 +145,6 @@ def say(
     strict: bool = False,
     repairs: int = 1,
     tools: Sequence[ToolSpec] = (),
-    exact: bool = False,
     prefix: str = "",
     by: AnsweredBy = NO_MODEL,
     documents: "AskTurnOptions | None" = None,
@@ -155,7 +154,7 @@ def say(
 
     If that fails, the turn is committed with an unchanged state and a warning; with `strict` it fails instead. With `tools`
     the model may call them before it replies. With `documents` they are searched first, and may lead to a question back; their terms
-    are those of `term_weights`. `exact` is that of `parse_reply`. `prefix` is prefilled. `by` is recorded in the turn.
+    are those of `term_weights`. `prefix` is prefilled. `by` is recorded in the turn.
 
     Raises (when run):
         InputError: the text is longer than 2,000,000 characters, or empty without attachments.
@@ -197,7 +196,7 @@ def say(
             why = NO_WORDS if lacks_words else f"quoting the passages instead: {error.message}"
             yield from notify(why, code="answer", warning=not lacks_words)
             return (yield from _reply_by_program(conversation, text, attachments, consulted, recorded, by))
-        parsed = yield from _parse_or_repair(app, request, response, repairs, layout, exact=exact)
+        parsed = yield from _parse_or_repair(app, request, response, repairs, layout)
         if recorded is not None and parsed.delta is not None:
             parsed = yield from _record_reply(conversation, text, replace(recorded, answer=parsed.answer), state, calls)
         if parsed.delta is None and (strict or app.output_type is not None):
@@ -619,12 +618,12 @@ def _commit(
 
 
 def _parse_or_repair(
-    app: App, request: Request, response: Response, repairs: int, layout: ReplyLayout, *, exact: bool
+    app: App, request: Request, response: Response, repairs: int, layout: ReplyLayout
 ) -> Program[ParsedReply]:
     """Parse a reply; if its delta is invalid, keep the answer and request only the delta."""
     if response.finish == "refusal" and not response.text.strip():
         raise RefusalError("the model refused to answer", request=request.digest)
-    parsed = parse_reply(app, response.text, layout, exact=exact)
+    parsed = parse_reply(app, response.text, layout)
     invalid = response.text
     for _ in range(repairs):
         if parsed.delta is not None or response.finish in {"interrupted", "refusal", "length", "repetition"}:

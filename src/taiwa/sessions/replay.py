@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from taiwa.conversation.app import App
@@ -121,11 +120,10 @@ def _replay_turn(
         return result
     difference = ""
     # One answer is the reply, later ones are repairs; a summary of a full window and tool calls may precede it.
-    # A turn may also have been recorded when a reply without a delta line was requested again.
-    for repairs, exact in product(range(max(answers - 1, 0), -1, -1), (False, True)):
+    for repairs in range(max(answers - 1, 0), -1, -1):
         started.clear()
         try:
-            program = _program(repository, entry.node, before.app, repairs, exact=exact)
+            program = _program(repository, entry.node, before.app, repairs)
             _, after = replay(program(before), Journal(entries), (watch,))
         except (ConfigError, ReplayError, OutputValidationError) as error:
             difference = error.message
@@ -159,7 +157,7 @@ def _replay_own_program(
     return replace(result, difference="" if after.tip == entry.hash else f"it ends in {after.tip[:12]}")
 
 
-def _program(repository: Repository, node: Node, app: App, repairs: int, *, exact: bool) -> Step[Conversation, Reply]:
+def _program(repository: Repository, node: Node, app: App, repairs: int) -> Step[Conversation, Reply]:
     if node.messages or app.answer_options.shapes_reply:
         inputs = node.messages[:-1] or (user(node.user or ""),)
         return complete_turn(inputs, node.attachments, node.prefix, node.answered_by)
@@ -167,7 +165,7 @@ def _program(repository: Repository, node: Node, app: App, repairs: int, *, exac
     if (found := documents_of(node.findings)) is not None:
         documents, weights = _document_options(found)
     return say(
-        node.user or "", node.attachments, repairs=repairs, tools=specs, exact=exact, prefix=node.prefix, documents=documents,
+        node.user or "", node.attachments, repairs=repairs, tools=specs, prefix=node.prefix, documents=documents,
         term_weights=weights, by=node.answered_by,
     )  # fmt: skip
 
