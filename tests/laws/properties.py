@@ -51,7 +51,17 @@ from taiwa.kernel.effects import (
 )
 from taiwa.kernel.errors import InputError, ModelError, OutputValidationError, TaiwaError
 from taiwa.kernel.execution import EffectStarted, Entry, Event, Execution, Journal, PendingEffect, replay
-from taiwa.kernel.messages import Capability, Notice, Request, StreamEnd, TextDelta, ThinkingDelta, Usage, user
+from taiwa.kernel.messages import (
+    Capability,
+    HiddenDelta,
+    Notice,
+    Request,
+    StreamEnd,
+    TextDelta,
+    ThinkingDelta,
+    Usage,
+    user,
+)
 from taiwa.kernel.serialization import Json, canonical, digest, record, restore, value
 from taiwa.kernel.text import plural
 from taiwa.kernel.usage_limits import UsageLedger, UsageLimits
@@ -253,7 +263,7 @@ def _perform(session: Execution[T], wish: PendingEffect, oracle: Oracle) -> None
 def _log_lines(event: Event) -> Iterator[str]:
     if isinstance(event, Notice):
         yield f"notice: {event.text}"
-    elif not isinstance(event, (TextDelta, ThinkingDelta)):
+    elif not isinstance(event, (TextDelta, HiddenDelta, ThinkingDelta)):
         at, what = (event, event.effect) if isinstance(event, EffectStarted) else (event.entry, event.entry.answer)
         error = None if isinstance(event, EffectStarted) else event.entry.error
         kind = type(event).__name__

@@ -43,8 +43,8 @@ from taiwa.sessions.repository import Repository
 from taiwa.store import Run, check_name, conflict_message
 
 if TYPE_CHECKING:
-    from taiwa.flows.ask.answer import Citation
-    from taiwa.flows.ask.ask_result import AskResult
+    from taiwa.flows.ask.answer import Citation, TermWeights
+    from taiwa.flows.ask.ask_result import AskResult, AskTurnOptions
     from taiwa.flows.extract import Attempt
     from taiwa.flows.program_turn import Paused, TurnProgram
     from taiwa.flows.solve.rationale import Rationale
@@ -294,7 +294,7 @@ def step_of(
     tools: Iterable[Tool],
     paused: "Paused | None" = None,
     by: AnsweredBy = NO_MODEL,
-    documents: "RagResources | None" = None,
+    documents: "tuple[AskTurnOptions, TermWeights] | None" = None,
 ) -> Step[Conversation, Reply]:
     """Return the step of a turn: what its app, its options and its input make it."""
     app, text, attachments = turn_input.base.app, turn_input.text, turn_input.attachments
@@ -308,10 +308,10 @@ def step_of(
         return run_turn(program, text, attachments, paused=paused, by=by)
     if turn_input.messages:
         return complete_turn(turn_input.messages, attachments, turn_input.prefix, by)
+    options_of_search, term_weights = documents or (None, None)
     return say(
         text, attachments, strict=options.strict, repairs=options.repairs, tools=[tool.spec for tool in tools],
-        prefix=turn_input.prefix, by=by, documents=None if documents is None else documents.options,
-        term_weights=None if documents is None else documents.term_weights,
+        prefix=turn_input.prefix, by=by, documents=options_of_search, term_weights=term_weights,
     )  # fmt: skip
 
 
@@ -466,7 +466,8 @@ def prepare_turn(
     tools = repository.tools_of(base.app)
     paused, paid = find_paused(repository, base)
     by = AnsweredBy(model.name, str(getattr(model, "host", "")))
-    turn = step_of(turn_input, options, tools, paused, by, resources)
+    documents = None if resources is None else (resources.options, resources.term_weights)
+    turn = step_of(turn_input, options, tools, paused, by, documents)
     runtime_options: RuntimeOptions = {"tools": tools, "price": priced_model.price, "approve": options.approve}
     if resources is not None:
         turn = resources.reporting(turn)

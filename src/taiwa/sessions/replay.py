@@ -1,22 +1,19 @@
 """Replay a conversation from its records without calls, or rerun it with another model in a new session."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node
 from taiwa.flows.ask.ask_result import documents_of, options_of
-from taiwa.flows.program_turn import run_turn
-from taiwa.flows.turn import Reply, complete_turn, say
-from taiwa.kernel.effects import Complete, Effect, Step
-from taiwa.kernel.errors import ConfigError, OutputValidationError, ReplayError, TaiwaError
-from taiwa.kernel.execution import EffectStarted, Entry, Event, Journal, Observer, replay
+from taiwa.flows.turn import Reply
+from taiwa.kernel.effects import Complete, Effect, Program
+from taiwa.kernel.errors import ConfigError, TaiwaError
+from taiwa.kernel.execution import EffectStarted, Entry, Event, Journal, replay
 from taiwa.kernel.messages import Request, Response, user
 from taiwa.kernel.serialization import Json, value
-from taiwa.sessions.commit_turn import find_paused
+from taiwa.sessions.commit_turn import TurnInput, TurnOptions, find_paused, step_of
 from taiwa.sessions.repository import HistoryEntry, Repository
-from taiwa.sessions.turn_programs import turn_program
 
 if TYPE_CHECKING:
     from taiwa.flows.ask.answer import TermWeights
@@ -105,27 +102,22 @@ def _replay_turn(
         if isinstance(event, EffectStarted):
             started.append(event)
 
-    entries = repository.store.runs.journal_of(entry.hash)
-    if before is not None:
-        try:
-            before = replace(before, app=repository.with_type(before.app))
-        except TaiwaError as error:
-            return ReplayedNode(entry.hash, "turn", entry.after.count, 0, error.message)
-    if (own := _replay_own_program(repository, entry, before, entries, watch)) is not None:
-        return own
+    node, entries = entry.node, repository.store.runs.journal_of(entry.hash)
     answers = sum(isinstance(entry.answer, Response) for entry in entries)
     result = ReplayedNode(entry.hash, "turn", entry.after.count, answers)
-    has_documents = documents_of(entry.node.findings) is not None and bool(entries)
-    if before is None or not (answers or has_documents):
+    made_by_program = isinstance(node.findings, dict) and "program" in node.findings
+    if made_by_program and before is not None and not before.app.flow:  # by a program that is not stored
+        return replace(result, calls=0)
+    if before is None or not (answers or (entries and (made_by_program or documents_of(node.findings) is not None))):
         return result
     difference = ""
     # One answer is the reply, later ones are repairs; a summary of a full window and tool calls may precede it.
-    for repairs in range(max(answers - 1, 0), -1, -1):
+    for repairs in (0,) if made_by_program else range(max(answers - 1, 0), -1, -1):
         started.clear()
         try:
-            program = _program(repository, entry.node, before.app, repairs)
-            _, after = replay(program(before), Journal(entries), (watch,))
-        except (ConfigError, ReplayError, OutputValidationError) as error:
+            program, earlier = _program(repository, node, before, repairs)
+            _, after = replay(program, Journal((*earlier, *entries)), (watch,))
+        except TaiwaError as error:
             difference = error.message
         else:
             difference = "" if after.tip == entry.hash else f"it ends in {after.tip[:12]}"
@@ -134,40 +126,20 @@ def _replay_turn(
     return replace(result, difference=difference)
 
 
-def _replay_own_program(
-    repository: Repository, entry: HistoryEntry, before: Conversation | None, entries: Iterable[Entry], watch: Observer
-) -> ReplayedNode | None:
-    """Replay a turn that was made by a program; None for any other turn. One that is not the app's is not stored."""
-    findings = entry.node.findings
-    if before is None or not isinstance(findings, dict) or "program" not in findings:
-        return None
-    own = tuple(entries)
-    answers = sum(isinstance(each.answer, Response) for each in own)
-    result = ReplayedNode(entry.hash, "turn", entry.after.count, answers if before.app.flow else 0)
-    if not before.app.flow or not own:
-        return result
+def _program(
+    repository: Repository, node: Node, before: Conversation, repairs: int
+) -> tuple[Program[tuple[Reply, Conversation]], tuple[Entry, ...]]:
+    """Return the program of a turn, and the calls that were paid for while it waited for the text of the turn."""
+    before = replace(before, app=repository.with_type(before.app))
+    app, text, messages = before.app, node.user or "", node.messages[:-1]
+    if not messages and (node.messages or app.answer_options.shapes_reply):
+        messages = (user(text),)
+    turn_input = TurnInput(before, text, attachments=node.attachments, messages=messages, prefix=node.prefix)
+    found, tools = documents_of(node.findings), repository.tools_of(app)
+    documents = None if found is None else _document_options(found)
     paused, earlier = find_paused(repository, before)
-    try:
-        node, app = entry.node, before.app
-        flow = turn_program(app, repository.tools_of(app), node.attachments)
-        program = run_turn(flow, node.user or "", node.attachments, paused=paused, by=node.answered_by)(before)
-        _, after = replay(program, Journal((*earlier, *own)), (watch,))
-    except TaiwaError as error:
-        return replace(result, difference=error.message)
-    return replace(result, difference="" if after.tip == entry.hash else f"it ends in {after.tip[:12]}")
-
-
-def _program(repository: Repository, node: Node, app: App, repairs: int) -> Step[Conversation, Reply]:
-    if node.messages or app.answer_options.shapes_reply:
-        inputs = node.messages[:-1] or (user(node.user or ""),)
-        return complete_turn(inputs, node.attachments, node.prefix, node.answered_by)
-    specs, documents, weights = [tool.spec for tool in repository.tools_of(app)], None, None
-    if (found := documents_of(node.findings)) is not None:
-        documents, weights = _document_options(found)
-    return say(
-        node.user or "", node.attachments, repairs=repairs, tools=specs, prefix=node.prefix, documents=documents,
-        term_weights=weights, by=node.answered_by,
-    )  # fmt: skip
+    turn = step_of(turn_input, TurnOptions(repairs=repairs), tools, paused, node.answered_by, documents)
+    return turn(before), earlier
 
 
 def _document_options(found: dict[str, Json]) -> "tuple[AskTurnOptions, TermWeights]":
