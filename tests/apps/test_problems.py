@@ -361,3 +361,11 @@ def test_the_valid_file_has_no_problem() -> None:
 
     assert app is not None
     assert faults == ()
+
+
+def test_a_choice_about_the_turns_of_a_history_needs_an_app_that_does_not_store_them_as_they_come() -> None:
+    _, (problem,) = read_app("---\ntaiwa: 1\nunknown_turns: record\n---\nTalk.\n", "a")
+
+    assert problem.format("a.md") == (
+        "a.md:3: unknown_turns has no effect: without a state, the turns of a history are stored as they come; remove it"
+    )

@@ -1,19 +1,25 @@
 """State for clients without state: which node a resent history is matched to."""
 
+import asyncio
 import json
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
+from uuid import uuid4
 
 import pytest
 
 from taiwa.apps.catalog import load_app, load_text
 from taiwa.conversation.app import AnswerOptions
 from taiwa.conversation.history import START, add_turn, begin
-from taiwa.kernel.messages import Message, Sampling, Text
+from taiwa.kernel.errors import ModelError
+from taiwa.kernel.messages import Message, Request, Role, Sampling, Text
 from taiwa.models.scripted import ALL_CAPABILITIES, scripted_model
-from taiwa.operations.resent_history import place_after
+from taiwa.operations.resent_history import place_after, place_turn
+from taiwa.sessions.commit_turn import PricedModel, TurnOptions
 from taiwa.sessions.replay import replay_history
 from taiwa.sessions.repository import Repository
+from taiwa.sessions.session import Session
 from taiwa.store import Store
 from tests.server.serving import KEY, Serving, requests_of, serving, sse
 
@@ -336,11 +342,170 @@ def test_a_client_may_have_a_history_refused_that_the_state_lacks() -> None:
         assert served.model.requests == []
 
 
+MENU = """\
+---
+taiwa: 1
+name: cafe
+state:
+  items: { type: "list[str]", reduce: union }
+  note: { type: str, from: reply }
+reply: text+delta
+---
+Take orders.
+"""
+
+
+def changes(field: str, value: object) -> str:
+    return json.dumps([{"field": field, "value": value}])
+
+
+RESENT = [user("A cheesecake."), model("Noted."), user("And two teas."), model("Noted, 14 minutes."), user("No more.")]
+RECORDED = changes("items", ["cheesecake"]), "[]", changes("items", ["tea", "tea 2"]), changes("note", "14 minutes")
+
+
+@pytest.fixture
+def cafe(tmp_path: Path) -> str:
+    (tmp_path / "cafe.md").write_text(MENU)
+    return str(tmp_path / "cafe.md")
+
+
+def ask(served: Serving, wire: str, messages: Said, taiwa: dict[str, object] | None = None) -> dict[str, Any]:
+    """Send a history by a wire; return what the answer says beside its text."""
+    extension = {} if taiwa is None else {"taiwa": taiwa}
+    body: dict[str, Any] = {"model": "cafe", **extension}
+    match wire:
+        case "messages":
+            answer = served.client.post("/v1/messages", json=body | {"max_tokens": 99, "messages": messages})
+        case "ollama":
+            answer = served.client.post("/api/chat", json=body | {"messages": messages, "stream": False})
+        case "responses":
+            answer = served.client.post("/v1/responses", json=body | {"input": messages})
+        case "ag-ui":
+            said = [message | {"id": str(number)} for number, message in enumerate(messages)]
+            run = {"threadId": uuid4().hex, "runId": uuid4().hex, "tools": [], "context": [], "state": {}}
+            run |= {"messages": said, "forwardedProps": extension}
+            streamed = served.client.post("/ag-ui/agents/cafe", json=run)
+            if streamed.status_code != 200:
+                return {"error": streamed.text}
+            events = [json.loads(data) for data in sse(streamed)]
+            found = [event["value"] for event in events if event.get("name") == "taiwa"]
+            return {"taiwa": found[0]} if found else {"events": events}
+        case _:
+            answer = served.client.post("/v1/chat/completions", json=body | {"messages": messages})
+    return {"status": answer.status_code, **answer.json()}
+
+
+WIRES = ["chat", "messages", "ollama", "responses", "ag-ui"]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_the_state_of_unknown_turns_is_recorded_if_the_caller_wishes(wire: str, cafe: str) -> None:
+    with serving(*RECORDED, "Thanks.\n@@delta {}", apps=(cafe,)) as served:
+        answer = ask(served, wire, RESENT, {"unknown_turns": "record", "include": ["state"]})
+        state = answer["taiwa"]["state"]
+        assert state == {"items": ["cheesecake", "tea", "tea 2"], "note": "14 minutes"}
+        assert answer["taiwa"]["warnings"] == [
+            "2 resent turns were unknown here; their state was recorded from their texts"
+        ]
+        assert served.turns() == [["A cheesecake.", "And two teas.", "No more."]]
+        (line,) = served.repository.store.costs("session")
+        assert line.requests == len(served.model.requests) == 5
+        replayed(served)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_an_app_may_wish_that_unknown_turns_are_recorded_or_refused(wire: str, cafe: str) -> None:
+    for choice in ("record", "refuse"):
+        Path(cafe).write_text(MENU.replace("reply:", f"unknown_turns: {choice}\nreply:"))
+        with serving(*RECORDED, "Thanks.\n@@delta {}", apps=(cafe,)) as served:
+            answer = ask(served, wire, RESENT)
+            if choice == "record":
+                assert "their state was recorded" in answer["taiwa"]["warnings"][0]
+            else:
+                assert "2 resent turns are unknown here" in json.dumps(answer)
+                assert served.model.requests == []
+
+
+def test_after_an_edited_turn_only_what_follows_it_is_recorded(cafe: str) -> None:
+    first, second = 'Noted.\n@@delta {"items": ["cheesecake"]}', 'Noted.\n@@delta {"items": ["tea"]}'
+    with serving(first, second, changes("items", ["coffee"]), "[]", "Fine.\n@@delta {}", apps=(cafe,)) as served:
+        record: dict[str, object] = {"unknown_turns": "record", "include": ["state"]}
+        known = ask(served, "chat", RESENT[:1], record)
+        ask(served, "chat", [*RESENT[:2], user("A tea.")], record)
+        edited = ask(served, "chat", [*RESENT[:2], user("A coffee."), model("Noted."), user("No more.")], record)
+        assert edited["taiwa"]["state"]["items"] == ["cheesecake", "coffee"]
+        session, recorded = edited["taiwa"]["session"], edited["taiwa"]["parent"]
+        assert served.repository.store.nodes.get(recorded).parent == known["taiwa"]["node"]
+        assert served.repository.store.undo(session) == recorded  # the turn itself, not those recorded before it
+        replayed(served)
+
+
+def test_a_trimmed_history_keeps_its_state_whatever_is_wished(cafe: str) -> None:
+    answers = [f'{number}.\n@@delta {{"items": ["{number}"]}}' for number in range(4)]
+    with serving(*answers, apps=(cafe,)) as served:
+        said: Said = []
+        for number in range(3):
+            said.append(user(f"Item {number}."))
+            ask(served, "chat", said)
+            said.append(model(f"{number}."))
+        trimmed = ask(served, "chat", [*said[2:], user("More.")], {"unknown_turns": "record", "include": ["state"]})
+        assert trimmed["taiwa"]["state"]["items"] == ["0", "1", "2", "3"]
+        assert trimmed["taiwa"]["warnings"] == []
+        assert len(served.model.requests) == 4
+
+
+def test_a_model_that_fails_to_record_loses_no_turn_and_says_so(cafe: str) -> None:
+    failing = RECORDED[0], "[]", ModelError("the server is down", status=500), "Thanks.\n@@delta {}"
+    with serving(*failing, apps=(cafe,)) as served:
+        answer = ask(served, "chat", RESENT, {"unknown_turns": "record", "include": ["state"]})
+        assert answer["taiwa"]["state"]["items"] == ["cheesecake"]
+        _, lost = answer["taiwa"]["warnings"]
+        assert lost == "the state lacks what 'And two teas.' changed: the server is down"
+        assert [message.text for message in served.model.requests[-1].messages][1:4:2] == [
+            "A cheesecake.",
+            "And two teas.",
+        ]
+        assert len(served.turns()[0]) == 3
+
+
+def test_recorded_turns_are_resumed_without_paying_twice(cafe: str) -> None:
+    def crash(_: Request) -> str:
+        raise KeyboardInterrupt
+
+    repository = Repository(Store.open(":memory:"))
+    said = [Message(cast("Role", each["role"]), (Text(str(each["content"])),)) for each in RESENT]
+    placed = place_turn(repository, load_app(cafe), said, "record")
+    begun = placed.completion(repository, PricedModel(scripted_model(*RECORDED, crash)), TurnOptions())
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(begun.perform(lambda _: None))
+
+    again = scripted_model("Thanks.\n@@delta {}")
+    session = Session(repository, placed.session, placed.turn_input.base, PricedModel(again))
+    result = session.resume()
+
+    assert result is not None
+    assert result.state["items"] == ["cheesecake", "tea", "tea 2"]
+    assert len(again.requests) == 1
+    repository.store.close()
+
+
+def test_a_long_unknown_history_is_recorded_from_its_last_turns(cafe: str) -> None:
+    history: Said = []
+    for number in range(20):
+        history += [user(f"Text {number}."), model("Yes.")]
+    with serving(*["[]"] * 32, "Thanks.\n@@delta {}", apps=(cafe,)) as served:
+        answer = ask(served, "chat", [*history, user("And?")], {"unknown_turns": "record"})
+        left_out, recorded = answer["taiwa"]["warnings"]
+        assert "4 resent turns are unknown here" in left_out
+        assert "16 resent turns were unknown here" in recorded
+        replayed(served)
+
+
 def test_a_long_history_with_one_letter_changed_is_answered_and_named_in_short() -> None:
     history: list[dict[str, object]] = []
     for number in range(1000):
         history += [user(f"Text {number}."), model(f"Answer {number}.")]
     with serving("Yes.") as served:
         body = {"model": "order", "messages": [*history, user("And?")]}
-        (warning,) = served.client.post("/v1/chat/completions", json=body).json()["taiwa"]["warnings"]
+        warning, *_ = served.client.post("/v1/chat/completions", json=body).json()["taiwa"]["warnings"]
         assert warning.endswith("'Text 0.', 'Text 1.', 'Text 2.', …")

@@ -20,6 +20,7 @@ from taiwa.conversation.app import (
     Example,
     Param,
     ReplyMode,
+    UnknownTurns,
     WindowPolicy,
     fit_params,
 )
@@ -234,6 +235,7 @@ FORMAT = 1
 
 TOP = (
     "taiwa", "name", "about", "params", "state", "window", "reply", "model", "sampling", "tools", "documents", "answer", "flow",
+    "unknown_turns",
 )  # fmt: skip
 
 FIELD = ("type", "reduce", "description", "init", "max_shown", "required", "from", "cite", "computed")
@@ -243,6 +245,8 @@ PARAM = ("type", "ask", "default")
 WINDOW = ("max_size", "keep", "summarize", "keep_first", "keep_setting")
 
 REPLIES: tuple[ReplyMode, ...] = get_args(ReplyMode)
+
+UNKNOWN_TURNS: tuple[UnknownTurns, ...] = get_args(UnknownTurns)
 
 FIELD_SOURCES: tuple[FieldSource, ...] = get_args(FieldSource)
 
@@ -296,6 +300,7 @@ def read_front(tree: Tree | None, problems: Problems) -> Front:
         documents=_documents(keys),
         answer=_answer(keys),
         flow=_flow(keys),
+        unknown_turns=keys.choice("unknown_turns", UNKNOWN_TURNS),
     )
     if app.reply != REPLIES[0] and not app.model_fields:
         message = "reply has no effect: the state has no field that the model writes"
@@ -308,6 +313,9 @@ def read_front(tree: Tree | None, problems: Problems) -> Front:
     elif app.answer is not None and app.reply in UNTYPED_REPLIES:
         message = f"`reply: {app.reply}` has no place for an answer that has a type"
         problems.error(keys.location("reply"), message, "remove `reply` or `answer`")
+    if "unknown_turns" in keys and not (app.model_fields or app.documents is not None or app.tools or app.answer):
+        message = "unknown_turns has no effect: without a state, the turns of a history are stored as they come"
+        problems.error(keys.location("unknown_turns"), message, "remove it")
     for key in WITHOUT_EFFECT.get(app.flow, ()):
         if key in keys:
             problems.error(

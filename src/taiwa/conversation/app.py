@@ -43,6 +43,8 @@ class AppSource:
 
 
 ReplyMode = Literal["auto", "text+delta", "record", "json", "environment"]
+UnknownTurns = Literal["warn", "refuse", "record"]
+"""What to do with turns of a resent history that are not stored: name them in a warning, refuse the history, or record their state."""
 """How an app wants its replies; with `auto` the model decides the layout."""
 
 ReplyLayout = Literal["text+delta", "record", "json", "environment"]
@@ -263,6 +265,7 @@ class App:
     documents: Documents | None = None
     answer: JsonSchema | None = None
     flow: str = ""
+    unknown_turns: UnknownTurns = "warn"
     values: Mapping[str, Json] = field(default_factory=dict[str, Json])
     options: AnswerOptions = NO_OPTIONS
     code_type: "OutputType[Any] | None" = None

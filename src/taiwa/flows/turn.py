@@ -14,6 +14,7 @@ from taiwa.conversation.history import (
     NO_MODEL,
     AnsweredBy,
     Conversation,
+    PastTurn,
     add_turn,
     edit_state,
     summarize_window,
@@ -52,7 +53,7 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.kernel.serialization import Json, canonical, parse_json, value
-from taiwa.kernel.text import defuse, estimate_tokens, whole_characters
+from taiwa.kernel.text import defuse, estimate_tokens, truncate, whole_characters
 from taiwa.structured import OutputType
 
 if TYPE_CHECKING:
@@ -271,12 +272,7 @@ def _settle(
     by: AnsweredBy,
 ) -> Program[tuple[Reply, Conversation]]:
     """Commit a turn with what its sources hold, and warn of what is left out."""
-    uncited: tuple[str, ...] = ()
-    if parsed.delta and any(field.cite for field in conversation.app.model_fields):
-        from taiwa.flows.ask.provenance import cited_only
-
-        kept, uncited = cited_only(conversation, text, parsed.delta, reply.findings, passages)
-        parsed = replace(parsed, delta=kept)
+    parsed, uncited = _cited_only(conversation, text, parsed, reply, passages)
     after, parsed = _commit(conversation, text, attachments, parsed, reply, strict=strict, prefix=prefix, by=by)
     warnings = (*_warnings(reply.response or Response(assistant(reply.text)), parsed), *uncited)
     for warning in warnings:
@@ -354,6 +350,77 @@ def _record_reply(
     if changed.delta is None:
         return replace(parsed, delta=None, problems=changed.problems)
     return replace(parsed, delta=parsed.delta | changed.delta)
+
+
+def _cited_only(
+    conversation: Conversation, text: str, parsed: ParsedReply, reply: Reply, passages: Sequence[Passage]
+) -> tuple[ParsedReply, tuple[str, ...]]:
+    """Leave out of the delta what no source holds, of the fields that demand one."""
+    if not parsed.delta or not any(field.cite for field in conversation.app.model_fields):
+        return parsed, ()
+    from taiwa.flows.ask.provenance import cited_only
+
+    kept, warnings = cited_only(conversation, text, parsed.delta, reply.findings, passages)
+    return replace(parsed, delta=kept), warnings
+
+
+def record_first(turns: Sequence[PastTurn], turn: Step[Conversation, Reply]) -> Step[Conversation, Reply]:
+    """Return a turn before which turns that were answered elsewhere join the conversation, with what they change, as by the layout
+    `record`. If the model fails, they join without that; the reply warns of it.
+    """
+
+    def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
+        lost, failure, problem = list[str](), "", ""
+        for past in turns:
+            parsed = ParsedReply(past.answer, None, (failure,))
+            try:
+                if not failure:
+                    parsed = yield from _record_past(conversation, past)
+            except (ModelError, LimitError, ConfigError) as error:
+                failure = error.message  # the requests for the turns after it would fail too
+                parsed = replace(parsed, problems=(failure,))
+            parsed, uncited = _cited_only(conversation, past.user, parsed, Reply(past.answer), ())
+            conversation, parsed = _commit(
+                conversation, past.user, past.attachments, parsed, Reply(past.answer), strict=False, prefix="", by=NO_MODEL
+            )  # fmt: skip
+            if faults := uncited if parsed.delta is not None else parsed.problems:
+                lost.append(past.user or past.answer)
+                problem = problem or faults[0]
+        warnings = [f"{len(turns):,} resent turns were unknown here; their state was recorded from their texts"]
+        if lost:
+            warnings.append(f"the state lacks what {named_turns(lost)} changed: {problem}")
+        for warning in warnings:
+            yield from notify(warning, code="turn", warning=True)
+        reply, after = yield from turn(conversation)
+        return replace(reply, warnings=(*warnings, *reply.warnings)), after
+
+    return step
+
+
+def _record_past(conversation: Conversation, past: PastTurn) -> Program[ParsedReply]:
+    """Ask what a turn that was answered elsewhere changes."""
+    app, recorded, state = conversation.app, ParsedReply("", {}), conversation.state
+    if app.model_fields and past.user:
+        recorded, state = yield from _record(conversation, past.user)
+    parsed = yield from _record_reply(conversation, past.user, replace(recorded, answer=past.answer), state, ())
+    if app.reply != "environment" or not parsed.delta:
+        return parsed
+    turn = TurnContext(conversation.count + 1, past.user, past.answer, None)
+    try:
+        after = apply_delta(app.fields, conversation.state, parsed.delta, turn)
+    except InputError as error:
+        return replace(parsed, delta=None, problems=(error.message,))
+    return replace(parsed, delta={name: after[name] for name in parsed.delta})  # such an app has whole values
+
+
+MOST_NAMED, LONGEST_NAMED = 3, 60
+"""The most turns that a warning names, and the most characters of each."""
+
+
+def named_turns(texts: Sequence[str]) -> str:
+    """Name some turns by their texts in a warning."""
+    named = (repr(truncate(text, LONGEST_NAMED)) for text in texts[:MOST_NAMED])
+    return ", ".join(named) + (", …" if len(texts) > MOST_NAMED else "")
 
 
 def _is_quoted(app: App, text: str, sources: Sequence[str]) -> bool:

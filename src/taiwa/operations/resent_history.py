@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from taiwa.apps.catalog import load_unchanged
-from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App
+from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App, UnknownTurns
 from taiwa.conversation.history import (
     START,
     Conversation,
@@ -19,14 +19,14 @@ from taiwa.conversation.history import (
     turn_digest,
 )
 from taiwa.conversation.turn_prompt import turn_request
-from taiwa.flows.turn import input_text
+from taiwa.flows.turn import input_text, named_turns
 from taiwa.kernel.async_runtime import Stop
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.errors import InputError
+from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.kernel.execution import Observer
 from taiwa.kernel.messages import Message, Text, ToolResult
 from taiwa.kernel.serialization import Json, record, value
-from taiwa.kernel.text import estimate_tokens, truncate
+from taiwa.kernel.text import estimate_tokens
 from taiwa.operations.documents import has_library, open_library
 from taiwa.operations.say import request_tokens
 from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions, TurnResult, branch_name
@@ -41,13 +41,17 @@ from taiwa.store.server_records import TranscriptEntry
 
 FIRST_LOOKUP = 4
 """Number of longest prefixes to look up first; an unchanged history is among them."""
-MOST_NAMED, LONGEST_NAMED = 3, 60
-"""The most unknown turns that a warning names, and the most characters of each."""
+MOST_RECORDED = 16
+"""The most unknown turns of a history whose state is recorded, the last ones: each takes up to two calls of the turn's limit."""
 CLIENT = "client"
 """The author of a state set by a client of the server."""
 FEWEST_TRIMMED = 2
 """Minimum number of turns that a trimmed history must share with a stored one, because one short exchange occurs in many
 conversations."""
+
+
+class UnknownTurnsError(ConflictError):
+    """A resent history has turns that are not stored, and is to be refused then."""
 
 
 @value
@@ -73,47 +77,57 @@ def is_relayed(app: App) -> bool:
     return not (app.documents or app.model_fields or app.tools or app.is_template or app.answer)
 
 
-def place_turn(repository: Repository, app: App, messages: Sequence[Message]) -> PlacedTurn:
+def place_turn(
+    repository: Repository, app: App, messages: Sequence[Message], unknown: UnknownTurns | None = None
+) -> PlacedTurn:
     """Find the node that a resent history leads to, and describe the turn that follows it.
 
     The longest prefix of the history stored for this owner and app counts, and the newest among several nodes. Later turns
     are stored as received. A trimmed history is found by its last turns, at least two. Any other history starts a new root.
+    `unknown` says what to do with later turns if the app has state; None leaves that to the app.
 
     Raises:
         InputError: nothing is left to answer, or the app does not support the options of the request.
+        UnknownTurnsError: there are such turns, and the history is to be refused then.
     """
     _check_results(messages)
     turns, inputs = _split(app, messages)
     digests = [turn_digest(turn) for turn in turns]
     found = _find_prefix(repository, app, digests) or _find_trimmed(repository, app, turns, digests)
     if found is None:
-        return _place(repository, app, repository.start(app), "", START, turns, inputs)
+        return _place(repository, app, repository.start(app), "", START, turns, inputs, unknown=unknown)
     entry, known, base = found
     session = entry.session if _is_at(repository, entry.session, entry.node) else ""
-    return _place(repository, app, base, session, entry.address, turns[known:], inputs)
+    return _place(repository, app, base, session, entry.address, turns[known:], inputs, unknown=unknown)
 
 
 def place_after(
-    repository: Repository, app: App, node: str, session: str, address: str, messages: Sequence[Message]
+    repository: Repository,
+    app: App,
+    node: str,
+    session: str,
+    address: str,
+    messages: Sequence[Message],
+    unknown: UnknownTurns | None = None,
 ) -> PlacedTurn:
     """Describe the turn that follows a node: of the session, if that is its tip, else of a branch.
 
     `address` is that of the history up to the node, or START if unknown.
 
     Raises:
-        InputError: as `place_turn`.
+        InputError, UnknownTurnsError: as `place_turn`.
     """
     turns, inputs = _split(app, messages)
     session = session if _is_at(repository, session, node) else ""
     base = repository.recent(node)
     _check_results(messages, base.turns)
     if base.count == 0 and session and base.app != app:  # no turn yet: any app may begin
-        placed = _place(repository, app, repository.start(app), "", START, turns, inputs)
+        placed = _place(repository, app, repository.start(app), "", START, turns, inputs, unknown=unknown)
         if not placed.turn_input.base.new_nodes:
             return placed
         turn_input = replace(placed.turn_input, replaces=node, branches=False)
         return replace(placed, session=session, turn_input=turn_input)
-    return _place(repository, app, base, session, address, turns, inputs)
+    return _place(repository, app, base, session, address, turns, inputs, unknown=unknown)
 
 
 def place_in_session(
@@ -123,6 +137,7 @@ def place_in_session(
     messages: Sequence[Message],
     after: str = "",
     state: Mapping[str, Json] | None = None,
+    unknown: UnknownTurns | None = None,
 ) -> PlacedTurn:
     """Describe a turn that stays in a session, wherever the history leads: it continues, goes back to an earlier node, or
     begins.
@@ -132,6 +147,7 @@ def place_in_session(
 
     Raises:
         InputError: as `place_turn`, or a field of the state does not exist, is computed, or has a value of another type.
+        UnknownTurnsError: as `place_turn`.
     """
     _check_results(messages, repository.checkout(after).turns if after else ())
     turns, inputs = _split(app, messages)
@@ -157,6 +173,7 @@ def place_in_session(
         name=session,
         tip=tip,
         edits=edits,
+        unknown=unknown,
     )
 
 
@@ -242,6 +259,7 @@ def _place(
     name: str = "",
     tip: str | None = None,
     edits: Mapping[str, Json] | None = None,
+    unknown: UnknownTurns | None = None,
 ) -> PlacedTurn:
     """Describe a turn after some received turns; without a session it starts one with a new name.
 
@@ -263,12 +281,18 @@ def _place(
         # A conversation keeps the text of its app and the options of its answers.
         app = base.app.with_options(replace(base.app.options, request=app.options.request))
     base = base if app.hash == base.app.hash else change_app(base, app)
+    unknown = unknown or app.unknown_turns
     adopts = is_relayed(app)  # a turn of an app with state has a delta, which the client does not know
     for turn in turns:
         address = next_address(address, turn_digest(turn))
         if adopts:
             files, messages = detach(turn)
             base = add_turn(base, input_text(turn[:-1]), turn[-1].text, None, files, messages=messages)
+    left_out = () if adopts else turns if unknown != "record" else turns[:-MOST_RECORDED]
+    warnings = _unknown_turns(left_out)
+    if warnings and unknown == "refuse":
+        raise UnknownTurnsError(warnings[0])
+    recorded = () if adopts else tuple(map(_past_turn, turns[len(left_out) :]))
     if edits:
         base = edit_state(base, dict(edits), CLIENT)
     drafted = bool(base.new_nodes)
@@ -286,20 +310,25 @@ def _place(
         branches=not session,
         may_branch=True,
         transcript=Transcript(app.name, address),
-        warnings=() if adopts else unknown_turns(turns),
+        unknown=recorded,
+        warnings=warnings,
     )
     return PlacedTurn(session or name or branch_name(base), turn_input)
 
 
-def unknown_turns(turns: Sequence[Sequence[Message]]) -> tuple[str, ...]:
+def _past_turn(turn: tuple[Message, ...]) -> PastTurn:
+    files, said = detach(turn)
+    return PastTurn("", input_text(said[:-1]), said[-1].text, attachments=files)
+
+
+def _unknown_turns(turns: Sequence[Sequence[Message]]) -> tuple[str, ...]:
     """Return a warning that names turns of a history that are not stored, so the state of an app lacks them."""
-    texts = [truncate(input_text(turn[:-1]) or turn[-1].text, LONGEST_NAMED) for turn in turns]
+    texts = [input_text(turn[:-1]) or turn[-1].text for turn in turns]
     if not texts:
         return ()
-    named = ", ".join(map(repr, texts[:MOST_NAMED])) + (", …" if len(texts) > MOST_NAMED else "")
     return (
         f"{len(texts):,} resent turns are unknown here, as edited ones are; "
-        f"neither the state nor the prompt contains them: {named}",
+        f"neither the state nor the prompt contains them: {named_turns(texts)}",
     )
 
 
@@ -381,6 +410,7 @@ class CompletionOptions:
 
     - `request`: what the client sets for the answer; see `AnswerOptions.request`.
     - `prefix`: the beginning of the answer, which the model continues.
+    - `unknown`: what to do with turns of the history that are not stored; None leaves that to the app.
     """
 
     app: str
@@ -388,6 +418,7 @@ class CompletionOptions:
     params: Mapping[str, Json] = field(default_factory=dict[str, Json])
     request: AnswerOptions = NO_OPTIONS
     prefix: str = ""
+    unknown: UnknownTurns | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,15 +487,16 @@ def begin_completion(
         ConfigError: the app is not found or has an error.
         InputError: a parameter is missing or unknown, or there is nothing to answer.
         LimitError, RateLimitError: the quota of the caller is used up.
+        UnknownTurnsError: the history has turns that are not stored, and is to be refused then.
     """
-    app = _begin(repository, options)
+    app, messages, unknown = _begin(repository, options), options.messages, options.unknown
     if after is None:
-        placed = place_turn(repository, app, options.messages)
+        placed = place_turn(repository, app, messages, unknown)
     elif isinstance(after, Thread):
-        placed = place_in_session(repository, app, after.session, options.messages, after.after, after.state)
+        placed = place_in_session(repository, app, after.session, messages, after.after, after.state, unknown)
     else:
         address = repository.store.transcripts.address_of(after.node) or START
-        placed = place_after(repository, app, after.node, after.session, address, options.messages)
+        placed = place_after(repository, app, after.node, after.session, address, messages, unknown)
     if options.prefix:
         placed = replace(placed, turn_input=replace(placed.turn_input, prefix=options.prefix))
     return placed.completion(repository, priced_model, turns)

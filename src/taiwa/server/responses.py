@@ -31,6 +31,7 @@ from taiwa.kernel.errors import (
     UnsupportedError,
 )
 from taiwa.kernel.serialization import Json, to_json
+from taiwa.operations.resent_history import UnknownTurnsError
 from taiwa.sessions.repository import BudgetError
 
 INVALID = "invalid_request_error"
@@ -92,6 +93,7 @@ ERRORS: Mapping[type[TaiwaError], tuple[int, str, str | None]] = {
     ModelError: (502, SERVER, "model_error"),
     OutputValidationError: (422, INVALID, "json_validate_failed"),
     InputError: (400, INVALID, None),
+    UnknownTurnsError: (409, "conflict_error", "unknown_turns"),
     ConflictError: (409, "conflict_error", "conflict"),
     ConfigError: (500, SERVER, "configuration_error"),
 }

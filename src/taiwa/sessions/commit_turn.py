@@ -22,13 +22,14 @@ from taiwa.conversation.history import (
     NO_MODEL,
     AnsweredBy,
     Conversation,
+    PastTurn,
     Transcript,
     change_app,
     next_address,
     turn_digest,
 )
 from taiwa.conversation.state import State
-from taiwa.flows.turn import Reply, check_text, compact, complete_turn, input_text, say
+from taiwa.flows.turn import Reply, check_text, compact, complete_turn, input_text, record_first, say
 from taiwa.kernel.approval import ApprovalRequest, Approve
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.effects import Complete, Effect, Program, Step
@@ -140,7 +141,7 @@ class TurnInput:
     `messages` replace the text in an app without state, and the model answers them once. A turn that `branches` starts a new
     session at a node of another one; with `may_branch` it does so only if the session has moved. The node of a turn with a
     `transcript` is found again by the history that its client resends. A node that `compacts` replaces all earlier turns by
-    a summary. `prefix` is prefilled.
+    a summary. `prefix` is prefilled. The `unknown` turns, which were answered elsewhere, are recorded before it.
     """
 
     base: Conversation
@@ -154,6 +155,7 @@ class TurnInput:
     transcript: Transcript | None = None
     compacts: bool = False
     prefix: str = ""
+    unknown: tuple[PastTurn, ...] = ()
     warnings: tuple[str, ...] = field(default=(), compare=False)
     """What the result of the turn warns about, apart from its answer; not stored."""
     program: "TurnProgram | None" = field(default=None, compare=False)
@@ -195,6 +197,14 @@ class TurnInput:
             "compacts": self.compacts,
             "transcript": record(self.transcript),
             "prefix": self.prefix,
+            "unknown": [
+                {
+                    "user": past.user,
+                    "answer": past.answer,
+                    "attachments": [each.reference() for each in past.attachments],
+                }
+                for past in self.unknown
+            ],
             "program": self.program is not None,
         }
         return {"reason": self.reason, "replaces": self.replaces} | {name: part for name, part in more.items() if part}
@@ -296,7 +306,19 @@ def step_of(
     by: AnsweredBy = NO_MODEL,
     documents: "tuple[AskTurnOptions, TermWeights] | None" = None,
 ) -> Step[Conversation, Reply]:
-    """Return the step of a turn: what its app, its options and its input make it."""
+    """Return the step of a turn: what its app, its options and its input make it; unknown turns are recorded first."""
+    turn = _own_step(turn_input, options, tools, paused, by, documents)
+    return record_first(turn_input.unknown, turn) if turn_input.unknown else turn
+
+
+def _own_step(
+    turn_input: TurnInput,
+    options: "TurnOptions",
+    tools: Iterable[Tool],
+    paused: "Paused | None",
+    by: AnsweredBy,
+    documents: "tuple[AskTurnOptions, TermWeights] | None",
+) -> Step[Conversation, Reply]:
     app, text, attachments = turn_input.base.app, turn_input.text, turn_input.attachments
     if turn_input.compacts:
         return compact
@@ -388,7 +410,8 @@ class ActiveTurn:
                 raise ConflictError(moved_message(self.session, branch)) from None
             self.session = branch_name(after)
             committed = self._committed(self.session, after, None)
-        parent = turn_input.follows or str(after.new_nodes[1].parent)
+        recorded = [node.hash for node in after.new_nodes[:-1] if node.kind == "turn"]
+        parent = recorded[-1] if recorded else turn_input.follows or str(after.new_nodes[1].parent)
         place = self.session, committed.tip, parent
         result = TurnResult(
             reply.text, reply.delta, (*turn_input.warnings, *reply.warnings), *place, spent, reply.documents, committed.state, calls,
@@ -443,7 +466,8 @@ def begin_turn(
             if resources is not None:
                 recorded["turn_options"] = record(resources.options)
             app = base.app.source if base.new_nodes else base.app.hash
-            run = store.runs.begin(session, turn_input.follows, app, turn_input.text, recorded, turn_input.attachments)
+            files = (*turn_input.attachments, *(file for past in turn_input.unknown for file in past.attachments))
+            run = store.runs.begin(session, turn_input.follows, app, turn_input.text, recorded, files)
         stack.pop_all()
     journal = Journal(paid, sink(repository, run, priced_model))
     return ActiveTurn(repository, session, turn_input, run, program, journal, runtime_options, resources)
@@ -464,7 +488,7 @@ def prepare_turn(
     """
     base, model = turn_input.base, priced_model.model
     tools = repository.tools_of(base.app)
-    paused, paid = find_paused(repository, base)
+    paused, paid = (None, ()) if turn_input.unknown else find_paused(repository, base)
     by = AnsweredBy(model.name, str(getattr(model, "host", "")))
     documents = None if resources is None else (resources.options, resources.term_weights)
     turn = step_of(turn_input, options, tools, paused, by, documents)
@@ -505,7 +529,7 @@ def resume_turn(
     turn_input = TurnInput(
         base, run.text, str(recorded.get("reason") or "turn"), replaces,
         attachments, messages, branches, branches, transcript, recorded.get("compacts") is True,
-        str(recorded.get("prefix", "")),
+        str(recorded.get("prefix", "")), tuple(map(_past_turn, items_at(recorded, "unknown"))),
     )  # fmt: skip
     turn_input = _filled(repository, turn_input)
     resources = open_resources(repository, base, priced_model, recorded)
@@ -563,9 +587,17 @@ def _recorded(run: Run) -> tuple[dict[str, Json], str | None, bool]:
 
 def _filled(repository: Repository, turn_input: TurnInput) -> TurnInput:
     """Fill in the bytes of the attachments in the request of a turn, and the type of its answers as code defines it."""
-    attachments = repository.store.blobs.fill(turn_input.attachments)
+    fill = repository.store.blobs.fill
+    unknown = tuple(replace(past, attachments=fill(past.attachments)) for past in turn_input.unknown)
     base = repository.with_attachments(turn_input.base)
-    return replace(turn_input, base=replace(base, app=repository.with_type(base.app)), attachments=attachments)
+    base = replace(base, app=repository.with_type(base.app))
+    return replace(turn_input, base=base, attachments=fill(turn_input.attachments), unknown=unknown)
+
+
+def _past_turn(recorded: Json) -> PastTurn:
+    found = recorded if isinstance(recorded, dict) else {}
+    files = tuple(map(read_reference, items_at(found, "attachments")))
+    return PastTurn("", str(found.get("user")), str(found.get("answer")), attachments=files)
 
 
 def _tip(repository: Repository, session: str) -> str | None:

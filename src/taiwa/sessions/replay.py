@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from taiwa.conversation.history import Conversation, Node
+from taiwa.conversation.history import Conversation, Node, PastTurn, past_turn
 from taiwa.flows.ask.ask_result import documents_of, options_of
 from taiwa.flows.turn import Reply
 from taiwa.kernel.effects import Complete, Effect, Program
@@ -41,11 +41,11 @@ def replay_history(repository: Repository, revision: str) -> Iterator[ReplayedNo
     Raises:
         CorruptError: a node leads to another state than it recorded.
     """
-    for entry, before in _with_bases(repository, revision):
+    for entry, before, recorded in _with_bases(repository, revision):
         if entry.node.hash != entry.hash:
             yield ReplayedNode(entry.hash, entry.node.kind, entry.after.count, 0, "its content has another hash")
         elif entry.node.kind == "turn":
-            yield _replay_turn(repository, entry, before)
+            yield _replay_turn(repository, entry, before, recorded)
         else:
             yield ReplayedNode(entry.hash, entry.node.kind, entry.after.count, 0)
 
@@ -68,32 +68,46 @@ def recorded_steps(repository: Repository, revision: str) -> tuple[RecordedStep,
     """Return the effects of a turn with their answers, in the order of its journal; () for nodes without calls."""
     name = repository.store.resolve(revision)
     started: list[EffectStarted] = []
-    *_, (entry, before) = _with_bases(repository, name)
-    if entry.node.kind == "turn" and _replay_turn(repository, entry, before, started).difference:
+    *_, (entry, before, recorded) = _with_bases(repository, name)
+    if entry.node.kind == "turn" and _replay_turn(repository, entry, before, recorded, started).difference:
         started.clear()
     effects = {(each.strand, each.index): each.effect for each in started}
     entries = repository.store.runs.journal_of(name)
     return tuple(RecordedStep(each, effects.get((each.strand, each.index))) for each in entries)
 
 
-def _with_bases(repository: Repository, revision: str) -> Iterator[tuple[HistoryEntry, Conversation | None]]:
-    """Follow a history; yield each node with the conversation before it."""
+def _with_bases(
+    repository: Repository, revision: str
+) -> Iterator[tuple[HistoryEntry, Conversation | None, tuple[PastTurn, ...]]]:
+    """Follow a history; yield each node with the conversation before it, and the turns that were recorded with it."""
     before: Conversation | None = None
     since: dict[str, Conversation] = {}  # from the last turn on
+    path: dict[str, PastTurn | None] = {}  # from the last turn that a model answered on
     for entry in repository.walk(repository.store.resolve(revision)):
         if entry.node.kind == "turn":
             # Summaries and compressed fields are part of the turn that was committed with them.
-            yield entry, since.get(repository.store.nodes.base(entry.hash) or "", before)
+            base = since.get(repository.store.nodes.base(entry.hash) or "", before)
             since.clear()
+            made = repository.store.runs.that_made(entry.hash) if any(path.values()) else ()
+            start = made[0].base or next(iter(path)) if made else ""
+            behind = [*path.values()][[*path].index(start) + 1 :] if start in path else []
+            recorded = tuple(past for past in behind if past is not None)
+            yield entry, repository.checkout(start) if recorded else base, recorded
         else:
-            yield entry, before
+            yield entry, before, ()
+        path = {} if entry.node.model else path
+        path[entry.hash] = past_turn(entry.hash, entry.node) if entry.node.kind == "turn" else None
         if entry.node.kind == "app":  # committed with the turn, but not created by its program
             since = dict.fromkeys(since, entry.after)
         before = since[entry.hash] = entry.after
 
 
 def _replay_turn(
-    repository: Repository, entry: HistoryEntry, before: Conversation | None, effects: list[EffectStarted] | None = None
+    repository: Repository,
+    entry: HistoryEntry,
+    before: Conversation | None,
+    recorded: tuple[PastTurn, ...],
+    effects: list[EffectStarted] | None = None,
 ) -> ReplayedNode:
     """Replay a turn; its effects are appended to a list."""
     started: list[EffectStarted] = [] if effects is None else effects
@@ -115,7 +129,7 @@ def _replay_turn(
     for repairs in (0,) if made_by_program else range(max(answers - 1, 0), -1, -1):
         started.clear()
         try:
-            program, earlier = _program(repository, node, before, repairs)
+            program, earlier = _program(repository, node, before, recorded, repairs)
             _, after = replay(program, Journal((*earlier, *entries)), (watch,))
         except TaiwaError as error:
             difference = error.message
@@ -127,17 +141,19 @@ def _replay_turn(
 
 
 def _program(
-    repository: Repository, node: Node, before: Conversation, repairs: int
+    repository: Repository, node: Node, before: Conversation, recorded: tuple[PastTurn, ...], repairs: int
 ) -> tuple[Program[tuple[Reply, Conversation]], tuple[Entry, ...]]:
     """Return the program of a turn, and the calls that were paid for while it waited for the text of the turn."""
     before = replace(before, app=repository.with_type(before.app))
     app, text, messages = before.app, node.user or "", node.messages[:-1]
     if not messages and (node.messages or app.answer_options.shapes_reply):
         messages = (user(text),)
-    turn_input = TurnInput(before, text, attachments=node.attachments, messages=messages, prefix=node.prefix)
+    turn_input = TurnInput(
+        before, text, attachments=node.attachments, messages=messages, prefix=node.prefix, unknown=recorded
+    )
     found, tools = documents_of(node.findings), repository.tools_of(app)
     documents = None if found is None else _document_options(found)
-    paused, earlier = find_paused(repository, before)
+    paused, earlier = (None, ()) if recorded else find_paused(repository, before)
     turn = step_of(turn_input, TurnOptions(repairs=repairs), tools, paused, node.answered_by, documents)
     return turn(before), earlier
 

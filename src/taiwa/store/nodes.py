@@ -390,7 +390,8 @@ class Nodes:
         """
         parent, turns = self._parent(nodes[0])
         base = parent if base is None else base
-        for node in nodes:
+        last_turn = max((at for at, node in enumerate(nodes) if node.kind == "turn"), default=0)
+        for at, node in enumerate(nodes):
             if node.app not in apps:
                 app = self.find(node.app, "app")
                 if app is None:
@@ -400,8 +401,8 @@ class Nodes:
                 apps[node.app] = app
             turns += node.kind == "turn"
             parent = self._insert(node, parent, base, apps[node.app], turns)
-            # A session can be undone back to its root, so nodes committed together with a root go back to that.
-            base = parent if base is None else base
+            # A session can be undone back to its root, and turn by turn.
+            base = parent if base is None or (node.kind == "turn" and at < last_turn) else base
         assert parent is not None
         return parent
 

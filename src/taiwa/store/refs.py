@@ -237,7 +237,7 @@ class Refs:
             yield self.require(names[0])
 
     def undo(self, name: str, steps: int = 1) -> str:
-        """Move a name some steps back and return its new tip; everything that one commit added goes together.
+        """Move a name some steps back and return its new tip; a turn goes with what was committed before it.
 
         A step back from a turn that replaced others, by an edit or a retry, leads to these.
 
@@ -355,7 +355,7 @@ class Refs:
         )
 
     def back(self, tip: str, steps: int) -> str:
-        """Return the node some steps back; a step is what one commit added: a turn with its summary, or an edit.
+        """Return the node some steps back; a step is a turn with what was committed before it, such as a summary, or an edit.
 
         Raises:
             InputError: there are fewer steps.

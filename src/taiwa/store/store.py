@@ -211,7 +211,7 @@ class Store:
         return nodes[-1].hash
 
     def undo(self, name: str, steps: int = 1) -> str:
-        """Move a session some steps back and return its new tip; everything that one commit added goes together.
+        """Move a session some steps back and return its new tip; a turn goes with what was committed before it.
 
         Raises:
             InputError: there are fewer steps.

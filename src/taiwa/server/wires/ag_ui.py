@@ -40,7 +40,7 @@ from taiwa.server.request import Fields, ServerState, caller_of, interpret, read
 from taiwa.server.responses import APPROVAL_REQUIRED, ApiError, EventStream, SendNow, error_to_json, event, invalid
 from taiwa.server.runs import LiveRun, RunEvent, take_pieces
 from taiwa.server.wire_interface import Route, Wire
-from taiwa.server.wires.answer_request import Extension, checked_tools, read_extension, response_of
+from taiwa.server.wires.answer_request import Extension, checked_tools, read_extension, response_of, unasked
 from taiwa.server.wires.chat_completions import read_function
 from taiwa.sessions.commit_turn import TurnResult, decide_waiting, waiting_calls
 from taiwa.sessions.repository import Repository
@@ -330,9 +330,9 @@ def _begin(state: ServerState, caller: str, choice: Choice, asked: RunInput) -> 
     if (decided := _decided(state, caller, choice, asked)) is not None:
         return decided
     parent = _parent(repository, asked)
-    params: Mapping[str, Json] = {} if asked.extension is None else asked.extension.params
+    extension = asked.extension or Extension()
     system, messages = split_system(asked.messages)
-    options = CompletionOptions(choice.app, messages, params)
+    options = CompletionOptions(choice.app, messages, extension.params, unknown=extension.unknown)
     relayed = is_relayed_app(options, repository)
     if not relayed:
         messages = without_own_tools(messages)
@@ -478,7 +478,9 @@ def _finish(state: ServerState, repository: Repository, live: ThreadRun, run: Li
     if result.calls:
         steps = trace(repository, result.node).steps
         live.calls = [dict(step) for step in steps if step["kind"] == "tool"]
-    if live.asked.extension is not None:
+    if live.asked.extension is None:
+        live.extension = unasked(run.completions, [result]).get("taiwa")
+    else:
         live.extension = live.asked.extension.write([result], repository, state.catalogue)
     writer = EventWriter(live)
     events: list[Json] = [*writer.begin()]

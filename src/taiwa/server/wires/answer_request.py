@@ -9,12 +9,12 @@ from base64 import b64decode
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast, get_args
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from taiwa.conversation.app import AnswerOptions
+from taiwa.conversation.app import AnswerOptions, UnknownTurns
 from taiwa.kernel.async_runtime import finish_in_thread
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError
@@ -58,13 +58,13 @@ PREFIX = "taiwa:"
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """The extension of a request: `params` of the app, the parts of the answer to include, and whether a history with turns that
-    the state does not contain is refused.
+    """The extension of a request: `params` of the app, the parts of the answer to include, and what to do with turns of a history
+    that are `unknown` here; None leaves that to the app.
     """
 
     params: Mapping[str, Json] = field(default_factory=dict[str, Json])
     include: tuple[str, ...] = ()
-    refuses_unknown: bool = False
+    unknown: UnknownTurns | None = None
 
     def write(self, results: list[TurnResult], repository: Repository, catalogue: Catalogue) -> Json:
         """Write the positions of the turns: an object for one answer, an array for several. Reads from the store."""
@@ -110,8 +110,10 @@ def read_extension(body: Fields, others: Collection[str] = ()) -> Extension | No
     if given is None:
         return Extension(include=parts) if parts else None
     given.check_names({"params", "person", "include", "unknown_turns"})
-    refuses = given.choice("unknown_turns", ("warn", "refuse"), "warn") == "refuse"
-    return Extension(read_params(given), (*parts, *_included(given, PARTS)), refuses)
+    unknown = None
+    if given.optional_text("unknown_turns") is not None:
+        unknown = cast("UnknownTurns", given.choice("unknown_turns", get_args(UnknownTurns), ""))
+    return Extension(read_params(given), (*parts, *_included(given, PARTS)), unknown)
 
 
 def _included(body: Fields, names: Collection[str]) -> tuple[str, ...]:
@@ -132,23 +134,12 @@ Extend: TypeAlias = Callable[[list[TurnResult]], Awaitable[dict[str, Json]]]
 """Returns the extension fields that a request asked for."""
 
 
-def unasked(completions: Sequence[Completion]) -> dict[str, Json]:
-    """Return the object `taiwa` of a response that was not asked for it: the warnings about turns that were left out."""
+def unasked(completions: Sequence[Completion], results: Sequence[TurnResult]) -> dict[str, Json]:
+    """Return the object `taiwa` of a response that was not asked for it: the warnings, if its history had unknown turns."""
     inputs = (each.turn_input for each in completions if each.turn_input is not None)
-    warnings = dict.fromkeys(warning for each in inputs for warning in each.warnings)
-    return {"taiwa": {"warnings": [*warnings]}} if warnings else {}
-
-
-def check_known(extension: Extension | None, completion: Completion) -> Completion:
-    """Return a completion; refuse it if its history has unknown turns, and the request wishes so.
-
-    Raises:
-        ApiError: it has.
-    """
-    left_out = unasked([completion])
-    if extension is not None and extension.refuses_unknown and left_out and completion.turn_input is not None:
-        raise ApiError(409, completion.turn_input.warnings[0], "conflict_error", "unknown_turns", is_final=True)
-    return completion
+    if not any(each.warnings or each.unknown for each in inputs):
+        return {}
+    return {"taiwa": {"warnings": [*dict.fromkeys(warning for each in results for warning in each.warnings)]}}
 
 
 def extender(
@@ -158,7 +149,7 @@ def extender(
 
     async def extend(results: list[TurnResult]) -> dict[str, Json]:
         if extension is None:
-            return unasked(completions)
+            return unasked(completions, results)
         return {"taiwa": await asyncio.to_thread(extension.write, results, repository, catalogue)}
 
     return extend
@@ -359,19 +350,18 @@ async def wait_connected(request: Request, awaited: Coroutine[Any, Any, T], leav
 def _begin(state: ServerState, caller: str, asked: AnswerRequest, after: Place | None) -> list[Completion]:
     """Find the position of each answer to a resent history; those after the first are branches."""
     choice = state.catalogue.choose(asked.model)
-    params: Mapping[str, Json] = {} if asked.extension is None else asked.extension.params
+    extension = asked.extension or Extension()
     repository, priced_model = state.repository(caller), state.catalogue.open(choice)
     prefills = asked.prefills or (asked.options.constraint is None and "prefix" in priced_model.model.capabilities)
     messages, prefix = split_prefix(asked.messages) if prefills else (asked.messages, "")
     given = passed_on(asked, priced_model.model, strict=state.options.strict_fields)
-    options = CompletionOptions(choice.app, messages, params, given, prefix)
+    options = CompletionOptions(choice.app, messages, extension.params, given, prefix, extension.unknown)
     if asked.choices > 1 and (seed := given.sampling.seed) is not None:  # one seed would give one answer
         each = (replace(given, sampling=replace(given.sampling, seed=seed + number)) for number in range(asked.choices))
         choices = [replace(options, request=own) for own in each]
     else:
         choices = [options] * asked.choices
-    begun = (begin_completion(repository, priced_model, own, state.turns, after) for own in choices)
-    return [check_known(asked.extension, each) for each in begun]
+    return [begin_completion(repository, priced_model, own, state.turns, after) for own in choices]
 
 
 def response_of(result: TurnResult) -> ModelResponse:

@@ -51,7 +51,6 @@ from taiwa.server.wires.answer_request import (
     MOST_LOGPROBS,
     AnswerRequest,
     Extension,
-    check_known,
     checked_tools,
     passed_on,
     read_extension,
@@ -360,7 +359,7 @@ def _end(state: ServerState, live: LiveResponse, items: list[Json], included: Bo
             extension = Extension(include=tuple(map(str, cast("list[Json]", names))))
             final["taiwa"] = extension.write([run.last], repository, state.catalogue)
         else:
-            final |= unasked(run.completions)
+            final |= unasked(run.completions, [run.last])
     if live.begun["store"]:
         _store(repository, items, live, final)
     return final
@@ -420,13 +419,12 @@ def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -
     given = passed_on(asked, priced_model.model, strict=state.options.strict_fields)
     options = CompletionOptions(choice.app, (*waiting, *asked.messages), request=given)
     if asked.extension is not None:
-        options = replace(options, params=asked.extension.params)
+        options = replace(options, params=asked.extension.params, unknown=asked.extension.unknown)
     if asked.search is not None:
         asked_for = replace(given, filters=asked.search.filters)
         params: Body = {**options.params, "in": [*asked.search.indexes]}
         options = replace(options, app=choice.app, params=params, request=asked_for)
     completion = begin_completion(repository, state.catalogue.open(choice), options, state.turns, after)
-    check_known(asked.extension, completion)
     if completion.turn_input is not None:
         used = answer_sampling(completion.turn_input.base.app)
         # The protocol requires numbers: its defaults stand for those of the model's server, which are unknown.
