@@ -5,14 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.errors import ConfigError, UnsupportedError
+from taiwa.kernel.messages import Capability
 from taiwa.kernel.usage_limits import Prices
 from taiwa.models.http_api.anthropic import AnthropicMessages
-from taiwa.models.http_api.capabilities import Finding, ProbeReport, save_report
+from taiwa.models.http_api.capabilities import Capabilities, Finding, ProbeReport, save_report
 from taiwa.models.http_api.errors import error_from_status
 from taiwa.models.http_api.openai_chat import ChatCompletions, OpenAICodec, held_so
 from taiwa.models.http_api.provider_interface import add_options, split_options
 from taiwa.models.providers import PROVIDERS, find_prices, resolve, resolve_probed
+from taiwa.sessions.session import open_priced_model
 from taiwa.settings import load
 
 
@@ -232,3 +234,33 @@ def test_options_are_split_from_a_name_and_put_back(name: str, options: str) -> 
 
     assert f"?{split}" == options or split == options == ""
     assert add_options(bare, split) == bare + options
+
+
+@pytest.mark.parametrize("name", ["fast", "openai:gpt-x"])
+@pytest.mark.parametrize("key", ["fast", "openai:gpt-x"])
+def test_an_alias_means_its_model_in_every_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, key: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    (tmp_path / "config.yaml").write_text(
+        f"aliases: {{fast: 'openai:gpt-x?effort=low'}}\ncapabilities: {{'{key}': {{logprobs: true}}}}\n"
+        f"prices: {{'{key}': {{input: 1, output: 2}}}}\n"
+    )
+    settings = load(environ={"TAIWA_CONFIG": str(tmp_path / "config.yaml")})
+
+    opened = open_priced_model(None, settings, last=name)
+
+    assert "logprobs" in resolve_probed(name, settings).capabilities
+    assert opened.rates == Prices("1", "2")
+
+
+@pytest.mark.parametrize("name", ["openai:gpt-x?wire=completions", "anthropic:claude-sonnet-4-5"])
+def test_an_error_hints_at_no_setting_that_does_nothing(name: str) -> None:
+    known = getattr(resolve(name, overrides={name: {"tools": True, "grammar": True}}).codec, "capabilities", None)
+    lacking: Capability = "grammar" if name.startswith("anthropic") else "tools"
+
+    assert isinstance(known, Capabilities)
+    with pytest.raises(UnsupportedError) as caught:
+        known.require(lacking, name)
+
+    assert "config" not in str(caught.value)

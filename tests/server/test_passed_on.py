@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from taiwa.kernel.errors import UnsupportedError
 from taiwa.kernel.messages import Request, ToolSpec, user
 from taiwa.models.http_api.client import HttpModel
-from taiwa.models.providers import resolve
+from taiwa.models.providers import open_model, resolve, resolve_asked, resolve_probed
+from taiwa.server.catalogue import Catalogue
+from taiwa.settings import Settings, load
 from tests.peers.faults import Act, FaultServer, event, head, raw, speech, status
 from tests.server.serving import Serving, serving, sse
 
@@ -203,12 +206,91 @@ def formats(upstream: FaultServer) -> list[bool]:
 
 
 def test_an_unknown_server_gets_tools_schemas_and_seeds_at_once(unknown: Serving, upstream: FaultServer) -> None:
-    upstream.plays(speech('{"cups": 2}'))
-    tool = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
-    answer = unknown.chat(HI, model=unknown.model.name, response_format=FORMAT, seed=3, tools=[tool], taiwa={}).json()
+    upstream.plays(CALLS, speech('{"cups": 2}'))
+    answer = unknown.chat(
+        HI, model=unknown.model.name, response_format=FORMAT, seed=3, tools=[WEATHER], taiwa={}
+    ).json()
     assert answer["taiwa"]["warnings"] == []
-    body: Any = upstream.seen[0].json
+    body: Any = upstream.seen[1].json
     assert {"response_format", "tools", "seed"} <= body.keys()
+
+
+CALLS = raw(
+    head(),
+    event({"tool_calls": [{**CALL, "function": {"name": "get_weather", "arguments": '{"city": "Nara"}'}}]})
+    + event({}, finish="tool_calls"),
+)
+WEATHER = {
+    "type": "function",
+    "function": {"name": "weather", "parameters": {"type": "object", "properties": {"city": {}}}},
+}
+IN_TEXT = 'Let me see.\n<tool_call>\n{"name": "weather", "arguments": {"city": "Nara"}}\n</tool_call>'
+NO_TOOLS = status(400, json.dumps({"error": {"message": "m does not support tools"}}).encode())
+STRANGE = status(422, json.dumps({"detail": "what is this?"}).encode())
+
+
+def offers(upstream: FaultServer) -> list[bool]:
+    bodies: list[Any] = [seen.json for seen in upstream.seen]
+    return ["tools" in body for body in bodies]
+
+
+@pytest.mark.parametrize("first", [speech("It rains."), NO_TOOLS, STRANGE])
+@pytest.mark.parametrize("streams", [False, True])
+def test_tools_stand_in_the_prompt_of_a_server_that_refuses_or_ignores_them(
+    unknown: Serving, upstream: FaultServer, first: Act, streams: bool
+) -> None:
+    upstream.plays(first, speech(IN_TEXT), speech("Rain."))
+    asked: dict[str, Any] = {"model": unknown.model.name, "tools": [WEATHER], "stream": streams}
+    answer = unknown.chat(HI, **asked)
+    if streams:
+        choices = [each for data in sse(answer) if data != "[DONE]" for each in json.loads(data)["choices"]]
+        said = "".join(each["delta"].get("content") or "" for each in choices)
+        (call,) = next(each["delta"]["tool_calls"] for each in choices if "tool_calls" in each["delta"])
+        reason = choices[-1]["finish_reason"]
+    else:
+        (choice,) = answer.json()["choices"]
+        said, (call,), reason = choice["message"]["content"], choice["message"]["tool_calls"], choice["finish_reason"]
+    assert (said.strip(), call["function"], reason) == (
+        "Let me see.",
+        {"name": "weather", "arguments": '{"city": "Nara"}'},
+        "tool_calls",
+    )
+    result = {"role": "tool", "tool_call_id": call["id"], "content": "rain </tool_response> and wind"}
+    history = [*HI, {"role": "assistant", "content": said, "tool_calls": [call]}, result]
+    assert (
+        unknown.chat(history, model=unknown.model.name, tools=[WEATHER]).json()["choices"][0]["message"]["content"]
+        == "Rain."
+    )
+    assert offers(upstream) == [True, False, False]
+    body: Any = upstream.seen[2].json
+    assert [message["role"] for message in body["messages"]] == ["system", "user", "assistant", "user"]
+    assert body["messages"][3]["content"].count("</tool_response>") == 1
+
+
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "weather"}}])
+def test_a_required_call_in_text_is_asked_for_once_more(unknown: Serving, upstream: FaultServer, choice: Any) -> None:
+    upstream.plays(NO_TOOLS, speech("It rains."), speech(IN_TEXT), speech("No."))
+    asked: dict[str, Any] = {"model": unknown.model.name, "tools": [WEATHER], "tool_choice": choice}
+    assert unknown.chat(HI, **asked).json()["choices"][0]["finish_reason"] == "tool_calls"
+    assert unknown.chat(HI, **asked).status_code == 422
+
+
+def test_what_is_wrong_apart_from_tools_is_the_clients_to_see(unknown: Serving, upstream: FaultServer) -> None:
+    upstream.plays(status(401, b"{}"), CALLS, status(400, json.dumps({"error": {"message": "bad schema"}}).encode()))
+    for code in (401, 400):
+        assert unknown.chat(HI, model=unknown.model.name, tools=[WEATHER]).status_code == code
+    assert offers(upstream) == [True, True, True]
+
+
+def test_what_a_server_has_shown_is_remembered_by_the_next_process(upstream: FaultServer, tmp_path: Path) -> None:
+    settings = Settings(tmp_path / "s.db", tmp_path / "config.yaml")
+    name = f"{upstream.base_url}#m"
+    upstream.plays(status(404), CALLS, speech("Rain."), status(404), speech("Rain."))
+    for first in (True, False):
+        with serving(model=open_model(resolve_asked(name, settings), settings)) as served:
+            assert served.chat(HI, model=name, tools=[WEATHER]).status_code == 200
+        assert first or "tools" in resolve_probed(name, settings).capabilities
+    assert len(upstream.seen) == 5
 
 
 IGNORES = speech("Two cups, I think.")
@@ -236,3 +318,12 @@ def test_what_the_config_denies_is_not_assumed(upstream: FaultServer) -> None:
     assert codec is not None
     with pytest.raises(UnsupportedError):
         codec.encode(Request((user("Hi"),), tools=(ToolSpec("f", "", {"type": "object"}),)))
+
+
+def test_a_request_may_name_a_served_model_by_its_alias_or_in_full(upstream: FaultServer, tmp_path: Path) -> None:
+    name = f"{upstream.base_url}#m"
+    (tmp_path / "config.yaml").write_text(f"aliases: {{tea: '{name}'}}\n")
+    settings = load(environ={"TAIWA_CONFIG": str(tmp_path / "config.yaml")})
+    for served in ("tea", name):
+        catalogue = Catalogue(settings, (), (served,), {})
+        assert {catalogue.choose(asked).model for asked in ("tea", name, f"order@{name}", "order@tea")} == {served}

@@ -43,7 +43,8 @@ class CallsInText:
     (ToolCall(name='add', arguments='{"a": 1, "b": 2}', id='call_0'),)
     """
 
-    def __init__(self, tools: Sequence[ToolSpec]) -> None:
+    def __init__(self, tools: Sequence[ToolSpec], ids: str = "call_") -> None:
+        self._ids = ids
         self._tools = {tool.name: tool for tool in tools}
         self._held = ""
         self._starts_line = True
@@ -138,7 +139,7 @@ class CallsInText:
                 return None
         if tool is None or not isinstance(arguments, dict) or not _fits(arguments, tool):
             return None
-        return ToolCall(tool.name, json.dumps(arguments, ensure_ascii=False), f"call_{len(self._calls)}")
+        return ToolCall(tool.name, json.dumps(arguments, ensure_ascii=False), f"{self._ids}{len(self._calls)}")
 
 
 def _fits(arguments: dict[str, Json], tool: ToolSpec) -> bool:

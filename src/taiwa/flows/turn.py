@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from taiwa.conversation.app import App, ReplyLayout, settled
@@ -463,22 +464,12 @@ def complete_turn(
             check_text(text)
         conversation = yield from shorten_history(conversation)
         request = turn_request(conversation, text, attachments, inputs=tuple(inputs))
-        warnings: tuple[str, ...] = ()
-        schema = None if prefix or not isinstance(request.constraint, JsonSchema) else request.constraint
-        is_known = schema is None or (yield from _enforces_schemas())
-        whole = replace(request, prefix=prefix)
         try:
-            # An answer is not shown before it is checked, if nothing is known about the server.
-            asked = Complete(whole) if is_known else Complete(whole, HideOutput)
-            response = _behind(prefix, (yield from perform(asked)))
-            if not response.message.tool_calls and not prefix:
-                _check_promised(request.constraint, response)
-        except (UnsupportedError, OutputValidationError) as error:
-            is_refused = isinstance(error, UnsupportedError) and error.capability == "json_schema"
-            if schema is None or not (is_refused or (not is_known and isinstance(error, OutputValidationError))):
+            response, warnings = yield from _complete_passed_on(request, prefix)
+        except UnsupportedError as error:
+            if not request.tools or error.capability not in ("tools", "tool_choice"):
                 raise
-            answers = 2 if is_refused else 1  # one was paid for already
-            response, warnings = yield from _complete_checked(request, schema, error.message, answers)
+            response, warnings = yield from _complete_with_tools_in_text(request, prefix, error.message)
         words = whole_characters(response.text)
         answer = Message("assistant", (Text(words), *response.message.tool_calls))
         thinking = response.message.signed_thinking
@@ -486,6 +477,58 @@ def complete_turn(
         return Reply(words, {}, warnings, response=response), after
 
     return step
+
+
+def _complete_passed_on(request: Request, prefix: str) -> Program[tuple[Response, tuple[str, ...]]]:
+    """Complete a request of a client as it is; without its schema if the server cannot enforce that."""
+    schema = None if prefix or not isinstance(request.constraint, JsonSchema) else request.constraint
+    is_known = schema is None or (yield from _enforces_schemas())
+    whole = replace(request, prefix=prefix)
+    try:
+        # An answer is not shown before it is checked, if nothing is known about the server.
+        asked = Complete(whole) if is_known else Complete(whole, HideOutput)
+        response = _behind(prefix, (yield from perform(asked)))
+        if not response.message.tool_calls and not prefix:
+            _check_promised(request.constraint, response)
+    except (UnsupportedError, OutputValidationError) as error:
+        is_refused = isinstance(error, UnsupportedError) and error.capability == "json_schema"
+        if schema is None or not (is_refused or (not is_known and isinstance(error, OutputValidationError))):
+            raise
+        answers = 2 if is_refused else 1  # one was paid for already
+        return (yield from _complete_checked(request, schema, error.message, answers))
+    return response, ()
+
+
+def _complete_with_tools_in_text(
+    request: Request, prefix: str, reason: str
+) -> Program[tuple[Response, tuple[str, ...]]]:
+    """Complete a request whose tools the server does not call: they are in the prompt, and calls are read from the answer.
+
+    An answer without a call that `tool_choice` requires is sent back once.
+
+    Raises (when run):
+        OutputValidationError: the second one has none either.
+    """
+    from taiwa.flows.tools_in_text import CallsHidden, read_calls, tools_in_text
+
+    tools = request.tools if request.tool_choice != "none" else ()
+    is_required = request.tool_choice not in ("auto", "none")
+    warnings = (f"the functions are in the prompt, and calls are read from the answer: {reason}",)
+    enforces = is_required and (yield from _enforces_schemas())
+    asked = tools_in_text(request, enforces_schemas=enforces)
+    if isinstance(request.constraint, JsonSchema) and not (is_required or prefix):
+        response, more = yield from _complete_checked(asked, request.constraint, reason, 2, tools)
+        return response, (*warnings, *more)
+    response = Response(assistant(""))
+    for _ in range(2):
+        watch: Callable[[], Watcher] = HideOutput if is_required else partial(CallsHidden, tools)
+        made = yield from perform(Complete(replace(asked, prefix=prefix), watch))
+        response = read_calls(_behind(prefix, made), tools, request)
+        if response.message.tool_calls or not is_required or response.finish != "stop":
+            return response, warnings
+        messages = (*asked.messages, assistant(made.text), user("Answer only with a call."))
+        asked = replace(asked, messages=messages)
+    raise OutputValidationError("the answer has no call, which tool_choice requires", text=response.text)
 
 
 def _check_promised(constraint: Constraint | None, response: Response) -> None:
@@ -511,11 +554,12 @@ def _check_promised(constraint: Constraint | None, response: Response) -> None:
 
 
 def _complete_checked(
-    request: Request, schema: JsonSchema, reason: str, answers: int
+    request: Request, schema: JsonSchema, reason: str, answers: int, tools: Sequence[ToolSpec] = ()
 ) -> Program[tuple[Response, tuple[str, ...]]]:
     """Complete a request whose schema the model cannot enforce: the schema is in the prompt, and the answer is checked.
 
-    An invalid answer is sent back while fewer than `answers` were given. Only a valid answer is shown.
+    An invalid answer is sent back while fewer than `answers` were given. Only a valid answer is shown. Calls of the `tools` are read
+    from its text.
 
     Raises (when run):
         OutputValidationError: the last answer does not fit either, or one was cut off at the length limit.
@@ -527,7 +571,12 @@ def _complete_checked(
     problems: list[str] = []
     response = Response(assistant(""))
     for _ in range(answers):
-        response = yield from perform(Complete(replace(request, messages=messages, constraint=None), HideOutput))
+        asked = replace(request, messages=messages, constraint=None)
+        response = yield from perform(Complete(asked, HideOutput))
+        if tools:
+            from taiwa.flows.tools_in_text import read_calls
+
+            response = read_calls(response, tools, asked)
         if response.message.tool_calls:
             return response, tuple(warnings)
         if response.finish == "length":  # a second answer would be cut too

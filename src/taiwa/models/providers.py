@@ -19,7 +19,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast, get_args
 from urllib.parse import urlsplit
 
 from taiwa.extras import require_modules
@@ -30,7 +30,16 @@ from taiwa.kernel.serialization import Json, items_at, parse_json, text_at
 from taiwa.kernel.usage_limits import FREE, Prices
 from taiwa.models.http_api.anthropic import AnthropicMessages
 from taiwa.models.http_api.api_keys import Secret, find_key, key_in_environment
-from taiwa.models.http_api.capabilities import Capabilities, capabilities, load_report, load_servers, save_server
+from taiwa.models.http_api.capabilities import (
+    Capabilities,
+    Verdict,
+    capabilities,
+    load_report,
+    load_servers,
+    load_verdicts,
+    save_server,
+    save_verdict,
+)
 from taiwa.models.http_api.client import HttpModel, RetryPolicy
 from taiwa.models.http_api.openai_chat import DIALECTS, ChatCompletions, OpenAICodec, ServerDialect, TextCompletions
 from taiwa.models.http_api.openai_responses import Responses
@@ -128,6 +137,8 @@ IN_PROCESS: Mapping[str, str] = {
     "gguf": "FILE.gguf: a file that llama.cpp runs in a process beside this one; its path alone will do",
 }
 """The prefixes of models without a server that the user runs, and what follows each."""
+
+EVERY = frozenset[Capability](get_args(Capability))
 
 FORMS = "use PROVIDER:MODEL (openai:gpt-…, ollama:…), http://HOST:PORT/v1#MODEL, local:FOLDER, or gguf:FILE"
 
@@ -284,8 +295,9 @@ def _target(
         label = f"the server at {where}"
         if provider.dialect == "anthropic":
             label = f"Anthropic at {where}" if is_moved else "Anthropic"
-        able = known.capabilities & {"stop", "tools", "json_schema", "cache", "prefix"}
-        known = replace(known, capabilities=able - {"prefix"} if options.reasons else able)
+        able: Set[Capability] = frozenset[Capability](("stop", "tools", "json_schema", "cache", "prefix"))
+        able = able - {"prefix"} if options.reasons else able
+        known = replace(known, capabilities=known.capabilities & able, assumed=known.assumed & able, fixed=EVERY - able)
         codec = AnthropicMessages(model, known, label, options)
     else:
         dialect = DIALECTS["plain" if provider.dialect == "anthropic" else provider.dialect]
@@ -318,20 +330,20 @@ def _wire(provider: Provider, model: str, *, is_moved: bool) -> Wire:
 
 def _with_wire(wire: Wire, known: Capabilities, dialect: ServerDialect, prefix: str) -> Capabilities:
     """Return what a model can do over a wire."""
-    able: Set[Capability] = known.capabilities
-    assumed: Set[Capability] = known.assumed
+    fixed: Set[Capability] = frozenset[Capability]()
     if wire == "responses":
-        able &= {"tools", "json_schema", "logprobs"}
-        assumed &= {"tools", "json_schema"}
+        fixed = EVERY - {"tools", "json_schema", "logprobs"}
     elif wire == "completions":
         if prefix == "anthropic":
             raise ConfigError("Anthropic has no completions protocol; leave out the option wire")
-        able = (able - {"tools"}) | frozenset[Capability](("prefix",))
+        fixed = frozenset[Capability](("tools",))
         if dialect.constraints == "response_format":  # a field of Chat Completions
-            able -= {"json_schema", "regex", "grammar"}
-        assumed &= {"seed"}
-        known = replace(known, inputs=frozenset())
-    return replace(known, capabilities=frozenset(able), assumed=frozenset(assumed))
+            fixed |= {"json_schema", "regex", "grammar"}
+        able = known.capabilities | frozenset[Capability](("prefix",))
+        known = replace(known, inputs=frozenset(), capabilities=able, assumed=known.assumed & {"seed"})
+    return replace(
+        known, capabilities=known.capabilities - fixed, assumed=known.assumed - fixed, fixed=frozenset(fixed)
+    )
 
 
 def _check_options(wire: Wire, dialect: ServerDialect, options: ModelOptions) -> None:
@@ -424,16 +436,17 @@ def resolve_probed(name: str, settings: Settings, servers: Mapping[str, str] | N
     """
     name = expand_alias(name, settings.aliases)
     known = load_servers(settings) | dict(servers or {})
-    target = resolve(name, base_urls=settings.base_urls, overrides=settings.capabilities, servers=known)
-    stored = load_report(settings, target)
-    if stored is None:
+    overrides = by_full_name(settings, settings.capabilities)
+    target = resolve(name, base_urls=settings.base_urls, overrides=overrides, servers=known)
+    stored, measured = load_report(settings, target), load_verdicts(settings, target)
+    if stored is None and not measured:
         return target
-    measured = {str(capability): can for capability, can in stored.capabilities.items()}
-    configured = settings.capabilities.get(name) or settings.capabilities.get(split_options(name)[0], {})
+    measured |= {} if stored is None else {str(capability): can for capability, can in stored.capabilities.items()}
+    configured = overrides.get(name) or overrides.get(split_options(name)[0], {})
     override = measured | dict(configured)
     target = resolve(name, base_urls=settings.base_urls, overrides={name: override}, servers=known)
     codec = target.codec
-    if not isinstance(codec, OpenAICodec):
+    if stored is None or not isinstance(codec, OpenAICodec):
         return target
     verdicts = tuple((each.name.removeprefix("schema."), each.verdict) for each in stored.findings)
     return replace(target, codec=replace(codec, capabilities=replace(codec.capabilities, verdicts=verdicts)))
@@ -518,7 +531,10 @@ def open_model(target: Target, settings: Settings, *, key: Secret | None = None)
         retry = RetryPolicy(settings.attempts, settings.retry_paid)
         paced = PaceLimits(settings.max_concurrency, settings.requests_per_minute, settings.tokens_per_minute)
         pace = None if paced == PaceLimits() else Pace(paced)
-        return HttpModel(target, key or find_key(target, settings), limits=limits, retry=retry, pace=pace)
+        return HttpModel(
+            target, key or find_key(target, settings),
+            limits=limits, retry=retry, pace=pace, remember=partial(_remember, settings, target),
+        )  # fmt: skip
     with _lock:
         if target.base_url == PLUGIN:
             return _plugins[target.name]
@@ -526,6 +542,11 @@ def open_model(target: Target, settings: Settings, *, key: Secret | None = None)
         if loaded is None or loaded.capabilities != target.capabilities:
             loaded = _loaded[target.name] = _load(target, settings)
         return loaded.share()
+
+
+def _remember(settings: Settings, target: Target, capability: Capability, verdict: Verdict) -> None:
+    with suppress(ConfigError):  # a folder that cannot be written: it is shown again by the next process
+        save_verdict(settings, target, capability, verdict)
 
 
 def open_server(target: Target, settings: Settings) -> HttpModel:
@@ -632,6 +653,18 @@ def _lists_without_key(target: Target, limits: RequestLimits) -> bool:
             return _listing(opened, "models") is not None
         except ModelError:
             return False
+
+
+T = TypeVar("T")
+
+
+def by_full_name(settings: Settings, table: Mapping[str, Mapping[str, T]]) -> dict[str, Mapping[str, T]]:
+    """Return a table of the settings by the full names of models; an alias means its model in every setting."""
+    full: dict[str, Mapping[str, T]] = {}
+    for name in sorted(table, key=lambda each: each not in settings.aliases):  # what is set for the full name counts
+        meant = split_options(expand_alias(name, settings.aliases))[0] if name in settings.aliases else name
+        full[meant] = {**full.get(meant, {}), **table[name]}
+    return full
 
 
 RATES = ("input", "output", "cache_read", "cache_write")

@@ -1,6 +1,7 @@
 """The served apps and models: the possible values of `model` in a request, and the model of `/v1/embeddings`."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
@@ -14,7 +15,7 @@ from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.runtime import AnyModel
 from taiwa.models.http_api.capabilities import REMEDIES
 from taiwa.models.http_api.embeddings import open_embedder
-from taiwa.models.providers import resolve_probed
+from taiwa.models.providers import expand_alias, resolve_probed
 from taiwa.server.responses import ApiError
 from taiwa.sessions.commit_turn import PricedModel
 from taiwa.sessions.session import chosen_model, open_priced_model
@@ -88,18 +89,28 @@ class Catalogue:
         Raises:
             ApiError: it names no served app or model.
         """
-        if name in self.models:
-            return Choice(name, self.apps[self.default_app], name)
+        if served := self._served(name):
+            return Choice(name, self.apps[self.default_app], served)
         if name in self.apps:
             return Choice(name, self.apps[name], "")
         app, at, model = name.partition("@")
-        if at and app in self.apps and model in self.models:
-            return Choice(name, self.apps[app], model)
+        if at and app in self.apps and (served := self._served(model)):
+            return Choice(name, self.apps[app], served)
         listed = ", ".join([*self.models, *self.apps][:8])
         raise ApiError(
             404, f"the model {name[:80]!r} does not exist here; choose one of {listed} (GET /v1/models lists all)",
             code="model_not_found", param="model",
         )  # fmt: skip
+
+    def _served(self, name: str) -> str:
+        """Return the served model of a name or of an alias; "" if it is not served."""
+        if name in self.models or not self.settings.aliases:
+            return name if name in self.models else ""
+        aliases = self.settings.aliases
+        with suppress(ConfigError):
+            full = expand_alias(name, aliases)
+            return next((each for each in self.models if expand_alias(each, aliases) == full), "")
+        return ""
 
     def open(self, choice: Choice) -> PricedModel:
         """Open the model of a choice; an opened model is shared by all requests.

@@ -24,7 +24,7 @@ from taiwa.kernel.messages import Message, Notice, TextDelta, ToolResult, assist
 from taiwa.kernel.runtime import AnyModel, AsyncStream, Done, Runtime, Stream
 from taiwa.kernel.usage_limits import Prices, RunUsage, UsageLimits, currency_units
 from taiwa.models.price_table import usable_table
-from taiwa.models.providers import find_prices
+from taiwa.models.providers import by_full_name, find_prices
 from taiwa.sessions.commit_turn import (
     ActiveTurn,
     PricedModel,
@@ -814,7 +814,9 @@ def _open_named(name: str, chosen: Settings, prices: Prices | None, opened: dict
 
 
 def _find_prices(chosen: Settings, model: str, *, local: bool = False) -> Prices | None:
-    return find_prices(chosen.prices, model, local=local, table=usable_table(chosen.price_table_path))
+    return find_prices(
+        by_full_name(chosen, chosen.prices), model, local=local, table=usable_table(chosen.price_table_path)
+    )
 
 
 def _open_models_of_ask(chosen: Settings, name: str, prices: Prices | None, opened: dict[str, AnyModel]) -> PricedModel:

@@ -670,10 +670,17 @@ def complete_with_tools(
     if request.prefix and "prefix" not in capabilities:
         raise UnsupportedError("this model cannot continue a prefix", capability="prefix")
     replies_in_json = app.output_type is not None or (bool(app.model_fields) and layout not in ("text+delta", "record"))
-    if "tools" in capabilities:
-        shown = watch if watch is HideOutput else _ReplyWatch(watch)
-        native = FunctionCallingLoop(request, calls, TaggedFormat(), shown)
-        yield from native.run()
+    shown = watch if watch is HideOutput else _ReplyWatch(watch)
+    native = FunctionCallingLoop(request, calls, TaggedFormat(), shown) if "tools" in capabilities else None
+    if native is not None:
+        try:
+            yield from native.run()
+        except UnsupportedError as error:
+            if native.parts or error.capability != "tools":
+                raise
+            yield from notify(f"calls are read from the text: {error.message}", code="downgrade")
+            native = None
+    if native is not None:
         ending = native.ending or "end"
         texts = [part.text for part in native.parts if isinstance(part, TextPart)]
         # If the reply is JSON, only the last text is the reply; earlier text belongs to calls.

@@ -44,7 +44,7 @@ class Capabilities:
     `inputs` are the attachments that may be sent to it; most servers refuse images with a clear error if their model cannot
     read them. `assumed` are capabilities that nothing is known about: requests that need them are sent, and the answer shows whether
     the server has them; programs do not rely on them. `verdicts` are the results of a probe, if there was one: `enforced`, `ignored`, `refused` or `unknown` by the
-    name of a capability or of a keyword of JSON Schema.
+    name of a capability or of a keyword of JSON Schema. `fixed` are capabilities that no setting adds: the protocol lacks them.
     """
 
     capabilities: frozenset[Capability]
@@ -52,6 +52,7 @@ class Capabilities:
     verdicts: tuple[tuple[str, str], ...] = ()
     inputs: frozenset[InputKind] = frozenset()
     assumed: frozenset[Capability] = frozenset()
+    fixed: frozenset[Capability] = frozenset()
 
     def require(self, capability: Capability, model: str, what: str = "") -> None:
         """Check a capability that a request needs, as a server that lacks it may ignore the request silently.
@@ -62,11 +63,13 @@ class Capabilities:
             UnsupportedError: the capability is missing.
         """
         if capability not in self.capabilities | self.assumed:
-            raise UnsupportedError(
-                f"{model!r} cannot {what or DESCRIPTIONS[capability]}; if its server can, set `{capability}: true` for it "
-                f"in the config: taiwa config set 'capabilities.NAME.{capability}' true (NAME as after -m)",
-                capability=capability,
+            hint = (
+                f"; if its server can, set `{capability}: true` for it in the config: "
+                f"taiwa config set 'capabilities.NAME.{capability}' true (NAME as after -m)"
             )
+            hint = "" if capability in self.fixed else hint
+            message = f"{model!r} cannot {what or DESCRIPTIONS[capability]}{hint}"
+            raise UnsupportedError(message, capability=capability)
 
 
 def _can(capabilities: str, *, sampling: bool = True, inputs: str = "images", assumed: str = "") -> Capabilities:
@@ -276,6 +279,31 @@ def save_server(settings: Settings, base_url: str, server: str) -> None:
         ConfigError: the file is invalid or cannot be written.
     """
     _save(settings, {f"{base_url}#": {"server": server}})
+
+
+def save_verdict(settings: Settings, target: Target, capability: Capability, verdict: Verdict) -> None:
+    """Store what requests have shown about a capability of a model on its server; a later report replaces it.
+
+    Raises:
+        ConfigError: the file is invalid or cannot be written.
+    """
+    name = f"{target.base_url}#{target.model}"
+    known = read_json_object(settings.probes_path, "probe").get(name)
+    entry = known if isinstance(known, dict) else {}
+    shown = item_at(entry, "shown")
+    _save(settings, {name: entry | {"shown": (shown if isinstance(shown, dict) else {}) | {capability: verdict}}})
+
+
+def load_verdicts(settings: Settings, target: Target) -> dict[str, bool]:
+    """Return which capabilities of a model on its server requests have shown, and which they have shown to be missing.
+
+    Raises:
+        ConfigError: the file is invalid.
+    """
+    shown = item_at(read_json_object(settings.probes_path, "probe").get(f"{target.base_url}#{target.model}"), "shown")
+    return (
+        {} if not isinstance(shown, dict) else {name: each == "enforced" for name, each in shown.items() if name in ALL}
+    )
 
 
 def _save(settings: Settings, entries: dict[str, Json]) -> None:

@@ -20,9 +20,10 @@ from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
 from functools import partial
 from itertools import count
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, get_args
 from urllib.request import getproxies, proxy_bypass
 
+from taiwa.flows.calls_in_text import CallsInText
 from taiwa.kernel.errors import (
     ConfigError,
     ModelError,
@@ -41,13 +42,16 @@ from taiwa.kernel.messages import (
     Notice,
     Regex,
     Request,
+    Sampling,
     StreamEnd,
+    ToolSpec,
+    Usage,
+    collect_response,
     user,
 )
 from taiwa.kernel.text import estimate_tokens
 from taiwa.models.http_api.api_keys import MASK, Secret, mask_error, with_place
-from taiwa.models.http_api.calls_in_text import CallsInText
-from taiwa.models.http_api.capabilities import Capabilities
+from taiwa.models.http_api.capabilities import Capabilities, Verdict
 from taiwa.models.http_api.errors import Stage, connection_faults, error_from_status, map_fault, quoted, wait_asked
 from taiwa.models.http_api.pace import LOOK_SECONDS, Pace, PacedCall
 from taiwa.models.http_api.provider_interface import (
@@ -376,6 +380,21 @@ def _abandon(connections: dict[asyncio.AbstractEventLoop, Connections]) -> None:
             loop.call_soon_threadsafe(loop.create_task, kept.aclose())
 
 
+TOOL_CHECK = Request(
+    (user("What is the weather in Nara now? Call the function for it."),),
+    tools=(
+        ToolSpec(
+            "get_weather",
+            "Get the present weather of a city.",
+            {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+        ),
+    ),
+    sampling=Sampling(None, max_tokens=256),
+)
+"""The request that shows whether a server calls tools."""
+LOOK_AGAIN = "`taiwa probe` looks again"
+
+
 # --- calls ------------------------------------------------------------------------------------------------------------
 
 
@@ -396,6 +415,8 @@ class HttpModel:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     pace: Pace | None = None
     clock: Clock = field(default_factory=Clock, repr=False)
+    remember: Callable[[Capability, Verdict], None] | None = field(default=None, repr=False)
+    """Stores what requests have shown about the server."""
 
     def __post_init__(self, key: str | Secret | None) -> None:
         if self.target.inside or self.target.codec is None:
@@ -438,7 +459,7 @@ class HttpModel:
 
         return HttpModel(
             held_so(self.target, hold), self._key,
-            limits=self.limits, retry=self.retry, pace=self.pace, clock=self.clock,
+            limits=self.limits, retry=self.retry, pace=self.pace, clock=self.clock, remember=self.remember,
         )  # fmt: skip
 
     def stream(self, request: Request) -> Generator[Chunk]:
@@ -459,6 +480,9 @@ class HttpModel:
 
             sent = text_as_schema(request, self.capabilities)
             reader = None if sent is request else TextReader()
+        checked: Usage | None = None
+        if request.tools and self._is_assumed("tools"):
+            checked = await self._check_tools()
         call = self.codec.encode(sent)
         if call.enforcement is not None:
             from taiwa.models.http_api.constraint_encoding import ConstraintCheck
@@ -466,20 +490,63 @@ class HttpModel:
             check = ConstraintCheck(call.enforcement, request)
         try:
             async for chunk in self._read(call, request, reader, check):
+                if checked is not None and isinstance(chunk, StreamEnd) and chunk.usage is not None:
+                    chunk = replace(chunk, usage=chunk.usage + checked)  # noqa: PLW2901  (the caller pays for both)
                 yield chunk
         except UnsupportedError as error:
-            self._forget(error.capability)
+            # One schema that is refused says little about others, so that is not stored.
+            self._learn(error.capability, "refused", stores=error.capability != "json_schema")
             raise
         if isinstance(request.constraint, JsonSchema) and check is not None and check.is_prose:
-            self._forget("json_schema")
+            self._learn("json_schema", "ignored")
 
-    def _forget(self, capability: str) -> None:
-        """Assume a capability no longer, because the server has refused or ignored a request that needs it."""
+    def _is_assumed(self, capability: Capability) -> bool:
         known = getattr(self.codec, "capabilities", None)
-        if isinstance(known, Capabilities) and capability in known.assumed:
-            self.codec = replace(
-                cast("Any", self.codec), capabilities=replace(known, assumed=known.assumed - {capability})
-            )
+        return isinstance(known, Capabilities) and capability in known.assumed
+
+    def _learn(self, name: str, verdict: Verdict, *, stores: bool = True) -> None:
+        """Assume a capability no longer, because a request has shown what the server does."""
+        known = getattr(self.codec, "capabilities", None)
+        if not isinstance(known, Capabilities) or name not in get_args(Capability):
+            return
+        capability = cast("Capability", name)
+        if capability in known.assumed and stores and self.remember is not None:
+            self.remember(capability, verdict)
+        able = known.capabilities
+        if verdict == "enforced":
+            able |= {capability}
+        elif capability == "tools":  # of a known server, too: it may have been started without a parser of calls
+            able -= {capability}
+        self.codec = replace(
+            cast("Any", self.codec),
+            capabilities=replace(known, capabilities=able, assumed=known.assumed - {capability}),
+        )
+        self.target = replace(self.target, codec=self.codec, capabilities=able)
+
+    async def _check_tools(self) -> Usage:
+        """Ask a server of which nothing is known for one call, and return what that used; a server that only accepts tools answers in
+        words.
+
+        Raises:
+            UnsupportedError: it refuses or ignores tools. ModelError: the request failed for another reason.
+        """
+        try:
+            chunks = [chunk async for chunk in self._read(self.codec.encode(TOOL_CHECK), TOOL_CHECK, None, None)]
+        except ModelError as error:
+            if type(error) is not ModelError or error.status not in (400, 422, 501):
+                if isinstance(error, UnsupportedError):
+                    self._learn("tools", "refused")
+                raise
+            self._learn("tools", "refused")
+            raise UnsupportedError(error.message, capability="tools", status=error.status) from error
+        answer = collect_response(chunks)
+        if answer.message.tool_calls or answer.finish == "length":
+            self._learn("tools", "enforced", stores=bool(answer.message.tool_calls))
+            return answer.usage or Usage()
+        self._learn("tools", "ignored")
+        ignored = UnsupportedError(f"{self.server.label} ignores tools; {LOOK_AGAIN}", capability="tools")
+        ignored.may_be_charged = True
+        raise ignored
 
     async def _read(
         self, call: WireRequest, request: Request, reader: "TextReader | None", check: "ConstraintCheck | None"

@@ -17,7 +17,7 @@ from taiwa.models.http_api.anthropic import AnthropicMessages
 from taiwa.models.http_api.api_keys import find_key
 from taiwa.models.http_api.client import HttpModel, RetryPolicy
 from taiwa.models.http_api.provider_interface import RequestLimits, WireRequest, parse_base_url
-from taiwa.models.providers import resolve
+from taiwa.models.providers import expand_alias, resolve
 from taiwa.retrieval import Index
 from taiwa.retrieval.hybrid import Embedder, HybridIndex, Vectors, unit_rows
 from taiwa.retrieval.types import EmbedderChoice
@@ -210,6 +210,7 @@ def open_endpoint(
     """
     if "/" in place and "://" not in place and ":" not in place.partition("/")[0]:
         raise ConfigError(f"folder {place} not found; check the name, and that its disk is mounted")
+    place = expand_alias(place, settings.aliases)
     unnamed = place.startswith(("http://", "https://")) and "#" not in place
     target = resolve(f"{place}#-" if unnamed else place, base_urls=settings.base_urls)
     if target.inside:

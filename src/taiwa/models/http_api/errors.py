@@ -83,6 +83,7 @@ MESSAGES: Mapping[str, tuple[type[ModelError], str]] = {
     ),
     "schema": (UnsupportedError, "{who} does not take this schema for {model}{code}{text}"),
     "prefix": (UnsupportedError, "{who} does not continue an answer for {model}{code}{text}"),
+    "tools": (UnsupportedError, "{who} does not call tools for {model}{code}{text}"),
     "unsupported": (UnsupportedError, "{model} does not take {parameter}{code}{text}"),
     "invalid": (ModelError, "{who} does not accept the request for {model}{code}{text}"),
 }
@@ -111,7 +112,18 @@ NO_PREFIX = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """The server does not support prefill: Claude since 4.6, Mistral and others that require a user message last."""
-TEXTS = (("auth", BAD_KEY), ("missing", NO_SUCH_MODEL), ("prefix", NO_PREFIX), ("schema", NO_SUCH_SCHEMA))
+NO_TOOLS = re.compile(
+    r"(?:not|n't) support (?:\w+[ _-]){0,2}?(?:tools?|functions?)\b|support tool use|\btools?\b.{0,40}\bnot supported"
+    r"|tool[ _]choice requires|tools param requires|\btools: extra inputs",
+    re.IGNORECASE,
+)
+TEXTS = (
+    ("tools", NO_TOOLS),
+    ("auth", BAD_KEY),
+    ("missing", NO_SUCH_MODEL),
+    ("prefix", NO_PREFIX),
+    ("schema", NO_SUCH_SCHEMA),
+)
 SECRET = re.compile(
     r"(?i:bearer|basic)\s+\S{6,}"
     r"|\bsk-[A-Za-z0-9_.*-]{6,}"
@@ -249,6 +261,8 @@ def _cause(reported: ErrorBody, status: int | None) -> str:
     invalid = status is None or status in (400, 413, 422)
     if (invalid or status == 500) and TOO_LONG.search(reported.text):  # llama.cpp sends 500 for embeddings
         return "long"
+    if status in (404, 500) and NO_TOOLS.search(reported.text):  # OpenRouter and llama.cpp
+        return "tools"
     for cause, pattern in TEXTS if invalid else ():
         if pattern.search(f"{reported.parameter} {reported.text}" if cause == "schema" else reported.text):
             return cause
@@ -280,7 +294,7 @@ def _error(reported: ErrorBody, status: int | None, server: Server, wait: float 
     if kind is RateLimitError:
         return RateLimitError(message, retry_after=wait, status=status)
     if kind is UnsupportedError:
-        capability = {"schema": "json_schema", "prefix": "prefix"}.get(cause, reported.parameter)
+        capability = {"schema": "json_schema", "prefix": "prefix", "tools": "tools"}.get(cause, reported.parameter)
         return UnsupportedError(message, capability=capability, status=status)
     return kind(message, status=status)
 

@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from threading import Lock
-from typing import Generic, Protocol, Self, TypeAlias, TypeVar
+from typing import Generic, Protocol, Self, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
@@ -654,9 +654,12 @@ class InProcessModel(SharedModel, Generic[AnyLoaded]):
             self._generator = None
 
     def _check_capabilities(self, request: Request) -> None:
+        known = replace(self._capabilities, fixed=frozenset(get_args(Capability)))  # by no setting: there is no server
+        if request.tools:
+            known = replace(known, capabilities=known.capabilities - {"tools"})
         needed: tuple[tuple[object, Capability], ...] = (
             (request.stop, "stop"), (request.prefix, "prefix"), (request.tools, "tools"), (request.top_logprobs, "logprobs"),
         )  # fmt: skip
         for value, capability in needed:
             if value:
-                self._capabilities.require(capability, self.name)
+                known.require(capability, self.name)
