@@ -199,11 +199,17 @@ def test_a_spent_budget_is_the_error_of_each_wire(tmp_path: Path) -> None:
 def test_more_answers_in_a_minute_than_a_key_may_begin_are_refused(server: Serving) -> None:
     with called(server, "ann", rate=2) as ann:
         say(ann, "one")
+        left = ann.post("/v1/chat/completions", json={}).headers
+        assert (left["x-ratelimit-limit-requests"], left["x-ratelimit-remaining-requests"]) == ("2", "1")
+        assert 0 < float(left["x-ratelimit-reset-requests"].removesuffix("s")) <= 60
+        assert left["anthropic-ratelimit-requests-remaining"] == "1"
         say(ann, "two")
+        assert not any("ratelimit" in name for name in server.client.post("/v1/chat/completions", json={}).headers)
         for name, response in requests_on_every_wire(ann).items():
             assert response.status_code == 429, f"{name}: {response.text}"
             assert "this key may begin 2 answers in a minute" in response.text, name
             assert 0 < int(response.headers["retry-after"]) <= 60
+            assert response.headers["x-ratelimit-remaining-requests"] == "0"
         arguments = {"text": "tea", "json_schema": {"type": "object"}}
         params = {"name": "extract", "arguments": arguments}
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}

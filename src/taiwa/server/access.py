@@ -11,6 +11,7 @@ from asyncio import to_thread
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from hashlib import sha256
 from ipaddress import ip_address
@@ -311,6 +312,7 @@ class Guard:
         takes_files: Callable[[str], bool],
         is_untyped: Callable[[str], bool],
         enter: Callable[[Scope], Response],
+        quota: Callable[[str], Quota | None],
     ) -> None:
         self._app = app
         self._access = access
@@ -318,6 +320,7 @@ class Guard:
         self._takes_files = takes_files
         self._is_untyped = is_untyped
         self._enter = enter
+        self._quota = quota
         self._hosts = LOOPBACK_NAMES | {options.host, *options.hosts}
         self._addresses = not options.is_local
         self._origins = frozenset(options.origins)
@@ -346,6 +349,9 @@ class Guard:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = [*message["headers"], *SECURITY_HEADERS, *ids, *(_cors_headers(origin) if allowed else ())]
+                if scope["method"] == "POST" and (caller := scope.get("caller")) and (quota := self._quota(caller)):
+                    with suppress(StoreError):
+                        headers += await to_thread(_rate_headers, quota)
                 message = {**message, "headers": headers}
             await send(message)
 
@@ -515,6 +521,24 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _rate_headers(quota: Quota) -> list[tuple[bytes, bytes]]:
+    """Return the headers of OpenAI and of Anthropic for the rate of a caller; none without a rate."""
+    left = quota.left()
+    if left is None:
+        return []
+    number, seconds = left
+    at = datetime.now(UTC) + timedelta(seconds=seconds)
+    named = {
+        "x-ratelimit-limit-requests": f"{quota.rate}",
+        "x-ratelimit-remaining-requests": f"{number}",
+        "x-ratelimit-reset-requests": f"{seconds:.3f}s",
+        "anthropic-ratelimit-requests-limit": f"{quota.rate}",
+        "anthropic-ratelimit-requests-remaining": f"{number}",
+        "anthropic-ratelimit-requests-reset": at.isoformat(timespec="seconds").replace("+00:00", "Z"),
+    }
+    return [(name.encode(), text.encode()) for name, text in named.items()]
 
 
 def _cors_headers(origin: str) -> Iterable[tuple[bytes, bytes]]:

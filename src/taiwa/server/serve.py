@@ -158,6 +158,7 @@ def build(state: ServerState) -> ASGIApp:
         takes_files,
         is_untyped,
         lambda scope: page.entry(Request(scope)),
+        lambda caller: state.repository(caller).quota,
     )
 
 

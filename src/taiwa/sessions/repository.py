@@ -102,6 +102,14 @@ class Quota:
         if self.max_cost is not None and (spent := self.store.runs.spent_since(start_of_day(now))) >= self.max_cost:
             raise BudgetError(spent, self.max_cost, _seconds_left(now))
 
+    def left(self) -> tuple[int, float] | None:
+        """Return how many answers may be begun now, and the seconds until none counts any more; None without a rate."""
+        if self.rate is None:
+            return None
+        now = self.store.now()
+        count, last = self.store.runs.begun_since(now - MINUTE)
+        return max(self.rate - count, 0), 0.0 if last is None else max((last + MINUTE - now) / 1e6, 0.0)
+
     def admit(self) -> None:
         """Check as `check`, within the transaction that begins a run, so that concurrent runs see each other.
 

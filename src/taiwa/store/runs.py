@@ -208,6 +208,13 @@ class Runs:
         at: int | None = self._db.one(select, self._owner, since_us, count - 1)
         return at
 
+    def begun_since(self, since_us: int) -> tuple[int, int | None]:
+        """Return the number of runs begun since a time, and when the last of them began."""
+        count, last = self._db.rows(
+            "SELECT count(*), max(at_us) FROM run WHERE owner = ? AND owner <> '' AND at_us > ?", self._owner, since_us
+        )[0]
+        return int(count), last
+
     def spent_since(self, at_us: int) -> int:
         """Return the cost of calls since a time, plus what is reserved for open calls and those of unknown cost, in billionths."""
         return self._spent(SpendingLimit("owner", MOST, at_us), "")
