@@ -58,7 +58,7 @@ BODIES: dict[str, list[dict[str, Any]]] = {
     "/api/show": [{"model": "served"}],
 }  # fmt: skip
 WRONG: list[object] = [
-    None, True, -1, 0, 2**70, 1e308, 0.5, "", "x", "\ud800", "data:image/png;base64,%", "x" * 5_000, [], {}, [None], [[]], {"type": "x"},
+    None, True, -1, 0, 2**70, 1e308, 0.5, "", "x", "\ud800", "a\0b", "data:image/png;base64,%", "x" * 5_000, [], {}, [None], [[]], {"type": "x"},
     {"": {}}, [{"role": "user"}], "resp_0", {"$ref": "#"}, {"type": ["object"], "properties": 1},
 ]  # fmt: skip
 
@@ -125,6 +125,36 @@ def test_no_request_makes_the_server_fail(served: Serving, path: str) -> None:
         check(path, served.client.post(path, content=content, headers={"content-type": "application/json"}))
 
     send()
+
+
+NAMED = {
+    "/v1/chat/completions": ("tools", 0, "function", "name"),
+    "/v1/responses": ("tools", 0, "name"),
+    "/v1/messages": ("tools", 0, "name"),
+    "/api/chat": ("tools", 0, "function", "name"),
+}
+
+
+@pytest.mark.parametrize("path", NAMED)
+@pytest.mark.parametrize("name", ["a\0b", "a\x1b[31m"])
+def test_a_name_with_control_characters_is_refused(served: Serving, path: str, name: str) -> None:
+    body: Any = deepcopy(BODIES[path][0])
+    *outer, last = NAMED[path]
+    holder = body
+    for key in outer:
+        holder = holder[key]
+    holder[last] = name
+    answer = served.client.post(path, json=body)
+    assert answer.status_code == 400
+    assert "must not contain control characters" in answer.text
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_half_a_character_in_the_name_of_a_field_is_refused(served: Serving, path: str) -> None:
+    content = json.dumps(BODIES[path][0] | {"\ud800": 1})
+    answer = served.client.post(path, content=content, headers={"content-type": "application/json"})
+    check(path, answer)
+    assert answer.status_code == 400
 
 
 @pytest.mark.parametrize("path", BODIES)

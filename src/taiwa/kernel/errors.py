@@ -1,7 +1,7 @@
 """The error classes.
 
     TaiwaError
-     ├ InputError                 an argument or input is invalid
+     ├ InputError ─ NotFoundError an argument or input is invalid, or names what does not exist
      ├ ConfigError                configuration is missing or invalid
      ├ OutputValidationError      text cannot be parsed as the output type
      ├ NoValidTokenError          a constraint allows no next token
@@ -72,6 +72,10 @@ class InputError(TaiwaError):
     """An argument or input is invalid."""
 
     tag = "input"
+
+
+class NotFoundError(InputError):
+    """A session, node, turn, user, index or document does not exist."""
 
 
 class ConfigError(TaiwaError):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from taiwa.kernel.attachments import path_kind
-from taiwa.kernel.errors import ConfigError, ConflictError, InputError, StoreError, TaiwaError
+from taiwa.kernel.errors import ConfigError, ConflictError, InputError, NotFoundError, StoreError, TaiwaError
 from taiwa.kernel.messages import Passage, passage_key
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import plural
@@ -165,7 +165,7 @@ def document_text(
     """
     listed = next((each for each in index.documents(principals) if each.path == path), None)
     if listed is None:
-        raise InputError(f"document {path[-80:]!r} not found in {index.name!r}")
+        raise NotFoundError(f"document {path[-80:]!r} not found in {index.name!r}")
     passages = index.backend.passages(path)
     whole = max((each.start + len(each.text) for each in passages), default=0)
     start = min(max(start, 0), whole)

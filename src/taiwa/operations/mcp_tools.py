@@ -15,7 +15,7 @@ from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import PROMPT, AnswerOptions, App, fill_placeholders
 from taiwa.conversation.history import Conversation
 from taiwa.kernel.approval import needs_approval
-from taiwa.kernel.errors import InputError, TaiwaError, ToolError, ToolErrorBoundary, UnknownToolError
+from taiwa.kernel.errors import InputError, NotFoundError, TaiwaError, ToolError, ToolErrorBoundary, UnknownToolError
 from taiwa.kernel.messages import TextDelta, ToolResult, ToolSpec
 from taiwa.kernel.runtime import Tool
 from taiwa.kernel.serialization import Json
@@ -430,7 +430,7 @@ def _ask(context: McpContext, question: str, conversation: str) -> ToolResult:
     assert app is not None, "without an app the tool is not offered"
     if conversation:
         if not repository.store.refs.has(conversation):
-            raise InputError(f"conversation {conversation[:80]!r} not found")
+            raise NotFoundError(f"conversation {conversation[:80]!r} not found")
         name, base = conversation, repository.at(conversation)
         if base.app.documents is None:
             raise InputError(f"conversation {conversation[:80]!r} does not search documents")

@@ -22,7 +22,7 @@ from taiwa.conversation.turn_prompt import turn_request
 from taiwa.flows.turn import input_text, named_turns
 from taiwa.kernel.async_runtime import Stop
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.errors import ConflictError, InputError
+from taiwa.kernel.errors import ConflictError, InputError, NotFoundError
 from taiwa.kernel.execution import Observer
 from taiwa.kernel.messages import Message, Text, ToolResult
 from taiwa.kernel.serialization import Json, record, value
@@ -599,7 +599,7 @@ def _check_indexes(names: Json, repository: Repository) -> None:
     unknown = next((name for name in (names if isinstance(names, list) else [names]) if name not in known), None)
     if unknown is not None:
         listed = f"choose from {', '.join(known[:8])}"
-        raise InputError(f"index {str(unknown)[:80]!r} not found; {listed}")
+        raise NotFoundError(f"index {str(unknown)[:80]!r} not found; {listed}")
 
 
 def _open_app(options: CompletionOptions, repository: Repository) -> App:

@@ -3,11 +3,14 @@
 They need neither the server nor its extra. The tests fail for members that occur only in answers or only here.
 """
 
-from typing import Literal, NotRequired, TypeAlias, TypedDict
+from typing import Annotated, Literal, NotRequired, Required, TypeAlias, TypedDict
 
 from taiwa.kernel.serialization import Json
 
 JsonObject: TypeAlias = dict[str, Json]
+Name: TypeAlias = Annotated[str, {"minLength": 1}]
+"""A text that is not empty; the keywords of JSON Schema are those of the OpenAPI document."""
+Number: TypeAlias = Annotated[int, {"minimum": 1}]
 
 
 class ErrorDetail(TypedDict):
@@ -340,7 +343,7 @@ class NewAttachment(TypedDict):
     """An attachment: its name, and its bytes in Base64."""
 
     name: str
-    data: str
+    data: Name
 
 
 class NewOptions(TypedDict, total=False):
@@ -349,8 +352,8 @@ class NewOptions(TypedDict, total=False):
     """
 
     system: str
-    temperature: float
-    max_tokens: int
+    temperature: Annotated[float, {"minimum": 0, "maximum": 2}]
+    max_tokens: Number
     tools: list[str]
     type: str
 
@@ -362,7 +365,7 @@ class NewConversation(TypedDict, total=False):
     model: str
     params: JsonObject
     person: str
-    text: str
+    text: Required[str]
     name: str
     attachments: "list[NewAttachment]"
     options: NewOptions
@@ -377,7 +380,7 @@ class NewTurn(TypedDict, total=False):
     """
 
     text: str
-    option: int
+    option: Number
     parent: str
     edit: int
     retry: bool
@@ -392,7 +395,7 @@ class NewTurn(TypedDict, total=False):
 class Rewritten(TypedDict):
     """A new text for a turn, by its number."""
 
-    text: str
+    text: Name
     edit: int
     parent: NotRequired[str]
     expected: NotRequired[str]
@@ -443,7 +446,7 @@ class ResumeTurn(TypedDict, total=False):
 class MoveTurns(TypedDict, total=False):
     """The number of turns."""
 
-    turns: int
+    turns: Annotated[int, {"minimum": 1, "maximum": 1000}]
 
 
 class NewLabel(TypedDict, total=False):
@@ -457,27 +460,27 @@ class NewLabel(TypedDict, total=False):
 class KeptBranch(TypedDict, total=False):
     """A node whose branch the conversation continues; nothing is done if it is not at the node `expected`."""
 
-    node: str
+    node: Required[str]
     expected: str
 
 
 class NewName(TypedDict):
     """The new name of a conversation."""
 
-    name: str
+    name: Name
 
 
 class NewFork(TypedDict):
     """The name of a branch, and the node at which it begins; by default the end of the conversation."""
 
-    name: str
+    name: Name
     node: NotRequired[str]
 
 
 class NewValue(TypedDict):
     """A value of the state, by path."""
 
-    path: str
+    path: Name
     value: Json
     author: NotRequired[str]
     parent: NotRequired[str]
@@ -487,7 +490,7 @@ class NewValue(TypedDict):
 class NewIndex(TypedDict):
     """An index for uploads."""
 
-    name: str
+    name: Name
     language: NotRequired[str]
 
 
@@ -496,7 +499,21 @@ class PersonChange(TypedDict, total=False):
 
     facts: dict[str, str | None]
     language: str
-    thresholds: dict[str, float | None]
+    thresholds: "Thresholds"
+
+
+class Thresholds(TypedDict, total=False):
+    """The thresholds of a user profile."""
+
+    unclear: float
+    question: float
+    consultation: float
+    documented: float
+    ask_person: float
+    eagerness: float
+    max_questions: float
+    weak_evidence: float
+    strong_evidence: float
 
 
 class Rating(TypedDict):

@@ -12,7 +12,7 @@ from secrets import token_urlsafe
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node, add_turn, change_app, edit_state, summarize_window
 from taiwa.kernel.attachments import Attachment, read_reference
-from taiwa.kernel.errors import InputError
+from taiwa.kernel.errors import InputError, NotFoundError
 from taiwa.kernel.messages import Message, Text, Usage
 from taiwa.kernel.serialization import Json, items_at
 from taiwa.kernel.text import estimate_tokens
@@ -397,7 +397,7 @@ def rewrite_turn(repository: Repository, session: str, turn: int, text: str, bra
 def _find_turn(repository: Repository, end: str, turn: int) -> str:
     turns = [name for name, node in repository.store.nodes.path(end) if node.kind == "turn"]
     if not 1 <= turn <= len(turns):
-        raise InputError(f"turn {turn} not found; the conversation has {len(turns)}")
+        raise NotFoundError(f"turn {turn} not found; the conversation has {len(turns)}")
     return turns[-turn]
 
 

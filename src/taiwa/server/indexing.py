@@ -13,7 +13,7 @@ from tempfile import mkstemp
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 from unicodedata import normalize
 
-from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
+from taiwa.kernel.errors import ConflictError, InputError, NotFoundError, TaiwaError
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import CONTROL
 from taiwa.operations.documents import IndexOptions, Reporter, index_folder, open_library
@@ -333,7 +333,7 @@ def delete_upload(index: Index, path: str) -> None:
     try:
         file.unlink()
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-        raise InputError(f"document {path[-80:]!r} not found in {index.name!r}") from None
+        raise NotFoundError(f"document {path[-80:]!r} not found in {index.name!r}") from None
 
 
 def drop_upload_index(library: Library, index: Index) -> None:

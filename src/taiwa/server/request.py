@@ -31,7 +31,11 @@ T = TypeVar("T")
 KINDS = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", int: "an integer", float: "a number"}
 
 NUMBER = re.compile("-?[0-9]{1,20}")
-LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+CONTROL = re.compile("[\x00-\x1f\x7f]")
+IS_NAME = re.compile(r"(?:^|_)(?:name|id)$|Id$")
+"""Names of fields whose texts are names or ids."""
+SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+"""An escape in JSON of half a character, which may or may not have its other half."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +185,8 @@ class Fields:
             return default
         if not isinstance(value, kind):
             raise self._wrong(name, kind)
-        if isinstance(value, str) and LONE_SURROGATE.search(value):
-            raise self.error(name, "is not valid Unicode", "invalid_value")
+        if kind is str and CONTROL.search(value) and IS_NAME.search(name):
+            raise self.error(name, "must not contain control characters", "invalid_value")
         return value
 
     def _wrong(self, name: str, kind: type[Any]) -> Exception:
@@ -384,7 +388,12 @@ async def interpret(request: Request, read: Callable[[], T]) -> T:
 
 def _parse(body: bytes) -> Json:
     try:
-        return parse_json(body.decode())
+        data = parse_json(body.decode())
+        if SURROGATE.search(body):
+            to_json(data)  # which fails for half a character, in any text or name
+        return data
+    except InputError as error:
+        raise invalid(None, f"the body is not JSON: {error.message}", "invalid_json") from None
     except UnicodeDecodeError:
         raise invalid(None, "the body is not UTF-8", "invalid_json") from None
     except ValueError as error:

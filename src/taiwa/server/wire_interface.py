@@ -13,7 +13,19 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,
+    Required,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -23,9 +35,16 @@ from taiwa.server.api_types import ErrorAnswer
 from taiwa.server.responses import ApiError
 
 TEXT: Mapping[str, Json] = {"type": "string"}
-COUNT: Mapping[str, Json] = {"type": "integer", "minimum": 1, "maximum": 100}
+NAME: Mapping[str, Json] = {"type": "string", "minLength": 1}
+COUNT: dict[str, Json] = {"type": "integer", "minimum": 1, "maximum": 100}
 OFFSET: Mapping[str, Json] = {"type": "integer", "minimum": 0, "maximum": 1 << 40}
 LIMIT: Mapping[str, Json] = {"type": "integer", "minimum": 1, "maximum": 1000}
+FILES: Mapping[str, Json] = {
+    "type": "object",
+    "minProperties": 1,
+    "additionalProperties": {"type": "string", "format": "binary"},
+}
+EVENTS = "text/event-stream"
 GET, POST, DELETE = ("GET",), ("POST",), ("DELETE",)
 PREFIX = "/api/"
 OWN = frozenset({"api", "documents", "persons"})
@@ -148,41 +167,47 @@ def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
     if parameters:
         operation["parameters"] = parameters
     if described.body is not None:
-        schema = _schema(described.body, schemas)
+        schema = _schema(described.body, schemas, given=True)
         operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
     elif route.takes_files:
         operation["requestBody"] = {
             "required": True,
-            "content": {"multipart/form-data": {"schema": {"type": "object"}}},
+            "content": {"multipart/form-data": {"schema": FILES}},
         }
     return operation
 
 
 def _content(described: Described, schemas: dict[str, Any]) -> dict[str, Any]:
     schema = _schema(described.answer, schemas)
-    return {"description": "Done.", "content": {kind: {"schema": schema} for kind in described.media}}
+    # Tools read the schema of a stream as that of its events, each of which has one of its own.
+    content = {kind: {} if kind == EVENTS else {"schema": schema} for kind in described.media}
+    return {"description": "Done.", "content": content}
 
 
-def _schema(kind: Any, schemas: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401  (a type, or a form of one)
-    """Return the JSON Schema of a type; object schemas go to `schemas` and are referred to."""
+def _schema(kind: Any, schemas: dict[str, Any], *, given: bool = False) -> dict[str, Any]:  # noqa: ANN401  (a type, or a form of one)
+    """Return the JSON Schema of a type; object schemas go to `schemas` and are referred to. In what is `given` in a request, null
+    counts as missing.
+    """
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return {**_schema(arguments[0], schemas, given=given), **arguments[1]}
     if kind in PLAIN:
         return {"type": PLAIN[kind]}
     if is_typeddict(kind):
         if kind.__name__ not in schemas:
             schemas[kind.__name__] = {}  # it may be recursive
-            schemas[kind.__name__] = _object(kind, schemas)
+            schemas[kind.__name__] = _object(kind, schemas, given=given)
         return {"$ref": f"{REFERENCE}{kind.__name__}"}
-    origin, arguments = get_origin(kind), get_args(kind)
     if _is_json(kind):
         return {}
     if origin is list:
-        return {"type": "array", "items": _schema(arguments[0], schemas)}
+        return {"type": "array", "items": _schema(arguments[0], schemas, given=given)}
     if origin is dict:
-        return {"type": "object", "additionalProperties": _schema(arguments[1], schemas)}
+        return {"type": "object", "additionalProperties": _schema(arguments[1], schemas, given=given)}
     if origin is Literal:
         return {"enum": list(arguments)}
     assert origin in (Union, UnionType), f"{kind} has no schema"
-    parts = [_schema(each, schemas) for each in arguments]
+    parts = [_schema(each, schemas, given=given) for each in arguments]
     if all(set(part) == {"type"} for part in parts):
         return {"type": [part["type"] for part in parts]}
     return {"anyOf": parts}
@@ -195,12 +220,27 @@ def _is_json(kind: Any) -> bool:  # noqa: ANN401
     return {list, dict} <= {get_origin(each) for each in get_args(kind)}
 
 
-def _object(kind: Any, schemas: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401
-    hints = get_type_hints(kind)
+def _object(kind: Any, schemas: dict[str, Any], *, given: bool) -> dict[str, Any]:  # noqa: ANN401
+    hints = get_type_hints(kind, include_extras=True)
+    members = {name: _schema(_stripped(hint), schemas, given=given) for name, hint in hints.items()}
+    if given:
+        optional = {name for name in members if name not in kind.__required_keys__ and members[name]}
+        members |= {name: _or_null(members[name]) for name in optional}
     return {
         "type": "object",
         "description": " ".join((kind.__doc__ or "").split()),
-        "properties": {name: _schema(hint, schemas) for name, hint in hints.items()},
+        "properties": members,
         "required": sorted(kind.__required_keys__),
         "additionalProperties": False,
     }
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(kind := schema.get("type"), str):
+        return {**schema, "type": [kind, "null"]}
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _stripped(hint: Any) -> Any:  # noqa: ANN401
+    """Return the type of a member without the mark of whether it is required."""
+    return get_args(hint)[0] if get_origin(hint) in (NotRequired, Required) else hint

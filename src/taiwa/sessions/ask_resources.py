@@ -20,7 +20,7 @@ from taiwa.flows.turn import Reply
 from taiwa.i18n import dialogue_version, user_language
 from taiwa.kernel.attachments import path_kind
 from taiwa.kernel.effects import Effect, Program, Role, Step, notify
-from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
+from taiwa.kernel.errors import ConfigError, InputError, NotFoundError, UnsupportedError
 from taiwa.kernel.messages import Capability, Chunk, Message, Request, StreamEnd
 from taiwa.kernel.runtime import AnyModel, Handler, Retriever
 from taiwa.kernel.serialization import Json
@@ -309,7 +309,7 @@ def _indexes(app: App, repository: "Repository", stack: ExitStack) -> "list[Inde
         given = own or any(param.name == "in" and param.default for param in app.params)  # by the file of the app
         unserved = next((name for name in wanted if name not in listed), None)
         if scope is not None and not scope.is_whole and not given and unserved is not None:
-            raise InputError(f"index {unserved!r} not found; begin a conversation with another one")
+            raise NotFoundError(f"index {unserved!r} not found; begin a conversation with another one")
         found = [_index(library, name) for name in (wanted or listed)]
     if found and BUNDLED_HANDBOOK not in names:
         return found

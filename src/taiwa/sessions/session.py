@@ -18,7 +18,16 @@ from taiwa.flows.turn import Reply
 from taiwa.kernel.approval import Approve, check_approve
 from taiwa.kernel.async_runtime import AsyncRuntime, Now, Outcome, Stop, finish_in_thread, make_step
 from taiwa.kernel.attachments import AttachmentSource, read_attachments
-from taiwa.kernel.errors import ConfigError, ConflictError, InputError, StoreError, TaiwaError, check_argument, describe
+from taiwa.kernel.errors import (
+    ConfigError,
+    ConflictError,
+    InputError,
+    NotFoundError,
+    StoreError,
+    TaiwaError,
+    check_argument,
+    describe,
+)
 from taiwa.kernel.execution import Execution, Observer, RunResult
 from taiwa.kernel.messages import Message, Notice, TextDelta, ToolResult, assistant, user
 from taiwa.kernel.runtime import AnyModel, AsyncStream, Done, Runtime, Stream
@@ -241,7 +250,7 @@ class BaseSession:
         check_argument("turn", turn, int, "the number of a turn")
         tip, count = self._ensure_begun(), self.conversation.count
         if not (1 <= turn <= count or -count <= turn <= -1):
-            raise InputError(f"turn {turn} not found; the conversation has {count}")
+            raise NotFoundError(f"turn {turn} not found; the conversation has {count}")
         back = count - turn + 1 if turn > 0 else -turn
         base = self.repository.checkout(self.repository.before_turn(tip, back))
         if self.conversation.new_nodes:  # the app was changed for this turn

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from itertools import count
 
-from taiwa.kernel.errors import ConflictError, InputError
+from taiwa.kernel.errors import ConflictError, InputError, NotFoundError
 from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import plural
 from taiwa.sql import Database
@@ -179,7 +179,7 @@ class Refs:
         """
         session = self.find(name)
         if session is None:
-            raise InputError(f"session {name!r} not found{self.hint(name)}")
+            raise NotFoundError(f"session {name!r} not found{self.hint(name)}")
         return session
 
     def hint(self, name: str) -> str:
@@ -344,7 +344,7 @@ class Refs:
         order = "SELECT seq FROM ref WHERE name = ? AND owner = ? ORDER BY node IS NULL, seq DESC LIMIT 1"
         ref = self._db.one(order, composed(name), self._owner)
         if ref is None:
-            raise InputError(f"session {name!r} not found{self.hint(name)}")
+            raise NotFoundError(f"session {name!r} not found{self.hint(name)}")
         select = """
         SELECT op, was.hash, is_now.hash, reason, reflog.at_us FROM reflog
         LEFT JOIN node was ON was.seq = reflog.old LEFT JOIN node is_now ON is_now.seq = reflog.new
@@ -416,7 +416,7 @@ class Refs:
         session = session or self.require_latest()
         turns = [key for key, node in self._nodes.path(self.tip(session)) if node.kind == "turn"]
         if not 1 <= int(number) <= len(turns):
-            raise InputError(f"turn {number} not found; session {session!r} has {plural(len(turns), 'turn')}")
+            raise NotFoundError(f"turn {number} not found; session {session!r} has {plural(len(turns), 'turn')}")
         return turns[-int(number)]
 
     def free_name(self, stem: str) -> str:
@@ -442,7 +442,7 @@ class Refs:
     def _by_prefix(self, text: str) -> str:
         prefix = text.lower()
         if not PREFIX.fullmatch(prefix):
-            raise InputError(f"session {text!r} not found{self.hint(text)}")
+            raise NotFoundError(f"session {text!r} not found{self.hint(text)}")
         first, last = (bytes.fromhex(prefix.ljust(HASH_LENGTH, end)) for end in "0f")
         select = f"SELECT hash, kind {OWNED} AND hash BETWEEN ? AND ? ORDER BY hash LIMIT ?"
         nodes = self._db.rows(select, self._owner, first, last, MOST_LISTED + 1)
@@ -590,7 +590,7 @@ class Users:
     def unknown(self, name: str) -> InputError:
         """Return the error for a user that does not exist."""
         known = ", ".join(each.name for each in self.list()[:5])
-        return InputError(f"user {name!r} not found{f'; users: {known}' if known else ''}")
+        return NotFoundError(f"user {name!r} not found{f'; users: {known}' if known else ''}")
 
 
 def _normalized(name: str) -> str:

@@ -64,7 +64,7 @@ from taiwa.server.request import (
 from taiwa.server.responses import ApiError, EventStream, SendNow, error_to_json, event, invalid
 from taiwa.server.runs import RunEvent, Take, take_pieces
 from taiwa.server.shared_store import Followable
-from taiwa.server.wire_interface import COUNT, DELETE, GET, LIMIT, POST, TEXT, Described, Route, Wire
+from taiwa.server.wire_interface import COUNT, DELETE, GET, LIMIT, NAME, POST, TEXT, Described, Route, Wire
 from taiwa.server.wires.answer_request import read_base64, read_params
 from taiwa.server.wires.responses import is_response
 from taiwa.sessions.commit_turn import TurnResult, decide_waiting, waiting_calls
@@ -194,11 +194,11 @@ async def begin(request: Request) -> Json:
     state.catalogue.check_attachments(app, body.text("model", ""), files)
     repository, name = repository_of(request), body.text("name", "")
     options = await asyncio.to_thread(_answer_options, body)
+    turn = TurnRequest(body.text("text"), attachments=files)
     app = (await asyncio.to_thread(served_app, app, params, repository)).with_options(options)
     session = await asyncio.to_thread(
         begin_conversation, state.catalogue, repository, state.turns, app, _model(request, body), name
     )
-    turn = TurnRequest(body.text("text"), attachments=files)
     try:
         followed = await state.followed.start(state.runs, caller_of(request), session, turn)
     except (ApiError, TaiwaError):  # no conversation without a message is left behind
@@ -460,7 +460,9 @@ async def end(request: Request) -> Json:
     """Return the end of the branch that continues a node."""
     from taiwa.server.page.branches import leaf
 
-    name, node = await _session(request), request.query_params.get("node", "")
+    name, node = await _session(request), request.query_params.get("node")
+    if node is None:
+        raise Fields({}).missing("node")
     return await _reading(request, lambda repository: {"node": leaf(repository, name, repository.store.resolve(node))})
 
 
@@ -740,7 +742,7 @@ wire = Wire(
         Route(f"{HERE}/rename", rename, POST, api=Described(api_types.Renamed, api_types.NewName)),
         Route(f"{HERE}/state", state, GET, api=Described(api_types.StateAt, query={"node": TEXT})),
         Route(f"{HERE}/state", set_state, POST, api=Described(api_types.StateSet, api_types.NewValue)),
-        Route(f"{HERE}/why", cause, GET, api=Described(api_types.Cause, query={"path!": TEXT, "node": TEXT})),
+        Route(f"{HERE}/why", cause, GET, api=Described(api_types.Cause, query={"path!": NAME, "node": TEXT})),
         Route(f"{HERE}/end", end, GET, api=Described(api_types.BranchEnd, query={"node!": TEXT})),
         Route(f"{HERE}/verify", verify, GET, api=Described(api_types.Verified)),
         Route(
@@ -751,7 +753,12 @@ wire = Wire(
         ),
         Route("/api/nodes/{name}", node, GET, api=Described(api_types.ShownNode)),
         Route("/api/nodes/{name}/trace", trace_node, GET, api=Described(api_types.JsonObject)),
-        Route("/api/nodes/{name}/tokens", token_list, GET, api=Described(Json, query={"top": COUNT})),
+        Route(
+            "/api/nodes/{name}/tokens",
+            token_list,
+            GET,
+            api=Described(Json, query={"top": COUNT | {"maximum": MOST_ALTERNATIVES}}),
+        ),
         Route("/api/tree", all_trees, GET, api=Described(list[api_types.NodeEntry])),
         Route("/api/diff", compare, GET, api=Described(api_types.Difference, query={"before": TEXT, "after": TEXT})),
         Route("/api/cost", cost, GET, api=Described(list[api_types.CostEntry], query={"by": {"enum": list(AXES)}})),

@@ -47,7 +47,7 @@ from taiwa.server.indexing import (
 )
 from taiwa.server.request import body_parts, caller_of, name_of, query_number, read_body, repository_of, state_of
 from taiwa.server.responses import ApiError, error_to_json, invalid
-from taiwa.server.wire_interface import COUNT, DELETE, GET, OFFSET, POST, TEXT, Described, Route, Wire
+from taiwa.server.wire_interface import COUNT, DELETE, GET, NAME, OFFSET, POST, TEXT, Described, Route, Wire
 from taiwa.settings import Settings
 
 T = TypeVar("T")
@@ -471,7 +471,7 @@ wire = Wire(
         Route(HERE, show, GET, api=Described(ShownIndex)),
         Route(HERE, delete, DELETE, api=Described(Deleted)),
         Route(f"{HERE}/refresh", refresh, POST, api=Described(IndexRunStarted, Nothing, status=202)),
-        Route(f"{HERE}/find", find_passages, GET, api=Described(FoundPassages, query={"q!": TEXT, "limit": COUNT})),
+        Route(f"{HERE}/find", find_passages, GET, api=Described(FoundPassages, query={"q!": NAME, "limit": COUNT})),
         Route(
             f"{HERE}/documents",
             upload,
@@ -490,7 +490,7 @@ wire = Wire(
             "/api/find",
             find_passages,
             GET,
-            api=Described(FoundPassages, query={"q!": TEXT, "in": TEXT, "limit": COUNT}),
+            api=Described(FoundPassages, query={"q!": NAME, "in": TEXT, "limit": COUNT}),
         ),
         Route("/api/passages/{id}", open_passage, GET, api=Described(JsonObject, query={"context": OFFSET})),
     ),
