@@ -348,5 +348,5 @@ def test_a_request_cannot_name_a_folder_of_the_server(filled: Serving, folder: s
     body = {"app": "ask", "text": "What is there?", "params": {"in": [folder]}}
     response = filled.client.post("/api/conversations", json=body)
 
-    assert response.status_code == 400
+    assert response.status_code == 404
     assert response.json()["error"]["message"].startswith(f"index {folder!r} not found")

@@ -12,6 +12,7 @@ from taiwa.kernel.messages import Request, ToolSpec, user
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.providers import open_model, resolve, resolve_asked, resolve_probed
 from taiwa.server.catalogue import Catalogue
+from taiwa.sessions.replay import replay_history
 from taiwa.settings import Settings, load
 from tests.peers.faults import Act, FaultServer, event, head, raw, speech, status
 from tests.server.serving import Serving, serving, sse
@@ -262,6 +263,8 @@ def test_tools_stand_in_the_prompt_of_a_server_that_refuses_or_ignores_them(
         == "Rain."
     )
     assert offers(upstream) == [True, False, False]
+    for ref in unknown.repository.store.refs.list():
+        assert not [each for each in replay_history(unknown.repository, ref.tip) if each.difference]
     body: Any = upstream.seen[2].json
     assert [message["role"] for message in body["messages"]] == ["system", "user", "assistant", "user"]
     assert body["messages"][3]["content"].count("</tool_response>") == 1
@@ -327,3 +330,14 @@ def test_a_request_may_name_a_served_model_by_its_alias_or_in_full(upstream: Fau
     for served in ("tea", name):
         catalogue = Catalogue(settings, (), (served,), {})
         assert {catalogue.choose(asked).model for asked in ("tea", name, f"order@{name}", "order@tea")} == {served}
+
+
+def test_an_app_calls_its_tools_in_text_if_the_server_refuses_them(upstream: FaultServer, tmp_path: Path) -> None:
+    (tmp_path / "sums.md").write_text("---\ntaiwa: 1\nname: sums\ntools: [calculator]\n---\nCalculate.\n")
+    name = f"{upstream.base_url}#m"
+    upstream.plays(NO_TOOLS, speech("<<calculator: 6*7>>"), speech("It is 42."))
+    model = HttpModel(resolve(name, overrides={name: {"tools": True}}))
+    with serving(model=model, apps=(str(tmp_path / "sums.md"),)) as served:
+        for _ in range(2):
+            assert served.chat("6*7?", model="sums").json()["choices"][0]["message"]["content"].endswith("It is 42.")
+    assert offers(upstream) == [True, False, False, False]
