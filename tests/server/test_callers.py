@@ -121,7 +121,7 @@ def test_an_index_of_another_caller_cannot_be_searched_by_a_question(server: Ser
         body = {"app": "ask", "text": "Is green tea hot?", "params": {"in": ["notes@ann"]}}
         for other in (ben, server.client):
             refused = other.post("/api/conversations", json=body)
-            assert refused.status_code == 400
+            assert refused.status_code == 404
             assert "index 'notes@ann' not found" in refused.json()["error"]["message"]
         assert ann.post("/api/conversations", json=body).status_code == 202
 

@@ -491,7 +491,7 @@ class NewIndex(TypedDict):
     """An index for uploads."""
 
     name: Name
-    language: NotRequired[str]
+    language: NotRequired[Name]
 
 
 class PersonChange(TypedDict, total=False):
