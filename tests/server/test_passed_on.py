@@ -14,6 +14,7 @@ from taiwa.models.providers import open_model, resolve, resolve_asked, resolve_p
 from taiwa.server.catalogue import Catalogue
 from taiwa.sessions.replay import replay_history
 from taiwa.settings import Settings, load
+from tests.models.inprocess.stub_model import StubModel
 from tests.peers.faults import Act, FaultServer, event, head, raw, speech, status
 from tests.server.serving import Serving, serving, sse
 
@@ -341,3 +342,13 @@ def test_an_app_calls_its_tools_in_text_if_the_server_refuses_them(upstream: Fau
         for _ in range(2):
             assert served.chat("6*7?", model="sums").json()["choices"][0]["message"]["content"].endswith("It is 42.")
     assert offers(upstream) == [True, False, False, False]
+
+
+@pytest.mark.parametrize("choice", ["auto", "required"])
+def test_a_model_in_this_process_calls_the_tools_of_a_client(choice: str) -> None:
+    with serving(model=StubModel('{"name": "weather", "arguments": {"city": "Nara"}}')) as served:
+        answer = served.chat(HI, model="stub", tools=[WEATHER], tool_choice=choice, taiwa={}).json()
+        (call,) = answer["choices"][0]["message"]["tool_calls"]
+        assert call["function"] == {"name": "weather", "arguments": '{"city": "Nara"}'}
+        (warning,) = answer["taiwa"]["warnings"]
+        assert warning.endswith("'stub' cannot call tools")

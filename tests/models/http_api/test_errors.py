@@ -370,3 +370,30 @@ def test_a_server_that_does_not_continue_an_answer_lacks_a_capability(text: str)
 
     assert isinstance(error, UnsupportedError)
     assert error.capability == "prefix"
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (400, "registry.ollama.ai/library/gemma2:2b does not support tools"),
+        (400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
+        (500, "tools param requires --jinja flag"),
+        (404, "No endpoints found that support tool use. To learn more about provider routing, see the documentation."),
+        (422, "body.tools: Extra inputs are not permitted"),
+        (400, "Function calling: tools are not supported for this model"),
+    ],
+)
+def test_a_server_that_calls_no_tools_lacks_a_capability(status: int, text: str) -> None:
+    error = told(status, {"error": {"message": text}})
+
+    assert isinstance(error, UnsupportedError)
+    assert error.capability == "tools"
+
+
+@pytest.mark.parametrize(
+    "text", ["Invalid schema for function 'look_up': 'int' is not valid", "tool_call_id c1 not found in tool calls"]
+)
+def test_what_is_wrong_with_one_tool_is_not_a_missing_capability(text: str) -> None:
+    error = told(400, {"error": {"message": text, "param": "tools[0].function"}})
+
+    assert getattr(error, "capability", "") != "tools"

@@ -494,8 +494,10 @@ class HttpModel:
                     chunk = replace(chunk, usage=chunk.usage + checked)  # noqa: PLW2901  (the caller pays for both)
                 yield chunk
         except UnsupportedError as error:
-            # One schema that is refused says little about others, so that is not stored.
-            self._learn(error.capability, "refused", stores=error.capability != "json_schema")
+            if error.capability != "json_schema":
+                self._learn(error.capability, "refused")
+            elif request.constraint is not None:  # of a tool otherwise
+                self._learn("json_schema", "refused", stores=False)  # one schema says little about others
             raise
         if isinstance(request.constraint, JsonSchema) and check is not None and check.is_prose:
             self._learn("json_schema", "ignored")
