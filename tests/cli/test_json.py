@@ -50,7 +50,7 @@ KEYS = {
     "solve": " ".join(sorted(f"answer answered_by calls ending max_cost tool_mode {TURN}".split())),
     "index": "added analyzer changed characters documents embeddings folder index not_read others passages problems removed same seconds vectors_made",
     "chat": TURN,
-    "batch": "cost done failed kept session stopped usage",
+    "batch": "cost done failed kept refused session stopped usage",
     "apps save": "path",
     "undo": PLACE,
     "redo": PLACE,

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from taiwa.models.http_api.calls_in_text import CallsInText
 
 from taiwa.flows.calls_in_text import CallsInText
 from taiwa.kernel.messages import Chunk, FinishReason, Response, StreamEnd, TextDelta, ToolSpec, collect_response
