@@ -46,3 +46,32 @@ def test_a_stream_has_the_continuation_only(path: str) -> None:
 
     assert "world!" in text
     assert "Hello" not in text
+
+
+def test_a_response_without_input_continues_the_answer_before_it_on_a_branch() -> None:
+    with serving("Hello, ", "world!", "Good night.") as server:
+
+        def respond(**more: object) -> dict[str, Any]:
+            response = server.client.post("/v1/responses", json={"model": "scripted", **more})
+            assert response.status_code == 200, response.text
+            answer: dict[str, Any] = response.json()
+            return answer
+
+        first = respond(input="Greet the world.")
+        second = respond(previous_response_id=first["id"])
+        respond(previous_response_id=second["id"], input="And now?")
+        asked = [[message.text for message in request.messages] for request in server.model.requests]
+
+    assert second["output"][0]["content"][0]["text"] == "world!"
+    assert asked[1] == ["Greet the world.", "Hello, "]
+    assert asked[2] == ["Greet the world.", "Hello, ", "world!", "And now?"]
+
+
+def test_a_response_without_input_is_refused_by_an_app_with_a_state() -> None:
+    with serving(*["Yes."] * 2) as server:
+        first = server.client.post("/v1/responses", json={"model": "order", "input": "A tea."}).json()
+        asked = len(server.model.requests)
+        refused = server.client.post("/v1/responses", json={"model": "order", "previous_response_id": first["id"]})
+
+    assert (refused.status_code, len(server.model.requests)) == (400, asked)
+    assert "the last message must be of the user" in refused.json()["error"]["message"]

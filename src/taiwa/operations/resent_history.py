@@ -472,6 +472,12 @@ class Completion:
         return result
 
 
+def before_last_turn(repository: Repository, place: Place) -> tuple[Place, tuple[Message, ...]]:
+    """Return the place before the last turn of a place, and the messages of that turn: a relayed model writes after its answer."""
+    last = repository.recent(place.node).turns[-1]
+    return Place(repository.store.nodes.get(last.hash).parent or place.node, place.session), last.all_messages
+
+
 def begin_completion(
     repository: Repository,
     priced_model: PricedModel,

@@ -25,6 +25,7 @@ from taiwa.operations.resent_history import (
     Completion,
     CompletionOptions,
     Place,
+    before_last_turn,
     begin_compaction,
     begin_completion,
     estimate_input,
@@ -192,7 +193,7 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
     leading, said = (leading, said) if said else ("", messages)
     previous, conversation = body.optional_text("previous_response_id") or "", _read_conversation(body)
     decision = _read_decision(items)
-    if not said and not conversation and decision is None:  # items that wait in a conversation can be answered
+    if not (said or previous or conversation or decision):  # items that wait in a conversation can be answered
         raise invalid("input", "input must contain a message of the user or a result of a tool", "invalid_value")
     tools, search = _read_tools(body), read_file_search(body)
     tool_choice, callable_tools = ("auto", tools) if search else read_tool_choice(body, tools)
@@ -415,9 +416,12 @@ def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -
         choice = asked.search.choice(state.catalogue, choice)
     after = _place(repository, asked)
     waiting = pending_messages(repository, asked.conversation) if asked.conversation else ()
+    messages = (*waiting, *asked.messages)
+    if asked.previous and after is not None and not messages:
+        after, messages = before_last_turn(repository, after)
     priced_model = state.catalogue.open(choice)
     given = passed_on(asked, priced_model.model, strict=state.options.strict_fields)
-    options = CompletionOptions(choice.app, (*waiting, *asked.messages), request=given)
+    options = CompletionOptions(choice.app, messages, request=given)
     if asked.extension is not None:
         options = replace(options, params=asked.extension.params, unknown=asked.extension.unknown)
     if asked.search is not None:
