@@ -316,6 +316,31 @@ def test_an_unknown_server_without_schemas_is_asked_in_words_and_remembered(
     assert formats(upstream) == [True, False, False]
 
 
+CHECKED_STREAMS = {
+    "/v1/chat/completions": {"messages": HI, "response_format": FORMAT},
+    "/v1/responses": {"input": "Hi", "text": {"format": {"type": "json_schema", "name": "order", "schema": CUPS}}},
+    "/v1/messages": {"messages": HI, "max_tokens": 9, "output_format": {"type": "json_schema", "schema": CUPS}},
+    "/api/chat": {"messages": HI, "format": CUPS},
+}
+
+
+@pytest.mark.parametrize("path", CHECKED_STREAMS)
+def test_an_answer_that_is_checked_before_it_is_shown_is_a_piece_of_the_stream(
+    unknown: Serving, upstream: FaultServer, path: str
+) -> None:
+    upstream.plays(speech('{"cups": 2}'))
+
+    body = {"model": unknown.model.name, "stream": True, **CHECKED_STREAMS[path]}
+    lines = unknown.client.post(path, json=body).text.splitlines()
+
+    events: list[Any] = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith(("data: {", "{"))]
+    deltas = [each.get("delta") for each in events]
+    deltas = [each.get("text") if isinstance(each, dict) else each for each in deltas]
+    deltas += [choice["delta"].get("content") for each in events for choice in each.get("choices", [])]
+    deltas += [each["message"]["content"] for each in events if path == "/api/chat"]
+    assert "".join(filter(None, deltas)) == '{"cups": 2}'
+
+
 def test_what_the_config_denies_is_not_assumed(upstream: FaultServer) -> None:
     name = f"{upstream.base_url}#m"
     codec = resolve(name, overrides={name: {"tools": False}}).codec

@@ -354,9 +354,9 @@ class EventWriter:
         yield self._part_event(TEXT, "response.content_part.added", part=part)
 
     def _end_message(self, index: int, item: Body) -> Iterator[Body]:
-        if not self._has_text:
-            yield from self._open_message()
         (part,) = cast("list[Body]", item["content"])
+        if not self._has_text:  # no piece was shown before the whole answer was checked
+            yield from self.text(str(part["text"])) if part["text"] else self._open_message()
         for number, annotation in enumerate(cast("list[Json]", part["annotations"])):
             kind = "response.output_text.annotation.added"
             yield self._part_event(TEXT, kind, annotation=annotation, annotation_index=number)
