@@ -332,11 +332,15 @@ def read_constraint(body: Fields) -> Constraint | None:
     return next(iter(found.values()), None)
 
 
+ANY_OBJECT = JsonSchema({"type": "object", "additionalProperties": True}, "object")
+"""Any JSON object, so written that a server or a model that takes a type literally does not read the empty object."""
+
+
 def read_format(form: Fields) -> Constraint | None:
     """Read `response_format`: text, any JSON object, or JSON matching a schema."""
     kind = form.choice("type", ("text", "json_object", "json_schema"), "text")
     if kind == "json_object":
-        return JsonSchema({"type": "object"}, "object")
+        return ANY_OBJECT
     if kind == "text":
         return None
     holder = form.object("json_schema") or form  # the Responses protocol has the fields of the schema at this level
@@ -365,7 +369,7 @@ def _read_structured_outputs(outputs: Fields) -> Constraint:
         return Choice(outputs.texts("choice"))
     if given == ["grammar"]:
         return Grammar(outputs.text("grammar"))
-    return JsonSchema({"type": "object"}, "object")
+    return ANY_OBJECT
 
 
 async def create(request: Request) -> Response:

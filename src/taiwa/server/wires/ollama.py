@@ -43,7 +43,7 @@ from taiwa.server.wires.answer_request import (
     response_of,
     write_logprobs,
 )
-from taiwa.server.wires.chat_completions import read_tools
+from taiwa.server.wires.chat_completions import ANY_OBJECT, read_tools
 from taiwa.server.wires.embeddings import tokens_of, vectors_of
 from taiwa.sessions.commit_turn import TurnResult
 
@@ -160,7 +160,7 @@ def _read_think(body: Fields) -> tuple[bool, str]:
 def _read_format(body: Fields) -> Constraint | None:
     given = body.data.get("format")
     if isinstance(given, str):
-        return JsonSchema({"type": "object"}, "object") if body.choice("format", ("json", ""), "") else None
+        return ANY_OBJECT if body.choice("format", ("json", ""), "") else None
     return None if given is None else JsonSchema(body.schema("format"))
 
 
