@@ -22,11 +22,11 @@ EXPLORE_SECONDS ?= 600
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test explore check house bench docs messages lock clean
+.PHONY: help setup demo test explore explore-clients check house bench docs messages lock clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{ printf "  make %-8s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{ printf "  make %-15s %s\n", $$1, $$2 }'
 
 setup: $(READY) $(MESSAGES) ## make the virtual environment .venv (again only when its inputs change)
 
@@ -73,6 +73,10 @@ test: setup $(NODE_READY) ## run every test, the documents' examples included
 
 explore: setup ## run the fuzzers and property tests for EXPLORE_SECONDS (600), each round with a fresh seed
 	@$(BIN)/python -m tests.explore --seconds $(EXPLORE_SECONDS)
+
+# Not part of `make test`: each client brings up to hundreds of packages, with pins that contradict ours.
+explore-clients: setup ## run clients of others against a server, each installed on its own (CLIENTS="dspy strands", all without it)
+	@$(BIN)/python -m tests.clients $(CLIENTS)
 
 check: setup ## lint, types, layers, dependencies, budgets, documents (changes nothing)
 	$(BIN)/ruff check

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -10,14 +11,16 @@ import pytest
 
 HERE = Path(__file__).parent
 OLDEST = 18
-INSTALLED = HERE / "node_modules" / "@ag-ui" / "client"
+INSTALLED = HERE / "node_modules" / "openai"
 
 
-def run_node(*arguments: str, given: str = "", timeout: float = 300) -> subprocess.CompletedProcess[str]:
+def run_node(
+    *arguments: str, given: str = "", timeout: float = 300, oldest: int = OLDEST, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run node in this folder; skip where it is not installed or older than 18, and fail there on CI."""
     node = shutil.which("node")
-    if node is None or not INSTALLED.is_dir() or _version(node) < OLDEST:
-        missing = f"no node {OLDEST} with the packages of tests/server/node: install nodejs and npm, then run make test"
+    if node is None or not INSTALLED.is_dir() or _version(node) < oldest:
+        missing = f"no node {oldest} with the packages of tests/server/node: install nodejs and npm, then run make test"
         if os.environ.get("CI"):
             pytest.fail(missing)
         pytest.skip(missing)
@@ -29,6 +32,7 @@ def run_node(*arguments: str, given: str = "", timeout: float = 300) -> subproce
         encoding="utf-8",
         timeout=timeout,
         cwd=HERE,
+        env=os.environ | (env or {}),
         check=False,
     )
 
