@@ -178,16 +178,17 @@ OFFERED = [
 ]  # fmt: skip
 
 
-async def ask(address: str, model: str, width: int, count: int) -> None:
+async def ask(address: str, model: str, width: int, count: int, *, stream: bool = False) -> None:
     """Ask for turns after histories of their own, some at a time."""
     said_before = [{"role": ("user", "assistant")[n % 2], "content": f"{n} {FOX}"} for n in range(1, HISTORY - 1)]
     room = asyncio.Semaphore(width)
 
     async def turn(client: httpx2.AsyncClient, number: int) -> None:
-        first = {"role": "user", "content": f"{width} {number} {FOX}"}
+        first = {"role": "user", "content": f"{width} {number} {stream} {FOX}"}
         history = [first, *said_before, {"role": "user", "content": "Where are the maples?"}]
         async with room:
-            answer = await client.post(address, json={"model": model, "messages": history, "tools": OFFERED})
+            body = {"model": model, "messages": history, "tools": OFFERED, "stream": stream}
+            answer = await client.post(address, json=body)
             answer.raise_for_status()
 
     async with httpx2.AsyncClient(timeout=120, limits=httpx2.Limits(max_connections=width)) as client:
@@ -202,21 +203,22 @@ def proxied_turns(subject: Subject, folder: Path) -> None:
             "taiwa serve": (("taiwa", str(folder / "turns.db"), f"{address}#played"), f"{address}#played"),
             "a pass-through proxy": (("proxy", address), "played"),
         }
-        spent: dict[str, dict[int, float]] = {kind: {} for kind in kinds}
+        spent: dict[str, dict[tuple[int, str], float]] = {kind: {} for kind in kinds}
+        cases = [(width, how) for how in ("whole", "streamed") for width in WIDTHS]
         for kind, (words, model) in kinds.items():
             with serving("benches.wire_servers", *words) as served:
                 url = f"http://127.0.0.1:{served.port}/v1/chat/completions"
                 asyncio.run(ask(url, model, 4, 20))
-                for width, count in WIDTHS.items():
-                    before, started = served.cpu, time.perf_counter()
-                    asyncio.run(ask(url, model, width, count))
+                for width, how in cases:
+                    count, before, started = WIDTHS[width], served.cpu, time.perf_counter()
+                    asyncio.run(ask(url, model, width, count, stream=how == "streamed"))
                     seconds = time.perf_counter() - started
-                    spent[kind][width] = (served.cpu - before) / count * 1_000
-                    what = f"CPU of a turn, {width} at a time, {kind}"
-                    subject.row(what, spent[kind][width], "ms", f"{count / seconds:.0f} turns a second")
-    for width in WIDTHS:
-        ratio = spent["taiwa serve"][width] / spent["a pass-through proxy"][width]
-        subject.target(f"CPU of a turn, {width} at a time, as a multiple of the proxy's", ratio, 2, "")
+                    spent[kind][width, how] = (served.cpu - before) / count * 1_000
+                    what = f"CPU of a turn, {width} at a time, {how}, {kind}"
+                    subject.row(what, spent[kind][width, how], "ms", f"{count / seconds:.0f} turns a second")
+    for width, how in cases:
+        ratio = spent["taiwa serve"][width, how] / spent["a pass-through proxy"][width, how]
+        subject.target(f"CPU of a turn, {width} at a time, {how}, as a multiple of the proxy's", ratio, 2, "")
 
 
 async def follow(port: int, number: int, opened: asyncio.Barrier) -> tuple[list[float], int]:

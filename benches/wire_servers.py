@@ -110,7 +110,7 @@ def serve_proxy(address: str) -> None:
     import httpx2
     from starlette.applications import Starlette
     from starlette.requests import Request as HttpRequest
-    from starlette.responses import Response
+    from starlette.responses import Response, StreamingResponse
     from starlette.routing import Route
 
     from taiwa.server.serve import bind
@@ -119,6 +119,10 @@ def serve_proxy(address: str) -> None:
 
     async def forward(request: HttpRequest) -> Response:
         data = json.loads(await request.body())
+        if data.get("stream"):
+            sent = client.build_request("POST", f"{address}/chat/completions", json=data)
+            stream = await client.send(sent, stream=True)
+            return StreamingResponse(stream.aiter_raw(), stream.status_code, media_type="text/event-stream")
         answer = await client.post(f"{address}/chat/completions", json=data)
         return Response(json.dumps(answer.json()), answer.status_code, media_type="application/json")
 

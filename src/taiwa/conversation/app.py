@@ -35,11 +35,14 @@ class AppSource:
     source: str
     params: Json = None
     options: Json = None
+    _hash: str = field(default_factory=str, init=False, repr=False, compare=False)
 
     @property
     def hash(self) -> str:
         """32 hex characters."""
-        return digest(self)
+        if not self._hash:
+            object.__setattr__(self, "_hash", digest(self))
+        return self._hash
 
 
 ReplyMode = Literal["auto", "text+delta", "record", "json", "environment"]

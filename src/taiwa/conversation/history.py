@@ -52,6 +52,8 @@ class AnsweredBy(NamedTuple):
 
 
 NO_MODEL = AnsweredBy()
+NO_STATE = digest({})
+"""The hash of the state of an app that keeps none."""
 
 
 @value(tag="node")
@@ -266,7 +268,7 @@ def change_app(conversation: Conversation, app: App) -> Conversation:
 def _append(conversation: Conversation, draft: Node, app: App | None = None) -> Conversation:
     app = app or conversation.app
     state = _state_after(conversation, draft, app)
-    node = replace(draft, state_hash=digest(state))
+    node = replace(draft, state_hash=digest(state) if state else NO_STATE)
     return replace(_at_node(conversation, node.hash, node, app, state), new_nodes=(*conversation.new_nodes, node))
 
 
@@ -363,7 +365,7 @@ def _state_after(conversation: Conversation, node: Node, app: App) -> State:
 
 def _ordered(delta: Json) -> Json:
     """Put keys in canonical order, as a store returns them, so that live and reloaded tables show the same entries."""
-    ordered: Json = json.loads(canonical(delta))
+    ordered: Json = json.loads(canonical(delta)) if delta else delta
     return ordered
 
 

@@ -813,13 +813,14 @@ def open_priced_model(
 
 
 def _open_named(name: str, chosen: Settings, prices: Prices | None, opened: dict[str, AnyModel]) -> PricedModel:
-    from taiwa.models.providers import open_model, resolve_asked, resolve_probed
+    from taiwa.models.providers import open_model, resolve_asked
 
-    target = resolve_probed(name, chosen) if name in opened else resolve_asked(name, chosen)
-    local = target.inside or urlsplit(target.base_url).hostname in LOOPBACK
     if name not in opened:
-        opened[name] = open_model(target, chosen)
-    return PricedModel(opened[name], prices or _find_prices(chosen, target.name, local=local))
+        opened[name] = open_model(resolve_asked(name, chosen), chosen)
+    model = opened[name]
+    host: str = getattr(model, "host", "")  # "" in this process
+    local = not host or urlsplit(f"//{host}").hostname in LOOPBACK
+    return PricedModel(model, prices or _find_prices(chosen, model.name, local=local))
 
 
 def _find_prices(chosen: Settings, model: str, *, local: bool = False) -> Prices | None:

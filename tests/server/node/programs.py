@@ -17,7 +17,7 @@ INSTALLED = HERE / "node_modules" / "openai"
 def run_node(
     *arguments: str, given: str = "", timeout: float = 300, oldest: int = OLDEST, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run node in this folder; skip where it is not installed or older than 18, and fail there on CI."""
+    """Run node in this folder; skip where it is not installed or older than `oldest`, and fail there on CI."""
     node = shutil.which("node")
     if node is None or not INSTALLED.is_dir() or _version(node) < oldest:
         missing = f"no node {oldest} with the packages of tests/server/node: install nodejs and npm, then run make test"

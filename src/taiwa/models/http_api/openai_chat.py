@@ -441,7 +441,9 @@ class ChatReader:
         if not response.model:
             response.model = text_at(data, "model")
         # Most events have no usage; some servers send a cumulative one with each event, of which the last counts.
-        if isinstance(data, dict) and (usage := data.get("usage") or item_at(data.get("x_groq"), "usage")):
+        if isinstance(data, dict) and (
+            usage := data.get("usage") or ("x_groq" in data and item_at(data, "x_groq", "usage"))
+        ):
             response.usage = read_usage(usage, *USAGE) or response.usage
 
     def _read_message(self, message: Json, repeated: str = "") -> None:
@@ -454,8 +456,9 @@ class ChatReader:
                 response.add_thinking(thinking)
                 self._reasoning.setdefault(name, []).append(thinking)
                 break
-        for detail in items_at(message, "reasoning_details"):
-            self._read_detail(detail)
+        if "reasoning_details" in message:
+            for detail in items_at(message, "reasoning_details"):
+                self._read_detail(detail)
         content = message.get("content")
         if isinstance(content, str):
             response.add_text(content.removeprefix(repeated))
