@@ -25,6 +25,7 @@ from taiwa.kernel.messages import JsonSchema, Part, Request, Text
 from taiwa.kernel.serialization import Json
 from taiwa.structured import OutputType
 from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app, asked, reloaded, talked
+from tests.steps import lines_run
 from tests.strategies import texts
 
 MODES: tuple[ReplyMode, ...] = ("auto", "text+delta", "json", "environment")
@@ -302,3 +303,17 @@ def test_a_request_depends_on_nothing_but_the_conversation(make: Callable[[], Ap
     turns = (("a", "b", {"mood": "fine", "topics": ["z", "a"]}), ("c", "d", {"dictionary": {"z": "1", "a": "2"}}))
 
     assert asked(talked(make(), *turns)) == asked(talked(make(), *turns))
+
+
+def test_a_long_history_is_worded_and_digested_once() -> None:
+    conversation = begin(app(TOPICS))
+    for n in range(200):
+        conversation = add_turn(conversation, f"question {n}", f"answer {n}", {"topics": [f"tea {n}"]})
+    known = turn_request(conversation, "hello").digest
+    later = add_turn(conversation, "question 200", "answer 200", {"topics": []})
+    read = reloaded(later)
+
+    assert 4 * lines_run(lambda: turn_request(later, "hello").digest) < lines_run(
+        lambda: turn_request(read, "hello").digest
+    )
+    assert turn_request(later, "hello").digest == turn_request(read, "hello").digest != known

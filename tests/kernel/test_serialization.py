@@ -1,6 +1,7 @@
 """A value is written as JSON and read back; its digest names it on every machine."""
 
 import json
+from hashlib import blake2b
 from types import MappingProxyType
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.messages import Request, Text, ToolResult, Usage, user
-from taiwa.kernel.serialization import Json, canonical, digest, record, restore, value
+from taiwa.kernel.serialization import DIGEST_BYTES, Json, canonical, digest, record, restore, value
 from tests.strategies import effects, json_values, messages, requests, responses, shuffled, texts
 
 
@@ -33,6 +34,13 @@ def test_the_order_of_keys_makes_no_difference_to_a_digest(choices: st.DataObjec
     other = choices.draw(shuffled(item))
 
     assert digest(ToolResult("", value=other)) == digest(ToolResult("", value=item))
+
+
+@given(st.one_of(messages, requests, responses, effects, json_values))
+def test_a_digest_is_that_of_the_canonical_record_also_the_second_time(item: object) -> None:
+    known = blake2b(canonical(record(item)), digest_size=DIGEST_BYTES).hexdigest()
+
+    assert [digest(item), digest(item)] == [known, known]
 
 
 @given(json_values, json_values)

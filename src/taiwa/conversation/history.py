@@ -135,6 +135,8 @@ class PastTurn:
     thinking: tuple[Thinking, ...] = ()
     messages: tuple[Message, ...] = ()
     findings: Json = None
+    kept: tuple[object, ...] = field(default=(), init=False, repr=False, compare=False)
+    """The app, the layout and the messages of the last request."""
 
     @property
     def said(self) -> str:
@@ -379,12 +381,14 @@ def _object(delta: Json) -> State:
 def turns_to_keep(conversation: Conversation) -> tuple[PastTurn, ...] | None:
     """Return the turns to keep when the window is full, else None."""
     policy, turns = conversation.app.window, conversation.turns
+    if policy.max_size is None:
+        return None
     pinned = {past.hash for past in turns[: policy.keep_first]}
     for past in turns:
         if isinstance(past.delta, dict) and any(past.delta.get(name) is not None for name in policy.keep_setting):
             pinned.add(past.hash)
     others = [past.hash for past in turns if past.hash not in pinned]
-    if policy.max_size is None or len(others) < max(policy.max_size, policy.keep + 1):
+    if len(others) < max(policy.max_size, policy.keep + 1):
         return None
     kept = pinned | set(others[len(others) - policy.keep :])
     return tuple(past for past in turns if past.hash in kept)

@@ -128,15 +128,15 @@ def turn_request(
     earlier: tuple[Part, ...] = (Text(_block(EARLIER, conversation.summary)),) if conversation.summary else ()
     count = len(conversation.turns) if material is None or material.turns is None else material.turns
     for past in conversation.turns[max(len(conversation.turns) - count, 0) :]:
-        if past.messages:
-            messages += (Message("user", earlier), *past.all_messages) if earlier else past.all_messages
-        else:
-            messages.append(Message("user", (*earlier, *past.attachments, Text(past.user))))
+        if earlier or layout == "environment":
             delta: dict[str, Json] = past.delta if isinstance(past.delta, dict) else {}
-            if layout == "environment":  # a turn whose environment could not be read left the one before
+            if (
+                layout == "environment" and not past.messages
+            ):  # a turn whose environment could not be read left the one before
                 delta = whole = whole | delta
-            reply = Text(format_reply(app, past.said, delta, layout))
-            messages.append(Message("assistant", (*past.thinking, reply)))
+            messages += _past_messages(app, past, delta, layout, earlier)
+        else:
+            messages += _kept_messages(app, past, layout)
         earlier = ()
     if inputs:
         inputs = attach(inputs, tuple(attachments))
@@ -159,6 +159,26 @@ def turn_request(
         tool_choice=given.tool_choice, sampling=answer_sampling(app),
         top_logprobs=given.top_logprobs,
     )  # fmt: skip
+
+
+def _past_messages(
+    app: App, past: PastTurn, delta: State, layout: ReplyLayout, earlier: tuple[Part, ...] = ()
+) -> tuple[Message, ...]:
+    """Return the messages of an earlier turn, behind a summary of those before it."""
+    if past.messages:
+        return (Message("user", earlier), *past.all_messages) if earlier else past.all_messages
+    reply = Text(format_reply(app, past.said, delta, layout))
+    asked = Message("user", (*earlier, *past.attachments, Text(past.user)))
+    return asked, Message("assistant", (*past.thinking, reply))
+
+
+def _kept_messages(app: App, past: PastTurn, layout: ReplyLayout) -> tuple[Message, ...]:
+    """Return the messages of an earlier turn, which are the same in each request."""
+    kept = getattr(past, "kept", ())
+    if not kept or kept[0] is not app or kept[1] != layout:
+        kept = app, layout, _past_messages(app, past, past.delta if isinstance(past.delta, dict) else {}, layout)
+        object.__setattr__(past, "kept", kept)
+    return kept[2]
 
 
 def answer_sampling(app: App) -> Sampling:

@@ -7,7 +7,7 @@ response.
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Literal, TypeAlias, cast
 
 from taiwa.kernel.attachments import Attachment, AttachmentSource, read_attachments
@@ -90,6 +90,8 @@ class Message:
 
     role: Role
     parts: tuple[Part, ...]
+    kept_record: str = field(default="", init=False, repr=False, compare=False)
+    """The canonical record, which the digests of many requests contain."""
 
     @property
     def text(self) -> str:

@@ -8,7 +8,7 @@ of strings and a mapping that holds the tag itself.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields
 from functools import cache, partial
 from hashlib import blake2b
@@ -38,6 +38,8 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 T = TypeVar("T")
 
 TAG = "~"
+
+KEPT = "kept_record"
 
 CONTAINERS = frozenset({"list", "set", "dict"})
 
@@ -208,11 +210,17 @@ def record(item: object) -> Json:
     if not tag:
         return _record_plain(item)
     written: dict[str, Json] = {TAG: tag}
+    for field, part in _written(item, layout):
+        written[field] = record(part)
+    return written
+
+
+def _written(item: object, layout: "tuple[tuple[str, object], ...]") -> Iterator[tuple[str, object]]:
+    """Yield the fields of a value that its record has, with their values."""
     for field, default in layout:
         part = getattr(item, field)
         if default is MISSING or part != default or type(part) is not type(default):
-            written[field] = record(part)
-    return written
+            yield field, part
 
 
 def _record_plain(item: object) -> Json:
@@ -246,7 +254,8 @@ def _layout(cls: Any) -> tuple[str, tuple[tuple[str, object], ...]]:  # noqa: AN
     tag = tag_of(cls)
     if not tag:
         raise TypeError(f'{_qualified_name(cls)} has no tag and cannot be recorded; use @value(tag="…")')
-    return tag, tuple((field.name, _default(field)) for field in fields(cls) if field.compare)
+    compared = sorted((field for field in fields(cls) if field.compare), key=attrgetter("name"))
+    return tag, tuple((field.name, _default(field)) for field in compared)
 
 
 def _default(field: Field[Any]) -> object:
@@ -329,8 +338,12 @@ def to_json(data: Json, encoder: json.JSONEncoder = COMPACT) -> bytes:
     Raises:
         InputError: the text contains a lone surrogate, or a number is not finite.
     """
+    return _encoded(encoder.encode, data)
+
+
+def _encoded(write: Callable[[T], str], item: T) -> bytes:
     try:
-        return encoder.encode(data).encode("utf-8")
+        return write(item).encode("utf-8")
     except UnicodeEncodeError as error:
         bad = f"U+{ord(error.object[error.start]):04X}"
         raise InputError(f"the text contains half a character ({bad}); give valid Unicode") from None
@@ -379,10 +392,27 @@ def digest(item: object) -> str:
         InputError: it cannot be recorded, or is nested too deeply.
     """
     try:
-        plain = canonical(record(item))
+        plain = _encoded(_canonical_record, item)
     except RecursionError:
         raise InputError("the value is nested too deeply to be recorded") from None
     return blake2b(plain, digest_size=DIGEST_BYTES).hexdigest()
+
+
+def _canonical_record(item: object) -> str:
+    """Return the text of `canonical(record(item))`; a value with a field `KEPT` keeps it there, as one that is part of many others."""
+    if kept := getattr(item, KEPT, ""):
+        return kept
+    if type(item) is tuple:
+        return f"[{','.join(map(_canonical_record, cast('tuple[object, ...]', item)))}]"
+    tag, layout = ("", ()) if type(item) in LEAVES else _layout(cast("Any", type(item)))
+    if not tag:
+        return CANONICAL.encode(record(item))
+    parts = [f'"{field}":{_canonical_record(part)}' for field, part in _written(item, layout)]
+    parts.append(f'"{TAG}":"{tag}"')  # sorts behind every name of a field
+    text = f"{{{','.join(parts)}}}"
+    if KEPT in type(item).__dict__:
+        object.__setattr__(item, KEPT, text)
+    return text
 
 
 def item_at(data: Json, *path: str) -> Json:
