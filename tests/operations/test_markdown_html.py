@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.serialization import Json
 from taiwa.operations import markdown_html
-from taiwa.operations.markdown_html import MarkdownStream, to_html, visible
+from taiwa.operations.markdown_html import MarkdownStream, render_together, to_html, visible
 from tests.steps import lines_run
 
 HOSTILE = [
@@ -193,6 +193,34 @@ def test_a_text_that_does_not_end_stays_plain_and_is_not_tried_again(monkeypatch
         (True, "<pre>*a*&lt;b&gt;</pre>"),
     ]
     assert tried == ["*slow* <b>", "*a*"]
+
+
+def test_texts_of_a_page_are_rendered_with_one_question_and_shown_again_without_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked, ask = list[dict[str, Json]](), markdown_html._processes.ask
+    monkeypatch.setattr(markdown_html._processes, "ask", lambda question: asked.append(question) or ask(question))
+    texts = [f"Tea **{number}** of a page." for number in range(5)]
+
+    for _ in range(2):
+        render_together([*texts, texts[0]])
+        assert [to_html(text) for text in texts] == [
+            f"<p>Tea <strong>{number}</strong> of a page.</p>\n" for number in range(5)
+        ]
+
+    assert asked == [{"texts": texts}]
+
+
+def test_a_text_that_does_not_end_costs_only_itself_its_rendering(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(question: dict[str, Json]) -> dict[str, Json]:
+        if "texts" in question or question["text"] == "*endless*":
+            raise ToolError("the renderer timed out", code="timeout")
+        return {"html": "<p>fine</p>"}
+
+    monkeypatch.setattr(markdown_html._processes, "ask", ask)
+    render_together(["*endless*", "quick beside it"])
+
+    assert [to_html("*endless*"), to_html("quick beside it")] == ["<pre>*endless*</pre>", "<p>fine</p>"]
 
 
 @pytest.mark.parametrize("line", ["x = 1  # a comment\n", "- item\n", "word "])

@@ -5,7 +5,8 @@ mathematics (`$…$`, `\\(…\\)`, `\\[…\\]`) becomes MathML.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
@@ -16,7 +17,7 @@ from xml.etree import ElementTree
 
 from taiwa.isolation import Handler, ProcessLimits, ProcessPool
 from taiwa.kernel.errors import ToolError
-from taiwa.kernel.serialization import Json
+from taiwa.kernel.serialization import Json, items_at
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -48,6 +49,10 @@ MATH_ATTRIBUTES = frozenset(
 LIMITS = ProcessLimits(seconds=3.0, memory_mb=400, characters=8_000_000)
 MOST_SLOW = 10_000
 _processes = ProcessPool(f"{__name__}:entry", "the renderer", LIMITS)
+MOST_RENDERED = 512
+LONGEST_TOGETHER = 10_000
+_rendered: dict[bytes, str] = {}
+"""The last texts that were rendered, by digest."""
 _slow: set[bytes] = set()
 """Digests of texts that stay plain, so that a page with one does not wait for it each time."""
 
@@ -57,15 +62,39 @@ def to_html(text: str) -> str:
 
     A text that takes too long is shown as it is: each of the parsers has inputs of a few hundred characters that do.
     """
-    key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-    if len(text) <= LONGEST and key not in _slow:
+    key = _key(text)
+    if key not in _rendered and key not in _slow and len(text) <= LONGEST:
         try:
-            return str(_processes.ask({"text": text})["html"])
+            _keep(key, str(_processes.ask({"text": text})["html"]))
         except ToolError:
             if len(_slow) >= MOST_SLOW:
                 _slow.clear()
             _slow.add(key)
-    return plain_html(text)
+    found = _rendered.get(key)
+    return plain_html(text) if found is None else found
+
+
+def render_together(texts: Iterable[str]) -> None:
+    """Render many texts with one question to the process, for `to_html`; those that make it too slow are then rendered alone."""
+    new = [
+        text
+        for text in dict.fromkeys(texts)
+        if len(text) <= LONGEST_TOGETHER and _key(text) not in _rendered.keys() | _slow
+    ]
+    if len(new) > 1:
+        with suppress(ToolError):
+            for text, html in zip(new, items_at(_processes.ask({"texts": list[Json](new)}), "html"), strict=True):
+                _keep(_key(text), str(html))
+
+
+def _key(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _keep(key: bytes, html: str) -> None:
+    _rendered[key] = html
+    while len(_rendered) > MOST_RENDERED:
+        _rendered.pop(next(iter(_rendered)), None)
 
 
 def plain_html(text: str) -> str:
@@ -80,6 +109,8 @@ def entry(start: dict[str, Json]) -> Handler:
 
     def answer(question: dict[str, Json], characters: int) -> dict[str, Json]:
         del characters
+        if "texts" in question:
+            return {"html": [_renderer().render(visible(str(each))) for each in items_at(question, "texts")]}
         text = str(question["text"])
         if "streams" not in question:
             return {"html": _renderer().render(visible(text))}

@@ -8,6 +8,7 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from types import NoneType
 from typing import Any, Literal, NamedTuple, cast, get_args
 
@@ -290,7 +291,7 @@ def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
         CorruptError: the row is damaged.
     """
     with decoding("node"):
-        return _node(parent, *columns)
+        return (_known_node if len(columns[-1]) <= SMALL else _node)(parent, *columns)
 
 
 def _node(parent: bytes | None, kind: NodeKind, app: bytes, state: bytes, body: bytes) -> Node:
@@ -312,6 +313,12 @@ def _node(parent: bytes | None, kind: NodeKind, app: bytes, state: bytes, body: 
         prefix=str(fields.get("prefix", "")),
         findings=fields.get("findings"),
     )
+
+
+_known_node = lru_cache(4096)(_node)
+"""Long histories are read again and again; what a row says does not change."""
+SMALL = 4096
+"""Bytes of a body up to which its node is kept."""
 
 
 class Nodes:

@@ -25,7 +25,7 @@ from taiwa.kernel.messages import Request, Response, user
 from taiwa.kernel.serialization import Json, items_at, parse_json, restore
 from taiwa.kernel.usage_limits import currency_units
 from taiwa.operations.documents import split_source
-from taiwa.operations.markdown_html import to_html, visible
+from taiwa.operations.markdown_html import render_together, to_html, visible
 from taiwa.operations.resent_history import is_relayed
 from taiwa.operations.say import request_tokens
 from taiwa.server.conversation_turns import unfinished_turn
@@ -120,7 +120,9 @@ def _request(before: Conversation, node: Node) -> Request | None:
 
 def _sent_by(repository: Repository, name: str) -> Request | None:
     node = repository.store.nodes.get(name)
-    return None if node.parent is None else _request(repository.checkout(node.parent), node)
+    if node.parent is None or not is_relayed(repository.app(node.app)):
+        return None
+    return _request(repository.checkout(node.parent), node)
 
 
 def _end(forest: Forest, name: str) -> str:
@@ -155,8 +157,13 @@ class SourceView:
 class ClaimView:
     """One statement of an answer, rendered, with the places that support it."""
 
-    html: str
+    text: str
     sources: tuple[SourceView, ...]
+
+    @property
+    def html(self) -> str:
+        """The rendered text."""
+        return to_html(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,12 +324,19 @@ class TurnView:
         return self.siblings.index(self.hash) + 1 if self.hash in self.siblings else 1
 
     @property
-    def answer_html(self) -> str:
-        """The rendered answer; one of a type as indented JSON, and calls that a rationale contains as their input."""
+    def texts(self) -> tuple[str, ...]:
+        """What is rendered of the answer; one of a type is indented JSON, and calls that a rationale contains are their input."""
+        if self.ask is not None:
+            return tuple(claim.text for claim in self.ask.claims)
         text = self.answer
         for call in self.calls:
             text = text.replace(f"<<{call.name}: {call.input}>>", f"`{call.input}` →")
-        return to_html(f"```json\n{indented(text)}\n```" if self.is_typed else text)
+        return (f"```json\n{indented(text)}\n```" if self.is_typed else text,)
+
+    @property
+    def answer_html(self) -> str:
+        """The rendered answer."""
+        return to_html(self.texts[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,9 +387,11 @@ def _views(repository: Repository, session: str, entries: Sequence[HistoryEntry]
     """Return all entries but the first, with the changes since the previous one."""
     forest = forest_of(repository, session)
     breaks = {each.node: each for each in cache_breaks(repository, forest, entries)}
-    return tuple(
+    views = tuple(
         _turn(repository, forest, entry, before, breaks.get(entry.hash)) for before, entry in pairwise(entries)
     )
+    render_together(text for view in views for text in view.texts)
+    return views
 
 
 def _turn(
@@ -449,7 +465,7 @@ def _ask_view(result: AskResult | None, app: App) -> AskView | None:
 
     before = result.remarks(sentence)
     after = (sentence(MORE),) if options else ()
-    claims = tuple(ClaimView(to_html(claim.text), tuple(map(source, claim.citations))) for claim in answer.claims)
+    claims = tuple(ClaimView(claim.text, tuple(map(source, claim.citations))) for claim in answer.claims)
     texts = {" ".join(claim.text.split()) for claim in answer.claims}
     quoted = frozenset(each.number for each in answer.sources if " ".join(each.words.split()) not in texts)
     return AskView(before, claims, after, options, sources=tuple(map(source, answer.sources)), quoted=quoted)
