@@ -55,6 +55,7 @@ class Settings:
     store: Path | PostgresUrl
     path: Path
     model: str | None = None
+    served_models: tuple[str, ...] = ()
     judge_model: str | None = None
     rewrite_model: str | None = None
     limits: UsageLimits = NO_LIMITS
@@ -130,6 +131,10 @@ def _text(text: str) -> str:
     if not text.strip() or not text.isprintable():
         raise ValueError("must be text on one line")
     return text.strip()
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (part.strip() for part in _text(text).split(","))))
 
 
 def _store(text: str) -> Path | PostgresUrl:
@@ -232,6 +237,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "store": Setting("the file of the conversations, or postgresql://USER@HOST/DATABASE", _store),
         "judge_model": Setting("the model with which taiwa ask assesses a dialogue", _text),
         "rewrite_model": Setting("the model with which taiwa ask rewrites a dialogue as queries", _text),
+        "served_models": Setting("further models that taiwa serve offers, separated by commas", _names),
         "max_cost": Setting(
             "the cost limit of one command, in the currency of the prices, and of each /call, /conversation and /day; none "
             "for no limit",
@@ -543,6 +549,8 @@ def show(settings: Settings) -> tuple[SettingLine, ...]:
 
 
 def _row(settings: Settings, key: str, value: object) -> SettingLine:
+    if isinstance(value, tuple):
+        value = ", ".join(map(str, cast("tuple[object, ...]", value)))
     words = "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
     return SettingLine(
         key, words.lower() if words in ("True", "False") else words, settings.origins.get(key, "default")

@@ -59,7 +59,7 @@ FURTHER: dict[str, list[dict[str, Any]]] = {
     "/v1/vector_stores/{id}/files": [{"file_id": "file-0", "attributes": {"year": 2025}}],
     "/v1/vector_stores/{id}/files/{file}": [{"attributes": {"year": 2025}}],
     "/v1/vector_stores/{id}/file_batches": [{"file_ids": ["file-0"], "attributes": {"year": 2025}}],
-    "/page/language": [{"language": "ja"}],
+    "/page/look": [{"language": "ja"}, {"theme": "dark"}],
 }
 SEARCH = {
     "model": "ask",

@@ -747,6 +747,20 @@ def find_servers(settings: Settings, seconds: float = SECONDS) -> tuple[FoundMod
     return tuple(model for answer in asked if answer.done() for model in answer.result())
 
 
+def list_models(target: Target, settings: Settings) -> tuple[FoundModel, ...]:
+    """Return the models that a server lists, by the names of this project.
+
+    Raises:
+        ModelError: the call failed.
+    """
+    limits = RequestLimits(first_byte=20.0, total=30.0)
+    with HttpModel(target, find_key(replace(target, provider=""), settings), limits=limits) as opened:
+        listing = _listing(opened, "models")
+    begin = f"{target.base_url}#" if "://" in target.name else f"{target.name}:"
+    names = (text_at(item, "id").removeprefix("models/") for item in items_at(listing, "data"))
+    return tuple(FoundModel(f"{begin}{name}", target.base_url) for name in names if name and _fits(name))
+
+
 def _ask(prefix: str, url: str, seconds: float) -> Sequence[FoundModel]:
     """Return the models that a server lists, none if it does not answer."""
     from http.client import HTTPConnection, HTTPException

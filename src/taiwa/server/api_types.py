@@ -417,10 +417,11 @@ class TurnEstimate(TypedDict):
 
 
 class NewParams(TypedDict, total=False):
-    """New parameters for the app of a conversation."""
+    """New parameters for the app of a conversation, and new options of its answers; those that are not named stay."""
 
     params: JsonObject
     person: str
+    options: NewOptions
 
 
 class WaitingCall(TypedDict):

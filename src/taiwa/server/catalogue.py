@@ -14,17 +14,20 @@ from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.runtime import AnyModel
 from taiwa.models.http_api.capabilities import REMEDIES
+from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.embeddings import open_embedder
 from taiwa.models.providers import expand_alias, resolve_probed
 from taiwa.server.responses import ApiError
 from taiwa.sessions.commit_turn import PricedModel
 from taiwa.sessions.session import chosen_model, open_priced_model
-from taiwa.settings import Settings
+from taiwa.settings import Settings, remove_value, set_value
 
 if TYPE_CHECKING:
     from taiwa.retrieval.hybrid import Embedder, Vectors
 
 PLAIN = "plain"
+CURRENCY = "USD"
+"""The currency of prices that name none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +58,8 @@ class Catalogue:
         self._given = dict(given or {})
         self._lock = Lock()
         self._opened: dict[str, AnyModel] = {}
-        configured = () if settings.model is None else (settings.model,)
-        self.models = tuple(dict.fromkeys([*self._given, *models])) or configured
+        configured = (*(() if settings.model is None else (settings.model,)), *settings.served_models)
+        self.models = tuple(dict.fromkeys([*self._given, *(models or configured)]))
         self.apps = {load_app(name).name: str(find_path(name)) for name in app_names} or {
             listed.name: str(listed.path) for listed in apps() if not listed.problem
         }
@@ -72,6 +75,36 @@ class Catalogue:
         with self._lock:
             open_priced_model(None, chosen, opened=self._opened)
             self.models = tuple(dict.fromkeys((*self.models, name)))
+
+    def serve(self, models: Sequence[str]) -> None:
+        """Serve these of the served models, the first one where a request names none, and remember them in the config file."""
+        self.models = tuple(name for name in models if name in self.models)
+        own = [name for name in self.models if name not in self._given]
+        for key, value in (("model", "".join(own[:1])), ("served_models", ", ".join(own[1:]))):
+            if value:
+                set_value(self.settings.path, key, value)
+            else:
+                with suppress(ConfigError):  # it is not set
+                    remove_value(self.settings.path, key)
+
+    @property
+    def currency(self) -> str:
+        """The currency of all prices, "" if there are several."""
+        found = {str(prices.get("currency", CURRENCY)) for prices in self.settings.prices.values()} or {CURRENCY}
+        return found.pop() if len(found) == 1 else ""
+
+    def reopen(self) -> None:
+        """Open the models on servers anew at their next call, with the keys that are set now."""
+        with self._lock:
+            self._opened = {name: model for name, model in self._opened.items() if not isinstance(model, HttpModel)}
+
+    def server_of(self, name: str) -> str:
+        """Return the address of a model, "" for one in this process."""
+        if name in self._given:
+            return ""
+        with suppress(ConfigError):
+            return resolve_probed(name, self.settings).base_url or ""
+        return ""
 
     def ids(self) -> tuple[str, ...]:
         """Return all possible values of `model` in a request, models first."""

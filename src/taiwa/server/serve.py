@@ -49,6 +49,7 @@ from taiwa.server.wires import (
     messages,
     ollama,
     page,
+    page_settings,
     persons,
     responses,
     vector_stores,
@@ -72,6 +73,7 @@ WIRES: tuple[Wire, ...] = (
     files.wire,
     vector_stores.wire,
     persons.wire,
+    page_settings.wire,
     page.wire,
 )
 """The first wire formats the errors of paths that belong to none."""

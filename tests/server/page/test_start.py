@@ -74,9 +74,9 @@ def test_without_a_model_documents_are_asked_and_what_was_found_is_used_with_a_c
 ) -> None:
     opened: list[str] = []
     monkeypatch.setattr(
-        "taiwa.server.wires.page.found_models", lambda _: (FoundModel("ollama:tea", "127.0.0.1:11434"),)
+        "taiwa.server.wires.page_settings.found_models", lambda _: (FoundModel("ollama:tea", "127.0.0.1:11434"),)
     )
-    monkeypatch.setattr("taiwa.server.wires.page.set_value", lambda _, key, name: opened.append(f"{key}={name}"))
+    monkeypatch.setattr("taiwa.server.catalogue.set_value", lambda _, key, name: opened.append(f"{key}={name}"))
     with serving(quotes=True) as server:
         monkeypatch.setattr(
             server.server.state.catalogue,
@@ -93,7 +93,7 @@ def test_without_a_model_documents_are_asked_and_what_was_found_is_used_with_a_c
         tab.page.goto(tab.base)
         tab.has("[data-now]", "127.0.0.1:11434")
         tab.page.click("[data-act=use]")
-        tab.page.wait_for_selector("#model option:has-text('ollama:tea')", state="attached")
+        tab.page.wait_for_selector("#model option[value='ollama:tea']:text-is('tea')", state="attached")
         tab.ready()
         assert tab.page.is_checked("[name=app][value=plain]")
         tab.page.goto("about:blank")
@@ -113,10 +113,10 @@ def test_a_small_model_is_fetched_with_its_progress_and_used(
         assert gate.wait(300)
         return PulledFile(name, tmp_path / "tea.gguf", 1, "", "")
 
-    monkeypatch.setattr("taiwa.server.wires.page.found_models", lambda _: ())
-    monkeypatch.setattr("taiwa.server.wires.page.offered_model", lambda: "tea, 1 GB")
+    monkeypatch.setattr("taiwa.server.wires.page_settings.found_models", lambda _: ())
+    monkeypatch.setattr("taiwa.server.wires.page_settings.offered_model", lambda: "tea, 1 GB")
     monkeypatch.setattr("taiwa.server.page.start.pull_model", pull)
-    monkeypatch.setattr("taiwa.server.wires.page.set_value", lambda *_: None)
+    monkeypatch.setattr("taiwa.server.catalogue.set_value", lambda *_: None)
     with serving(quotes=True) as server:
         catalogue = server.server.state.catalogue
         monkeypatch.setattr(catalogue, "offer", lambda name: setattr(catalogue, "models", (name,)))

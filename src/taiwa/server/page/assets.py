@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Self
 from urllib.parse import quote
 
-MODULES = ("server", "files", "places", "talk", "state", "documents", "page")
+MODULES = ("server", "files", "places", "settings", "talk", "state", "documents", "page")
 """The modules of the script, in the order in which they are evaluated. They share one scope: no name is defined twice."""
 IMPORT = re.compile(r'^import [^;]* from "\./\w+\.js";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export ", re.MULTILINE)

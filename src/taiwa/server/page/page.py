@@ -14,6 +14,8 @@ from taiwa.flows.ask.provenance import ValueSource
 from taiwa.i18n import LANGUAGES, catalogue, dialogue_catalogue, translator
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
+from taiwa.kernel.usage_limits import UsageLimits, format_cost_limits
+from taiwa.models.http_api.api_keys import KeyRow
 from taiwa.models.providers import FoundModel
 from taiwa.operations.documents import find_ask_turn
 from taiwa.operations.inspect import TokensResult, format_value, said, sessions
@@ -23,7 +25,19 @@ from taiwa.retrieval.readers import readable_suffixes
 from taiwa.server.page.assets import address, icon
 from taiwa.server.page.panels import Place, difference, fitting_panels, steps_of, value_story
 from taiwa.server.page.start import EXAMPLES, Fetching
-from taiwa.server.page.text import FUNCTIONS, LABELS, chooses_person, is_asked, marked, pretty, short, spans_of
+from taiwa.server.page.text import (
+    FUNCTIONS,
+    LABELS,
+    chooses_person,
+    is_asked,
+    marked,
+    model_names,
+    money,
+    nano,
+    pretty,
+    short,
+    spans_of,
+)
 from taiwa.server.page.transcript import CountBreaks, Transcript, beside, count_breaks, transcript, unfinished_view
 from taiwa.sessions.repository import Repository
 from taiwa.tools.registry import BUILT_IN
@@ -74,6 +88,8 @@ class Page:
     count_breaks: CountBreaks = count_breaks
     models: Sequence[str] = ()
     """The served models."""
+    theme: str = "auto"
+    currency: str = ""
 
     def start(self, apps: Sequence[App], query: str, indexes: Json) -> str:
         """Render the page that starts a conversation, with the indexes to choose from, or shows search results."""
@@ -91,8 +107,14 @@ class Page:
         window = transcript(self.repository, place.session, place.tip)
         app = self.repository.app(self.repository.store.nodes.get(tip).app)
         persons = self._persons() if chooses_person(app) else ()
+        given = app.answer_options
+        options = {
+            "system": given.system,
+            "temperature": given.sampling.temperature,
+            "max_tokens": given.sampling.max_tokens,
+        }
         ref = next(each for each in self.repository.store.refs.list() if each.name == place.session)
-        return self._render("conversation.html", title=visible(ref.title) or place.session, ref=ref, query="", window=window, persons=persons,
+        return self._render("conversation.html", title=visible(ref.title) or place.session, ref=ref, options={key: "" if value is None else value for key, value in options.items()}, query="", window=window, persons=persons,
                             model=model, tip=tip, person=app.document_settings.get("user") or app.values.get("user") or "", end=place.tip,
                             pending=self.pending(place.session) if place.tip == tip else "",
                             **self._panel(place), **self._list())  # fmt: skip
@@ -205,9 +227,26 @@ class Page:
             **self._frame(),
         )
 
-    def found(self, models: Sequence[FoundModel], offered: str, fetching: Fetching | None) -> str:
-        """Render the models that were found, and the one that can be fetched, or how far that is."""
-        return self._render("found.html", found=models, offered=offered, fetching=fetching)
+    def found(
+        self, models: Sequence[FoundModel], offered: str = "", fetching: Fetching | None = None, server: str = ""
+    ) -> str:
+        """Render the models that were found, or that a server lists, and the one that can be fetched, or how far that is."""
+        new = [each for each in models if each.name not in self.models]
+        return self._render("found.html", found=new, offered=offered, fetching=fetching, server=server)
+
+    def settings(
+        self,
+        served: Sequence[tuple[str, str]],
+        keys: Sequence[KeyRow],
+        providers: Sequence[str],
+        limits: UsageLimits,
+        path: str,
+        *,
+        owns: bool,
+    ) -> str:
+        """Render the settings: those of this browser, and for the owner of the server those of the server."""
+        return self._render("settings.html", title=self._("Settings"), served=served, key_rows=keys, providers=providers,
+                            limits=format_cost_limits(limits), path=path, owns=owns, **self._frame())  # fmt: skip
 
     def _examples(self, apps: Sequence[App]) -> Sequence[dict[str, Any]]:
         served = {app.name for app in apps}
@@ -293,6 +332,11 @@ class Page:
             "languages": [(code, LANGUAGE_NAMES[code]) for code in LANGUAGES],
             "errors": self._errors,
             "models": self.models,
+            "called": model_names(self.models),
+            "theme": self.theme,
+            "currency": self.currency,
+            "money": partial(money, currency=self.currency),
+            "nano": partial(nano, currency=self.currency),
         }
         return _templates().get_template(template).render(shared | values)
 

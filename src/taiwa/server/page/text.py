@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from html import escape
@@ -16,6 +17,7 @@ from taiwa.i18n import gettext_noop
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import truncate
 from taiwa.kernel.usage_limits import currency_units
+from taiwa.models.providers import IN_PROCESS
 from taiwa.operations.inspect import format_value
 from taiwa.operations.markdown_html import visible
 from taiwa.operations.resent_history import GRANTED, closed_params
@@ -62,15 +64,45 @@ def pretty(value: Json) -> str:
     return visible(json.dumps(value, ensure_ascii=False, indent=1))
 
 
-def money(cost: Decimal) -> str:
-    """Format a cost in currency units."""
-    return f"{cost:f}".rstrip("0").rstrip(".") if "." in f"{cost:f}" else f"{cost:f}"
+def money(cost: Decimal, currency: str = "") -> str:
+    """Format a cost in currency units.
+
+    >>> money(Decimal("0.0120"), "USD"), money(Decimal(0), "USD")
+    ('0.012 USD', '0')
+    """
+    written = f"{cost:f}".rstrip("0").rstrip(".") if "." in f"{cost:f}" else f"{cost:f}"
+    return f"{written} {currency}".rstrip() if cost else "0"
 
 
-def nano(cost: int | None) -> str:
+def nano(cost: int | None, currency: str = "") -> str:
     """Format a cost in billionths of a currency unit; "?" if unknown."""
     units = currency_units(cost)
-    return "?" if units is None else money(units)
+    return "?" if units is None else money(units, currency)
+
+
+def model_name(name: str) -> str:
+    """Return the part of the name of a model that people call it by, without its server or folder; options stay.
+
+    >>> [model_name(name) for name in ("openai:gpt-5?effort=low", "http://127.0.0.1:8080/v1#qwen3", "gguf:/m/tea-1b.gguf", "plain")]
+    ['gpt-5?effort=low', 'qwen3', 'tea-1b', 'plain']
+    """
+    prefix, colon, model = name.partition(":")
+    if "://" in name:
+        return name.partition("#")[2] or name
+    if not colon or prefix in IN_PROCESS:
+        return (model or name).rstrip("/").rpartition("/")[2].removesuffix(".gguf")
+    return model
+
+
+def model_names(served: Sequence[str]) -> Callable[[str], str]:
+    """Return the function that shortens the names of models: to their whole names where two served ones are called the same.
+
+    >>> shorten = model_names(["openai:gpt-5", "openrouter:gpt-5", "ollama:qwen3"])
+    >>> [shorten(name) for name in ("openai:gpt-5", "ollama:qwen3", "anthropic:claude")]
+    ['openai:gpt-5', 'qwen3', 'claude']
+    """
+    counts = Counter(map(model_name, served))
+    return lambda name: visible(name if counts[model_name(name)] > 1 else model_name(name))
 
 
 def day(at_us: int) -> str:
@@ -196,7 +228,7 @@ def kind_of(param: Param, *, searches: bool = False) -> str:
 
 
 FUNCTIONS: tuple[Callable[..., object], ...] = (
-    brief, choices_of, chooses_indexes, chooses_person, day, excerpt, is_required, kind_of, money, nano, open_params, pretty,
+    brief, choices_of, chooses_indexes, chooses_person, day, excerpt, is_required, kind_of, open_params, pretty,
     range_of, short, size, visible, with_copy,
 )  # fmt: skip
 """What templates call by its name."""

@@ -1,7 +1,7 @@
 """The server's own API: conversations with their trees, states and bills, for the page and for programs."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -82,6 +82,8 @@ MOST_TITLE = 200
 """Characters of a title."""
 MOST_AUTHOR = 60
 """Characters in the name of the editor of a state."""
+SAMPLING = ("temperature", "max_tokens")
+"""The options of answers that are part of their sampling."""
 FORMS = {"jsonl": "application/jsonl", "md": "text/markdown", "html": "text/html", "verifiable": "text/html"}
 AXES: tuple[Axis, ...] = ("app", "model", "day", "session")
 
@@ -173,6 +175,18 @@ def _answer_options(body: Fields) -> AnswerOptions:
     output_type = read_output_type(given.text("type")) if given.text("type", "").strip() else None
     schema = None if output_type is None else output_type.json_schema
     return AnswerOptions(given.text("system", "") or None, sampling, given.texts("tools"), schema)
+
+
+def _changed_options(own: AnswerOptions, given: AnswerOptions, named: Collection[str]) -> AnswerOptions:
+    """Return options with those of a request that it names, also as empty."""
+    sampling = replace(own.sampling, **{key: getattr(given.sampling, key) for key in SAMPLING if key in named})
+    return replace(
+        own,
+        sampling=sampling,
+        system=given.system if "system" in named else own.system,
+        tools=given.tools if "tools" in named else own.tools,
+        schema=given.schema if "type" in named else own.schema,
+    )
 
 
 async def list_conversations(request: Request) -> Json:
@@ -327,6 +341,8 @@ async def set_params(request: Request) -> Json:
     """Continue with other parameters of the app, such as the indexes to search; parameters that are not named stay."""
     name, body = await _idle_session(request), await read_body(request, api_types.NewParams.__annotations__)
     params, served = read_params(body), state_of(request).catalogue
+    given = await asyncio.to_thread(_answer_options, body)
+    named = frozenset() if body.object("options") is None else body.required("options").data.keys()
 
     def write(repository: Repository) -> Json:
         here = repository.at(name).app
@@ -334,6 +350,7 @@ async def set_params(request: Request) -> Json:
         app = load_app(served.app_file(here.name))
         changed = served_app(app, params, repository).values
         app = app.with_params({**here.values, **{key: changed[key] for key in params}})
+        app = app.with_options(_changed_options(here.options, given, named))
         repository.trust(app.hash)
         return {"session": name, "node": repository.change_app(name, app).tip}
 

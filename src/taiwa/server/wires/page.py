@@ -12,17 +12,14 @@ from starlette.responses import Response
 from taiwa.i18n import LANGUAGES, Translate, translator
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
-from taiwa.kernel.runtime import start_in_thread
 from taiwa.kernel.serialization import Json, to_json
 from taiwa.operations.inspect import tokens
 from taiwa.operations.markdown_html import MarkdownStream, visible
 from taiwa.operations.resent_history import Completion
-from taiwa.server.access import LOCAL_CALLER
 from taiwa.server.conversation_turns import FollowedRun, unfinished_turn
 from taiwa.server.page.assets import Body, asset
 from taiwa.server.page.page import POLICY, Page, entry_page
 from taiwa.server.page.panels import PANELS, Place
-from taiwa.server.page.start import Fetching, found_models, offered_model
 from taiwa.server.page.transcript import LAST_TURNS, common_node, transcript
 from taiwa.server.request import (
     LANGUAGE_COOKIE,
@@ -49,12 +46,11 @@ from taiwa.server.wires.persons import shown_person
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.users import UserProfiles
-from taiwa.settings import set_value
 
 MOST_STEPS = 10**9
+THEME_COOKIE = "taiwa-theme"
+THEMES = ("auto", "light", "dark")
 STATIC = {"page.js": "text/javascript", "enter.js": "text/javascript", "page.css": "text/css"}
-FETCHING = "fetching a model"
-"""The key of the fetch in `ServerState.live`."""
 SHA256 = re.compile("[0-9a-f]{64}")
 
 
@@ -78,8 +74,9 @@ def _packed(request: Request, body: Body, media_type: str, cache_control: str = 
 
 
 def _page(request: Request) -> Page:
-    state = state_of(request)
-    return Page(repository_of(request), language_of(request), state.count_breaks, state.catalogue.models)
+    state, theme = state_of(request), request.cookies.get(THEME_COOKIE, "")
+    return Page(repository_of(request), language_of(request), state.count_breaks, state.catalogue.models,
+                theme if theme in THEMES else THEMES[0], state.catalogue.currency)  # fmt: skip
 
 
 def entry(request: Request, *, used: bool = False) -> Response:
@@ -88,7 +85,7 @@ def entry(request: Request, *, used: bool = False) -> Response:
     return Response(entry_page(language_of(request), used=used), 401, headers, HTML)
 
 
-async def _render(request: Request, render: Callable[[Page], str]) -> Response:
+async def respond(request: Request, render: Callable[[Page], str]) -> Response:
     """Respond with HTML over the conversations of the caller, rendered in a thread."""
     page = _page(request)
     body = await asyncio.to_thread(lambda: Body.of(render(page).encode("utf-8", "replace")))
@@ -121,7 +118,7 @@ async def start(request: Request) -> Response:
     """Show the page that starts a conversation, or search results."""
     catalogue, query = state_of(request).catalogue, request.query_params.get("q", "")
     indexes = await documents.list_indexes(request)
-    return await _render(request, lambda page: page.start(catalogue.load_apps(), query, indexes))
+    return await respond(request, lambda page: page.start(catalogue.load_apps(), query, indexes))
 
 
 async def conversation(request: Request) -> Response:
@@ -140,7 +137,7 @@ async def conversation(request: Request) -> Response:
         )
         return page.conversation(place, last if last in models else next(iter(models), ""), tip)
 
-    return await _render(request, render)
+    return await respond(request, render)
 
 
 async def window(request: Request) -> Response:
@@ -183,7 +180,7 @@ async def step(request: Request) -> Response:
 async def names(request: Request) -> Response:
     """Return the list of conversations."""
     answering = {run.session: (run.text, run.client) for run in state_of(request).followed.open(caller_of(request))}
-    return await _render(request, lambda page: page.list(request.query_params.get("session", ""), answering))
+    return await respond(request, lambda page: page.list(request.query_params.get("session", ""), answering))
 
 
 async def panel(request: Request) -> Response:
@@ -191,24 +188,24 @@ async def panel(request: Request) -> Response:
     which = str(request.path_params["panel"])
     if which not in {panel.id for panel in PANELS}:
         raise ApiError(404, f"unknown panel {which[:40]!r}", code="not_found")
-    return await _render(request, lambda page: page.panel(_place(request, page.repository, which)))
+    return await respond(request, lambda page: page.panel(_place(request, page.repository, which)))
 
 
 async def why(request: Request) -> Response:
     """Return the provenance of a value."""
     path = request.query_params.get("path", "")
-    return await _render(request, lambda page: page.why(_place(request, page.repository), path))
+    return await respond(request, lambda page: page.why(_place(request, page.repository), path))
 
 
 async def beside(request: Request) -> Response:
     """Return the answers of the branches at a position beside each other."""
-    return await _render(request, lambda page: page.beside(_place(request, page.repository)))
+    return await respond(request, lambda page: page.beside(_place(request, page.repository)))
 
 
 async def difference(request: Request) -> Response:
     """Return the differences from another conversation."""
     other = request.query_params.get("other", "")
-    return await _render(request, lambda page: page.difference(_place(request, page.repository), other))
+    return await respond(request, lambda page: page.difference(_place(request, page.repository), other))
 
 
 async def static(request: Request) -> Response:
@@ -235,47 +232,13 @@ async def file(request: Request) -> Response:
     return Response(data, headers=headers, media_type=found.media_type)
 
 
-async def models(request: Request) -> Response:
-    """Return the models that were found, and the one that can be fetched, for the holder of the server's token."""
-    _check_local(request)
-    state = state_of(request)
-    found = await asyncio.to_thread(found_models, state.catalogue.settings)
-    offered = await asyncio.to_thread(offered_model)
-    return await _render(request, lambda page: page.found(found, offered, state.live.get(FETCHING)))
-
-
-async def use_model(request: Request) -> Response:
-    """Serve one of the models that were found, or fetch the offered one first, and remember it in the config file."""
-    _check_local(request)
-    state, body = state_of(request), await read_body(request, ("model", "fetch"))
-
-    def use(name: str) -> None:
-        state.catalogue.offer(name)
-        set_value(state.catalogue.settings.path, "model", name)
-
-    def use_found(name: str) -> None:
-        if name not in {each.name for each in found_models(state.catalogue.settings)}:
-            raise invalid("model", f"the model {name[:80]!r} was not found on this machine", "invalid_value")
-        use(name)
-
-    if not body.flag("fetch"):
-        await asyncio.to_thread(use_found, body.text("model"))
-    elif (now := state.live.get(FETCHING)) is None or now.ended:
-        fetching = state.live[FETCHING] = Fetching(state.catalogue.settings, use)
-        start_in_thread(fetching.run, "fetch-model")
-    return json_response({})
-
-
-def _check_local(request: Request) -> None:
-    if caller_of(request) != LOCAL_CALLER:
-        raise ApiError(403, "models are set by the holder of the server's token", "permission_error", "forbidden")
-
-
-async def language(request: Request) -> Response:
-    """Set the language of the page."""
-    chosen = (await read_body(request)).choice("language", LANGUAGES, "en")
-    response = json_response({"language": chosen})
-    response.set_cookie(LANGUAGE_COOKIE, chosen, max_age=365 * 86400, httponly=True, samesite="strict", path="/")
+async def look(request: Request) -> Response:
+    """Set the language or the theme of the page in this browser."""
+    body, response = await read_body(request, ("language", "theme")), json_response({})
+    for name, cookie, choices in (("language", LANGUAGE_COOKIE, LANGUAGES), ("theme", THEME_COOKIE, THEMES)):
+        if name in body.data:
+            chosen = body.choice(name, choices, choices[0])
+            response.set_cookie(cookie, chosen, max_age=365 * 86400, httponly=True, samesite="strict", path="/")
     return response
 
 
@@ -384,12 +347,12 @@ def _numbered(run: FollowedRun, written: bytes) -> bytes:
 
 async def steps(request: Request) -> Response:
     """Return the steps of a turn."""
-    return await _render(request, lambda page: page.steps(_place(request, page.repository)))
+    return await respond(request, lambda page: page.steps(_place(request, page.repository)))
 
 
 async def pending(request: Request) -> Response:
     """Return what is open at the end of a conversation: an unfinished turn, a clarifying question."""
-    return await _render(request, lambda page: page.pending(_name(request, page.repository)))
+    return await respond(request, lambda page: page.pending(_name(request, page.repository)))
 
 
 async def token_view(request: Request) -> Response:
@@ -400,13 +363,13 @@ async def token_view(request: Request) -> Response:
         place = _place(request, page.repository)
         return page.tokens(tokens(page.repository, place.at, served.model_named))
 
-    return await _render(request, render)
+    return await respond(request, render)
 
 
 async def document_list(request: Request) -> Response:
     """Show the indexes that the caller can see, and accept uploads."""
     indexes = await documents.list_indexes(request)
-    return await _render(request, lambda page: page.documents(indexes))
+    return await respond(request, lambda page: page.documents(indexes))
 
 
 async def person_list(request: Request) -> Response:
@@ -418,7 +381,7 @@ async def person_list(request: Request) -> Response:
         users = UserProfiles(store)
         return page.persons([shown_person(users, each.name) for each in store.users.list()], indexes)
 
-    return await _render(request, render)
+    return await respond(request, render)
 
 
 async def document_index(request: Request) -> Response:
@@ -426,13 +389,13 @@ async def document_index(request: Request) -> Response:
     wanted = request.query_params.get("q", "").strip()
     index = await documents.show(request)
     found = await documents.find_passages(request) if wanted else None
-    return await _render(request, lambda page: page.index(index, wanted, found, request.query_params.getlist("as")))
+    return await respond(request, lambda page: page.index(index, wanted, found, request.query_params.getlist("as")))
 
 
 async def document_text(request: Request) -> Response:
     """Show a document, at a quotation if the query contains one."""
     document = await documents.open_document(request)
-    return await _render(request, lambda page: page.document(name_of(request), document))
+    return await respond(request, lambda page: page.document(name_of(request), document))
 
 
 wire = Wire(
@@ -456,9 +419,7 @@ wire = Wire(
         Route("/persons", person_list, GET),
         Route("/documents/{name}", document_index, GET),
         Route("/documents/{name}/text/{path:path}", document_text, GET),
-        Route("/page/models", models, GET),
-        Route("/page/models", use_model, POST),
-        Route("/page/language", language, POST),
+        Route("/page/look", look, POST),
         Route("/page/{name}", static, GET),
     ),
     error_to_json,

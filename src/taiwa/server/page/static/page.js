@@ -3,6 +3,7 @@ import { $, $$, ask, attempt, call, here, html, name, notify, page, put, texts }
 import { begin, confirmed, create, edit, expect, listenToTalk, stop } from "./talk.js";
 import { answerPerson, fold, followList, fork, go, listenToPlaces, more, openPanel, print, remove, rename, scroller, scrub, select, show, step, verify } from "./places.js";
 import { bisect, compare, listenToInspector, set, why } from "./state.js";
+import { answers, forms, listenToSettings, serve, unlock } from "./settings.js";
 import { listenToDocuments } from "./documents.js";
 
 const acts = {
@@ -37,7 +38,7 @@ const acts = {
   newest: () => { scroller.scrollTop = scroller.scrollHeight; },
   code: async (_, button) => { await navigator.clipboard.writeText(button.nextElementSibling.textContent); notify(texts.copied); },
   fetch: async () => { await call("POST", "/page/models", { fetch: true }); await load($("[data-now]")); },
-  use: async ({ model }) => { await call("POST", "/page/models", { model }); location.reload(); },
+  use: async ({ model, server }) => { await call("POST", "/page/models", { model, ...(server && { server }) }); location.reload(); },
   beside: async ({ node }) => {
     put($("#beside .columns"), await html(`/page/beside/${name}?at=${node}`));
     $("#beside").showModal();
@@ -51,7 +52,7 @@ const acts = {
     const { user, answer } = await call("GET", `/api/nodes/${answered(number).dataset.node}`);
     await begin({ text: user ?? "", edit: Number(number), prefix: answer });
   },
-  fork, print, rename, remove, verify,
+  answers, fork, print, rename, remove, serve, unlock, verify,
 };
 
 async function copy(node) {
@@ -91,15 +92,15 @@ document.addEventListener("click", attempt(async (event) => {
 }));
 
 document.addEventListener("submit", attempt(async (event) => {
-  const action = { compare, set }[event.target.id];
+  const action = { compare, set, ...forms }[event.target.id];
   if (action) { event.preventDefault(); await action(event.target); }
 }));
 
 document.addEventListener("change", attempt(async ({ target }) => {
   if (target.name === "app") for (const part of $$("[data-app]")) part.hidden = part.disabled = part.dataset.app !== target.value;
   else if (target.id === "single") localStorage.setItem("keys", target.checked ? "on" : "off");
-  else if (target.id === "language") {
-    await call("POST", "/page/language", { language: target.value });
+  else if (target.id === "language" || target.id === "theme") {
+    await call("POST", "/page/look", { [target.id]: target.value });
     location.reload();
   } else if (target.id === "person") {
     await answerPerson(target);
@@ -165,5 +166,6 @@ $$("[data-now]").forEach((part) => load(part));
 listenToDocuments();
 listenToInspector();
 listenToPlaces();
+listenToSettings();
 listenToTalk();
 followList();

@@ -1,6 +1,7 @@
 // Talking: the message field with its draft, and the answer while it is written, here or by another tab.
 import { $, add, ask, attempt, call, failure, fill, here, name, notify, page, put, texts } from "./server.js";
 import { files, listenForFiles, sent, setFiles } from "./files.js";
+import { options } from "./settings.js";
 import { mark, pinned, refresh, scroller, show } from "./places.js";
 
 const text = $("#text");
@@ -101,15 +102,7 @@ async function start(said, attachments) {
   if (!form.reportValidity()) throw new Error("");
   const params = {};
   for (const field of form.querySelectorAll("fieldset:not([disabled]) [data-param]")) params[field.dataset.param] = READ[field.dataset.kind](field);
-  await create({ app, params, text: said, attachments, options: chosenOptions(form) });
-}
-
-function chosenOptions(form) {
-  const options = {};
-  for (const { type, checked, value, dataset: { optionOf } } of form.querySelectorAll("[data-option-of]")) {
-    if (type === "checkbox") { if (checked) (options[optionOf] ??= []).push(value); } else if (value.trim()) options[optionOf] = type === "number" ? Number(value) : value;
-  }
-  return options;
+  await create({ app, params, text: said, attachments, options: options(form) });
 }
 
 export async function create(body, panel = "") {
@@ -255,7 +248,7 @@ export function listenToTalk() {
 
 // --- an earlier message -----------------------------------------------------------------------------------------------
 
-const price = ({ tokens, cost }) => fill(texts.cost, { n: tokens.toLocaleString(), cost: cost ?? texts.unknown });
+const price = ({ tokens, cost }) => fill(texts.cost, { n: tokens.toLocaleString(), cost: cost ? `${cost} ${texts.currency}` : cost ?? texts.unknown });
 
 export async function edit(number) {
   const dialog = $("#edit");

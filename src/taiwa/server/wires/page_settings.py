@@ -1,0 +1,145 @@
+"""The settings of a server on its page: its models, servers with their keys, and the limit on cost, for its owner only."""
+
+import asyncio
+from dataclasses import replace
+from typing import cast
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from taiwa.kernel.errors import AuthenticationError
+from taiwa.kernel.runtime import start_in_thread
+from taiwa.kernel.usage_limits import UsageLimits
+from taiwa.models.http_api.api_keys import Secret, list_keys, remove_key, set_key
+from taiwa.models.providers import PROVIDERS, check_key, key_variables, list_models, resolve_server
+from taiwa.server.access import LOCAL_CALLER
+from taiwa.server.page.start import Fetching, found_models, offered_model
+from taiwa.server.request import caller_of, read_body, repository_of, state_of
+from taiwa.server.responses import ApiError, error_to_json, invalid, json_response
+from taiwa.server.wire_interface import GET, POST, Route, Wire
+from taiwa.server.wires.page import respond
+from taiwa.settings import parse_setting, set_value
+
+FETCHING = "fetching a model"
+"""The key of the fetch in `ServerState.live`."""
+
+
+def is_owner(request: Request) -> bool:
+    """Return whether a request comes from the owner of a private server: the holder of its token, on this machine, of a server
+    that has no other callers and no other names.
+
+    Anybody else could send the conversations and the keys of the owner elsewhere.
+    """
+    state = state_of(request)
+    is_private = state.options.is_local and state.options.token and not (state.options.hosts or state.options.origins)
+    return bool(is_private) and caller_of(request) == LOCAL_CALLER and not repository_of(request).store.callers.list()
+
+
+def _check_owner(request: Request) -> None:
+    if not is_owner(request):
+        what = (
+            "models, keys and limits are set by the owner of a server that has a token and is used on this machine only"
+        )
+        raise ApiError(403, what, "permission_error", "forbidden")
+
+
+async def show(request: Request) -> Response:
+    """Show the settings."""
+    catalogue, owns = state_of(request).catalogue, await asyncio.to_thread(is_owner, request)
+    served = [(name, catalogue.server_of(name)) for name in catalogue.models]
+    keys = list_keys(catalogue.settings, key_variables(catalogue.settings)) if owns else ()
+    limits, path = catalogue.settings.limits, str(catalogue.settings.path)
+    return await respond(request, lambda page: page.settings(served, keys, tuple(PROVIDERS), limits, path, owns=owns))
+
+
+async def models(request: Request) -> Response:
+    """Return the models that were found here, and the one that can be fetched, or those of a server that is named."""
+    await asyncio.to_thread(_check_owner, request)
+    state, server = state_of(request), request.query_params.get("server", "")
+    if server:
+        settings = state.catalogue.settings
+        listed = await asyncio.to_thread(lambda: list_models(resolve_server(server, settings), settings))
+        return await respond(request, lambda page: page.found(listed, server=server))
+    found = await asyncio.to_thread(found_models, state.catalogue.settings)
+    offered = await asyncio.to_thread(offered_model)
+    return await respond(request, lambda page: page.found(found, offered, state.live.get(FETCHING)))
+
+
+async def change_models(request: Request) -> Response:
+    """Serve one more model: one that was found here, one that a server lists, or the offered one, which is fetched first; or let a
+    served one be the first, or serve it no longer.
+    """
+    await asyncio.to_thread(_check_owner, request)
+    state, body = state_of(request), await read_body(request, ("model", "server", "fetch", "first", "remove"))
+    catalogue = state.catalogue
+
+    def use(name: str) -> None:
+        catalogue.offer(name)
+        catalogue.serve(catalogue.models)
+
+    def change() -> None:
+        if first := body.text("first", ""):
+            catalogue.serve((first, *(name for name in catalogue.models if name != first)))
+        elif removed := body.text("remove", ""):
+            catalogue.serve([name for name in catalogue.models if name != removed])
+        else:
+            name, server, settings = body.text("model"), body.text("server", ""), catalogue.settings
+            known = list_models(resolve_server(server, settings), settings) if server else found_models(settings)
+            if name not in {each.name for each in known}:
+                where = f"is not listed by {server[:80]!r}" if server else "was not found on this machine"
+                raise invalid("model", f"the model {name[:80]!r} {where}", "invalid_value")
+            use(name)
+
+    if not body.flag("fetch"):
+        await asyncio.to_thread(change)
+    elif (now := state.live.get(FETCHING)) is None or now.ended:
+        fetching = state.live[FETCHING] = Fetching(catalogue.settings, use)
+        start_in_thread(fetching.run, "fetch-model")
+    return json_response({})
+
+
+async def change_keys(request: Request) -> Response:
+    """Try a key of a server and store it, as `taiwa keys set` does, or delete it; a key that is not accepted is not stored."""
+    await asyncio.to_thread(_check_owner, request)
+    catalogue, body = state_of(request).catalogue, await read_body(request, ("server", "key", "remove"))
+    target = resolve_server(body.text("server"), catalogue.settings)
+
+    def change() -> None:
+        if body.flag("remove"):
+            remove_key(catalogue.settings, target.origin)
+        else:
+            key = Secret(body.text("key"), f"the key for {target.origin}")
+            try:
+                check_key(target, key)
+            except AuthenticationError as error:
+                what = f"{target.origin} does not accept this key; it is not stored"
+                raise AuthenticationError(what, status=error.status) from None
+            set_key(catalogue.settings, target.origin, key)
+        catalogue.reopen()
+
+    await asyncio.to_thread(change)
+    return json_response({})
+
+
+async def set_limits(request: Request) -> Response:
+    """Set the limits on cost of all runs from now on, and in the config file."""
+    await asyncio.to_thread(_check_owner, request)
+    state, text = state_of(request), (await read_body(request, ("max_cost",))).text("max_cost").strip() or "none"
+    limits = cast("UsageLimits", parse_setting("max_cost", text, "the page"))
+    await asyncio.to_thread(set_value, state.catalogue.settings.path, "max_cost", text)
+    state.catalogue.settings = replace(state.catalogue.settings, limits=limits)
+    repository_of(request).limit_all_runs(state.catalogue.settings.limits)
+    return json_response({})
+
+
+wire = Wire(
+    "settings",
+    (
+        Route("/settings", show, GET),
+        Route("/page/models", models, GET),
+        Route("/page/models", change_models, POST),
+        Route("/page/keys", change_keys, POST),
+        Route("/page/limits", set_limits, POST),
+    ),
+    error_to_json,
+)
