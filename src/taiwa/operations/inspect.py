@@ -66,10 +66,16 @@ def said(turn: Node) -> str:
     return turn.user or ", ".join(each.label for each in turn.attachments)
 
 
-def sessions(repository: Repository, limit: int | None = None, since: int = 0) -> tuple[SessionEntry, ...]:
-    """Return the sessions that moved last, the latest first; with a number of `Refs.moves`, those after it."""
+def sessions(
+    repository: Repository, limit: int | None = None, since: int = 0, *, placed: bool = False
+) -> tuple[SessionEntry, ...]:
+    """Return the sessions that moved last, the latest first; with a number of `Refs.moves`, those after it.
+
+    `placed`: pinned ones come first, and archived ones last.
+    """
     store = repository.store
-    refs = store.refs.list(since)[:limit]
+    refs = store.refs.list(since)
+    refs = tuple(sorted(refs, key=lambda ref: ref.archived - ref.pinned) if placed else refs)[:limit]
     costs = {line.name: line.cost_nano for line in store.costs("session")} if refs else {}
     entries: list[SessionEntry] = []
     for ref, last in zip(refs, store.nodes.get_all([ref.tip for ref in refs]), strict=True):

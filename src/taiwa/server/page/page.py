@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 __all__ = ["POLICY", "Page", "Place"]
 
 LANGUAGE_NAMES = {"en": "English", "ja": "日本語", "zh": "中文"}
-MOST_LISTED = 100
+LISTED = 100
+"""Conversations that are listed at first; as many more each time that more are wanted."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types taiwa"
@@ -123,9 +124,9 @@ class Page:
         """Render turns of a transcript."""
         return self._render("turns.html", window=window, at=at)
 
-    def list(self, session: str, answering: Mapping[str, tuple[str, str]]) -> str:
+    def list(self, session: str, answering: Mapping[str, tuple[str, str]], limit: int = LISTED) -> str:
         """Render the list of conversations; those with an active run show its message and client."""
-        return self._render("list.html", session=session, **self._list(answering))
+        return self._render("list.html", session=session, **self._list(answering, limit))
 
     def panel(self, place: Place) -> str:
         """Render the panel for a position."""
@@ -286,10 +287,14 @@ class Page:
             **panel.values(self.repository, place),
         }
 
-    def _list(self, answering: "Mapping[str, tuple[str, str]]" = MappingProxyType({})) -> dict[str, Any]:
+    def _list(
+        self, answering: "Mapping[str, tuple[str, str]]" = MappingProxyType({}), limit: int = LISTED
+    ) -> dict[str, Any]:
         repository = self.repository
         moves = repository.store.refs.moves()
-        listed = sorted(sessions(repository, MOST_LISTED), key=lambda each: each.ref.archived - each.ref.pinned)
+        *listed, more = (*sessions(repository, limit + 1, placed=True), None)
+        if len(listed) > limit:
+            more = listed.pop()
         breaks = {
             each.ref.name: self.count_breaks(repository, each.ref.name, each.ref.tip)
             for each in listed
@@ -300,6 +305,7 @@ class Page:
                    if (found := repository.store.runs.unfinished(ref.name))}  # fmt: skip
         return {
             "conversations": listed,
+            "more": more is not None,
             "breaks": breaks,
             "waiting": waiting,
             "answering": answering,

@@ -18,7 +18,7 @@ from taiwa.operations.markdown_html import MarkdownStream, visible
 from taiwa.operations.resent_history import Completion
 from taiwa.server.conversation_turns import FollowedRun, unfinished_turn
 from taiwa.server.page.assets import Body, asset
-from taiwa.server.page.page import POLICY, Page, entry_page
+from taiwa.server.page.page import LISTED, POLICY, Page, entry_page
 from taiwa.server.page.panels import PANELS, Place
 from taiwa.server.page.transcript import LAST_TURNS, common_node, transcript
 from taiwa.server.request import (
@@ -180,7 +180,8 @@ async def step(request: Request) -> Response:
 async def names(request: Request) -> Response:
     """Return the list of conversations."""
     answering = {run.session: (run.text, run.client) for run in state_of(request).followed.open(caller_of(request))}
-    return await respond(request, lambda page: page.list(request.query_params.get("session", ""), answering))
+    limit = query_number(request, "limit", LISTED, 1, MOST_STEPS)
+    return await respond(request, lambda page: page.list(request.query_params.get("session", ""), answering, limit))
 
 
 async def panel(request: Request) -> Response:

@@ -1,7 +1,7 @@
 // The page: clicks, forms and keys lead to the actions of its parts. HTML comes rendered and escaped from the server only.
 import { $, $$, ask, attempt, call, here, html, name, notify, page, put, texts } from "./server.js";
 import { begin, confirmed, create, edit, expect, listenToTalk, stop } from "./talk.js";
-import { answerPerson, fold, followList, fork, go, listenToPlaces, more, openPanel, print, remove, rename, scroller, scrub, select, show, step, verify } from "./places.js";
+import { answerPerson, fold, followList, fork, go, label, listenToPlaces, meant, more, older, openPanel, openRow, print, remove, rename, scroller, scrub, select, show, step, verify } from "./places.js";
 import { bisect, compare, listenToInspector, set, why } from "./state.js";
 import { answers, forms, listenToSettings, serve, unlock } from "./settings.js";
 import { listenToDocuments } from "./documents.js";
@@ -25,16 +25,15 @@ const acts = {
   retry: async () => (await ask(texts.again)) && again(Number($$(".turn:has([data-act=again])").at(-1).dataset.number)),
   resume: ({ yes }) => call("POST", `${here}/resume`, yes ? { approve: yes > 0 } : {}),
   repeat: ({ model, prefix }) => begin({ repeat: true, ...(model && { model }), ...(prefix && { prefix }) }),
-  title: async ({ title }) => {
-    const wanted = await ask(texts.title, title);
-    if (wanted === null) return;
-    await call("POST", `${here}/label`, { title: wanted });
-    location.reload();
+  row: openRow,
+  older,
+  title: async ({ title }, button) => {
+    const wanted = await ask(texts.title, button.closest("#row")?.dataset.title ?? title);
+    if (wanted !== null) await label(meant(button), { title: wanted });
   },
-  label: async ({ pinned, archived }) => {
-    await call("POST", `${here}/label`, { pinned: pinned === "1", archived: archived === "1" });
-    location.reload();
-  },
+  label: ({ pinned, archived }, button) => label(meant(button), { pinned: pinned === "1", archived: archived === "1" }),
+  rename: (_, button) => rename(meant(button)),
+  remove: (_, button) => remove(meant(button)),
   newest: () => { scroller.scrollTop = scroller.scrollHeight; },
   code: async (_, button) => { await navigator.clipboard.writeText(button.nextElementSibling.textContent); notify(texts.copied); },
   fetch: async () => { await call("POST", "/page/models", { fetch: true }); await load($("[data-now]")); },
@@ -52,7 +51,7 @@ const acts = {
     const { user, answer } = await call("GET", `/api/nodes/${answered(number).dataset.node}`);
     await begin({ text: user ?? "", edit: Number(number), prefix: answer });
   },
-  answers, fork, print, rename, remove, serve, unlock, verify,
+  answers, fork, print, serve, unlock, verify,
 };
 
 async function copy(node) {
@@ -73,10 +72,12 @@ async function again(number, model) {
 document.addEventListener("click", attempt(async (event) => {
   const link = event.target.closest("a[data-confirm]");
   if (link) { event.preventDefault(); return confirmed(link); }
+  if (event.target.matches("#row, #row a")) $("#row").close(); // beside it, or an export
   const menu = $(".menu[open]");
   if (menu && !event.target.closest(".menu summary")) menu.open = false;
   const target = event.target.closest("[data-act], [data-go], [data-select], [data-edit], [data-example], [data-copy], [data-why], [data-bisect], [data-option], [data-toggle], [role=tab]");
   if (!target) return;
+  target.closest("#row")?.close();
   const { act, go: there, select: node, edit: number, why: path, toggle, bisect: verdict } = target.dataset;
   if (act) await acts[act](target.dataset, target);
   else if (there) await go(there);

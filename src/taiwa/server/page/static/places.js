@@ -122,6 +122,8 @@ export async function openPanel(id, focus = false) {
 // The list of conversations, which other tabs, programs and clients of the server change.
 let stale = false;
 let reading = false;
+let listed = 100; // conversations of the list
+export async function older() { listed += 100; await readList(); }
 async function readList() {
   stale = true;
   if (reading) return;
@@ -129,7 +131,7 @@ async function readList() {
   try {
     while (stale) {
       stale = false;
-      const got = await html(`/page/list?session=${name}`);
+      const got = await html(`/page/list?session=${name}&limit=${listed}`);
       const focused = document.activeElement.closest("#list a")?.getAttribute("href");
       put($("#list"), got);
       if (focused) $(`#list a[href="${focused}"]`)?.focus();
@@ -213,17 +215,40 @@ export async function fork() {
   if (wanted) location.assign(`/c/${encodeURIComponent((await call("POST", `${here}/fork`, { node: page.at, name: wanted })).session)}`);
 }
 
-export async function rename() {
-  const wanted = await ask(texts.rename, page.session);
-  if (!wanted || wanted === page.session) return;
-  leave();
-  try { location.assign(`/c/${encodeURIComponent((await call("POST", `${here}/rename`, { name: wanted })).session)}`); } catch (error) { follow(); throw error; }
+// The menu of a row in the list, and what is done with its conversation or with the shown one.
+export const meant = (button) => button.closest("#row")?.dataset.session ?? page.session;
+const api = (session) => `/api/conversations/${encodeURIComponent(session)}`;
+
+export function openRow({ session, title, pinned, archived }, button) {
+  const menu = $("#row");
+  Object.assign(menu.dataset, { session, title, pinned, archived });
+  for (const link of $$("[data-form]", menu)) link.href = `${api(session)}/export?form=${link.dataset.form}`;
+  menu.showModal();
+  const { bottom, left } = button.getBoundingClientRect();
+  menu.style.top = `${Math.max(0, Math.min(bottom, innerHeight - menu.offsetHeight - 8))}px`;
+  menu.style.left = `${Math.max(0, Math.min(left, innerWidth - menu.offsetWidth - 8))}px`;
 }
 
-export async function remove() {
-  if (!(await ask(fill(texts.delete, { name: page.session })))) return;
-  await call("DELETE", here);
-  location.assign("/");
+export async function label(session, change) {
+  await call("POST", `${api(session)}/label`, change);
+  if (session === page.session) location.reload(); else await readList();
+}
+
+export async function rename(session) {
+  const wanted = await ask(texts.rename, session);
+  if (!wanted || wanted === session) return;
+  const isShown = session === page.session;
+  if (isShown) leave();
+  try {
+    const made = (await call("POST", `${api(session)}/rename`, { name: wanted })).session;
+    if (isShown) location.assign(`/c/${encodeURIComponent(made)}`); else await readList();
+  } catch (error) { if (isShown) follow(); throw error; }
+}
+
+export async function remove(session) {
+  if (!(await ask(fill(texts.delete, { name: session })))) return;
+  await call("DELETE", api(session));
+  if (session === page.session) location.assign("/"); else await readList();
 }
 
 export async function verify() {

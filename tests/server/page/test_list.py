@@ -1,0 +1,77 @@
+"""The list of conversations: the menu of each row, and those beyond the first hundred."""
+
+from taiwa.apps.catalog import load_app
+from taiwa.conversation.history import add_turn
+from taiwa.models.scripted import scripted_model
+from tests.server.page.conftest import OpenTab, Serve
+from tests.server.serving import Serving
+
+
+def hold(server: Serving, name: str, text: str) -> None:
+    """Hold a conversation of one turn."""
+    begun = server.repository.start(load_app("plain"))
+    server.repository.commit(name, add_turn(begun, text, "An answer.", {}), expected=None)
+
+
+def test_each_row_of_the_list_has_a_menu(open_tab: OpenTab, serve: Serve) -> None:
+    server = serve(scripted_model("never"))
+    for name in ("first", "second", "third"):
+        hold(server, name, f"About {name}")
+    tab = open_tab(server)
+    tab.page.goto(f"{tab.base}/c/third")
+    tab.ready()
+
+    def open_row(row: str) -> None:
+        tab.page.hover(f"#list li:has([href='/c/{row}'])")
+        tab.page.click(f"#list li:has([href='/c/{row}']) [data-act=row]")
+
+    def choose(row: str, action: str) -> None:
+        open_row(row)
+        tab.page.click(f"#row {action}")
+
+    choose("first", "[data-pinned='1']")
+    tab.has("#list li:first-child", "★")
+    choose("first", "[data-act=title]")
+    tab.page.fill("#ask-text", "煎茶について")
+    tab.page.click("#ask-ok")
+    tab.has("#list li:first-child", "煎茶について")
+    choose("second", "[data-archived='1']")
+    tab.page.wait_for_selector("#list li.archived", state="attached")
+    tab.page.check("#archived")
+    open_row("second")
+    exported = server.client.get(tab.page.get_attribute("#row [data-form=md]", "href") or "")
+    assert "About second" in exported.text
+    tab.page.keyboard.press("Escape")
+    choose("second", "[data-act=rename]")
+    tab.page.fill("#ask-text", "renamed")
+    tab.page.click("#ask-ok")
+    tab.count("#list [href='/c/renamed']", 1)
+    choose("renamed", "[data-act=remove]")
+    tab.page.click("#ask-ok")
+    tab.count("#list li", 2)
+    assert tab.page.url.endswith("/c/third")
+    choose("third", "[data-act=remove]")
+    tab.page.click("#ask-ok")
+    tab.count("#list li", 1)
+
+    assert {ref.name: (ref.title, ref.pinned) for ref in server.repository.store.refs.list()} == {
+        "first": ("煎茶について", True)
+    }
+
+
+def test_conversations_beyond_the_first_hundred_are_reached_and_pinned_ones_are_always_first(
+    open_tab: OpenTab, serve: Serve
+) -> None:
+    server = serve(scripted_model("never"))
+    for number in range(230):
+        hold(server, f"talk-{number}", f"question {number}")
+    server.repository.store.refs.label("talk-0", place=1)
+    tab = open_tab(server)
+    tab.count("#list a", 100)
+    assert "question 0" in tab.page.inner_text("#list li:first-child")
+    tab.page.click("[data-act=older]")
+    tab.count("#list a", 200)
+    tab.page.click("[data-act=older]")
+    tab.count("#list a", 230)
+
+    assert tab.page.locator("[data-act=older]").count() == 0
