@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.conversation.replies import MemberWatcher
+from taiwa.conversation.replies import AnswerWatcher, MemberWatcher
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import whole_characters
 from tests.models.pieces import PLACES, cut
@@ -143,3 +143,20 @@ def test_a_watcher_shows_at_the_end_what_only_the_whole_reply_tells(reply: str, 
 @pytest.mark.parametrize(("text", "mended"), [("a\ud83d", "a\ufffd"), ("\udc00b", "\ufffdb"), ("😀", "😀"), ("", "")])
 def test_half_a_character_is_replaced(text: str, mended: str) -> None:
     assert whole_characters(text) == mended
+
+
+def test_watchers_tell_when_the_delta_is_written_and_not_before() -> None:
+    member = MemberWatcher("answer", lambda text: json.loads(text)["answer"])
+    line = AnswerWatcher(lambda text: text.partition("\n@@delta")[0], ("topics",))
+
+    assert [member.feed(piece).in_delta for piece in ['{"answer": "He', 'llo", ', '"delta": {"topics": ["tea"]']] == [
+        False,
+        False,
+        True,
+    ]
+    assert [line.feed(piece).in_delta for piece in ["Hello.", "\n@@", 'delta\n{"topics": ', '["tea"]}']] == [
+        False,
+        False,
+        True,
+        True,
+    ]

@@ -161,7 +161,7 @@ class MemberWatcher:
     def feed(self, text: str) -> WatchResult:
         """Show the next characters of the string."""
         self._pieces.append(text)
-        show = ""
+        show, in_delta = "", self._is_whole and bool(text.strip("} \n"))
         for update in () if self._is_whole else self._parser.feed(text):
             if update.path == (self._name,) and not self._is_whole:
                 self._is_whole = update.closed
@@ -169,7 +169,8 @@ class MemberWatcher:
                 if update.closed:  # then the value has all that was shown of it, too
                     show = show.removeprefix("".join(self._shown))
                 self._shown.append(show)
-        return WatchResult(show)
+            in_delta = in_delta or (bool(update.path) and update.path[0] != self._name)
+        return WatchResult(show, in_delta=in_delta)
 
     def close(self) -> WatchResult:
         """Show what is known only from the whole reply."""
@@ -415,7 +416,7 @@ class AnswerWatcher:
         self._pending, self._size = [pending[end:]], len(pending) - end
         self._scan_at = 2 * self._size if self._size > SCAN_EACH_CHUNK else 0
         self._shown += end
-        return WatchResult(whole_characters(pending[:end]))
+        return WatchResult(whole_characters(pending[:end]), in_delta=DELTA_LINE in self._pending[0])
 
     def close(self) -> WatchResult:
         """Show the held-back text that belongs to the answer."""

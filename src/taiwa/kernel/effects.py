@@ -40,10 +40,13 @@ Program: TypeAlias = Generator[Effect[Any], Any, R]
 
 @value(tag="watch-result")
 class WatchResult:
-    """The result of a watcher: the text to show now, and the length at which to cut the answer, or None."""
+    """The result of a watcher: the text to show now, the length at which to cut the answer, or None, and whether the state delta is
+    being written, which is not shown.
+    """
 
     show: str = ""
     cut: int | None = None
+    in_delta: bool = False
 
 
 class Watcher(Protocol):

@@ -185,6 +185,8 @@ class PendingEffect:
     """The calls that need approval, without a decision."""
     admission: Admission | None = None
     """What the limits admit of a model call; None while it waits for another one to end."""
+    in_delta: bool = False
+    """Whether the state delta is being written."""
     _watcher: Watcher | None = None
     _cut: int | None = None
     _splitter: ThinkingSplitter | None = None
@@ -227,6 +229,7 @@ class PendingEffect:
             return chunk.text
         result = self._watcher.feed(chunk.text)
         self._cut = result.cut
+        self.in_delta = self.in_delta or result.in_delta
         return result.show
 
     def finish(self) -> tuple[Response, str]:
@@ -285,6 +288,11 @@ class EffectStarted:
 
 
 @value
+class DeltaStarted:
+    """The state delta of an answer is being written, which is not shown."""
+
+
+@value
 class EffectFinished:
     """An effect was answered or failed."""
 
@@ -304,7 +312,7 @@ LIMIT_NOTICE = "limit"
 """The code of a notice that a limit was exceeded, or cut an answer."""
 NAMES_TOKENS = re.compile(r"max_?(?:new_?|output_?|completion_?)?tokens", re.IGNORECASE)
 
-Event: TypeAlias = EffectStarted | EffectFinished | TextDelta | HiddenDelta | ThinkingDelta | Notice
+Event: TypeAlias = EffectStarted | EffectFinished | DeltaStarted | TextDelta | HiddenDelta | ThinkingDelta | Notice
 
 Observer: TypeAlias = Callable[[Event], None]
 
@@ -389,8 +397,10 @@ class Execution(Generic[T]):
                 f"the model yielded an object of type {kind}; expected TextDelta or StreamEnd"
             )
         else:
-            known = len(pending.chunks)
+            known, was_in_delta = len(pending.chunks), pending.in_delta
             show = pending.add(chunk)
+            if pending.in_delta and not was_in_delta and self._observers:
+                self._notify(DeltaStarted())
             for each in pending.chunks[known:] if self._observers else ():
                 if pending.is_hidden and isinstance(each, TextDelta):
                     self._notify(HiddenDelta(each.text))

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from taiwa.kernel.async_runtime import Stop, finish_in_thread
 from taiwa.kernel.errors import StoreError, TaiwaError
-from taiwa.kernel.execution import Event
+from taiwa.kernel.execution import DeltaStarted, Event
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
 from taiwa.operations.resent_history import Completion
 from taiwa.server.access import has_room
@@ -40,6 +40,8 @@ class RunEvent:
         return isinstance(self.event, (TurnResult, ApiError))
 
 
+STATE_NOTICE = "state"
+"""The code of the notice that the state delta is being written."""
 PublishedEvent: TypeAlias = TextDelta | ThinkingDelta | Notice | TurnResult | ApiError
 Take: TypeAlias = Callable[[int, PublishedEvent], bool]
 """Receives the index of an answer and its event immediately, and returns whether it consumed the event."""
@@ -214,6 +216,8 @@ class LiveRun:
 
     def _observe(self, index: int, event: Event) -> None:
         """Publish an event; the steps of a program may run in other threads."""
+        if isinstance(event, DeltaStarted):
+            event = Notice("updating the state …", code=STATE_NOTICE)
         if not isinstance(event, (TextDelta, ThinkingDelta, Notice)):
             return
         if get_ident() == self._thread:

@@ -5,7 +5,7 @@ import threading
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from taiwa.kernel.messages import Request, StreamEnd, TextDelta
+from taiwa.kernel.messages import Request, StreamEnd, TextDelta, ThinkingDelta
 from tests.server.serving import Serving
 
 PATIENCE = 300_000
@@ -21,20 +21,23 @@ def f(): return 1
 
 
 class GatedModel:
-    """Streams two parts of an answer; the second one waits until the test opens the gate."""
+    """Streams the beginning and the rest of an answer, which waits until the test opens the gate."""
 
     name = "gated"
     capabilities = frozenset[Any]()
 
-    def __init__(self) -> None:
+    def __init__(self, *begin: TextDelta | ThinkingDelta, rest: str = "The second part.") -> None:
         self.gate = threading.Event()
+        self._begin = begin or (TextDelta("The first part.\n\n"),)
+        self._rest = rest
 
-    async def astream(self, request: Request) -> AsyncGenerator[TextDelta | StreamEnd]:
+    async def astream(self, request: Request) -> AsyncGenerator[TextDelta | ThinkingDelta | StreamEnd]:
         del request
-        yield TextDelta("The first part.\n\n")
+        for part in self._begin:
+            yield part
         while not self.gate.is_set():  # noqa: ASYNC110  (an event of another thread)
             await asyncio.sleep(0.01)
-        yield TextDelta("The second part.")
+        yield TextDelta(self._rest)
         yield StreamEnd("stop", "gated")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.history import add_turn
+from taiwa.kernel.messages import TextDelta, ThinkingDelta
 from taiwa.models.scripted import scripted_model
 from taiwa.server.access import Limits
 from tests.server.page.conftest import OpenTab, Serve
@@ -521,3 +522,45 @@ def test_a_screen_reader_gets_names_roles_and_one_live_region(tab: Tab) -> None:
     ):
         assert part in tree
     assert tab.page.get_attribute("#live", "aria-busy") == "false"
+
+
+def test_while_the_state_delta_is_written_the_answer_says_so(open_tab: OpenTab, serve: Serve) -> None:
+    model = GatedModel(TextDelta("Green tea.\n\n@@delta\n"), rest='{"topics": ["tea"], "summary": "about tea"}')
+    tab = open_tab(serve(model))
+    tab.begin_only("Which tea?", "chat")
+    tab.has("#live .thinking", "updating the state …", ready=False)
+    assert "@@delta" not in tab.page.inner_text("#live")
+    model.gate.set()
+    tab.count(".turn", 1)
+
+    assert tab.page.locator("#live .thinking").count() == 0
+
+
+def test_thoughts_fold_when_the_answer_begins_and_stay_with_how_long_they_took(open_tab: OpenTab, serve: Serve) -> None:
+    model = GatedModel(ThinkingDelta("It should be mild."), TextDelta("A mild one.\n\n"))
+    tab = open_tab(serve(model))
+    tab.begin_only("Which tea?", "plain")
+    tab.has("#live", "A mild one.", ready=False)
+    tab.has("#live .thoughts:not([open]) summary", "Thought for 1 s", ready=False)
+    tab.page.click("#live .thoughts summary")
+    tab.has("#live .thoughts", "It should be mild.", ready=False)
+    model.gate.set()
+    tab.count(".turn", 1)
+
+    assert "It should be mild." in (tab.page.text_content("#turns .thoughts") or "")
+
+
+def test_an_open_explanation_of_a_value_follows_to_another_turn_with_what_was_typed(
+    open_tab: OpenTab, server: Serving
+) -> None:
+    tab = open_tab(server)
+    tab.begin("one")
+    tab.say("two", 2)
+    tab.page.click("[data-why=summary]")
+    tab.has("#why", "Set in turn 2")
+    tab.page.fill("#set [name=value]", '"my own"')
+    tab.page.click(".turn[data-number='1'] [data-select]")
+    tab.has("#why", "Set in turn 1")
+    assert tab.page.input_value("#set [name=value]") == '"my own"'
+    tab.say("three", 3)
+    tab.has("#why", "Set in turn 3")

@@ -209,6 +209,8 @@ class Measured:
     tokens: int = 0
     finish: str = ""
     thoughts: str = ""
+    thinking: float = 0.0
+    """Seconds of reasoning, estimated by its part of the tokens or characters."""
 
     @property
     def per_second(self) -> float:
@@ -223,12 +225,18 @@ def _measured(calls: Iterable[CallRecord]) -> Measured:
             continue
         answer = restored_answer(call)
         tokens = 0 if call.usage is None else call.usage.output_tokens
-        thoughts = () if answer is None else (part.text for part in answer.message.thinking)
+        thoughts = [] if answer is None else [part.text for part in answer.message.thinking]
+        reasoning = 0 if call.usage is None else call.usage.reasoning_tokens
+        thought = sum(map(len, thoughts))
+        part = (
+            reasoning / tokens if reasoning and tokens else thought / (thought + len(answer.text) or 1) if answer else 0
+        )
         found = Measured(
             found.seconds + call.ms / 1000,
             found.tokens + tokens,
             found.finish if answer is None else answer.finish,
             visible("\n\n".join(each for each in (found.thoughts, *thoughts) if each)),
+            found.thinking + min(part, 1) * call.ms / 1000,
         )
     return found
 

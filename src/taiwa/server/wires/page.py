@@ -313,6 +313,8 @@ async def _written(run: FollowedRun, translate: Translate) -> AsyncGenerator[byt
                 if html.closed:
                     yield event({"html": html.closed}, "block")
                 yield event({"html": html.open}, "tail")
+            case Notice(code="state"):
+                yield event({}, "state")
             case Notice():
                 if each.event.level == "warning" or each.event.code == "waiting":
                     yield event({"text": translate(each.event.text)}, "notice")

@@ -1,5 +1,6 @@
 // Places: the window of turns in the transcript, branches, the selected turn and its panel.
 import { $, $$, add, ask, attempt, call, fill, here, html, name, notify, page, put, texts } from "./server.js";
+import { why } from "./state.js";
 import { follow, leave, restoreDraft } from "./talk.js";
 
 const MOST = 180; // turns in the document; others are loaded when they are scrolled to
@@ -115,7 +116,9 @@ export async function openPanel(id, focus = false) {
   const mine = ++asked;
   const got = await html(`/page/panel/${id}/${name}?at=${page.at}&end=${page.end}`);
   if (mine !== asked) return; // another one was asked for meanwhile
+  const open = $("#why [data-path]");
   put(side, got);
+  if (open && $("#why")) { $("#why").append(open); await why(open.dataset.path, false); } // of the same value at the place that is shown now
   if (again) $(again, side)?.focus();
 }
 

@@ -5,11 +5,14 @@ import { begin, branch } from "./talk.js";
 
 let bounds = null; // between the last value that was right and the first that was wrong lies the turn that is looked for
 
-export async function why(path) {
+export async function why(path, follows = true) {
+  const value = $(`#why [data-path="${CSS.escape(path)}"] [name=value]`);
+  const typed = value && value.value !== value.defaultValue ? value.value : null;
   put($("#why"), await html(`/page/why/${name}?at=${page.at}&end=${page.end}&path=${encodeURIComponent(path)}`));
   const author = $("#set input[name=author]");
   if (author) author.value = localStorage.getItem("author") ?? "";
-  $("#why").scrollIntoView({ block: "nearest" });
+  if (typed !== null) $("#set [name=value]").value = typed;
+  if (follows) $("#why").scrollIntoView({ block: "nearest" });
 }
 
 export async function bisect(verdict) {

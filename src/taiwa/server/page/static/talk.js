@@ -123,6 +123,7 @@ function begun(said, names) {
   if (names?.length) live.append(Object.assign(part("p", "attached"), { textContent: names.join(", ") }));
   if (said) live.append(Object.assign(part("div", "you"), { textContent: said }));
   waiting = Object.assign(part("p", "thinking"), { textContent: texts.waiting });
+  thinksSince = 0;
   closed = part("div", "answer");
   open = part("div", "answer");
   live.append(waiting, closed, open);
@@ -130,13 +131,19 @@ function begun(said, names) {
 }
 
 const LONGEST_THOUGHT = 600; // shown
-const thoughts = Object.assign(document.createElement("p"), { className: "thinking", dir: "auto" });
+const thoughts = Object.assign(document.createElement("details"), { className: "thoughts" });
+thoughts.append(document.createElement("summary"), Object.assign(document.createElement("p"), { dir: "auto" }));
+let thinksSince = 0;
 
 // Parts of an answer come faster than a screen can show them: one of them is drawn per frame.
 function draw(change) {
   const follow = pinned();
   waiting?.remove();
-  thoughts.remove();
+  if (thinksSince) {
+    thoughts.open = false;
+    thoughts.firstChild.textContent = fill(texts.thought, { n: Math.max(1, Math.round((Date.now() - thinksSince) / 1000)) });
+    thinksSince = 0;
+  }
   change();
   if (follow) scroller.scrollTop = scroller.scrollHeight;
 }
@@ -171,8 +178,22 @@ const heard = {
     frame = requestAnimationFrame(() => draw(() => put(open, tail)));
   },
   thinking(data) {
-    if (!thoughts.isConnected) { thoughts.textContent = ""; live.insertBefore(thoughts, waiting); }
-    thoughts.textContent = (thoughts.textContent + data.text).slice(-LONGEST_THOUGHT);
+    const [summary, words] = thoughts.children;
+    if (!thinksSince) {
+      thinksSince = Date.now();
+      words.textContent = "";
+      summary.textContent = texts.thinking;
+      thoughts.open = true;
+      waiting.remove();
+      live.insertBefore(thoughts, closed);
+    }
+    words.textContent = (words.textContent + data.text).slice(-LONGEST_THOUGHT);
+  },
+  state() { // after the text before it is drawn, which removes what waits
+    requestAnimationFrame(() => {
+      waiting.textContent = texts.updating;
+      if (page.run) live.append(waiting);
+    });
   },
   notice: (data) => notify(data.text),
   async tip({ tip }) {
