@@ -131,7 +131,7 @@ def test_a_limit_on_cost_holds_at_once_and_after_a_restart(open_tab: OpenTab, ow
     tab.problems.clear()
     tab.page.fill("#limit input", "5, 0.5/day")
     tab.page.click("#limit button")
-    tab.has("#notices", "set")
+    tab.has("#notices", "Saved.")
     tab.page.goto("about:blank")
 
     limits, budget = own.repository.limits, own.repository.budget
@@ -205,3 +205,30 @@ def test_new_conversations_begin_as_the_browser_remembers_and_go_on_otherwise(op
     first, second = model.requests
     assert (first.messages[0].text, first.sampling.temperature) == ("Answer in one word.", 0.9)
     assert (second.messages[0].text, second.sampling.temperature) == ("Answer in verse.", None)
+
+
+@pytest.mark.parametrize("width", [1280, 768, 360])
+@pytest.mark.parametrize("locale", ["en-US", "ja-JP", "zh-CN"])
+def test_the_settings_are_accessible_and_nothing_is_cut(
+    open_tab: OpenTab, own: Serving, locale: str, width: int
+) -> None:
+    own.server.state.catalogue.models = ("openai:gpt-tea", "http://127.0.0.1:9/v1#a-model-with-a-rather-long-name")
+    tab = open_tab(own, bypass_csp=True, locale=locale, viewport={"width": width, "height": 800})
+    tab.page.goto(f"{tab.base}/settings")
+    tab.ready()
+
+    assert tab.violations() == []
+    assert tab.page.evaluate("document.querySelector('.settings').scrollWidth <= innerWidth")
+
+
+def test_options_of_the_answers_that_are_not_named_stay(own: Serving) -> None:
+    options = {"system": "Be brief.", "temperature": 0.9, "tools": ["calculator"]}
+    begun = own.client.post("/api/conversations", json={"app": "plain", "text": "Hello?", "options": options})
+    name = begun.json()["session"]
+    own.client.get(f"/api/runs/{begun.json()['run']}/events")
+    for body in ({"options": {"max_tokens": 50, "temperature": None}}, {"params": {}}):
+        assert own.client.post(f"/api/conversations/{name}/params", json=body).status_code == 200
+
+    changed = own.repository.at(name).app.options
+    assert (changed.system, changed.tools) == ("Be brief.", ("calculator",))
+    assert (changed.sampling.temperature, changed.sampling.max_tokens) == (None, 50)

@@ -33,6 +33,18 @@ def short(value: "Json | Missing", most: int = SHORT) -> str:
     return truncate(text, most)
 
 
+MARKS = re.compile(r"```\w*|[*`#>$|~]+|(?<!\w)_+|_+(?!\w)")
+
+
+def unmarked(text: str) -> str:
+    """Format the beginning of a text on one line without the marks of Markdown.
+
+    >>> unmarked("A **bold** word in `snake_case`.")
+    'A bold word in snake_case.'
+    """
+    return short(" ".join(MARKS.sub("", text[: 4 * SHORT]).split()))
+
+
 def excerpt(text: str, most: int = SHORT) -> str:
     """Format the beginning of a passage on one line, without its heading, which is shown beside it.
 
@@ -229,7 +241,7 @@ def kind_of(param: Param, *, searches: bool = False) -> str:
 
 FUNCTIONS: tuple[Callable[..., object], ...] = (
     brief, choices_of, chooses_indexes, chooses_person, day, excerpt, is_required, kind_of, open_params, pretty,
-    range_of, short, size, visible, with_copy,
+    range_of, short, size, unmarked, visible, with_copy,
 )  # fmt: skip
 """What templates call by its name."""
 
