@@ -75,3 +75,25 @@ def test_conversations_beyond_the_first_hundred_are_reached_and_pinned_ones_are_
     tab.count("#list a", 230)
 
     assert tab.page.locator("[data-act=older]").count() == 0
+
+
+def test_a_search_opens_a_long_conversation_at_the_word(open_tab: OpenTab, serve: Serve) -> None:
+    server = serve(scripted_model("never"))
+    conversation = server.repository.start(load_app("plain"))
+    for number in range(120):
+        answer = "\n\n".join([*["Much about tea."] * 60, f"The word gyokuro{number} and more.", *["And more."] * 60])
+        conversation = add_turn(conversation, f"question {number}", answer, {})
+    server.repository.commit("long", conversation, expected=None)
+    tab = open_tab(server)
+    tab.page.fill("#q", "gyokuro7")
+    tab.page.press("#q", "Enter")
+    tab.page.click(".hits a")
+    tab.page.wait_for_selector(".turn.selected")
+    tab.ready()
+
+    word = tab.page.locator(".turn.selected p", has_text="gyokuro7 ")
+    place, frame = word.bounding_box(), tab.page.locator("#transcript").bounding_box()
+    assert place is not None
+    assert frame is not None
+    assert frame["y"] < place["y"] < frame["y"] + frame["height"]
+    assert tab.page.evaluate("[...CSS.highlights.get('found')].map(String)") == ["gyokuro7"]

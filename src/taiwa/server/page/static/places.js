@@ -269,6 +269,25 @@ export async function verify() {
   broken?.scrollIntoView({ block: "center" });
 }
 
+// Scroll to a word of the selected turn, and mark it; the place that a search leads to.
+function showWord(word) {
+  const turn = $(`#n-${page.at}`);
+  if (!word || !turn) return;
+  const walker = document.createTreeWalker(turn, NodeFilter.SHOW_TEXT);
+  for (let node; (node = walker.nextNode());) {
+    const start = node.data.toLowerCase().indexOf(word.toLowerCase());
+    if (start < 0 || start + word.length > node.length) continue;
+    const folded = node.parentElement.closest("details");
+    if (folded) folded.open = true;
+    const range = new Range();
+    range.setStart(node, start);
+    range.setEnd(node, start + word.length);
+    CSS.highlights?.set("found", new Highlight(range));
+    scroller.scrollTop += range.getBoundingClientRect().top - scroller.clientHeight / 2;
+    return;
+  }
+}
+
 export function listenToPlaces() {
   if (!scroller) return;
   const kept = localStorage.getItem("side");
@@ -277,6 +296,7 @@ export function listenToPlaces() {
   scroller.addEventListener("scroll", () => { $("#newest").hidden = pinned(); }, { passive: true });
   scroller.scrollTo({ top: scroller.scrollHeight, behavior: "instant" });
   $(`#n-${page.at}.selected`)?.scrollIntoView({ block: "nearest" });
+  showWord(new URLSearchParams(location.search).get("find"));
   const watch = new IntersectionObserver((seen) => { for (const each of seen) if (each.isIntersecting && scroller.scrollHeight > scroller.clientHeight) more(each.target.id); }, { root: scroller, rootMargin: "300px" });
   watch.observe($("#earlier"));
   watch.observe($("#later"));
