@@ -207,6 +207,26 @@ def test_new_conversations_begin_as_the_browser_remembers_and_go_on_otherwise(op
     assert (second.messages[0].text, second.sampling.temperature) == ("Answer in verse.", None)
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "problem"),
+    [
+        ("/page/keys", {"server": "opnai", "key": "k"}, "unknown provider 'opnai': did you mean 'openai'?"),
+        ("/page/keys", {"server": "openai", "key": "a b"}, "contains white space"),
+        ("/page/keys", {"server": "openai", "remove": True}, "no key for https://api.openai.com is stored"),
+        ("/page/limits", {"max_cost": "much"}, "must be a number such as 0.25"),
+        ("/page/models", {"model": "ollama:tea"}, "was not found on this machine"),
+        ("/page/models", {"model": "m", "server": "tea.example"}, "unknown provider 'tea.example'"),
+    ],
+)
+def test_what_cannot_be_set_is_refused_in_one_line(
+    own: Serving, path: str, body: dict[str, object], problem: str
+) -> None:
+    answer = own.client.post(path, json=body)
+
+    assert answer.status_code == 400
+    assert problem in answer.json()["error"]["message"]
+
+
 @pytest.mark.parametrize("width", [1280, 768, 360])
 @pytest.mark.parametrize("locale", ["en-US", "ja-JP", "zh-CN"])
 def test_the_settings_are_accessible_and_nothing_is_cut(

@@ -1,13 +1,14 @@
 """The settings of a server on its page: its models, servers with their keys, and the limit on cost, for its owner only."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
-from typing import cast
+from typing import TypeVar, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from taiwa.kernel.errors import AuthenticationError
+from taiwa.kernel.errors import AuthenticationError, ConfigError
 from taiwa.kernel.runtime import start_in_thread
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.http_api.api_keys import Secret, list_keys, remove_key, set_key
@@ -20,6 +21,7 @@ from taiwa.server.wire_interface import GET, POST, Route, Wire
 from taiwa.server.wires.page import respond
 from taiwa.settings import parse_setting, set_value
 
+T = TypeVar("T")
 FETCHING = "fetching a model"
 """The key of the fetch in `ServerState.live`."""
 
@@ -43,6 +45,14 @@ def _check_owner(request: Request) -> None:
         raise ApiError(403, what, "permission_error", "forbidden")
 
 
+async def _do(action: Callable[[], T]) -> T:
+    """Run an action of the owner in a thread; what it says about the settings is an error of the request."""
+    try:
+        return await asyncio.to_thread(action)
+    except ConfigError as error:
+        raise invalid(None, error.message, "invalid_value") from None
+
+
 async def show(request: Request) -> Response:
     """Show the settings."""
     catalogue, owns = state_of(request).catalogue, await asyncio.to_thread(is_owner, request)
@@ -58,7 +68,7 @@ async def models(request: Request) -> Response:
     state, server = state_of(request), request.query_params.get("server", "")
     if server:
         settings = state.catalogue.settings
-        listed = await asyncio.to_thread(lambda: list_models(resolve_server(server, settings), settings))
+        listed = await _do(lambda: list_models(resolve_server(server, settings), settings))
         return await respond(request, lambda page: page.found(listed, server=server))
     found = await asyncio.to_thread(found_models, state.catalogue.settings)
     offered = await asyncio.to_thread(offered_model)
@@ -91,7 +101,7 @@ async def change_models(request: Request) -> Response:
             use(name)
 
     if not body.flag("fetch"):
-        await asyncio.to_thread(change)
+        await _do(change)
     elif (now := state.live.get(FETCHING)) is None or now.ended:
         fetching = state.live[FETCHING] = Fetching(catalogue.settings, use)
         start_in_thread(fetching.run, "fetch-model")
@@ -102,9 +112,9 @@ async def change_keys(request: Request) -> Response:
     """Try a key of a server and store it, as `taiwa keys set` does, or delete it; a key that is not accepted is not stored."""
     await asyncio.to_thread(_check_owner, request)
     catalogue, body = state_of(request).catalogue, await read_body(request, ("server", "key", "remove"))
-    target = resolve_server(body.text("server"), catalogue.settings)
 
     def change() -> None:
+        target = resolve_server(body.text("server"), catalogue.settings)
         if body.flag("remove"):
             remove_key(catalogue.settings, target.origin)
         else:
@@ -117,7 +127,7 @@ async def change_keys(request: Request) -> Response:
             set_key(catalogue.settings, target.origin, key)
         catalogue.reopen()
 
-    await asyncio.to_thread(change)
+    await _do(change)
     return json_response({})
 
 
@@ -125,8 +135,8 @@ async def set_limits(request: Request) -> Response:
     """Set the limits on cost of all runs from now on, and in the config file."""
     await asyncio.to_thread(_check_owner, request)
     state, text = state_of(request), (await read_body(request, ("max_cost",))).text("max_cost").strip() or "none"
-    limits = cast("UsageLimits", parse_setting("max_cost", text, "the page"))
-    await asyncio.to_thread(set_value, state.catalogue.settings.path, "max_cost", text)
+    limits = cast("UsageLimits", await _do(lambda: parse_setting("max_cost", text, "the page")))
+    await _do(lambda: set_value(state.catalogue.settings.path, "max_cost", text))
     state.catalogue.settings = replace(state.catalogue.settings, limits=limits)
     repository_of(request).limit_all_runs(state.catalogue.settings.limits)
     return json_response({})
