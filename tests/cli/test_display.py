@@ -89,6 +89,23 @@ def test_an_answer_is_rendered_on_a_terminal(model_server: ModelServer, place: P
     assert lines[:3] == ["Tea", "", "Green tea is good:"]
 
 
+def test_a_stored_answer_is_rendered_on_a_terminal_as_it_was_when_it_was_written(
+    model_server: ModelServer, place: Place, taiwa: Taiwa
+) -> None:
+    model_server("# Tea\n\n**Green**: \\(a_1 \\cdot b_1\\), and $x*y*z$.\n\n- one\n")
+    taiwa.ok("say", "Hi")
+
+    for command in ("log", "show"):
+        with Terminal(place.environment(), command, "plain-1") as terminal:
+            terminal.end()
+
+        assert "**" not in terminal.text
+        assert "# Tea" not in terminal.text
+        assert "\\(a_1 \\cdot b_1\\), and $x*y*z$." in terminal.text
+        assert "you: Hi" in terminal.text
+    assert "plain: # Tea" in taiwa.ok("log", "plain-1").out
+
+
 def test_raw_prints_what_the_model_wrote(model_server: ModelServer, place: Place, taiwa: Taiwa) -> None:
     model_server("# Tea\n\n**good**", "# Tea\n\n**good**")
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from taiwa.operations.inspect import inert_markdown
 from tests.cli.conftest import ModelServer, Place, Taiwa, delta
@@ -76,8 +78,8 @@ def test_a_page_shows_hostile_text_and_does_not_obey_it(talked: Taiwa, tmp_path:
     talked.ok("export", "chat-1", "-o", str(file))
 
     page = Page(file.read_text())
-    assert page.tags.isdisjoint({"script", "img", "iframe", "object", "link", "a", "form"})
-    assert not {name for name in page.attributes if name.startswith("on") or name in {"src", "href", "action"}}
+    assert page.tags.isdisjoint({"script", "img", "iframe", "object", "link", "form"})
+    assert not {name for name in page.attributes if name.startswith("on") or name in {"src", "action"}}
     assert "<script>alert(1)</script>" in page.text
     assert "default-src 'none'" in file.read_text()
 
@@ -204,20 +206,25 @@ def test_no_text_adds_structure_to_markdown(taiwa: Taiwa, model_server: ModelSer
 
     tokens = MarkdownIt("gfm-like", {"linkify": False}).parse(taiwa.ok("export", "chat-1", "--format", "md").out)
 
-    parts = [*tokens, *(part for token in tokens for part in token.children or ())]
-    headings = [after.content for token, after in pairwise(tokens) if token.type == "heading_open"]
+    headings = [after.content for token, after in pairwise(tokens) if token.tag in {"h1", "h2"} and token.nesting == 1]
     assert headings == ["chat-1", "1", "2", "State"]
-    assert not {part.type for part in parts} & {"html_block", "html_inline", "image", "link_open", "hr"}
+    assert_inert_tokens(tokens)
+
+
+def assert_inert_tokens(tokens: Iterable[Token]) -> None:
+    parts = [part for token in tokens for part in (token, *(token.children or ()))]
+    assert not {part.type for part in parts} & {"html_block", "html_inline", "image"}
+    links = [str(part.attrGet("href")) for part in parts if part.type == "link_open"]
+    assert all(link.startswith(("http://", "https://", "mailto:")) for link in links)
 
 
 @given(st.text("ab #*`~<>![]()-=\n\t\\&;1.:/_+|'\"", max_size=60))
 def test_any_text_is_inert_in_markdown(text: str) -> None:
     tokens = MarkdownIt("commonmark").parse(f"{inert_markdown(text)}\n\n# Next")
 
-    parts = [*tokens, *(part for token in tokens for part in token.children or ())]
     assert [token.content for token in tokens if token.type == "inline"][-1] == "Next"
-    assert sum(part.type == "heading_open" for part in parts) == 1
-    assert not {part.type for part in parts} & {"html_block", "html_inline", "image", "link_open", "hr"}
+    assert sum(token.type == "heading_open" and token.tag in {"h1", "h2"} for token in tokens) == 1
+    assert_inert_tokens(tokens)
 
 
 def test_ordinary_markdown_stays_as_it_is() -> None:
@@ -226,16 +233,36 @@ def test_ordinary_markdown_stays_as_it_is() -> None:
     assert inert_markdown(text) == text
 
 
+def test_headings_links_tables_and_mathematics_of_an_answer_are_rendered_in_markdown() -> None:
+    table = "| tea | °C |\n|---|--:|\n| sencha | 70 |"
+    answer = f"# Tea\n\n{table}\n\nSee [it](https://tea.example/a?b=c): \\(x^2\\)\n\n\\[\\frac{{1}}{{2}}\\]\n\nText\n---\nEnd"
+
+    shown = inert_markdown(answer)
+
+    assert shown == (
+        f"### Tea\n\n{table}\n\nSee [it](https://tea.example/a?b=c): $x^2$\n\n$$\\frac{{1}}{{2}}$$\n\n#### Text\n\nEnd"
+    )
+
+
+def test_only_a_block_that_could_load_something_is_in_a_fence() -> None:
+    assert inert_markdown("- one\n\n![x](http://e.example/x.png)\n\n**two**") == (
+        "- one\n\n```text\n![x](http://e.example/x.png)\n```\n\n**two**"
+    )
+
+
 def test_a_page_renders_answers_and_says_which_model_wrote_them_and_when(
     taiwa: Taiwa, model_server: ModelServer
 ) -> None:
-    model_server("# Tea\n\n**Green** [tea](http://example.org) ![x](http://example.org/x.png)\n\n| a |\n|---|\n| 1 |\n")
+    model_server(
+        "# Tea\n\n**Green** [tea](http://example.org) ![x](http://example.org/x.png)\n\n| a |\n|---|\n| 1 |\n\n"
+        "\\(x^2\\)\n\n```python\ndef f(): pass\n```\n"
+    )
     taiwa.ok("say", "Hi")
 
-    html = taiwa.ok("export", "plain-1", "--format", "html").out
+    html, markdown = (taiwa.ok("export", "plain-1", "--format", form).out for form in ("html", "md"))
 
     page = Page(html)
-    assert {"h1", "strong", "table", "footer"} <= page.tags
-    assert page.tags.isdisjoint({"a", "img"})
-    assert "![x](http://example.org/x.png)" in page.text
-    assert re.search(r"test-model · \d{4}-\d\d-\d\d \d\d:\d\d", page.text)
+    assert {"h1", "strong", "table", "footer", "msup", "a"} <= page.tags
+    assert "img" not in page.tags
+    assert '<span class="k">def</span>' in html
+    assert all(re.search(r"test-model · \d{4}-\d\d-\d\d \d\d:\d\d", text) for text in (page.text, markdown))

@@ -135,8 +135,9 @@ def test_columns_of_wide_characters_align(talked: Taiwa, model_server: ModelServ
 def test_a_conversation_can_be_read_oldest_turn_first(talked: Taiwa) -> None:
     lines = talked.ok("log", "translate-1").lines
 
-    assert [line.split(" · ")[0] for line in lines if " · " in line] == ["root", "turn 1", "turn 2"]
-    assert lines[lines.index("") + 2] == "you: 文(sentence)を書く。"
+    assert [line.split(" · ")[0] for line in lines if " · " in line] == ["turn 1", "turn 2"]
+    assert re.fullmatch(r"turn 1 · [0-9a-f]{12} · \d{4}-\d\d-\d\d \d\d:\d\d", lines[0])
+    assert lines[1] == "you: 文(sentence)を書く。"
     assert sum(line.startswith("translate: ") for line in lines) == 2
     assert talked.ok("log", "translate-1", "-n", "1").lines[0].startswith("turn 2 · ")
 

@@ -4,6 +4,7 @@ A block of Markdown that has ended is printed once and stays; only the block tha
 only on a terminal, because rich's renderers are slow to import.
 """
 
+import re
 import time
 from functools import cache
 from itertools import pairwise
@@ -22,6 +23,7 @@ from taiwa.cli.line_breaks import Wrapped
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
 
 LONG_BLOCK = 4_000
@@ -32,9 +34,25 @@ REFRESHES = 12
 """Redraws per second of the unfinished block."""
 
 
+MATH = re.compile(r"\\\(.+?\\\)|\\\[.+?\\\]|\$\$.+?\$\$|\$(?!\s)[^$\n]+(?<!\s)\$(?!\d)", re.DOTALL)
+
+
 @cache
 def _parser() -> MarkdownIt:
-    return MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
+    parser.inline.ruler.before("escape", "math", _keep_math)
+    return parser
+
+
+def _keep_math(state: "StateInline", silent: bool) -> bool:
+    """Keep LaTeX as it is: Markdown would remove its backslashes and take its stars and underscores for emphasis."""
+    found = MATH.match(state.src, state.pos)
+    if found is None:
+        return False
+    if not silent:
+        state.push("text", "", 0).content = found[0]
+    state.pos = found.end()
+    return True
 
 
 class _Heading(Heading):
@@ -155,9 +173,15 @@ class AnswerDisplay:
     def _print(self, block: str) -> None:
         if block.strip():
             printed, self._printed = self._printed, True
-            lines = _lines(Block(block), self._console, self._console.options)
-            ended = [Segments([*line, Segment.line()]) for line in lines]
-            self._console.print(*([Segments([Segment.line()])] if printed else []), *ended, sep="", end="")
+            if printed:
+                self._console.print()
+            print_block(self._console, block)
+
+
+def print_block(console: Console, text: str) -> None:
+    """Print Markdown without blank lines around it."""
+    ended = [Segments([*line, Segment.line()]) for line in _lines(Block(text), console, console.options)]
+    console.print(*ended, sep="", end="")
 
 
 def _lines(block: RenderableType, console: Console, options: ConsoleOptions) -> list[list[Segment]]:

@@ -16,7 +16,17 @@ from taiwa.cli.options import (
     read_whole,
     require_query,
 )
-from taiwa.cli.output import bracketed, one_line, print_item, print_line, print_notice, print_result, print_rows
+from taiwa.cli.output import (
+    bracketed,
+    is_rendered,
+    one_line,
+    print_item,
+    print_line,
+    print_markdown,
+    print_notice,
+    print_result,
+    print_rows,
+)
 from taiwa.conversation.state import Change, format_path
 from taiwa.i18n import _, gettext_noop, ngettext, user_language
 from taiwa.kernel.effects import Complete
@@ -109,27 +119,33 @@ def print_log(repository: "Repository", revision: str, limit: int, *, as_json: b
         print_result((*entries, *cut_off))
         return
     several = len({each.model for each in entries if each.model}) > 1  # show the model only if it changed
-    for number, each in enumerate(entries):
+    shown = [each for each in entries if each.node.kind == "turn" or _excerpt(repository, each.node)]
+    for number, each in enumerate(shown):
         if number:
             print_line("")
         place = _("turn {turn}", turn=each.turn) if each.node.kind == "turn" else _(KINDS[each.node.kind])
-        print_line(" · ".join(filter(None, (place, each.hash[:12], each.model if several else ""))), "bold")
+        when = format_time(repository.store.nodes.time(each.hash))
+        print_line(" · ".join(filter(None, (place, each.hash[:12], each.model if several else "", when))), "dim")
         if each.node.kind == "turn":
-            _print_turn(repository, each.node)
-        elif text := _excerpt(repository, each.node):
-            print_line(text)
+            _print_turn(each.node, repository.app(each.node.app))
+        else:
+            print_line(_excerpt(repository, each.node))
     for turn in cut_off:
         print_line(f"{_(CUT_OFF)}: {one_line(turn.run.text, FIRST_WORDS)}", "yellow")
     _mention_resume(cut_off, as_json=as_json)
 
 
-def _print_turn(repository: "Repository", node: "Node") -> None:
-    """Print the texts of a turn."""
-    app = repository.app(node.app)
+def _print_turn(node: "Node", app: "App") -> None:
+    """Print the texts of a turn; on a terminal the answer is rendered, as when it was written."""
     if node.user:
-        print_line(_("you: {text}", text=node.user))
+        print_line(_("you: {text}", text=node.user), "bold")
     _print_attachments(node)
-    if node.answer is not None:
+    if node.answer is None:
+        return
+    if is_rendered():
+        print_line("")
+        print_markdown(inspect.answer_markdown(node, app))
+    else:
         print_line(f"{app.name}: {_readable(node.answer, app)}")
 
 
@@ -202,14 +218,18 @@ def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
         heading = _("options")
         print_line(f"{heading}: {options}", "dim")
     if node.user is not None:
-        print_line("\n" + _("you: {text}", text=node.user))
+        print_line("\n" + _("you: {text}", text=node.user), "bold")
     _print_attachments(node)
     if found.reasoning is not None:
         heading, missing = _("reasoning"), _("none was recorded")
         print_line(f"\n{heading}: {found.reasoning or missing}", "dim")
     if node.answer is not None:
+        print_line("")
         answer = _readable(node.answer, here.app)
-        print_line(f"\n{here.app.name}: {answer}")
+        if is_rendered():
+            print_markdown(inspect.answer_markdown(node, here.app))
+        else:
+            print_line(f"{here.app.name}: {answer}")
         if answer != node.answer:
             print_line("\n" + _("with its calls: {text}", text=node.answer), "dim")
     if node.delta:

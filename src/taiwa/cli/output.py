@@ -278,9 +278,21 @@ class RawDisplay:
         print_notice(text)
 
 
+def is_rendered() -> bool:
+    """Whether answers are rendered: on a terminal, unless it cannot show them."""
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def print_markdown(text: str) -> None:
+    """Print Markdown, rendered."""
+    from taiwa.cli.display import print_block
+
+    print_block(console(), plain(text))
+
+
 def answer_display(*, raw: bool) -> "RawDisplay | AnswerDisplay":
     """Return the display of an answer: rendered on a terminal, raw elsewhere."""
-    if raw or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+    if raw or not is_rendered():
         return RawDisplay()
     from taiwa.cli.display import AnswerDisplay
 

@@ -9,11 +9,12 @@ from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from html import escape
+from itertools import pairwise
 from math import exp
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from taiwa.conversation.app import AnswerOptions
+from taiwa.conversation.app import AnswerOptions, App
 from taiwa.conversation.history import Node
 from taiwa.conversation.state import Change, Missing, diff_states, format_path, get_path, parse_path
 from taiwa.i18n import catalogue, translator
@@ -50,13 +51,20 @@ if TYPE_CHECKING:
 SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 END_OF_TEXT = "end"
 INERT = frozenset(
-    """inline text softbreak hardbreak code_inline em_open em_close strong_open strong_close paragraph_open paragraph_close fence
-    bullet_list_open bullet_list_close ordered_list_open ordered_list_close list_item_open list_item_close
-    blockquote_open blockquote_close""".split()
+    """inline text softbreak hardbreak code_inline em_open em_close strong_open strong_close s_open s_close link_open link_close
+    heading_open heading_close paragraph_open paragraph_close fence hr blockquote_open blockquote_close bullet_list_open
+    bullet_list_close ordered_list_open ordered_list_close list_item_open list_item_close table_open table_close thead_open
+    thead_close tbody_open tbody_close tr_open tr_close th_open th_close td_open td_close""".split()
 )
-"""Markdown tokens that neither load, link nor structure a page."""
-UNSAFE = re.compile(r"[<\x00]|https?:|www\.")
-"""Text that some renderers interpret as HTML or a link."""
+"""Markdown tokens that load nothing; a link is followed only by a reader, and headings are checked to be below those of turns."""
+UNSAFE = re.compile(r"<(?=[a-zA-Z/!?])|\x00|\]\(")
+"""Text that some renderers interpret as HTML, or as a link that ours refused."""
+SAFE_LINK = re.compile("https?://|mailto:")
+BRACKETS = re.compile(r"\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
+"""Mathematics as models write it, whose backslashes Markdown removes."""
+LANGUAGE = re.compile(r"[\w+#.-]*")
+BELOW_TURNS = 2
+"""Levels that the headings of an answer are lowered by: those of an export are the title, and a turn's number."""
 MARKUP = re.compile(r"[\\`*\[\]<>&!]")
 """Markdown and HTML syntax within a line."""
 
@@ -303,8 +311,6 @@ def export(
 
         turns = [entry.after.turns[-1].all_messages for entry in entries if entry.node.kind == "turn"]
         return inert(write_messages(entries[-1].after, turns, form))
-    if form == "md":
-        return plain(as_markdown(entries, revision, language))
     if form == "verifiable":
         return as_verifiable_html(entries, revision, language)
     written = {
@@ -313,6 +319,8 @@ def export(
         )
         for entry in entries
     }
+    if form == "md":
+        return plain(as_markdown(entries, revision, written, language))
     return plain(as_html(entries, revision, store.blobs.fill if attachments else tuple, written, language))
 
 
@@ -337,14 +345,16 @@ def _models(repository: Repository, tip: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(node.answered_by) for _, node in path if node.kind == "turn" and node.model))
 
 
-def as_markdown(entries: Sequence[HistoryEntry], title: str, language: str = "en") -> str:
-    """Write a history as Markdown, in which no text of a user or a model adds headings, HTML, links or images."""
-    from taiwa.flows.solve.tool_call_formats import readable_answer
-
+def as_markdown(
+    entries: Sequence[HistoryEntry],
+    title: str,
+    written: Mapping[str, str] = MappingProxyType({}),
+    language: str = "en",
+) -> str:
+    """Write a history as Markdown in which no text of a user or a model adds a turn, HTML or an image; `written` is as for `as_html`."""
     sentence = translator("cli", language)
     head, summarised, state_title = sentence("Conversation"), sentence("Earlier turns, summarised:"), sentence("State")
-    escaped = MARKUP.sub(r"\\\g<0>", title)
-    lines = [f"# {escaped or head}", ""]
+    lines = [f"# {_escaped_markup(title) or head}", ""]
     for entry, delta in _with_changes(entries):
         node = entry.node
         if node.kind == "turn":
@@ -352,47 +362,101 @@ def as_markdown(entries: Sequence[HistoryEntry], title: str, language: str = "en
             files = "".join(
                 f"\n> `{describe_attachment(each, language).replace('`', ' ')}`" for each in node.attachments
             )
-            lines += [
-                f"## {entry.after.count}",
-                "",
-                (quoted + files).lstrip("\n"),
-                "",
-                inert_markdown(readable_answer(node.answer or "", entry.after.app.tools)),
-                "",
-            ]
+            lines += [f"## {entry.after.count}", "", (quoted + files).lstrip("\n"), ""]
+            lines += [inert_markdown(answer_markdown(node, entry.after.app)), ""]
         elif node.kind == "summary":
             lines += [f"*{summarised}*", "", inert_markdown(node.answer or ""), ""]
         if delta:
             fence = "`" * max(3, *(line.count("`") + 1 for line in delta))
             lines += [f"{fence}diff", *delta, fence, ""]
-    if entries:
+        if node.kind == "turn" and entry.hash in written:
+            lines += [f"*{_escaped_markup(written[entry.hash])}*", ""]
+    if entries and entries[-1].after.state:
         state = json.dumps(entries[-1].after.state, ensure_ascii=False, indent=1)
         lines += [f"## {state_title}", "", "~~~json", state, "~~~", ""]
     return "\n".join(lines)
 
 
+def _escaped_markup(text: str) -> str:
+    return MARKUP.sub(r"\\\g<0>", text)
+
+
+def answer_markdown(node: Node, app: App) -> str:
+    """Return the answer of a turn as Markdown for people: one of a type as indented JSON, others without the calls of tools."""
+    from taiwa.flows.solve.tool_call_formats import readable_answer
+
+    answer = readable_answer(node.answer or "", app.tools)
+    if app.output_type is None:
+        return answer
+    try:
+        return _fenced(json.dumps(json.loads(answer), ensure_ascii=False, indent=2), "json")
+    except (ValueError, RecursionError):
+        return answer
+
+
 def inert_markdown(text: str) -> str:
-    """Return Markdown of paragraphs, lists, emphasis and code unchanged, and any other text in a fence.
+    """Return Markdown with its headings lowered, and with blocks of HTML, images and unusual links in fences.
 
     >>> inert_markdown("*Two* teas")
     '*Two* teas'
-    >>> print(inert_markdown("# Mine"))
+    >>> print(inert_markdown("# Mine\\n<b>"))
+    ### Mine
+    <BLANKLINE>
     ```text
-    # Mine
+    <b>
     ```
     """
+    references: dict[str, object] = {}
+    lines, blocks = text.split("\n"), list[str]()
+    tokens = _parser().parse(text, references)
+    for token, inner in pairwise((*tokens, None)):
+        if token is None or token.level or token.nesting < 0 or token.map is None:
+            continue
+        source = "\n".join(lines[slice(*token.map)]).rstrip("\n")
+        if token.type == "heading_open" and inner is not None:
+            block = f"{'#' * min(int(token.tag[1]) + BELOW_TURNS, 6)} {' '.join(inner.content.split())}"
+        elif token.type in ("fence", "code_block"):
+            block = _fenced(token.content.removesuffix("\n"), token.info.strip())
+        else:
+            block = source if "`" in source else BRACKETS.sub(_dollars, source)
+        blocks.append(block if _is_inert(block) else _fenced(source))
+    whole = "\n\n".join(blocks)
+    # What defines references is no block, and may change the text of other turns; blocks that were changed may join.
+    return whole if not references and _is_inert(whole) else _fenced(text)
+
+
+def _dollars(found: re.Match[str]) -> str:
+    return f"${found[1].strip()}$" if found[1] else f"$${found[2]}$$"
+
+
+def _fenced(text: str, language: str = "text") -> str:
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 3)
+    return f"{fence}{language if LANGUAGE.fullmatch(language) else 'text'}\n{text}\n{fence}"
+
+
+def _is_inert(text: str) -> bool:
+    """Whether Markdown ends with its last block and has only tokens that load nothing and begin no turn."""
+    references: dict[str, object] = {}
+    tokens = _parser().parse(f"{text}\n\n{END_OF_TEXT}", references)
+    parts = [*tokens, *(part for token in tokens for part in token.children or ())]
+    words = "".join(part.content for part in parts if part.type == "text")
+    # The end is a paragraph of its own unless a fence or a list was left open.
+    closed = not text or (len(tokens) > 2 and tokens[-3].level == 0 and tokens[-2].content == END_OF_TEXT)
+    return (
+        closed
+        and not references
+        and {part.type for part in parts} <= INERT
+        and all(SAFE_LINK.match(str(part.attrGet("href"))) for part in parts if part.type == "link_open")
+        and all(int(part.tag[1]) > BELOW_TURNS for part in parts if part.type == "heading_open")
+        and not UNSAFE.search(words)
+    )
+
+
+@cache
+def _parser() -> "MarkdownIt":
     from markdown_it import MarkdownIt
 
-    references: dict[str, object] = {}
-    tokens = MarkdownIt("commonmark").parse(f"{text}\n\n{END_OF_TEXT}", references)
-    types = {token.type for token in tokens} | {part.type for token in tokens for part in token.children or ()}
-    plain = "".join(part.content for token in tokens for part in token.children or () if part.type == "text")
-    # The end is a paragraph of its own unless a fence or a list was left open.
-    closed = len(tokens) > 2 and tokens[-3].level == 0 and tokens[-2].content == END_OF_TEXT
-    if closed and types <= INERT and not references and not UNSAFE.search(plain):
-        return text
-    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 3)
-    return f"{fence}text\n{text}\n{fence}"
+    return MarkdownIt("commonmark").enable(["strikethrough", "table"])
 
 
 def describe_attachment(attachment: Attachment, language: str = "en") -> str:
@@ -443,12 +507,12 @@ def as_html(
     written: Mapping[str, str] = MappingProxyType({}),
     language: str = "en",
 ) -> str:
-    """Write a history as one HTML page without scripts; answers are rendered, with links and remote images as text.
+    """Write a history as one HTML page without scripts; answers are rendered, with remote images as text.
 
     `fill` returns attachments with their bytes, of which images are shown; nothing is loaded from elsewhere. `written` has
     the model and time of nodes.
     """
-    from taiwa.flows.solve.tool_call_formats import readable_answer
+    from taiwa.operations.markdown_html import to_html
 
     sentence, body = translator("cli", language), list[str]()
     summarised, state_title = escape(sentence("Earlier turns, summarised:")), escape(sentence("State"))
@@ -458,8 +522,7 @@ def as_html(
         if node.kind == "turn":
             parts += [f'<div class="you" dir="auto">{escape(node.user or "")}</div>']
             parts += (_figure(each, language) for each in fill(node.attachments))
-            answer = readable_answer(node.answer or "", entry.after.app.tools)
-            parts += [f'<div class="answer" dir="auto">{_rendered().render(answer)}</div>']
+            parts += [f'<div class="answer" dir="auto">{to_html(answer_markdown(node, entry.after.app))}</div>']
         elif node.kind == "summary":
             parts += [f"<p>{summarised} <em>{escape(node.answer or '')}</em></p>"]
         if delta:
@@ -468,20 +531,12 @@ def as_html(
             parts += [f"<footer>{escape(written[entry.hash])}</footer>"]
         if parts:
             body += [f'<article id="{entry.hash[:12]}">', *parts, "</article>"]
-    state = escape(json.dumps(entries[-1].after.state, ensure_ascii=False, indent=1)) if entries else ""
     head = escape(title or sentence("Conversation"))
     policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-    body += [f"<details><summary>{state_title}</summary><pre>{state}</pre></details>"]
+    if entries and entries[-1].after.state:
+        state = escape(json.dumps(entries[-1].after.state, ensure_ascii=False, indent=1))
+        body += [f"<details open><summary>{state_title}</summary><pre>{state}</pre></details>"]
     return html_page(head, body, policy, "conversation.css", language)
-
-
-@cache
-def _rendered() -> "MarkdownIt":
-    """Return the renderer of answers: without HTML, and nothing that loads or links elsewhere."""
-    from markdown_it import MarkdownIt
-
-    rules = ["link", "image", "autolink", "reference"]
-    return MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["strikethrough", "table"]).disable(rules)
 
 
 def _with_changes(entries: Sequence[HistoryEntry]) -> list[tuple[HistoryEntry, list[str]]]:

@@ -1,7 +1,7 @@
 """Markdown of users and models as HTML that loads nothing and runs nothing.
 
-Raw HTML stays text, an image becomes its description and host, a link shows its host, code is highlighted by classes, and
-mathematics (`$…$`, `\\(…\\)`, `\\[…\\]`) becomes MathML.
+Raw HTML stays text, an image becomes its description and host, a link shows its host, line breaks are kept, code is highlighted
+by classes, and mathematics (`$…$`, `\\(…\\)`, `\\[…\\]`) becomes MathML, for which the extra serve is needed.
 """
 
 import re
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from html import escape, unescape
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
@@ -174,13 +175,15 @@ class MarkdownStream:
 @cache
 def _renderer() -> "MarkdownIt":
     from markdown_it import MarkdownIt
-    from mdit_py_plugins.dollarmath import dollarmath_plugin
-    from mdit_py_plugins.tasklists import tasklists_plugin
-    from mdit_py_plugins.texmath import texmath_plugin
 
-    rendering = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).use(tasklists_plugin)
-    rendering.use(texmath_plugin, delimiters="brackets")
-    rendering.use(dollarmath_plugin, renderer=_math, double_inline=True, allow_space=False, allow_digits=False)
+    rendering = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
+    if find_spec("mdit_py_plugins") and find_spec("latex2mathml"):  # an export works without the extra of the page
+        from mdit_py_plugins.dollarmath import dollarmath_plugin
+        from mdit_py_plugins.tasklists import tasklists_plugin
+        from mdit_py_plugins.texmath import texmath_plugin
+
+        rendering.use(tasklists_plugin).use(texmath_plugin, delimiters="brackets")
+        rendering.use(dollarmath_plugin, renderer=_math, double_inline=True, allow_space=False, allow_digits=False)
     rendering.core.ruler.after("inline", "bare-links", _link_addresses)
     rules = {
         "image": _image,
@@ -258,6 +261,9 @@ def _link_end(_: object, tokens: "Sequence[Token]", index: int, *__: object) -> 
         depth -= tokens[start].nesting if tokens[start].type in {"link_open", "link_close"} else 0
         start -= 1
     host = urlsplit(str(tokens[start + 1].attrGet("href") or "")).hostname
+    shown = "".join(token.content for token in tokens[start + 2 : index])
+    if ADDRESS.fullmatch(shown) and urlsplit(shown).hostname == host:
+        return "</a>"  # a bare address has said so
     return f"</a> <small>({escape(host)})</small>" if host else "</a>"
 
 
