@@ -964,3 +964,19 @@ def test_results_are_shown_in_a_line_at_a_prompt() -> None:
     assert repr(long) == f"TurnResult({'x' * 59 + '…'!r}, session 'b', node {long.node[:8]})"
     assert repr(solved) == f"Rationale(answer {solved.answer!r}, calls 0, ending 'end')"
     assert undone == session.repository.checkout(undone.tip)
+
+
+def test_a_notebook_shows_attempts_turns_origins_bills_and_sources_as_text_for_people() -> None:
+    answers = ("{drink: 'tea'}", '{"drink": "tea", "cups": 2}', 'Sure!\n@@delta\n{"topics": ["tea"]}')
+    with Client(scripted_model(*answers), store=":memory:") as client:
+        found, session = client.try_extract(Order, "Two teas."), client.session("chat", name="t")
+        session.say("Tea?")
+
+        shown = [each._repr_markdown_() for each in (found, session.why("topics"), client.spent)]
+
+    assert "Order(drink='tea', cups=2)" in shown[0]
+    assert "$.cups: missing" in shown[0]
+    assert shown[1].startswith('**turn 1**: `` [] → ["tea"] ``\n\n> Tea?\n\nSure!\n\n```json\n{"topics": ["tea"]}\n```')
+    assert shown[2].startswith("2 calls · 0 in + 0 out tokens (2 calls not reported) · unknown · ")
+    with Client(scripted_model("28 days [1]."), store=":memory:") as client:
+        assert "\n\n[1] " in client.ask("How many days of annual leave do I have in Leith?")._repr_markdown_()

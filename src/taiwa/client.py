@@ -73,6 +73,7 @@ from taiwa.operations.generate import answer_checker
 from taiwa.operations.inspect import sessions as list_sessions
 from taiwa.operations.say import change_options, set_options
 from taiwa.plugins import make_retriever
+from taiwa.retrieval.tables import table_text
 from taiwa.sessions.commit_turn import PricedModel, TurnOptions, TurnResult
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import (
@@ -169,6 +170,12 @@ class Extraction(Generic[T]):
     def fixes(self) -> tuple[Fix, ...]:
         """The repairs of the last attempt's text."""
         return self.attempts[-1].fixes if self.attempts else ()
+
+    def _repr_markdown_(self) -> str:
+        """Return what a notebook shows: the value or the error, and what was wrong with each attempt."""
+        rows = [(each.text, "; ".join(each.diagnostics) or "valid") for each in self.attempts]
+        result = f"```python\n{self.value!r}\n```" if self.error is None else f"**{self.error}**"
+        return f"{result}\n\n{table_text(('attempt', 'problems'), rows)}"
 
 
 @dataclass(frozen=True, slots=True)

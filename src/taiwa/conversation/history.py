@@ -97,6 +97,12 @@ class Node:
             object.__setattr__(self, "_hash", digest(self))
         return self._hash
 
+    def _repr_markdown_(self) -> str:
+        """Return what a notebook shows: the texts of a turn, and its state delta."""
+        quoted = "\n".join(f"> {line}" for line in (self.user or "").splitlines())
+        delta = "" if self.delta is None else f"```json\n{json.dumps(self.delta, ensure_ascii=False)}\n```"
+        return "\n\n".join(filter(None, (quoted, self.answer, delta)))
+
 
 def _restored(data: Json, kind: type[T], what: str) -> tuple[T, ...]:
     """Rebuild the values of a record, all of one kind: several, one, or none for None."""

@@ -19,7 +19,7 @@ from taiwa.kernel.effects import Role
 from taiwa.kernel.errors import ConfigError, InputError, LimitError, TaiwaError
 from taiwa.kernel.messages import Message, Request, Response, Text, Thinking, Usage
 from taiwa.kernel.serialization import digest, record, value
-from taiwa.kernel.text import most_tokens
+from taiwa.kernel.text import most_tokens, plural
 
 Price: TypeAlias = Callable[[str, Usage], int | None]
 """The cost of a call in billionths of the currency unit, from the model's name and usage; None if the price is unknown."""
@@ -229,6 +229,13 @@ class RunUsage:
             self.estimated + other.estimated,
             _sum(self.max_cost, other.max_cost),
         )
+
+    def _repr_markdown_(self) -> str:
+        """Return what a notebook shows: the bill on one line."""
+        tokens = f"{self.usage.input_tokens:,} in + {self.usage.output_tokens:,} out tokens"
+        if self.calls_without_usage:
+            tokens += f" ({plural(self.calls_without_usage, 'call')} not reported)"
+        return f"{plural(self.requests, 'call')} · {tokens} · {format_cost(self.cost)} · {self.seconds:.2f} s"
 
 
 ANSWER_TOKENS = 16_384

@@ -2,6 +2,7 @@
 store checks before anything is sent. Independent of models.
 """
 
+import json
 import logging
 import time
 from collections import deque
@@ -184,6 +185,12 @@ class ValueOrigin:
     before: Json
     after: Json
     is_removed: bool = False
+
+    def _repr_markdown_(self) -> str:
+        """Return what a notebook shows: what the value was and became, and the texts of the turn."""
+        before, after = (json.dumps(each, ensure_ascii=False) for each in (self.before, self.after))
+        change = f"{before} → {'removed' if self.is_removed else after}"
+        return f"**turn {self.turn}**: `` {change} ``\n\n{self.node._repr_markdown_()}"
 
 
 def value_changes(

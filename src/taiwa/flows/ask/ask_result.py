@@ -29,7 +29,7 @@ from taiwa.flows.ask.types import (
     Search,
     UserProfile,
 )
-from taiwa.i18n import Translate, gettext_noop
+from taiwa.i18n import Translate, dialogue_catalogue, gettext_noop
 from taiwa.kernel.errors import CorruptError
 from taiwa.kernel.messages import Passage, passage_key
 from taiwa.kernel.serialization import Json, record, restore, tag_of, value
@@ -183,6 +183,10 @@ class AskResult:
 
     def __str__(self) -> str:
         return self.answer_text
+
+    def _repr_markdown_(self) -> str:
+        """Return what a notebook shows: the text for the user, with its sources."""
+        return self.render_text(dialogue_catalogue(self.language, self.decision.situation.catalogue_version))
 
     @property
     def question_back(self) -> str:
