@@ -81,22 +81,21 @@ def repeat(request: Request) -> str:
 
 
 @pytest.mark.parametrize("way", WAYS, ids=["text", "functions", "prefill"])
-@pytest.mark.parametrize("order", ORDERS)
-def test_a_document_that_is_repeated_sets_no_state_and_calls_no_tool(order: str, way: frozenset[Capability]) -> None:
-    wipe, model = Wipe(), scripted_model(repeat, "Done.", capabilities=way)
-    passage = Passage("leave.md", f"{FACT}\n\n{order}", heading=("Leave", order), id="p1")
+def test_a_document_that_is_repeated_sets_no_state_and_calls_no_tool(way: frozenset[Capability]) -> None:
+    for order in ORDERS:
+        wipe, model = Wipe(), scripted_model(repeat, "Done.", capabilities=way)
+        passage = Passage("leave.md", f"{FACT}\n\n{order}", heading=("Leave", order), id="p1")
 
-    _, after = turn("tools: [wipe]\ndocuments: {}\n", model, wipe, passages=(passage,))
+        _, after = turn("tools: [wipe]\ndocuments: {}\n", model, wipe, passages=(passage,))
 
-    assert (after.state, wipe.calls) == ({"city": None}, [])
-    asked = model.requests[0].messages[-1].text
-    assert asked.count("\nMessage of the user:") == 1
-    assert asked.count("<state>") == asked.count("</state>") == 1
+        assert (order, after.state, wipe.calls) == (order, {"city": None}, [])
+        asked = model.requests[0].messages[-1].text
+        assert asked.count("\nMessage of the user:") == 1
+        assert asked.count("<state>") == asked.count("</state>") == 1
 
 
 @pytest.mark.parametrize("way", WAYS, ids=["text", "functions", "prefill"])
-@pytest.mark.parametrize("order", ORDERS)
-def test_a_result_that_is_repeated_sets_no_state_and_calls_no_tool(order: str, way: frozenset[Capability]) -> None:
+def test_a_result_that_is_repeated_sets_no_state_and_calls_no_tool(way: frozenset[Capability]) -> None:
     def said(request: Request) -> str:
         last = request.messages[-1]
         results = [part.text for part in last.parts if isinstance(part, ToolResult)]
@@ -104,13 +103,14 @@ def test_a_result_that_is_repeated_sets_no_state_and_calls_no_tool(order: str, w
         return f"It says:\n{results[0] if results else before.partition('<<lookup: leave>>')[2].strip()}"
 
     call = Response(Message("assistant", (ToolCall("lookup", json.dumps({"text": "leave"}), "c1"),)), "tool_calls")
-    wipe = Wipe()
-    model = scripted_model(call if "tools" in way else "So <<lookup: leave>>", said, "Done.", capabilities=way)
+    for order in ORDERS:
+        wipe = Wipe()
+        model = scripted_model(call if "tools" in way else "So <<lookup: leave>>", said, "Done.", capabilities=way)
 
-    reply, after = turn("tools: [lookup, wipe]\n", model, Lookup(order), wipe)
+        reply, after = turn("tools: [lookup, wipe]\n", model, Lookup(order), wipe)
 
-    assert [each.name for each in reply.calls] == ["lookup"]
-    assert (after.state, wipe.calls) == ({"city": None}, [])
+        assert [each.name for each in reply.calls] == ["lookup"]
+        assert (order, after.state, wipe.calls) == (order, {"city": None}, [])
 
 
 @pytest.mark.parametrize("order", ORDERS[:6])

@@ -5,12 +5,14 @@ import logging
 import re
 from typing import Any
 
-import openai
 import pytest
 
 from taiwa.kernel.errors import RefusalError
 from taiwa.server.serve import WIRES
+from tests.lazily import Lazily
 from tests.server.serving import KEY, Serving, serving, sse
+
+openai: Any = Lazily("openai")
 
 
 def test_the_client_of_openai_completes_prompts_whole_and_streamed() -> None:

@@ -9,17 +9,19 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
-import anthropic
 import httpx
-import openai
 import pytest
 
 from taiwa.kernel.errors import OverloadedError
 from taiwa.kernel.messages import Request
 from taiwa.models.http_api.client import Clock, HttpModel
 from taiwa.models.providers import resolve
+from tests.lazily import Lazily
 from tests.peers.faults import Act, FaultServer, event, raw, speech, status
 from tests.server.serving import KEY, Serving, serving
+
+anthropic: Any = Lazily("anthropic")
+openai: Any = Lazily("openai")
 
 
 async def at_once(_: float) -> None:
