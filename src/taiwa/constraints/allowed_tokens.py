@@ -410,9 +410,11 @@ class MatcherState:
         elif self._guide.lookback:
             scan = self._follow([token])
         if scan is None and self._scan is not None:
+            # A number beyond the usual bounds is allowed where a constant needs it, which the mask knows.
             scan = self._scan if token in (self.allowed(len(self.vocabulary)) or ()) else None
             if scan is None:
                 return None
+        # The second try is for a matcher whose tables were full, and not for a token that is not allowed.
         if matcher.try_consume_tokens([token]) == 1 or self._do(lambda again: again.try_consume_tokens([token])) == 1:
             self._track.tokens.append(token)
             return MatcherState(self._guide, self._track, self._length + 1, scan)
@@ -450,6 +452,7 @@ class MatcherState:
         text = self.vocabulary.decode(tokens)
         if self._scan is not None:
             return self._scan.follow(text)
+        # A text after which JSON follows may be split over tokens; none is longer than this many tokens.
         before = self._track.tokens[max(0, self._length - self._guide.lookback) : self._length]
         return self._guide.scan(self.vocabulary.decode(before) + text) if self._guide.lookback else None
 

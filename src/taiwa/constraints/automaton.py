@@ -257,6 +257,7 @@ def _drop_anchors(node: Node, *, first: bool, last: bool) -> Node:
                 raise InputError(f"the regex cannot match at character {at + 1}: {sign!r} inside a text")
             return Concatenation(())
         case Concatenation(parts):
+            # Several anchors at one end, as in `^^a`, all stand at that end.
             solid = [number for number, part in enumerate(parts) if not isinstance(part, _Anchor)]
             low, high = (solid[0], solid[-1]) if solid else (len(parts), 0)
             kept = (

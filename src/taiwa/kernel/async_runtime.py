@@ -117,8 +117,10 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
                 yield
         finally:
             if not execution.done:
+                # What ends early has no result to commit with its last step.
                 run.end = None
                 await run.step(execution.close)
+            # After the programs are closed, so that no answer of a cancelled call is sent into one.
             for task in tasks:
                 task.cancel()
             if tasks:
@@ -149,6 +151,7 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
                 task.cancel()
             if task.done():
                 del tasks[task]
+                # A task that was cancelled with its group is expected; any other exception is a fault of the runtime.
                 if pending.active or not task.cancelled():
                     task.result()
 
@@ -215,11 +218,13 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
                 if not wants_more:
                     break
         except asyncio.CancelledError:
+            # What `uncancel` leaves is a cancellation by the caller, which goes on.
             if stop is None or not stop.is_set or here.uncancel():
                 raise
         finally:
             if stop is not None:
                 stop.spares(here)
+            # The connection is closed now, not when the generator is collected.
             close = getattr(chunks, "aclose", None)
             if close is not None:
                 await close()

@@ -596,6 +596,7 @@ class Execution(Generic[T]):
         ready = self._ready
         while ready:
             strand, answer, error = ready.popleft()
+            # Another program of its group has failed meanwhile, and the parent gets that error alone.
             if self.done or (strand.group is not None and not strand.group.open):
                 continue
             try:
@@ -610,6 +611,7 @@ class Execution(Generic[T]):
             self._abort(ReplayError(f"the journal ends before {self._missing}"))
 
     def _perform(self, strand: _Strand, effect: Effect[Any]) -> None:
+        # A notice takes no index: one that is added or removed leaves recorded journals valid.
         if isinstance(effect, Notify):
             if not self._recorded_only:
                 self._emit(effect.notice)
@@ -633,6 +635,7 @@ class Execution(Generic[T]):
     def _start(self, strand: _Strand, index: int, effect: Effect[Any]) -> None:
         admitted: Admission | TaiwaError | None = None
         if isinstance(effect, Complete):
+            # First come, first served: small calls would overtake a large one that waits for the budget, for ever.
             admitted = None if self._waiting else self._admit(effect)
         elif isinstance(effect, CallTool):
             admitted = self.ledger.start_tool_call()

@@ -419,6 +419,7 @@ class UsageLedger:
     def _tokens_left(self, wanted: int, bound: int) -> int | LimitError | None:
         written = self._counted.usage.output_tokens + self._counted.estimated.output_tokens
         left = bound - written - self._reserved_tokens
+        # An open call may leave more than was reserved for it.
         if left < wanted and self._open:
             return None
         return LimitError("output_tokens", written, bound) if left <= 0 else min(left, wanted)
@@ -451,6 +452,7 @@ class UsageLedger:
             cost = min(cost, bound)
         granted: list[int] = []
         for budget in self._budgets:
+            # Beside open calls all or nothing: what they give back may be enough for an answer of full length.
             reserved = budget.reserve(cost if self._open else least_cost, cost)
             if isinstance(reserved, LimitError):
                 self._give_back(granted)
@@ -465,6 +467,7 @@ class UsageLedger:
 
     def _affordable(self, read: int, wanted: int, model: str, cost: int) -> int:
         """Return how many output tokens a call may have for a cost, at most `wanted`."""
+        # By bisection, since a price may be any function of the tokens that does not fall.
         low, high = 0, wanted
         while low < high:
             middle = (low + high + 1) // 2
@@ -490,6 +493,7 @@ class UsageLedger:
         tokens = admission.usage.output_tokens // 2
         if not admission.sets_tokens or tokens < LEAST_ANSWER_TOKENS:
             return None
+        # Later calls of this run would be refused in the same way.
         self._most_tokens = min(self._most_tokens, tokens)
         request = replace(admission.request, sampling=replace(admission.request.sampling, max_tokens=tokens))
         self._reserved_tokens -= admission.usage.output_tokens - tokens
@@ -547,6 +551,7 @@ class UsageLedger:
         A usage that the server did not report counts as what was reserved, if no other bound is known.
         """
         self._release(admission)
+        # Counted as nothing, a server that reports no usage would lift every limit.
         if response.usage is None and response.max_usage is None and admission.is_limited:
             response = replace(response, max_usage=admission.usage)
         cost = self.charge(response)

@@ -105,11 +105,14 @@ class Repeats:
         if key and any(each.digest != digest for each in attempts):
             problem = "this Idempotency-Key was used for another request; send a new key with each request"
             raise ApiError(422, problem, code="idempotency_key_reused")
+        # A failed attempt answers no repeat: the client repeats because it may succeed.
         usable = [each for each in attempts if each.can_answer]
+        # Of equal requests, the one whose client has gone is the one that is repeated.
         left = [each for each in usable if not each.clients]
         found = next(iter(left), usable[-1] if usable and (key or count not in ("", "0")) else None)
         if found is not None:
             found.join()
+            # This client may hang up, while the first one still waits for the same start.
             await asyncio.shield(found.started)
             return found
         made = Attempt[S](digest, is_patient=bool(key or count), kept=KEY_SECONDS if key else REPEAT_SECONDS)
@@ -119,6 +122,7 @@ class Repeats:
             made.started.set_result(await start())
         except BaseException as error:
             attempts.remove(made)
+            # A cancellation of the first client must not cancel those that have joined it.
             made.started.set_exception(error if isinstance(error, Exception) else ConnectionError())
             made.started.exception()  # read, so that asyncio does not log it
             raise

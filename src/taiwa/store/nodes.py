@@ -440,12 +440,14 @@ class Nodes:
         """Add the owner to the row of a hash, and return it; `seq` is None if another owner may have stored it."""
         owners = {self.owner}
         if seq is not None:
+            # A row without owners is the default one's, so a store of one owner has no rows of owners.
             owners -= {""}
         elif (seq := self.find(name, table)) is not None:
             return seq
         else:
             seq = int(self._db.one(f"SELECT seq FROM {table} WHERE hash = ?", hash_to_bytes(name)))  # noqa: S608
             if not self._db.one(f"SELECT EXISTS(SELECT 1 FROM owned_{table} WHERE {table} = ?)", seq):  # noqa: S608
+                # It was the default owner's alone, whose claim must be written before another owner is added.
                 owners.add("")
         for owner in owners:
             insert = f"INSERT INTO owned_{table}({table}, owner) VALUES(?, ?) ON CONFLICT DO NOTHING"

@@ -233,6 +233,7 @@ class Refs:
     def moving(self, *names: str) -> Generator[tuple[int, int, str]]:
         """Lock the names in a transaction, and yield the first one as `require` does."""
         with self._db.transaction():
+            # Before anything is read: what was read without the lock may have moved.
             self._db.lock(*map(composed, names))
             yield self.require(names[0])
 
@@ -277,6 +278,7 @@ class Refs:
         """Return the tips behind this one since the last move other than undo and redo, newest first."""
         found: dict[int, None] = {}
         at: int | None = self._db.one(LAST_OTHER, ref)
+        # Going back may meet a node twice, after an edit back to what was there.
         while at is not None and at != tip and at not in found:
             found[at] = None
             at = self._before(ref, at)
@@ -285,6 +287,7 @@ class Refs:
     def _before(self, ref: int, node: int) -> int | None:
         """Return where a session was before it first came to a node by a commit, or the node on which this one was added."""
         first = self._db.row("SELECT op, old FROM reflog WHERE ref = ? AND new = ? ORDER BY seq LIMIT 1", ref, node)
+        # An edit adds its turn on an earlier node, but undo leads back to the turns that it replaced.
         if first is not None and first[0] == "commit" and first[1] not in (None, node):
             return int(first[1])
         base: int | None = self._db.one("SELECT base FROM node WHERE seq = ? AND base < seq", node)
@@ -341,6 +344,7 @@ class Refs:
 
     def reflog(self, name: str, limit: int = -1) -> tuple[ReflogEntry, ...]:
         """Return the moves of a name, newest first; also of a deleted name, until it is used again."""
+        # A deleted session keeps its row; one that uses its name again comes first.
         order = "SELECT seq FROM ref WHERE name = ? AND owner = ? ORDER BY node IS NULL, seq DESC LIMIT 1"
         ref = self._db.one(order, composed(name), self._owner)
         if ref is None:
@@ -423,6 +427,7 @@ class Refs:
         """Return the first name of `stem-1`, `stem-2` … that neither a session nor an open run has."""
         stem = f"{composed(stem)}-"
         names = f"SELECT name FROM ref WHERE owner = ? AND node IS NOT NULL AND substr(name, 1, {len(stem)}) = ?"  # noqa: S608
+        # A session that is still being answered for the first time has no name in the table of names.
         open_runs = f"SELECT ref FROM run WHERE owner = ? AND status = 'open' AND substr(ref, 1, {len(stem)}) = ?"  # noqa: S608
         rows = self._db.rows(f"{names} UNION {open_runs}", self._owner, stem, self._owner, stem)
         taken = {str(row[0]) for row in rows}

@@ -226,6 +226,7 @@ class Runs:
             "store": ("", ()),
         }
         (where, values), since = owned[limit.scope], limit.since_us
+        # The sum of PostgreSQL is numeric, and would come back as a Decimal.
         paid = "SELECT CAST(sum(cost_nano) AS BIGINT) FROM call JOIN run ON run.seq = call.run WHERE"
         reserved = "SELECT CAST(sum(reserved) AS BIGINT) FROM run WHERE"
         # A call that was open at midnight counts on both days.
@@ -241,6 +242,7 @@ class Runs:
         limits = tuple(limits)
         with self._db.transaction():
             scopes: tuple[Scope, ...] = tuple(limit.scope for limit in limits)
+            # Two transactions would otherwise both find what is left, before either of them has reserved it.
             self.lock(*scopes)
             ref = str(self._db.one("SELECT ref FROM run WHERE seq = ? AND owner = ?", run, self._owner) or "")
             for limit in limits:
@@ -263,6 +265,7 @@ class Runs:
 
     def lock(self, *scopes: Scope) -> None:
         """Make other transactions that admit or reserve for this owner, or for all of them, wait until this one ends."""
+        # In the same order for all, so that no two transactions wait for each other.
         if "store" in scopes:
             self._db.lock("spending")
         self._db.lock(f"spending {self._owner}")

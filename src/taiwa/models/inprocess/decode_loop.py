@@ -194,6 +194,7 @@ class Sampler:
         """
         if mask is not None and (logits.ndim != 1 or mask.shape != ((len(logits) + 31) // 32,)):
             raise InputError(f"logits of shape {logits.shape} do not match a mask of shape {mask.shape}")
+        # Mostly the mask allows the token that the model prefers, and need not be applied to all others.
         best = int(logits.argmax())
         if mask is None or int(mask[best >> 5]) >> (best & 31) & 1:
             return self._sample_near(logits, mask, best)
@@ -231,6 +232,7 @@ class Sampler:
 
     def _draw(self, scores: "Logits", top: float) -> int:
         """Return the index of one score, drawn by its probability."""
+        # In float32 a sum over a whole vocabulary loses its smallest weights.
         weights = np.exp((scores.astype(np.float64) - top) / self._temperature)
         if self._top_p == 1.0:
             return _draw_index(np.cumsum(weights), self._random.random())
@@ -265,6 +267,7 @@ def _heaviest(weights: "NDArray[np.float64]", mass: float) -> "Tokens":
     while count < len(weights):
         part = np.argpartition(-weights, count)[:count]
         if float(weights[part].sum()) > mass:
+            # Equal weights stay in the order of their ids, so that a seed draws the same on every machine.
             part.sort()
             return part[np.argsort(-weights[part], kind="stable")]
         count *= 8
@@ -272,6 +275,7 @@ def _heaviest(weights: "NDArray[np.float64]", mass: float) -> "Tokens":
 
 
 def _draw_index(cumulated: "NDArray[np.float64]", draw: float) -> int:
+    # Rounding may place a draw behind the last weight.
     return min(int(np.searchsorted(cumulated, draw * float(cumulated[-1]), side="right")), len(cumulated) - 1)
 
 
@@ -378,6 +382,7 @@ def decode_batch(batch: SequenceBatch, jobs: Sequence[DecodeJob]) -> Generator[t
                 requests[index] = step
             else:
                 yield index, step
+        # The cache of a text that has ended is freed while the others continue.
         if requests and len(requests) < len(live):
             batch.select([place for place, index in enumerate(live) if index in requests])
         live = list(requests)
@@ -408,6 +413,7 @@ def repeated_period(tokens: Sequence[int], periods: int = MIN_PERIODS) -> int:
         length = max(MIN_REPEATED, periods * period)
         if len(tokens) < length:
             return 0
+        # One comparison rules out nearly every period before lists are copied.
         if tokens[-1] == tokens[-1 - period] and tokens[-length:-period] == tokens[period - length :]:
             return period
     return 0
@@ -453,6 +459,7 @@ class _Decoder:
         is_full = rows is None or self._job.top_logprobs > 0
         self._result.passes += 1
         self._result.sparse_passes += not is_full
+        # Forced tokens have gathered here, and are read in one pass with the sampled one.
         unread, self._unread = self._unread, []
         return LogitsRequest(unread, None if is_full else rows)
 
@@ -466,9 +473,11 @@ class _Decoder:
         tokens, forced = self._result.tokens, self._result.forced
         if len(tokens) >= self._job.room:
             return "length"
+        # To look after each token would cost as much as sampling it.
         if len(tokens) % REPETITION_STEP:
             return None
         period = repeated_period(tokens)
+        # What a constraint forces is no loop of the model, and ends by itself.
         is_endless = bool(period and not all(forced[-period:])) or (self._state is None and self._counts_on())
         return "repetition" if is_endless else None
 
@@ -491,6 +500,7 @@ class _Decoder:
 
     def _forced(self) -> "Generator[str, Logits | None]":
         """Append the tokens that the guide forces."""
+        # A forced token has no probability without a pass of the model.
         if self._state is None or self._job.top_logprobs:
             return
         for token in self._state.forced():
