@@ -155,6 +155,7 @@ class _SchemaWriter:
                 self.keep(keyword)
 
     def _depends(self, keyword: str, name: str, part: Json) -> bool:
+        # Such a part demands nothing, and must not use up one of the few cases.
         if part in ([], True, {}):
             return True
         if not self._split():
@@ -163,6 +164,7 @@ class _SchemaWriter:
             met: Json = {"type": "object", "required": [name, *part]}
         else:
             met = {"allOf": [{"required": [name]}, self.write(cast("Schema", part), keyword, name)]}
+        # An implication as the engine can follow it: the key is missing, or the part holds.
         self.also.append({"anyOf": [{"properties": {name: False}}, met]})
         return True
 
@@ -322,6 +324,7 @@ def object_part(conditions: _SchemaWriter) -> None:
     if is_object(properties):
         conditions.keep("properties")
         written = cast("dict[str, Json]", conditions.inner("properties"))
+        # The engine writes keys in the order of the schema.
         first = {name: written[name] for name in conditions.writer.order if name in written}
         conditions.own["properties"] = {**first, **written}
     enforced = _patterns(conditions)
@@ -416,6 +419,7 @@ def _least(conditions: _SchemaWriter) -> None:
         conditions.keep("minProperties")
         cases: list[Json] = [{"type": "object", "required": [name]} for name in optional]
         if not closed:
+            # A key that is not declared may be the further one, but none that another case covers.
             none: dict[str, Json] = dict.fromkeys(optional, False)
             cases.append({"type": "object", "properties": none, "minProperties": least})
         others: Json = {"type": ["null", "boolean", "array", "number", "string"]}

@@ -314,6 +314,7 @@ class Index:
             return f"{self.name}: closed to everyone until its access rules can be read: {error.message}"
         except (InputError, StoreError) as error:
             if isinstance(error, StoreError) and Path(self.root).exists():
+                # An index that cannot be written cannot be closed either, so invalid rules must end the search.
                 list_rules(self.root)
             why = error.message
         else:
@@ -368,6 +369,7 @@ class ScopedRetriever:
         """
         depth = max(k, FUSION_DEPTH if self.fits is None else FILTERED_DEPTH)
         near = [index.near(query, depth, self.principals, self.history) if k > 0 else None for index in self.indexes]
+        # Ranks are fused, or documents left out, only after this, so more than k must be found before.
         deep = k if self.fits is None and all(each is None for each in near) else depth
         words: list[tuple[Passage, bool]] = []
         by_model: dict[str, list[Passage]] = {}

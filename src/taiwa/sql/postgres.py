@@ -177,6 +177,7 @@ class PostgresDatabase(Database):
 
     def lock(self, *names: str) -> None:
         """Block other transactions that lock the same names, until this one ends."""
+        # In one order for all, so that no two transactions wait for each other.
         for name in sorted(set(names)):
             self.rows("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", f"{self.spec.schema}/{name}")
 
@@ -232,6 +233,7 @@ class PostgresDatabase(Database):
         self._follow_fork()
         if getattr(self._borrowed, "sql", None) is not None:
             yield
+        # One thread at a time needs no second connection; most programs never open the pool.
         elif self._lock.acquire(blocking=self.connections == 1):
             try:
                 yield

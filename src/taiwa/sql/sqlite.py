@@ -139,6 +139,7 @@ class SqliteDatabase(Database):
     def damages(self) -> list[str]:
         """Check the tables and indexes against those of a new file, and the pages, and describe what is damaged."""
         pages = [str(line) for (line,) in self.rows("PRAGMA integrity_check") if line != "ok"]
+        # A fresh file, and not a list of names: each migration would have to keep such a list right.
         fresh = SqliteDatabase(MEMORY, self.spec)
         new, own = ({(kind, name): sql for kind, name, sql in db.rows(SCHEMA)} for db in (fresh, self))
         changed = [f"the {kind} {name} is missing" for kind, name in new.keys() - own.keys()]
@@ -168,6 +169,7 @@ class SqliteDatabase(Database):
         """
         self._follow_fork()
         with self._lock:
+            # `transaction_now` commits whatever happens, so a part that fails is undone by itself.
             if self._is_now:
                 with self._savepoint():
                     yield
@@ -205,6 +207,7 @@ class SqliteDatabase(Database):
             self._is_now = False
             try:
                 if self._sql.in_transaction:  # SQLite itself ends a transaction if the disk is full
+                    # This commit runs on an event loop, and a checkpoint waits for the disk.
                     self._set("wal_autocheckpoint", 0)
                     self.run("COMMIT")
             finally:
@@ -240,6 +243,7 @@ class SqliteDatabase(Database):
             self._busy_until = now + REST_NOW
             return False
         with suppress(*FAULTS):
+            # Whether another program writes is to be known at once; a thread can wait for it.
             self._set("busy_timeout", 0)
             try:
                 self._sql.execute("BEGIN IMMEDIATE")
@@ -307,6 +311,7 @@ class SqliteDatabase(Database):
 
         assert self.path is not None
         folder = Path(mkdtemp(prefix="taiwa-"))
+        # Commands end without closing the database.
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         for suffix in ("", "-wal"):
             source = self.path.with_name(self.path.name + suffix)

@@ -71,6 +71,7 @@ def query_words(terms: Iterable[str]) -> tuple[tuple[str, bool], ...]:
 
 def excerpt(text: str, terms: Sequence[str], width: int = 80) -> Excerpt:
     """Return the text around the first match of the folded terms, about `width` characters."""
+    # Pieces overlap by the longest term, or a match across their border would be missed.
     longest = max(map(len, terms), default=0)
     for start in range(0, max(len(text), 1), PIECE):
         piece = text[start : start + PIECE + longest]
@@ -160,10 +161,12 @@ def search(db: Database, nodes: Nodes, query: str, limit: int = 20) -> tuple[Hit
     before = FIRST
     while len(hits) < limit and (rows := index.candidates(terms, before, BATCH)):
         before = rows[-1][0]
+        # The index has the words of all owners, so what it finds says nothing before this check.
         owned = nodes.owned(row[0] for row in rows)
         for row in rows:
             if row[0] not in owned:
                 continue
+            # Words of the index are cut into pieces, so a candidate may have all pieces and not the term.
             text = "\n".join(searchable_texts(row[4]))
             folded = fold(text)
             if all(term in folded for term in terms):
@@ -202,6 +205,7 @@ class Fts5Index:
         Raises:
             StoreError: another program is writing, or the disk is full.
         """
+        # A search does not wait for a writer only to have a newer cache.
         wait = self._db.one("PRAGMA busy_timeout")
         self._db.run("PRAGMA busy_timeout = 0")
         try:
