@@ -23,7 +23,7 @@ ALLOWED = {
     "uvicorn": ("taiwa.server",),
     "mcp": ("taiwa.tools", "taiwa.operations.mcp_tools"),
     "anyio": ("taiwa.tools", "taiwa.operations.mcp_tools"),
-    "httpx2": ("taiwa.models", "taiwa.operations.otel", "taiwa.server.client"),
+    "httpx2": ("taiwa.models", "taiwa.operations.otel"),
     "sqlite3": ("taiwa.sql",),
     "psycopg": ("taiwa.sql",),
     "psycopg_pool": ("taiwa.sql",),

@@ -15,9 +15,9 @@ from jsonschema import Draft202012Validator
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Usage
 from taiwa.models.scripted import scripted_model
-from taiwa.server.client import ApiClient
 from taiwa.server.serve import WIRES
 from taiwa.server.wire_interface import OWN, PARAMETER, api_routes, document
+from tests.server.api_client import ApiClient
 from tests.server.serving import KEY, Serving, serving
 
 DOCUMENT = document(WIRES)

@@ -7,9 +7,9 @@ import pytest
 
 from taiwa.kernel.messages import Request, Usage
 from taiwa.models.scripted import function_model
-from taiwa.server.client import ApiClient
 from taiwa.server.page.branches import forest_of
 from taiwa.server.page.transcript import CacheBreak, cache_breaks
+from tests.server.api_client import ApiClient
 from tests.server.page.conftest import OpenTab, Serve
 from tests.server.page.tab import GatedModel
 from tests.server.serving import Serving

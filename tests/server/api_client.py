@@ -1,4 +1,4 @@
-"""A typed client of the server's own API: one method per route of its OpenAPI document; a test compares the two."""
+"""A typed client of the server's own API for tests: one method per route of its OpenAPI document; a test compares the two."""
 
 import json
 from collections.abc import Generator, Iterator, Mapping
@@ -11,6 +11,8 @@ import httpx2
 from taiwa.kernel.errors import InputError, ModelError
 from taiwa.kernel.serialization import Json
 from taiwa.server import api_types as api
+
+__all__ = ["ApiClient"]
 
 T = TypeVar("T")
 Query = Mapping[str, str | int | None]
