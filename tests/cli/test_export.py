@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from taiwa.operations.inspect import inert_markdown
+from taiwa.operations.export import inert_markdown
 from tests.cli.conftest import ModelServer, Place, Taiwa, delta
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)> \"'&\x1b[2J ```\n# head ~~~"

@@ -47,7 +47,7 @@ ALLOWED = {
     "tantivy": ("taiwa.retrieval",),
     "markdown_it": (
         "taiwa.retrieval",
-        "taiwa.operations.inspect",
+        "taiwa.operations.export",
         "taiwa.cli.display",
         "taiwa.operations.markdown_html",
     ),

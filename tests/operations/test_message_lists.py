@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.kernel.serialization import Json
-from taiwa.operations import inspect
+from taiwa.operations.export import export
 from taiwa.operations.message_lists import import_message_lists, read_message_lists
 from taiwa.sessions.repository import Repository
 from taiwa.store import Store
@@ -68,17 +68,17 @@ def test_what_is_imported_is_exported_alike(repository: Repository, form: str, d
     (name,) = imported(repository, data)
 
     here = repository.at(name)
-    assert json.loads(inspect.export(repository, name, form)) == data
+    assert json.loads(export(repository, name, form)) == data
     assert [(turn.user, turn.answer) for turn in here.turns] == [("2+2?", "It is 4."), ("Thanks.", "You are welcome.")]
     assert here.app.answer_options.system == "Be brief."
 
 
 def test_each_form_can_be_written_from_another(repository: Repository) -> None:
     imported(repository, OPENAI, "one")
-    imported(repository, json.loads(inspect.export(repository, "one", "anthropic")), "two")
+    imported(repository, json.loads(export(repository, "one", "anthropic")), "two")
 
-    assert json.loads(inspect.export(repository, "two", "openai")) == OPENAI
-    assert json.loads(inspect.export(repository, "two", "sharegpt")) == SHAREGPT
+    assert json.loads(export(repository, "two", "openai")) == OPENAI
+    assert json.loads(export(repository, "two", "sharegpt")) == SHAREGPT
 
 
 def test_several_conversations_are_numbered_and_a_bare_list_is_one(repository: Repository) -> None:

@@ -21,6 +21,7 @@ from taiwa.operations.documents import (
     open_ask_app,
     open_library,
 )
+from taiwa.operations.export import export
 from taiwa.operations.generate import ExplainOptions, explain, load_output_type, parse, render_schema
 from taiwa.operations.result_json import (
     BILL,
@@ -101,7 +102,7 @@ def test_what_is_inspected_is_json(repository: Repository) -> None:
     assert keys(to_json(found)) == ["session", "node", "parent", "state"]
     assert [inspect.describe_change(change) for change in changes]
     for form in ("jsonl", "md", "html", "verifiable"):
-        assert "And milk?" in inspect.export(repository, "s", form)
+        assert "And milk?" in export(repository, "s", form)
 
 
 def test_a_preview_knows_what_a_cache_holds(repository: Repository) -> None:

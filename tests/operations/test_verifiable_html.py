@@ -9,7 +9,7 @@ import pytest
 
 import taiwa
 from taiwa.i18n import LANGUAGES, translator
-from taiwa.operations.inspect import export
+from taiwa.operations.export import export
 from tests.browser import chromium
 
 ANSWER = 'Hello </script><!-- <b>bold</b> 日本語 😀 & "quoted"\r\nline\n@@delta\n{"topics": ["tea"]}'

@@ -33,6 +33,7 @@ from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import UnsupportedError
 from taiwa.kernel.messages import Notice, Sampling, TextDelta
 from taiwa.kernel.text import plain, truncate
+from taiwa.operations.export import html_page
 from taiwa.operations.files import write_file
 from taiwa.operations.generate import (
     ExplainOptions,
@@ -43,7 +44,6 @@ from taiwa.operations.generate import (
 )
 from taiwa.operations.generate import explain as explain_constraint
 from taiwa.operations.generate import generate as generate_answers
-from taiwa.operations.inspect import html_page
 
 if TYPE_CHECKING:
     from taiwa.constraints.explain import TokenStep

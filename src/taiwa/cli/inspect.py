@@ -34,6 +34,8 @@ from taiwa.kernel.errors import InputError, StoreError
 from taiwa.kernel.serialization import Json, parse_json, tag_of
 from taiwa.kernel.usage_limits import format_cost
 from taiwa.operations import inspect
+from taiwa.operations.export import answer_markdown
+from taiwa.operations.export import export as export_conversation
 from taiwa.operations.files import write_file
 from taiwa.operations.inspect import describe_change, describe_options, format_value, said
 from taiwa.operations.result_json import format_time
@@ -144,7 +146,7 @@ def _print_turn(node: "Node", app: "App") -> None:
         return
     if is_rendered():
         print_line("")
-        print_markdown(inspect.answer_markdown(node, app))
+        print_markdown(answer_markdown(node, app))
     else:
         print_line(f"{app.name}: {_readable(node.answer, app)}")
 
@@ -227,7 +229,7 @@ def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
         print_line("")
         answer = _readable(node.answer, here.app)
         if is_rendered():
-            print_markdown(inspect.answer_markdown(node, here.app))
+            print_markdown(answer_markdown(node, here.app))
         else:
             print_line(f"{here.app.name}: {answer}")
         if answer != node.answer:
@@ -558,7 +560,7 @@ def save(repository: "Repository", revision: str, path: Path) -> None:
 
 
 def _exported(repository: "Repository", revision: str, form: str, **included: bool) -> str:
-    return inspect.export(repository, revision, form, language=user_language(), **included)
+    return export_conversation(repository, revision, form, language=user_language(), **included)
 
 
 def _format_of(path: Path) -> str:

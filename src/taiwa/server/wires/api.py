@@ -19,11 +19,11 @@ from taiwa.kernel.errors import CorruptError, InputError, TaiwaError
 from taiwa.kernel.messages import Notice, Sampling, TextDelta, ThinkingDelta
 from taiwa.kernel.serialization import Json
 from taiwa.operations.documents import find_ask_turn
+from taiwa.operations.export import export
 from taiwa.operations.generate import read_output_type
 from taiwa.operations.inspect import (
     MOST_ALTERNATIVES,
     diff,
-    export,
     log,
     sessions,
     set_value,
