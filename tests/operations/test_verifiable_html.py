@@ -9,6 +9,8 @@ import pytest
 
 import taiwa
 from taiwa.i18n import LANGUAGES, translator
+from taiwa.kernel.errors import ConfigError
+from taiwa.operations import markdown_html
 from taiwa.operations.export import export
 from tests.browser import chromium
 
@@ -93,3 +95,12 @@ def test_the_script_computes_blake2b(browser: Any, tmp_path: Path, exported: str
     text = "日本語a"[: length % 4] + "b" * (length - length % 4)
 
     assert page.evaluate("text => digest(text)", text) == blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def test_an_export_is_written_where_no_process_can_render_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(_: object) -> dict[str, object]:
+        raise ConfigError("the renderer needs Linux or macOS")
+
+    monkeypatch.setattr(markdown_html._processes, "ask", ask)
+
+    assert "<pre>Hello &lt;/script&gt;" in written("html")

@@ -16,6 +16,7 @@ from taiwa.conversation.history import Node
 from taiwa.conversation.state import diff_states
 from taiwa.i18n import catalogue, translator
 from taiwa.kernel.attachments import Attachment
+from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.serialization import Json, canonical, record
 from taiwa.kernel.text import inert, plain
 from taiwa.operations.inspect import describe_attachment, describe_change
@@ -240,8 +241,6 @@ def as_html(
     `fill` returns attachments with their bytes, of which images are shown; nothing is loaded from elsewhere. `written` has
     the model and time of nodes.
     """
-    from taiwa.operations.markdown_html import to_html
-
     sentence, body = translator("cli", language), list[str]()
     summarised, state_title = escape(sentence("Earlier turns, summarised:")), escape(sentence("State"))
     for entry, delta in _with_changes(entries):
@@ -250,7 +249,7 @@ def as_html(
         if node.kind == "turn":
             parts += [f'<div class="you" dir="auto">{escape(node.user or "")}</div>']
             parts += (_figure(each, language) for each in fill(node.attachments))
-            parts += [f'<div class="answer" dir="auto">{to_html(answer_markdown(node, entry.after.app))}</div>']
+            parts += [f'<div class="answer" dir="auto">{_answer_html(answer_markdown(node, entry.after.app))}</div>']
         elif node.kind == "summary":
             parts += [f"<p>{summarised} <em>{escape(node.answer or '')}</em></p>"]
         if delta:
@@ -265,6 +264,15 @@ def as_html(
         state = escape(json.dumps(entries[-1].after.state, ensure_ascii=False, indent=1))
         body += [f"<details open><summary>{state_title}</summary><pre>{state}</pre></details>"]
     return html_page(head, body, policy, "conversation.css", language)
+
+
+def _answer_html(text: str) -> str:
+    from taiwa.operations.markdown_html import plain_html, to_html
+
+    try:
+        return to_html(text)
+    except ConfigError:  # Windows cannot bound the process that renders
+        return plain_html(text)
 
 
 def _with_changes(entries: Sequence[HistoryEntry]) -> list[tuple[HistoryEntry, list[str]]]:
