@@ -89,6 +89,7 @@ def test_markdown_keeps_answers_and_shows_what_changed(talked: Taiwa) -> None:
 
     assert "> やあ\n\nこんにちは" in text
     assert '+ topics[0]: "tea"' in text
+    assert "~ turns:" not in text
     fences = re.findall(r"^(`{3,})diff$", text, re.MULTILINE)
     assert max(map(len, fences)) > HOSTILE.count("`")
 

@@ -276,12 +276,14 @@ def _answer_html(text: str) -> str:
 
 
 def _with_changes(entries: Sequence[HistoryEntry]) -> list[tuple[HistoryEntry, list[str]]]:
+    """Return each entry with what it changed, without the fields that the program counts, which change with each turn."""
     rows: list[tuple[HistoryEntry, list[str]]] = []
     before: dict[str, Json] = {}
     for entry in entries:
         after = dict(entry.after.state)
+        computed = {field.name for field in entry.after.app.fields if field.computed}
         moved = () if entry.node.kind == "root" else diff_states(before, after)
-        rows.append((entry, [describe_change(change) for change in moved]))
+        rows.append((entry, [describe_change(change) for change in moved if change.path[0] not in computed]))
         before = after
     return rows
 
