@@ -101,7 +101,7 @@ class OrderTask(ModelTask):
     def program(self, job: Job) -> Program[tuple[Reply, Conversation]]:
         """Return the first turn of a conversation."""
         specs = [tool.spec for tool in self.tools]
-        return say(job.item.text, repairs=self.repairs, tools=specs, exact=True)(begin(self.app))
+        return say(job.item.text, repairs=self.repairs, tools=specs)(begin(self.app))
 
     def first_request(self, job: Job) -> Request:
         """Return the first request of a job without sending it."""

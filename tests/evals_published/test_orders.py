@@ -109,7 +109,7 @@ def test_a_reply_without_a_delta_is_not_sound_and_is_not_asked_for_again(request
 
     assert [row.found["sound"] for row in rows] == [False, False, True]
     assert len(model.requests) == 3
-    assert any("no @@delta line" in note for note in order_report(evaluation).notes)
+    assert any("the model wrote no state" in note for note in order_report(evaluation).notes)
 
 
 def test_a_row_that_failed_counts_as_lines_that_were_missed(requests: Path, key: OrderKey) -> None:
