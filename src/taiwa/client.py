@@ -71,7 +71,7 @@ from taiwa.operations.documents import AskOptions, FindOptions, open_ask_app, op
 from taiwa.operations.documents import find as find_passages
 from taiwa.operations.generate import answer_checker
 from taiwa.operations.inspect import sessions as list_sessions
-from taiwa.operations.say import change_options, set_options
+from taiwa.operations.open_session import change_options, set_options
 from taiwa.plugins import make_retriever
 from taiwa.retrieval.tables import table_text
 from taiwa.sessions.commit_turn import PricedModel, TurnOptions, TurnResult

@@ -10,7 +10,7 @@ from taiwa.kernel.messages import Usage
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.models.scripted import scripted_model
-from taiwa.operations import inspect, say
+from taiwa.operations import inspect, open_session, request_preview
 from taiwa.operations.batch import BatchOptions, Counts, open_rows, preview_turns, run_turns
 from taiwa.operations.documents import (
     AskOptions,
@@ -52,7 +52,7 @@ def repository(settings: Settings) -> Repository:
 
 
 def opened(repository: Repository, *answers: str, session: str = "s") -> Session:
-    name, conversation = say.find_or_create_session(repository, say.SayOptions("chat", session))
+    name, conversation = open_session.find_or_create_session(repository, open_session.SayOptions("chat", session))
     return Session(repository, name, conversation, PricedModel(scripted_model(*answers)), options=TurnOptions())
 
 
@@ -108,9 +108,9 @@ def test_what_is_inspected_is_json(repository: Repository) -> None:
 def test_a_preview_knows_what_a_cache_holds(repository: Repository) -> None:
     talk = opened(repository, "Hello!\n@@delta\n{}")
 
-    assert say.preview_turn(talk.conversation, "Hi").cached_tokens == 0
+    assert request_preview.preview_turn(talk.conversation, "Hi").cached_tokens == 0
     talk.say("Hi")
-    preview = say.preview_turn(talk.conversation, "And?")
+    preview = request_preview.preview_turn(talk.conversation, "And?")
     assert preview.cached_tokens is not None
     assert 0 < preview.cached_tokens < preview.tokens
     assert keys(to_json(preview)) == ["digest", "tokens", "cached_tokens", "messages"]

@@ -129,7 +129,7 @@ def update_(common: CommonOptions, name: str, path: str) -> None:
     taiwa apps update tutor-1
     taiwa apps update tutor-1 ./tutor.md
     """
-    from taiwa.operations.say import update_app
+    from taiwa.operations.open_session import update_app
 
     repository = common.repository()
     session = repository.session(name)
@@ -178,7 +178,7 @@ def trust(common: CommonOptions, name: str, yes: bool) -> None:
     \b
     taiwa apps trust
     """
-    from taiwa.operations.say import untrusted_apps
+    from taiwa.operations.untrusted_apps import untrusted_apps
 
     settings = common.settings()
     repository = common.repository(settings, reading=not name)
@@ -216,7 +216,7 @@ def render(common: CommonOptions, name: str, text: str) -> None:
     taiwa apps render translate -p target_lang=English "文(sentence)です。"
     """
     from taiwa.conversation.history import begin
-    from taiwa.operations.say import known_tools, preview_turn
+    from taiwa.operations.request_preview import known_tools, preview_turn
 
     app = open_app(name, common.params)
     print_preview(preview_turn(begin(app), text, known_tools(app)), as_json=common.as_json)

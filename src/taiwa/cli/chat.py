@@ -74,7 +74,7 @@ def chat(common: CommonOptions, app: str) -> None:
     printf '%s\\n' Hello /state | taiwa chat
     """
     from taiwa.cli.keyboard import Keyboard, Pipe, Slashes, history_of
-    from taiwa.operations.say import model_of
+    from taiwa.operations.open_session import model_of
 
     live = sys.stdin.isatty() and sys.stdout.isatty() and not common.as_json
     interrupts = InterruptHandler()
@@ -454,7 +454,7 @@ def _model(repl: Repl, rest: str) -> None:
 def _system(repl: Repl, rest: str) -> None:
     """Give the model other instructions from the next turn on; "" takes them back, and without a text they are shown."""
     from taiwa.conversation.app import AnswerOptions
-    from taiwa.operations.say import change_options
+    from taiwa.operations.open_session import change_options
 
     session = repl.session
     if rest:

@@ -210,7 +210,7 @@ def reason_(common: CommonOptions, options: EvalOptions, data: Path, **values: A
         return
     first = [(name, task.first_request(Job(name, found.items[0]))) for name in task.settings]
     count = len(found.items)
-    from taiwa.operations.say import request_text, request_tokens
+    from taiwa.operations.request_preview import request_text, request_tokens
 
     if common.as_json:
         rows: list[Json] = [
@@ -434,7 +434,7 @@ def evaluate_sets(
 
 def preview_request(common: CommonOptions, first: "Request", count: int) -> None:
     """Print the first request and the number of rows; nothing is sent."""
-    from taiwa.operations.say import request_text, request_tokens
+    from taiwa.operations.request_preview import request_text, request_tokens
 
     tokens = request_tokens(first)
     line = ngettext(

@@ -558,7 +558,7 @@ def open_session(
     Raises:
         TaiwaError: the app, the model or the store cannot be opened.
     """
-    from taiwa.operations import say
+    from taiwa.operations import open_session
 
     settings = common.settings()
     repository = common.repository(settings)
@@ -567,8 +567,8 @@ def open_session(
     turns = replace(turns, tools=(*turns.tools, *tools))
     limits = None if common.max_cost is None else turns.limits
     answers = replace(common.answers(), limits=limits, tool_files=common.tool_files())
-    options = say.SayOptions(app, name, common.continue_latest, read_params(common.params), answers)
-    session = say.open_session(
+    options = open_session.SayOptions(app, name, common.continue_latest, read_params(common.params), answers)
+    session = open_session.open_session(
         repository, settings, options, turns,
         observers=observers, ask=ask_param(), choose_model=common.with_first_model,
     )  # fmt: skip
@@ -590,24 +590,26 @@ def preview(
 
     `tools` are those of `open_session`.
     """
-    from taiwa.operations import say
+    from taiwa.operations import open_session, request_preview
 
     settings = common.settings()
     repository = common.repository(settings)
     repository.add_tools((*common.tools(), *tools))
-    options = say.SayOptions(app, common.session, common.continue_latest, read_params(common.params), common.answers())
-    session, conversation = say.find_or_create_session(repository, options, ask_param())
+    options = open_session.SayOptions(
+        app, common.session, common.continue_latest, read_params(common.params), common.answers()
+    )
+    session, conversation = open_session.find_or_create_session(repository, options, ask_param())
     repository.check_trust(conversation.app)
-    shown = say.preview_turn(
+    shown = request_preview.preview_turn(
         repository.with_attachments(conversation), text, repository.tools_of(conversation.app),
-        say.target_of(repository, settings, conversation, session), attachments,
+        open_session.target_of(repository, settings, conversation, session), attachments,
     )  # fmt: skip
     print_preview(shown, as_json=common.as_json)
 
 
 def mention_passed_over(session: "Session") -> None:
     """Report that the next turn of a conversation leaves behind one that was cut off."""
-    from taiwa.operations.say import find_passed_over
+    from taiwa.operations.open_session import find_passed_over
 
     passed = find_passed_over(session)
     if passed is not None:
@@ -623,7 +625,7 @@ def mention_passed_over(session: "Session") -> None:
 
 def _mention_edited_app(session: "Session", path: str) -> None:
     """Report that an app file has changed since the conversation began, which continues with the old text."""
-    from taiwa.operations.say import edited_app
+    from taiwa.operations.open_session import edited_app
 
     with suppress(InputError):
         if edited_app(session.app, path) is None:
@@ -641,7 +643,7 @@ def _mention_edited_app(session: "Session", path: str) -> None:
 
 def _warn_of_untrusted(repository: "Repository", settings: "Settings", app: "App") -> None:
     """Print that an imported app is untrusted, if it names a model, tools or documents."""
-    from taiwa.operations.say import untrusted_apps
+    from taiwa.operations.untrusted_apps import untrusted_apps
 
     if any(each.lines() for each in untrusted_apps(repository, settings, app.hash)):
         text = _(
@@ -653,9 +655,9 @@ def _warn_of_untrusted(repository: "Repository", settings: "Settings", app: "App
 
 def open_app(name: str, params: tuple[str, ...]) -> "App":
     """Open an app; on a terminal, ask for the parameters that are missing."""
-    from taiwa.operations import say
+    from taiwa.operations import open_session
 
-    return say.open_app(name, read_params(params), ask_param())
+    return open_session.open_app(name, read_params(params), ask_param())
 
 
 def ask_param() -> "Callable[[Param], str] | None":

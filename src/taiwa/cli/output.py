@@ -472,7 +472,7 @@ def wait_for_turn(
 
 def print_preview(preview: "RequestPreview", *, as_json: bool) -> None:
     """Print the request that would be sent."""
-    from taiwa.operations.say import request_text
+    from taiwa.operations.request_preview import request_text
 
     if as_json:
         print_result(preview)

@@ -150,7 +150,7 @@ def edit(common: CommonOptions, revision: str, text: str | None, name: str | Non
     taiwa edit 2 "I meant the other one"           turn 2 of the latest conversation, as taiwa log counts
     taiwa edit chat-1:2 "What if not?" --fork what-if
     """
-    from taiwa.operations.say import find_turn
+    from taiwa.operations.open_session import find_turn
 
     session_name, turns = find_turn(common.repository(), common.place(revision))
     session = open_session(replace(common, session=session_name))
@@ -179,7 +179,7 @@ def resume(common: CommonOptions, name: str, discard: bool) -> None:
     taiwa resume chat-1
     taiwa resume chat-1 --discard
     """
-    from taiwa.operations.say import discard_interrupted, open_interrupted
+    from taiwa.operations.open_session import discard_interrupted, open_interrupted
 
     settings = common.settings()
     repository, name = common.repository(settings), name or common.session
@@ -213,7 +213,7 @@ def rerun(common: CommonOptions, revision: str, name: str, app: str) -> None:
     taiwa rerun chat-1 -m openai:gpt-x -o other && taiwa diff chat-1 other
     taiwa rerun chat-1 --app tutor -p level=2 -o with-tutor
     """
-    from taiwa.operations.say import model_of, with_own_limits
+    from taiwa.operations.open_session import model_of, with_own_limits
     from taiwa.sessions.session import rerun as run_again
 
     if common.params and not app:

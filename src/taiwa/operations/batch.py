@@ -25,16 +25,8 @@ from taiwa.kernel.attachments import Attachment, is_url, open_file, read_attachm
 from taiwa.kernel.errors import InputError, LimitError, RefusalError
 from taiwa.kernel.serialization import Json, digest
 from taiwa.kernel.usage_limits import RunUsage
-from taiwa.operations.say import (
-    AskParam,
-    capabilities_of,
-    first_turn_request,
-    known_tools,
-    model_of,
-    open_app,
-    request_tokens,
-    set_options,
-)
+from taiwa.operations.open_session import AskParam, model_of, open_app, set_options
+from taiwa.operations.request_preview import capabilities_of, first_turn_request, known_tools, request_tokens
 from taiwa.sessions.batch import (
     BatchInput,
     BatchRow,

@@ -28,7 +28,7 @@ from taiwa.kernel.messages import Message, Text, ToolResult
 from taiwa.kernel.serialization import Json, record, value
 from taiwa.kernel.text import estimate_tokens
 from taiwa.operations.documents import has_library, open_library
-from taiwa.operations.say import request_tokens
+from taiwa.operations.request_preview import request_tokens
 from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions, TurnResult, branch_name
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import AsyncSession

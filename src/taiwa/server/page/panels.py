@@ -16,8 +16,8 @@ from taiwa.kernel.serialization import Json
 from taiwa.operations.documents import find_ask_turn
 from taiwa.operations.inspect import format_value, show, trace
 from taiwa.operations.markdown_html import visible
+from taiwa.operations.request_preview import request_text
 from taiwa.operations.result_json import to_json
-from taiwa.operations.say import request_text
 from taiwa.server.page.branches import branch_map
 from taiwa.server.page.text import pretty
 from taiwa.server.page.transcript import common_node, place_of_passage, restored_answer

@@ -26,8 +26,8 @@ from taiwa.kernel.serialization import Json, items_at, parse_json, restore
 from taiwa.kernel.usage_limits import currency_units
 from taiwa.operations.documents import split_source
 from taiwa.operations.markdown_html import render_together, to_html, visible
+from taiwa.operations.request_preview import request_tokens
 from taiwa.operations.resent_history import is_relayed
-from taiwa.operations.say import request_tokens
 from taiwa.server.conversation_turns import unfinished_turn
 from taiwa.server.page.branches import Forest, forest_of
 from taiwa.server.responses import api_error

@@ -38,8 +38,8 @@ from taiwa.kernel.serialization import Json, record, to_json
 from taiwa.kernel.text import estimate_tokens
 from taiwa.models.http_api.anthropic import BUDGETS
 from taiwa.models.http_api.provider_interface import EFFORTS
+from taiwa.operations.request_preview import request_tokens
 from taiwa.operations.resent_history import CompletionOptions, Place, estimate_input
-from taiwa.operations.say import request_tokens
 from taiwa.server.request import Fields, caller_of, interpret, read_body, repository_of, state_of
 from taiwa.server.responses import REQUEST_ID, ApiError, SendNow, event, invalid
 from taiwa.server.runs import LiveRun, PublishedEvent

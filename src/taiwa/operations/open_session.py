@@ -1,41 +1,28 @@
-"""Open a conversation from options, resume a turn, preview the first request of an operation, and describe requests.
+"""Open a conversation from options, and resume a turn.
 
 The events of a turn are those of the opened session: `TextDelta` and `Notice` while the answer streams, `TurnResult` last.
 """
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from taiwa.apps.catalog import DEFAULT_APP, convert_param, convert_params, load_app, load_source
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App, Param
 from taiwa.conversation.history import Conversation, change_app
-from taiwa.conversation.turn_prompt import stable_bytes, turn_request
-from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.kernel.execution import Observer, first_request
-from taiwa.kernel.messages import Capability, JsonSchema, Message, Part, Request, Text, ToolCall
-from taiwa.kernel.text import estimate_tokens
+from taiwa.kernel.execution import Observer
 from taiwa.kernel.usage_limits import UsageLimits
-from taiwa.models.http_api.capabilities import file_text
 from taiwa.models.providers import resolve_probed
-from taiwa.operations.results import RequestPreview, UntrustedApp
-from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions, has_moved_since, step_of
+from taiwa.sessions.commit_turn import PricedModel, TurnOptions, has_moved_since
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session, chosen_model, open_priced_model
 from taiwa.settings import NoModelError, Settings
 from taiwa.store.runs import Run
 
 if TYPE_CHECKING:
-    from taiwa.kernel.runtime import Tool
     from taiwa.models.http_api.provider_interface import Target
 
-ASSUMED: frozenset[Capability] = frozenset({"json_schema", "tools"})
-"""Capabilities of an unknown server."""
-MESSAGE_TOKENS = 4
-"""Tokens of a message in addition to its text: its role and delimiters."""
 AskParam = Callable[[Param], str]
 
 
@@ -160,7 +147,6 @@ def target_of(
     Raises:
         ConfigError: the model is unknown.
     """
-    from taiwa.models.providers import resolve_probed
 
     name = chosen_model(settings, conversation.app, _last_model(repository, conversation, session))
     return resolve_probed(name, settings) if name else None
@@ -292,181 +278,3 @@ def open_interrupted(
     if turns.cost_limit is None and isinstance(limit, int) and not settings.is_argument("max_cost"):
         turns = replace(turns, limits=replace(turns.limits or UsageLimits(), cost=limit))
     return Session(repository, run.ref, conversation, model, options=turns), tuple(sorted(others))
-
-
-def preview_turn(
-    conversation: Conversation,
-    text: str,
-    tools: "Sequence[Tool]" = (),
-    target: "Target | None" = None,
-    attachments: Sequence[Attachment] = (),
-) -> RequestPreview:
-    """Return the request that a turn would send first; nothing is sent. With a target it includes the body on the wire;
-    without one the server is assumed to support schemas and function calling.
-
-    Raises:
-        InputError: the text is empty or too large, or the app searches documents before it calls a model.
-        UnsupportedError: the model does not support the request.
-    """
-    capabilities = ASSUMED if target is None else target.capabilities
-    request = first_turn_request(conversation, text, tools, capabilities, attachments)
-    preview = RequestPreview(request, request_tokens(request), _cached_tokens(conversation, request))
-    if target is None or target.codec is None:
-        return preview
-    call = target.codec.encode(request)
-    return replace(preview, url=f"{target.base_url}/{call.path.lstrip('/')}", body=json.loads(call.body))
-
-
-def first_turn_request(
-    conversation: Conversation,
-    text: str,
-    tools: "Sequence[Tool]",
-    capabilities: frozenset[Capability],
-    attachments: Sequence[Attachment] = (),
-) -> Request:
-    """Return the request that a turn would send first to a model of these capabilities; nothing is sent.
-
-    Raises:
-        InputError: as `preview_turn`.
-    """
-    if conversation.app.documents is not None:
-        raise InputError(
-            f"the app {conversation.app.name!r} searches documents before its first request; see taiwa ask -v"
-        )
-    turn_input = TurnInput(conversation, text, attachments=tuple(attachments))
-    return first_request(step_of(turn_input, TurnOptions(), tools)(conversation), capabilities)
-
-
-def capabilities_of(settings: Settings) -> frozenset[Capability]:
-    """Return what the server of the configured model can do; without a model it is assumed."""
-    return ASSUMED if settings.model is None else open_priced_model(None, settings).model.capabilities
-
-
-def _cached_tokens(conversation: Conversation, request: Request) -> int:
-    """Estimate the tokens of the prefix that the request shares with the one of the last turn."""
-    if not conversation.turns:
-        return 0
-    before = replace(conversation, turns=conversation.turns[:-1])
-    now = stable_bytes(request).decode()
-    past = conversation.turns[-1]
-    constrained = request.constraint is not None
-    last = stable_bytes(turn_request(before, past.user, past.attachments, constrained=constrained)).decode()
-    shared = next((at for at, (a, b) in enumerate(zip(now, last, strict=False)) if a != b), min(len(now), len(last)))
-    return estimate_tokens(now[:shared])
-
-
-def known_tools(app: App) -> "tuple[Tool, ...]":
-    """Return the built-in tools and plug-ins of an app; tools passed by a program are unknown here."""
-    if not app.tools:
-        return ()
-    from taiwa.tools.registry import named_tool
-
-    return tuple(tool for tool in map(named_tool, app.tools) if tool is not None)
-
-
-def request_text(request: Request) -> str:
-    """Write a request as text: every message with its role and an estimate of its tokens.
-
-    A part marked "not kept" is sent with this request only; the next request begins with everything above it too.
-    """
-    blocks = [_message(message) for message in request.messages]
-    if isinstance(request.constraint, JsonSchema):
-        blocks.append(f"── constraint: JSON Schema {request.constraint.name!r} ──")
-    if request.tools:
-        blocks.append(f"── tools: {', '.join(tool.name for tool in request.tools)} ──")
-    files = sum(each.kind is not None for message in request.messages for each in message.attachments)
-    besides = f", and {_counted(files, 'image or PDF', 'images or PDFs')}" if files else ""
-    size = f"{_about(request_tokens(request))} in {_counted(len(request.messages), 'message')}{besides}"
-    blocks.append(f"── {size} ──")
-    return "\n\n".join(blocks)
-
-
-def request_tokens(request: Request) -> int:
-    """Estimate the tokens of a request without a tokenizer, excluding images and PDFs, which servers count."""
-    return sum(
-        MESSAGE_TOKENS + sum(estimate_tokens(_words(part)) for part in message.parts) for message in request.messages
-    )
-
-
-def _message(message: Message) -> str:
-    kept = [part for part in message.parts if not _transient(part)]
-    blocks = [(message.role, kept), (f"{message.role}, not kept", [part for part in message.parts if _transient(part)])]
-    lines: list[str] = []
-    for title, parts in blocks:
-        if parts or title == message.role:
-            lines.append(f"── {title} ({_about(sum(estimate_tokens(_words(part)) for part in parts))}) ──")
-            lines += [_words(part) for part in parts]
-    return "\n".join(lines)
-
-
-def _transient(part: Part) -> bool:
-    return isinstance(part, Text) and part.transient
-
-
-def _about(tokens: int) -> str:
-    return f"about {_counted(tokens, 'token')}"
-
-
-def _counted(number: int, word: str, plural: str = "") -> str:
-    return f"{number} {word if number == 1 else plural or f'{word}s'}"
-
-
-def _words(part: Part) -> str:
-    if isinstance(part, Attachment):
-        if part.kind is None and part.data:
-            return file_text(part).text
-        return f"[{part.label}: {part.media_type}, {part.size:,} bytes]"
-    return f"{part.name} {part.arguments}" if isinstance(part, ToolCall) else part.text
-
-
-def untrusted_apps(repository: Repository, settings: Settings, name: str = "") -> tuple[UntrustedApp, ...]:
-    """Return the untrusted apps of a store, oldest first; with a name those of that app, session or beginning of a hash.
-
-    Raises:
-        InputError: a name is given, and no untrusted app has it.
-    """
-    store = repository.store
-    sessions: dict[str, list[str]] = {}
-    for ref in store.refs.list():
-        sessions.setdefault(store.nodes.get(ref.tip).app, []).append(ref.name)
-    found = tuple(
-        _describe(load_source(source), tuple(sessions.get(source.hash, ())), settings)
-        for source in store.nodes.untrusted_apps()
-        if name in ("", source.name, *sessions.get(source.hash, ())) or source.hash.startswith(name)
-    )
-    if name and not found:
-        raise InputError(f"no untrusted app is named {name!r}; `taiwa apps trust` lists them")
-    return found
-
-
-def _describe(app: App, sessions: tuple[str, ...], settings: Settings) -> UntrustedApp:
-    values = app.document_settings
-    documents, principals = (
-        tuple(map(str, each)) if isinstance(each, list) else () for each in (values.get("in"), values.get("as"))
-    )
-    user = str(values.get("user") or "")
-    searches = app.documents is not None
-    host = _host(app.model, settings)
-    limits = app.options.limits or UsageLimits()
-    return UntrustedApp(
-        app.hash,
-        app.name,
-        sessions,
-        app.model,
-        host,
-        app.tools,
-        app.flow,
-        searches,
-        documents,
-        principals,
-        user,
-        limits.cost,
-    )
-
-
-def _host(model: str, settings: Settings) -> str:
-    """Return the host of a model's server; the name of the model if it cannot be resolved."""
-    try:
-        return (urlsplit(resolve_probed(model, settings).base_url).hostname or "") if model else ""
-    except ConfigError:
-        return model

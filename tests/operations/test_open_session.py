@@ -10,7 +10,8 @@ from taiwa.kernel.messages import JsonSchema, Request, Text, ToolSpec, user
 from taiwa.kernel.text import estimate_tokens
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.scripted import scripted_model
-from taiwa.operations.say import known_tools, open_interrupted, preview_turn, request_text, request_tokens
+from taiwa.operations.open_session import open_interrupted
+from taiwa.operations.request_preview import known_tools, preview_turn, request_text, request_tokens
 from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions, begin_turn
 from taiwa.sessions.repository import Repository
 from taiwa.settings import load
