@@ -48,10 +48,10 @@ class Client:
 CLIENTS = {
     "openai-agents": Client("openai-agents==0.24.0", "openai_agents.py", is_light=True),
     "langgraph": Client("langchain==1.5.2 langchain-openai==1.7.4 langgraph==1.2.24", "langgraph_agents.py", is_light=True),
-    "instructor": Client("instructor==1.17.0 anthropic==2.14.0", "instructor_modes.py", is_light=True),
-    "strands": Client("strands-agents[anthropic,openai]==1.62.0", "strands_agents.py", is_light=True),
-    "fastmcp": Client("fastmcp==4.2.3", "fastmcp_client.py", is_light=True),
-    "haystack": Client("haystack-ai==3.4.1", "haystack_pipeline.py", is_light=True),
+    "instructor": Client("instructor==1.17.0 anthropic==2.14.0", "instructor_modes.py"),
+    "strands": Client("strands-agents[anthropic,openai]==1.62.0", "strands_agents.py"),
+    "fastmcp": Client("fastmcp==4.2.3", "fastmcp_client.py"),
+    "haystack": Client("haystack-ai==3.4.1", "haystack_pipeline.py"),
     "dspy": Client("dspy==3.4.1", "dspy_modules.py"),
     "promptfoo": Client("promptfoo@0.123.1 node@22.22.0", "promptfoo.yaml"),
 }  # fmt: skip
