@@ -11,7 +11,7 @@ from taiwa.kernel.errors import UnsupportedError
 from taiwa.kernel.messages import Request, ToolSpec, user
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.providers import open_model, resolve, resolve_asked, resolve_probed
-from taiwa.server.catalogue import Catalogue
+from taiwa.server.served import Catalogue
 from taiwa.sessions.replay import replay_history
 from taiwa.settings import Settings, load
 from tests.models.inprocess.stub_model import StubModel

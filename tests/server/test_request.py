@@ -3,8 +3,8 @@
 import pytest
 from starlette.requests import Request
 
+from taiwa.server.http_responses import ApiError
 from taiwa.server.request import query_number
-from taiwa.server.responses import ApiError
 
 
 def number(query: bytes) -> int:

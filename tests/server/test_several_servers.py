@@ -17,7 +17,7 @@ from taiwa.flows.extract import Attempt
 from taiwa.kernel.messages import Notice, Response, TextDelta, ToolResult, Usage, assistant
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.server.access import COOKIE_SECONDS, Access
-from taiwa.server.responses import ApiError
+from taiwa.server.http_responses import ApiError
 from taiwa.server.runs import RunEvent
 from taiwa.server.shared_store import event_from_json, event_to_json
 from taiwa.sessions.commit_turn import TurnResult

@@ -8,7 +8,7 @@ import pytest
 from starlette.types import Message
 
 from taiwa.kernel.messages import TextDelta
-from taiwa.server.responses import WRITE, EventStream, SendNow
+from taiwa.server.http_responses import WRITE, EventStream, SendNow
 from taiwa.server.runs import LiveRun, RunEvent
 
 

@@ -27,8 +27,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from taiwa.kernel.errors import ConfigError, StoreError
 from taiwa.retrieval.index import IndexScope
+from taiwa.server.http_responses import REQUEST_ID, WRITE, ApiError, invalid, part_writer, too_many
 from taiwa.server.page.assets import ENTRY
-from taiwa.server.responses import REQUEST_ID, WRITE, ApiError, invalid, part_writer, too_many
 from taiwa.sessions.repository import Quota, Repository
 from taiwa.store.server_records import Caller
 

@@ -18,9 +18,9 @@ from taiwa.kernel.serialization import Json, items_at
 from taiwa.kernel.text import estimate_tokens
 from taiwa.kernel.usage_limits import currency_units
 from taiwa.operations.resent_history import Completion
-from taiwa.server.catalogue import Catalogue
-from taiwa.server.responses import ApiError
+from taiwa.server.http_responses import ApiError
 from taiwa.server.runs import LiveRun, RunEvent, Runs, Take
+from taiwa.server.served import Catalogue
 from taiwa.server.shared_store import RemoteRun, Sharing
 from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions, has_moved_since
 from taiwa.sessions.repository import Repository

@@ -22,7 +22,7 @@ from taiwa.retrieval import Index, Library
 from taiwa.retrieval.ingest import LARGEST_FILE, LEFT_OUT
 from taiwa.retrieval.readers import document_format, readable_suffixes
 from taiwa.retrieval.types import UnreadableError
-from taiwa.server.responses import INTERNAL, api_error, error_to_json
+from taiwa.server.http_responses import INTERNAL, api_error, error_to_json
 from taiwa.settings import Settings, data_folder
 
 if TYPE_CHECKING:

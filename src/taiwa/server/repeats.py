@@ -15,7 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from starlette.requests import Request
 
-from taiwa.server.responses import ApiError
+from taiwa.server.http_responses import ApiError
 from taiwa.server.runs import LiveRun
 
 REPEAT_SECONDS = 20.0

@@ -16,13 +16,13 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json, parse_json, to_json
 from taiwa.operations.resent_history import Completion
 from taiwa.server.access import Access, Repositories, ServerOptions, body_too_large
-from taiwa.server.catalogue import Catalogue, EmbeddingModel
 from taiwa.server.conversation_turns import FollowedRuns
+from taiwa.server.http_responses import ApiError, invalid, page_of
 from taiwa.server.indexing import Indexing
 from taiwa.server.page.transcript import CountBreaks, count_breaks
 from taiwa.server.repeats import Repeats
-from taiwa.server.responses import ApiError, invalid, page_of
 from taiwa.server.runs import LiveRun, OnEnd, Runs
+from taiwa.server.served import Catalogue, EmbeddingModel
 from taiwa.server.shared_store import Sharing
 from taiwa.sessions.commit_turn import TurnOptions
 from taiwa.sessions.repository import Repository

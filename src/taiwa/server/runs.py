@@ -17,7 +17,7 @@ from taiwa.kernel.execution import DeltaStarted, Event
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
 from taiwa.operations.resent_history import Completion
 from taiwa.server.access import has_room
-from taiwa.server.responses import INTERNAL, STOPPING, ApiError, api_error, too_many
+from taiwa.server.http_responses import INTERNAL, STOPPING, ApiError, api_error, too_many
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
 

@@ -28,12 +28,12 @@ from taiwa.kernel.serialization import Json
 from taiwa.operations.otel import LiveSpans
 from taiwa.retrieval.index import IndexScope
 from taiwa.server.access import COOKIE_SECONDS, Access, Guard, Repositories, ServerOptions, is_browser
-from taiwa.server.catalogue import Catalogue, EmbeddingModel, check_served
 from taiwa.server.conversation_turns import FollowedRuns
+from taiwa.server.http_responses import INTERNAL, INVALID, ApiError, api_error, json_response
 from taiwa.server.indexing import Indexing, uploads_folder
 from taiwa.server.request import ServerState, read_body, state_of
-from taiwa.server.responses import INTERNAL, INVALID, ApiError, api_error, json_response
 from taiwa.server.runs import Runs
+from taiwa.server.served import Catalogue, EmbeddingModel, check_served
 from taiwa.server.shared_store import Sharing
 from taiwa.server.wire_interface import Endpoint, Route, Wire, document
 from taiwa.server.wires import (

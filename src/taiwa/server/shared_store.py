@@ -15,7 +15,7 @@ from taiwa.flows.ask.ask_result import AskResult
 from taiwa.kernel.errors import ConfigError, StoreError
 from taiwa.kernel.serialization import Json, record, restore
 from taiwa.server.access import Repositories
-from taiwa.server.responses import SERVER, ApiError
+from taiwa.server.http_responses import SERVER, ApiError
 from taiwa.server.runs import RunEvent, Take
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.store.server_records import SharedRun, SharedRuns

@@ -32,7 +32,7 @@ from starlette.responses import Response
 
 from taiwa.kernel.serialization import Json
 from taiwa.server.api_types import ErrorAnswer
-from taiwa.server.responses import ApiError
+from taiwa.server.http_responses import ApiError
 
 TEXT: Mapping[str, Json] = {"type": "string"}
 NAME: Mapping[str, Json] = {"type": "string", "minLength": 1}

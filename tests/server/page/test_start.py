@@ -76,7 +76,7 @@ def test_without_a_model_documents_are_asked_and_what_was_found_is_used_with_a_c
     monkeypatch.setattr(
         "taiwa.server.wires.page_settings.found_models", lambda _: (FoundModel("ollama:tea", "127.0.0.1:11434"),)
     )
-    monkeypatch.setattr("taiwa.server.catalogue.set_value", lambda _, key, name: opened.append(f"{key}={name}"))
+    monkeypatch.setattr("taiwa.server.served.set_value", lambda _, key, name: opened.append(f"{key}={name}"))
     with serving(quotes=True) as server:
         monkeypatch.setattr(
             server.server.state.catalogue,
@@ -116,7 +116,7 @@ def test_a_small_model_is_fetched_with_its_progress_and_used(
     monkeypatch.setattr("taiwa.server.wires.page_settings.found_models", lambda _: ())
     monkeypatch.setattr("taiwa.server.wires.page_settings.offered_model", lambda: "tea, 1 GB")
     monkeypatch.setattr("taiwa.server.page.start.pull_model", pull)
-    monkeypatch.setattr("taiwa.server.catalogue.set_value", lambda *_: None)
+    monkeypatch.setattr("taiwa.server.served.set_value", lambda *_: None)
     with serving(quotes=True) as server:
         catalogue = server.server.state.catalogue
         monkeypatch.setattr(catalogue, "offer", lambda name: setattr(catalogue, "models", (name,)))

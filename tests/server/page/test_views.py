@@ -19,12 +19,12 @@ from taiwa.flows.turn import FINISH_WARNINGS
 from taiwa.kernel import errors
 from taiwa.kernel.messages import Evidence
 from taiwa.models.scripted import ScriptedModel
+from taiwa.server.http_responses import api_error
 from taiwa.server.page.branches import branch_map, leaf
 from taiwa.server.page.page import Page, Place
 from taiwa.server.page.panels import state_view
 from taiwa.server.page.text import LABELS, WARNINGS, open_params
 from taiwa.server.page.transcript import count_breaks, transcript
-from taiwa.server.responses import api_error
 from taiwa.sessions.replay import recorded_requests, replay_history
 from taiwa.sessions.session import Session
 from taiwa.store.nodes import pack, unpack

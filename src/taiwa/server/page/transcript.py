@@ -29,8 +29,8 @@ from taiwa.operations.markdown_html import render_together, to_html, visible
 from taiwa.operations.request_preview import request_tokens
 from taiwa.operations.resent_history import is_relayed
 from taiwa.server.conversation_turns import unfinished_turn
+from taiwa.server.http_responses import api_error
 from taiwa.server.page.branches import Forest, forest_of
-from taiwa.server.responses import api_error
 from taiwa.sessions.ask_resources import BUNDLED_HANDBOOK
 from taiwa.sessions.commit_turn import waiting_calls
 from taiwa.sessions.repository import HistoryEntry, Repository

@@ -34,11 +34,11 @@ from taiwa.operations.resent_history import (
     is_relayed_app,
     split_system,
 )
-from taiwa.server.catalogue import Choice
 from taiwa.server.conversation_turns import session_of_run
+from taiwa.server.http_responses import APPROVAL_REQUIRED, ApiError, EventStream, SendNow, error_to_json, event, invalid
 from taiwa.server.request import Fields, ServerState, caller_of, interpret, read_body, start_run, state_of
-from taiwa.server.responses import APPROVAL_REQUIRED, ApiError, EventStream, SendNow, error_to_json, event, invalid
 from taiwa.server.runs import LiveRun, RunEvent, take_pieces
+from taiwa.server.served import Choice
 from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires.answer_request import Extension, checked_tools, read_extension, response_of, unasked
 from taiwa.server.wires.chat_completions import read_function

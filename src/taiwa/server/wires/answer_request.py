@@ -34,10 +34,10 @@ from taiwa.operations.resent_history import (
     split_system,
 )
 from taiwa.operations.result_json import to_json
-from taiwa.server.catalogue import Catalogue
+from taiwa.server.http_responses import ApiError, EventStream, SendNow, invalid, json_response, until_left
 from taiwa.server.request import Fields, ServerState, caller_of, start_run, state_of
-from taiwa.server.responses import ApiError, EventStream, SendNow, invalid, json_response, until_left
 from taiwa.server.runs import LiveRun, OnEnd
+from taiwa.server.served import Catalogue
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
 

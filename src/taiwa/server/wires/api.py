@@ -50,6 +50,7 @@ from taiwa.server.conversation_turns import (
     run_to_json,
     texts_after,
 )
+from taiwa.server.http_responses import ApiError, EventStream, SendNow, error_to_json, event, invalid
 from taiwa.server.request import (
     Fields,
     ServerState,
@@ -61,7 +62,6 @@ from taiwa.server.request import (
     repository_of,
     state_of,
 )
-from taiwa.server.responses import ApiError, EventStream, SendNow, error_to_json, event, invalid
 from taiwa.server.runs import RunEvent, Take, take_pieces
 from taiwa.server.shared_store import Followable
 from taiwa.server.wire_interface import COUNT, DELETE, GET, LIMIT, NAME, POST, TEXT, Described, Route, Wire

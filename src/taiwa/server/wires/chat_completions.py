@@ -35,8 +35,8 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.messages import Response as ModelResponse
 from taiwa.kernel.serialization import Json, item_at, parse_json, to_json
 from taiwa.models.http_api.provider_interface import EFFORTS
+from taiwa.server.http_responses import ApiError, SendNow, error_to_json, event, invalid
 from taiwa.server.request import Fields, caller_of, interpret, read_body, state_of
-from taiwa.server.responses import ApiError, SendNow, error_to_json, event, invalid
 from taiwa.server.runs import LiveRun, PublishedEvent
 from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires.answer_request import (

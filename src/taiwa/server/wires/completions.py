@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from taiwa.kernel.messages import TextDelta
 from taiwa.kernel.serialization import Json
+from taiwa.server.http_responses import ApiError, SendNow, error_to_json, event, invalid
 from taiwa.server.request import Fields, caller_of, interpret, read_body, state_of
-from taiwa.server.responses import ApiError, SendNow, error_to_json, event, invalid
 from taiwa.server.runs import LiveRun
 from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires.answer_request import Extend, answer, response_of

@@ -19,8 +19,8 @@ from taiwa.flows.turn import input_text
 from taiwa.kernel.messages import Message
 from taiwa.kernel.serialization import Json
 from taiwa.operations.resent_history import detach, is_relayed
+from taiwa.server.http_responses import ApiError, error_to_json, invalid, page_of
 from taiwa.server.request import Fields, name_of, page_for, read_body, repository_of, state_of
-from taiwa.server.responses import ApiError, error_to_json, invalid, page_of
 from taiwa.server.wire_interface import DELETE, GET, Route, Wire
 from taiwa.server.wires.response_items import Body, is_answer, items_of, listed_item, read_items, response_of_item
 from taiwa.sessions.repository import HistoryEntry, Repository

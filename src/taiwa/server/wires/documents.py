@@ -36,6 +36,7 @@ from taiwa.server.api_types import (
     Nothing,
     ShownIndex,
 )
+from taiwa.server.http_responses import ApiError, error_to_json, invalid
 from taiwa.server.indexing import (
     UploadedFile,
     create_upload_index,
@@ -46,7 +47,6 @@ from taiwa.server.indexing import (
     without_folder,
 )
 from taiwa.server.request import body_parts, caller_of, name_of, query_number, read_body, repository_of, state_of
-from taiwa.server.responses import ApiError, error_to_json, invalid
 from taiwa.server.wire_interface import COUNT, DELETE, GET, NAME, OFFSET, POST, TEXT, Described, Route, Wire
 from taiwa.settings import Settings
 

@@ -9,8 +9,8 @@ from starlette.requests import Request
 
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import estimate_tokens
+from taiwa.server.http_responses import ApiError, error_to_json, invalid
 from taiwa.server.request import Fields, read_body, repository_of, state_of
-from taiwa.server.responses import ApiError, error_to_json, invalid
 from taiwa.server.wire_interface import Route, Wire
 
 if TYPE_CHECKING:

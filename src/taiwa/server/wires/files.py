@@ -17,9 +17,9 @@ from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
 from taiwa.retrieval.index import file_of
+from taiwa.server.http_responses import ApiError, error_to_json, invalid
 from taiwa.server.indexing import room_for_uploads, uploaded_file
 from taiwa.server.request import Fields, name_of, page_for, repository_of
-from taiwa.server.responses import ApiError, error_to_json, invalid
 from taiwa.server.wire_interface import DELETE, GET, Route, Wire
 from taiwa.server.wires.documents import Documents, keep, read_form, settings_of, with_documents
 from taiwa.store.server_records import ServedObject

@@ -17,8 +17,8 @@ from taiwa.kernel.runtime import Tool
 from taiwa.kernel.serialization import Json, to_json
 from taiwa.operations.mcp_tools import McpContext, answer_over_http, operation_tools, passage_texts, report_progress
 from taiwa.operations.resent_history import Completion
+from taiwa.server.http_responses import ApiError, invalid
 from taiwa.server.request import Fields, ServerState, caller_of, read_body, state_of, watched_run
-from taiwa.server.responses import ApiError, invalid
 from taiwa.server.wire_interface import Route, Wire
 from taiwa.sessions.commit_turn import PricedModel, TurnResult
 from taiwa.tools.mcp_client import require_mcp

@@ -40,8 +40,8 @@ from taiwa.models.http_api.anthropic import BUDGETS
 from taiwa.models.http_api.provider_interface import EFFORTS
 from taiwa.operations.request_preview import request_tokens
 from taiwa.operations.resent_history import CompletionOptions, Place, estimate_input
+from taiwa.server.http_responses import REQUEST_ID, ApiError, SendNow, event, invalid
 from taiwa.server.request import Fields, caller_of, interpret, read_body, repository_of, state_of
-from taiwa.server.responses import REQUEST_ID, ApiError, SendNow, event, invalid
 from taiwa.server.runs import LiveRun, PublishedEvent
 from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires.answer_request import (

@@ -26,8 +26,8 @@ from taiwa.kernel.messages import (
     ToolResult,
 )
 from taiwa.kernel.serialization import Json, to_json
+from taiwa.server.http_responses import ApiError, SendNow
 from taiwa.server.request import Fields, ServerState, caller_of, interpret, read_body, state_of
-from taiwa.server.responses import ApiError, SendNow
 from taiwa.server.runs import LiveRun, PublishedEvent
 from taiwa.server.wire_interface import DELETE, GET, Route, Wire
 from taiwa.server.wires.answer_request import (

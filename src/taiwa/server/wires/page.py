@@ -17,6 +17,14 @@ from taiwa.operations.inspect import tokens
 from taiwa.operations.markdown_html import MarkdownStream, visible
 from taiwa.operations.resent_history import Completion
 from taiwa.server.conversation_turns import FollowedRun, unfinished_turn
+from taiwa.server.http_responses import (
+    ApiError,
+    EventStream,
+    error_to_json,
+    event,
+    invalid,
+    json_response,
+)
 from taiwa.server.page.assets import Body, asset
 from taiwa.server.page.page import LISTED, POLICY, Page, entry_page
 from taiwa.server.page.panels import PANELS, Place
@@ -30,14 +38,6 @@ from taiwa.server.request import (
     read_body,
     repository_of,
     state_of,
-)
-from taiwa.server.responses import (
-    ApiError,
-    EventStream,
-    error_to_json,
-    event,
-    invalid,
-    json_response,
 )
 from taiwa.server.wire_interface import GET, POST, Route, Wire
 from taiwa.server.wires import documents

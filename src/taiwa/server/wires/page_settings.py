@@ -14,9 +14,9 @@ from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.http_api.api_keys import Secret, list_keys, remove_key, set_key
 from taiwa.models.providers import PROVIDERS, check_key, key_variables, list_models, resolve_server
 from taiwa.server.access import LOCAL_CALLER
+from taiwa.server.http_responses import ApiError, error_to_json, invalid, json_response
 from taiwa.server.page.start import Fetching, found_models, offered_model
 from taiwa.server.request import caller_of, read_body, repository_of, state_of
-from taiwa.server.responses import ApiError, error_to_json, invalid, json_response
 from taiwa.server.wire_interface import GET, POST, Route, Wire
 from taiwa.server.wires.page import respond
 from taiwa.settings import parse_setting, set_value

@@ -10,8 +10,8 @@ from taiwa.flows.ask.types import Feedback, UserProfile, parse_verdict
 from taiwa.kernel.serialization import Json
 from taiwa.operations.result_json import members, person_to_json
 from taiwa.server.api_types import Deleted, Person, PersonChange, PersonEntry, Rating
+from taiwa.server.http_responses import ApiError, error_to_json
 from taiwa.server.request import Fields, name_of, read_body, repository_of
-from taiwa.server.responses import ApiError, error_to_json
 from taiwa.server.wire_interface import DELETE, GET, POST, Described, Route, Wire
 from taiwa.sessions.users import UserProfiles, set_profile_value
 

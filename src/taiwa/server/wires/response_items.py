@@ -8,8 +8,8 @@ from typing import cast
 from taiwa.kernel.approval import ApprovalRequest
 from taiwa.kernel.messages import Message, Part, Text, TextDelta, ThinkingDelta, ToolCall, ToolResult
 from taiwa.kernel.serialization import Json, to_json
+from taiwa.server.http_responses import ApiError, invalid
 from taiwa.server.request import Fields
-from taiwa.server.responses import ApiError, invalid
 from taiwa.server.runs import RunEvent
 from taiwa.server.wires.answer_request import MOST_LOGPROBS, append_message, response_of, write_logprobs
 from taiwa.server.wires.chat_completions import read_content, read_files

@@ -32,6 +32,7 @@ from taiwa.operations.resent_history import (
     split_system,
 )
 from taiwa.server.conversation_turns import session_of_run
+from taiwa.server.http_responses import ApiError, EventStream, SendNow, error_to_json, event, invalid
 from taiwa.server.request import (
     Fields,
     ServerState,
@@ -44,7 +45,6 @@ from taiwa.server.request import (
     start_run,
     state_of,
 )
-from taiwa.server.responses import ApiError, EventStream, SendNow, error_to_json, event, invalid
 from taiwa.server.runs import LiveRun, take_pieces
 from taiwa.server.shared_store import RemoteRun
 from taiwa.server.wire_interface import DELETE, GET, Route, Wire

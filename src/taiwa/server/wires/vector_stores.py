@@ -18,10 +18,10 @@ from taiwa.kernel.serialization import Json
 from taiwa.operations.documents import FindOptions, document_text, find, find_ask_turn
 from taiwa.retrieval import Index
 from taiwa.retrieval.index import COMPARISONS, ORDERS, documents_that_fit, file_of
-from taiwa.server.catalogue import Catalogue, Choice
+from taiwa.server.http_responses import ApiError, error_to_json, invalid
 from taiwa.server.indexing import create_upload_index, delete_upload, drop_upload_index, room_for_uploads
 from taiwa.server.request import Fields, caller_of, kind_of, name_of, page_for, read_body, repository_of, state_of
-from taiwa.server.responses import ApiError, error_to_json, invalid
+from taiwa.server.served import Catalogue, Choice
 from taiwa.server.wire_interface import DELETE, GET, Route, Wire
 from taiwa.server.wires.conversations import read_metadata
 from taiwa.server.wires.documents import Documents, checked_path, keep, with_documents

@@ -17,7 +17,7 @@ from taiwa.models.http_api.capabilities import REMEDIES
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.embeddings import open_embedder
 from taiwa.models.providers import expand_alias, resolve_probed
-from taiwa.server.responses import ApiError
+from taiwa.server.http_responses import ApiError
 from taiwa.sessions.commit_turn import PricedModel
 from taiwa.sessions.session import chosen_model, open_priced_model
 from taiwa.settings import Settings, remove_value, set_value
