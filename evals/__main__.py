@@ -16,17 +16,17 @@ from taiwa.cli.eval import (
     evaluate,
     evaluate_sets,
     preview_request,
-    print_tool_score,
     run_options,
     split_names,
 )
 from taiwa.cli.main import main
 from taiwa.cli.options import CommonOptions, common_options
-from taiwa.cli.output import print_json, print_line, table
+from taiwa.cli.output import print_json, print_line, print_skipped, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from evals.tools import ToolScore
     from taiwa.evals.data import Item
     from taiwa.evals.retrieval import Corpora, CorpusTask, QuestionSet
     from taiwa.settings import Settings
@@ -237,20 +237,58 @@ def order(common: CommonOptions, options: EvalOptions, data: Path, key: Path, ma
     evaluate(common, options.to_run(common), task, items, lambda run: order_report(run, notes), order_chart)
 
 
+@evals.command("tools", short_help="Run the tools on exercises, without a model.")
+@click.option("--data", type=FILE, required=True, metavar="FILE", help="Exercises, or solutions with calculations.")
+@click.option("--strict", "stops", is_flag=True, help="Stop at a row of another form instead of skipping it.")
+@common_options("as_json")
+def tools_(common: CommonOptions, data: Path, stops: bool) -> None:
+    """Run the tools on exercises, without a model.
+
+    A row is an exercise with kind, input and gold, or a question whose answer records calculations such as <<48/2=24>>
+    (GSM8K). Questions that require a model do not count in n.
+
+    \b
+    python -m evals tools --data chemistry.jsonl --json
+    """
+    from evals.tools import score_tools
+
+    print_tool_score(common, data, score_tools(data, skipped=None if stops else []))
+
+
+def print_tool_score(common: CommonOptions, data: Path, found: "ToolScore", name: str = "tools") -> None:
+    """Print a score of the tools as JSON or text."""
+    from taiwa.evals.report import percent
+
+    if common.as_json:
+        print_json({"evaluation": name, "data": data.name, **found.to_json()})
+        return
+    print_skipped(found.skipped)
+    share, undecided = found.share, len(found.of("undecided"))
+    between = "" if share.interval is None else f" [{percent(share.interval[0], 1)}, {percent(share.interval[1], 1)}]"
+    print_line(f"{share.count} of {share.of} right: {percent(share.share)} %{between}", "bold")
+    if undecided:
+        print_line(f"{undecided} more {'requires' if undecided == 1 else 'require'} a model")
+    for one in found.of("label_error"):
+        print_line(f"wrong label: {one.id} says {one.gold}, and {one.got} is right")
+    misses = [(one.id, one.kind, one.got or one.error, one.gold) for one in found.of("wrong")]
+    if misses:
+        table(("miss", "kind", "got", "gold"), misses)
+
+
 @evals.command(short_help="Decide NumGLUE questions by formulas and tools, without a model.")
 @click.argument("data", type=FILE)
 @common_options("as_json")
 def numglue(common: CommonOptions, data: Path) -> None:
     """Decide the questions of NumGLUE Task 2 by formulas and tools, without a model.
 
-    Exercises and recorded calculations in the file are scored as by `taiwa eval tools`; labels that are known to be wrong
+    Exercises and recorded calculations in the file are scored as by `python -m evals tools`; labels that are known to be wrong
     are listed.
 
     \b
     python -m evals numglue numglue_task2.jsonl --json
     """
     from evals.numglue import decide_and_compare
-    from taiwa.evals.tools import score_tools
+    from evals.tools import score_tools
 
     print_tool_score(common, data, score_tools(data, decide_and_compare), "numglue")
 

@@ -10,7 +10,7 @@ from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from fractions import Fraction
 from types import MappingProxyType
 
-from taiwa.evals.tools import Verdict
+from evals.tools import Verdict
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.serialization import Json, value
 from taiwa.tools.chemical_formulas import elements, formula, mass, mass_percent

@@ -7,8 +7,8 @@ cat > exercises.jsonl <<'END'
 {"id": "sum", "question": "How many in all?", "answer": "3*4=<<3*4=12>>12, so 12+5=<<12+5=17>>17.\n#### 17"}
 {"id": "name", "question": "What does a mole of washing soda weigh?", "answer": 286}
 END
-taiwa eval tools --data exercises.jsonl
-taiwa eval tools --data exercises.jsonl --json
+python -m evals tools --data exercises.jsonl
+python -m evals tools --data exercises.jsonl --json
 #== dry
 cat > questions.jsonl <<'END'
 {"id": 1, "question": "A jar holds 0.5 mol of table salt, NaCl. How many grams is that?", "answer": "29.22"}

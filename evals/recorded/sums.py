@@ -4,7 +4,7 @@ import re
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from taiwa.evals.tools import is_rounded
+from evals.tools import is_rounded
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.serialization import value
 from taiwa.tools.calculator import calculator

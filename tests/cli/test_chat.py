@@ -83,7 +83,7 @@ def test_retry_and_edit_take_the_place_of_the_last_turn(taiwa: Taiwa, model_serv
     talked = taiwa.ok("chat", "chat", input="Say one\n/retry\n/edit Say two\n/log\n")
 
     assert talked.lines[:3] == ["One.", "One, better.", "Two."]
-    assert talked.lines[3].startswith("root · ")
+    assert talked.lines[3].startswith("turn 1 · ")
     assert talked.lines[-2:] == ["you: Say two", "chat: Two."]
     assert [len(request["messages"]) for request in model_server.requests] == [2, 2, 2]
 

@@ -72,57 +72,6 @@ def by_setting(done: Result) -> dict[str, dict[str, Any]]:
     return {row["setting"]: row for row in done.json["rows"]}
 
 
-# --- tools ------------------------------------------------------------------------------------------------------------
-
-
-def test_the_tools_alone_get_every_shared_exercise_right(taiwa: Taiwa, shared_data: Path) -> None:
-    found = taiwa.ok("eval", "tools", "--data", str(shared_data / "chemistry.jsonl"), "--json").json
-
-    assert (found["n"], found["accuracy"], found["misses"]) == (30, 1.0, [])
-
-
-def test_misses_and_recorded_calculations_are_listed(taiwa: Taiwa, place: Any) -> None:
-    rows = [
-        {"id": "a", "kind": "arithmetic", "input": "1+1", "gold": 3},
-        {"id": "b", "kind": "alchemy", "input": "Pb", "gold": "Au"},
-        {"id": "d", "question": "How many?", "answer": "10/4=<<10/4=2.5>>2.5, so <<2.5*4=11>>11\n#### 11"},
-    ]
-    path = place.folder / "mixed.jsonl"
-    path.write_text("\n".join(map(json.dumps, rows)))
-
-    found = taiwa.ok("eval", "tools", "--data", str(path), "--json").json
-    shown = taiwa.ok("eval", "tools", "--data", str(path))
-
-    assert (found["n"], found["right"], found["label_errors"]) == (4, 1, [])
-    assert {miss["id"]: miss["got"] for miss in found["misses"]} == {"a": "2", "b": "", "d:2": "10"}
-    assert shown.lines[0].startswith("1 of 4 right: 25.00 %")
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ('{"kind": "arithmetic", "input": "1"}', ":1: the field 'gold'"),
-        ('{"kind": "arithmetic", "input": "1", "gold": "many"}', ":1: the field 'gold' must be a number"),
-        ('{"kind": "arithmetic", "input": "1", "gold": "1e999999999"}', ":1: the field 'gold' must be a number"),
-        ('{"answer": 1}', ":1: the field 'question'"),
-        ('{"question": "Q"}', ":1: the field 'answer'"),
-        ("{", ":1: not JSON"),
-        ("", "holds nothing"),
-    ],
-)
-def test_an_unusable_row_is_an_error_of_one_line_with_exit_code_2(
-    taiwa: Taiwa, place: Any, text: str, complaint: str
-) -> None:
-    path = place.folder / "bad.jsonl"
-    path.write_text(text)
-
-    done = taiwa("eval", "tools", "--data", str(path))
-
-    assert done.code == 2
-    assert complaint in done.err
-    assert len(done.err.splitlines()) == 1
-
-
 # --- reason -----------------------------------------------------------------------------------------------------------
 
 

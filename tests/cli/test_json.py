@@ -28,7 +28,6 @@ ELSEWHERE = {
     "eval extract": "tests/cli/test_eval.py",
     "eval reason": "tests/cli/test_eval.py",
     "eval retrieve": "tests/cli/test_eval.py",
-    "eval tools": "tests/cli/test_eval.py",
 }
 EXAMPLES = {
     "chat": "echo Hello | taiwa chat",

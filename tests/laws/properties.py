@@ -50,7 +50,7 @@ from taiwa.kernel.effects import (
     unit,
 )
 from taiwa.kernel.errors import InputError, ModelError, OutputValidationError, TaiwaError
-from taiwa.kernel.execution import EffectStarted, Entry, Event, Execution, Journal, PendingEffect, replay
+from taiwa.kernel.execution import DeltaStarted, EffectStarted, Entry, Event, Execution, Journal, PendingEffect, replay
 from taiwa.kernel.messages import (
     Capability,
     HiddenDelta,
@@ -263,7 +263,7 @@ def _perform(session: Execution[T], wish: PendingEffect, oracle: Oracle) -> None
 def _log_lines(event: Event) -> Iterator[str]:
     if isinstance(event, Notice):
         yield f"notice: {event.text}"
-    elif not isinstance(event, (TextDelta, HiddenDelta, ThinkingDelta)):
+    elif not isinstance(event, (DeltaStarted, TextDelta, HiddenDelta, ThinkingDelta)):
         at, what = (event, event.effect) if isinstance(event, EffectStarted) else (event.entry, event.entry.answer)
         error = None if isinstance(event, EffectStarted) else event.entry.error
         kind = type(event).__name__

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from taiwa.evals.tools import ToolAnswer, ToolCaller, solve_exercise
+from evals.tools import ToolAnswer, ToolCaller, solve_exercise
 from taiwa.flows.solve.tool_call_formats import ReActFormat, TaggedFormat, ToolCallFormat
 from taiwa.kernel.effects import CallTool, Program, perform
 from taiwa.kernel.errors import ToolError

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from taiwa.evals.report import Chart, Report
     from taiwa.evals.retrieval import Corpora, QuestionSet
     from taiwa.evals.run import Evaluation, RunOptions
-    from taiwa.evals.tools import ToolScore
     from taiwa.kernel.messages import Request
     from taiwa.settings import Settings
 
@@ -98,49 +97,10 @@ def eval_() -> None:
     """Measure tools, models and retrieval on questions with known answers.
 
     \b
-    taiwa eval tools --data exercises.jsonl
     taiwa eval reason --data questions.jsonl -m ollama:qwen3 --out runs/qwen3
     taiwa eval extract shop:Order --data orders.jsonl -m ollama:qwen3
     taiwa eval retrieve --data questions.jsonl --passages ~/handbook
     """
-
-
-@eval_.command("tools", short_help="Run the tools on exercises, without a model.")
-@click.option("--data", type=FILE, required=True, metavar="FILE", help="Exercises, or solutions with calculations.")
-@click.option("--strict", "stops", is_flag=True, help="Stop at a row of another form instead of skipping it.")
-@common_options("as_json")
-def tools_(common: CommonOptions, data: Path, stops: bool) -> None:
-    """Run the tools on exercises, without a model.
-
-    A row is an exercise with kind, input and gold, or a question whose answer records calculations such as <<48/2=24>>
-    (GSM8K). Questions that require a model do not count in n.
-
-    \b
-    taiwa eval tools --data chemistry.jsonl --json
-    """
-    from taiwa.evals.tools import score_tools
-
-    print_tool_score(common, data, score_tools(data, skipped=None if stops else []))
-
-
-def print_tool_score(common: CommonOptions, data: Path, found: "ToolScore", name: str = "tools") -> None:
-    """Print a score of the tools as JSON or text."""
-    from taiwa.evals.report import percent
-
-    if common.as_json:
-        print_json({"evaluation": name, "data": data.name, **found.to_json()})
-        return
-    print_skipped(found.skipped)
-    share, undecided = found.share, len(found.of("undecided"))
-    between = "" if share.interval is None else f" [{percent(share.interval[0], 1)}, {percent(share.interval[1], 1)}]"
-    print_line(f"{share.count} of {share.of} right: {percent(share.share)} %{between}", "bold")
-    if undecided:
-        print_line(ngettext("{n} more requires a model", "{n} more require a model", undecided))
-    for one in found.of("label_error"):
-        print_line(f"wrong label: {one.id} says {one.gold}, and {one.got} is right")
-    misses = [(one.id, one.kind, one.got or one.error, one.gold) for one in found.of("wrong")]
-    if misses:
-        table(("miss", "kind", "got", "gold"), misses)
 
 
 @eval_.command("reason", short_help="Measure how well a model reasons with and without tools.")

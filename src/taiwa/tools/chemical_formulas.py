@@ -179,8 +179,8 @@ def elements() -> Mapping[str, Element]:
 def nuclides() -> Mapping[str, Mapping[int, Fraction]]:
     """Return the masses of the known nuclides by symbol and mass number, in unified atomic mass units."""
     found: dict[str, Mapping[int, Fraction]] = {}
-    for symbol, lowest, *masses in _rows("nuclides.tsv"):
-        found[symbol] = {number: Fraction(mass) for number, mass in enumerate(masses, int(lowest)) if mass}
+    for symbol, lowest, *excesses in _rows("nuclides.tsv"):
+        found[symbol] = {number: number + Fraction(each) for number, each in enumerate(excesses, int(lowest)) if each}
     return MappingProxyType(found)
 
 

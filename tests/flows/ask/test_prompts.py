@@ -2,18 +2,16 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
-import taiwa
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.history import begin
 from taiwa.flows.ask.answer import answer_material
 from taiwa.flows.ask.ask_result import AskTurnOptions
 from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions, clarify
 from taiwa.flows.ask.decide_search_or_clarify import decide
-from taiwa.flows.ask.prompts import read_policy, shipped_policy
+from taiwa.flows.ask.prompts import read_policy
 from taiwa.flows.ask.rewrite import rewrite_queries
 from taiwa.flows.ask.types import Advise, Ask, Decision, HandOver, Search, UserProfile
 from taiwa.flows.turn import say
@@ -145,14 +143,6 @@ def test_thresholds_of_a_user_take_precedence_over_those_of_the_file(drive: Driv
     done = drive(lambda: clarify((user("It rattles."),), options, profile=profile), model, retriever=SHELF).value
 
     assert done.act == Search(4)
-
-
-def test_the_documented_file_is_the_one_of_the_package() -> None:
-    docs = (Path(taiwa.__file__).parents[2] / "docs" / "ask.md").read_text("utf-8")
-    block = re.search(r"```yaml\n(---\ntaiwa: 1\npolicy: article\n.*?---)\n```", docs, re.DOTALL)
-
-    assert block is not None
-    assert read_policy(block[1]) == shipped_policy("article")
 
 
 @pytest.mark.parametrize(

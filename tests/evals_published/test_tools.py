@@ -1,13 +1,16 @@
 """Exercises are judged as a teacher would: by number within rounding, by proportion, by an honest refusal."""
 
+import json
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from taiwa.evals.tools import solve_exercise
+from evals.tools import solve_exercise
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.messages import ToolResult
 from taiwa.tools.registry import builtin_tools
+from tests.evals_published.conftest import Evals
 
 
 def call(name: str, text: str) -> ToolResult:
@@ -64,3 +67,51 @@ def test_a_tool_that_always_fails_fails_the_exercise_and_not_the_run() -> None:
         raise ToolError("out of order")
 
     assert solve_exercise(row("arithmetic", "1+1", 2), fails).error == "out of order"
+
+
+def test_the_tools_alone_get_every_shared_exercise_right(evals: Evals, shared_data: Path) -> None:
+    found = evals.ok("tools", "--data", str(shared_data / "chemistry.jsonl"), "--json").json
+
+    assert (found["n"], found["accuracy"], found["misses"]) == (30, 1.0, [])
+
+
+def test_misses_and_recorded_calculations_are_listed(evals: Evals, place: Any) -> None:
+    rows = [
+        {"id": "a", "kind": "arithmetic", "input": "1+1", "gold": 3},
+        {"id": "b", "kind": "alchemy", "input": "Pb", "gold": "Au"},
+        {"id": "d", "question": "How many?", "answer": "10/4=<<10/4=2.5>>2.5, so <<2.5*4=11>>11\n#### 11"},
+    ]
+    path = place.folder / "mixed.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+
+    found = evals.ok("tools", "--data", str(path), "--json").json
+    shown = evals.ok("tools", "--data", str(path))
+
+    assert (found["n"], found["right"], found["label_errors"]) == (4, 1, [])
+    assert {miss["id"]: miss["got"] for miss in found["misses"]} == {"a": "2", "b": "", "d:2": "10"}
+    assert shown.lines[0].startswith("1 of 4 right: 25.00 %")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('{"kind": "arithmetic", "input": "1"}', ":1: the field 'gold'"),
+        ('{"kind": "arithmetic", "input": "1", "gold": "many"}', ":1: the field 'gold' must be a number"),
+        ('{"kind": "arithmetic", "input": "1", "gold": "1e999999999"}', ":1: the field 'gold' must be a number"),
+        ('{"answer": 1}', ":1: the field 'question'"),
+        ('{"question": "Q"}', ":1: the field 'answer'"),
+        ("{", ":1: not JSON"),
+        ("", "holds nothing"),
+    ],
+)
+def test_an_unusable_row_is_an_error_of_one_line_with_exit_code_2(
+    evals: Evals, place: Any, text: str, complaint: str
+) -> None:
+    path = place.folder / "bad.jsonl"
+    path.write_text(text)
+
+    done = evals("tools", "--data", str(path))
+
+    assert done.code == 2
+    assert complaint in done.err
+    assert len(done.err.splitlines()) == 1
