@@ -101,6 +101,7 @@ def test_an_export_is_written_where_no_process_can_render_it(monkeypatch: pytest
     def ask(_: object) -> dict[str, object]:
         raise ConfigError("the renderer needs Linux or macOS")
 
+    monkeypatch.setattr(markdown_html, "_rendered", {})  # of other tests
     monkeypatch.setattr(markdown_html._processes, "ask", ask)
 
     assert "<pre>Hello &lt;/script&gt;" in written("html")
