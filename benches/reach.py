@@ -6,10 +6,9 @@ The exercises are not part of the project; without them only arbitrary input is 
 import json
 from pathlib import Path
 
-from taiwa.evals.tools import solve_exercise
-
 from benches.measure import ROOT, Subject
 from evals.numglue import count_decisions
+from evals.tools import solve_exercise
 from taiwa.kernel.messages import ToolResult
 from taiwa.tools.registry import builtin_tools
 from tests.fuzzing import VALID_INPUTS, fuzz_tools
