@@ -127,7 +127,7 @@ def test_the_first_request_of_an_extraction_is_shown(
 
 
 def test_help_shows_what_can_be_done(taiwa: Taiwa) -> None:
-    for name in ("reason", "tools", "retrieve"):
+    for name in ("reason", "retrieve"):
         assert f"taiwa eval {name} --data" in taiwa.ok("eval", name, "--help").out
     assert "taiwa eval extract shop:Order --data" in taiwa.ok("eval", "extract", "--help").out
 
@@ -164,12 +164,8 @@ def test_strict_judges_no_set_that_only_leaves_out(taiwa: Taiwa, tmp_path: Path)
     assert "b.jsonl:1" in taiwa("eval", "retrieve", *sets, "--strict").err
 
 
-@pytest.mark.parametrize(
-    "command", [("tools",), ("reason", "-m", "ollama:x", "--shots", "0", "--tools-on", "none", "--dry-run")]
-)
-def test_rows_of_another_form_are_skipped_with_their_lines_and_strict_stops(
-    taiwa: Taiwa, tmp_path: Path, command: tuple[str, ...]
-) -> None:
+def test_rows_of_another_form_are_skipped_with_their_lines_and_strict_stops(taiwa: Taiwa, tmp_path: Path) -> None:
+    command = ("reason", "-m", "ollama:x", "--shots", "0", "--tools-on", "none", "--dry-run")
     data = tmp_path / "mixed.jsonl"
     data.write_text("".join(f"{json.dumps(row)}\n" for row in MIXED) + "not json\n[1]\n")
 

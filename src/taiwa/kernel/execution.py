@@ -399,8 +399,6 @@ class Execution(Generic[T]):
         else:
             known, was_in_delta = len(pending.chunks), pending.in_delta
             show = pending.add(chunk)
-            if pending.in_delta and not was_in_delta and self._observers:
-                self._notify(DeltaStarted())
             for each in pending.chunks[known:] if self._observers else ():
                 if pending.is_hidden and isinstance(each, TextDelta):
                     self._notify(HiddenDelta(each.text))
@@ -408,6 +406,8 @@ class Execution(Generic[T]):
                     self._notify(each)
             if show:
                 self._emit(TextDelta(show))
+            if pending.in_delta and not was_in_delta and self._observers:  # after the text before it
+                self._notify(DeltaStarted())
         if pending.refusal is None and self.ledger.limits.seconds is not None and not isinstance(chunk, StreamEnd):
             pending.refusal = self.ledger.time_error()
         return not pending.is_complete

@@ -301,7 +301,7 @@ def test_a_server_that_is_killed_in_mid_stream_is_missed_and_its_turn_resumed(
     tab.page.wait_for_selector("#lost:not([hidden])")
     with serving("The whole answer.", store=store, port=port) as server:
         tab.has(".unfinished", "one")
-        assert tab.page.locator("#lost").is_hidden()
+        tab.page.wait_for_selector("#lost", state="hidden")
         assert tab.page.locator("#send").is_visible()
         tab.page.click(".unfinished [data-act=resume]")
         tab.has("#turns .answer", "The whole answer.")
