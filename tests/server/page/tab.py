@@ -55,7 +55,7 @@ class Tab:
         self.context.grant_permissions(["clipboard-read", "clipboard-write"])
         self.page = self.context.new_page()
         self.problems: list[str] = []
-        self.page.on("console", lambda message: self.problems.append(f"{message.type}: {message.text}"))
+        self.page.on("console", lambda each: self.problems.append(f"{each.type}: {each.text} {each.location['url']}"))
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
         self.page.on("request", self._check)
         self.base = serving.server.url
