@@ -45,9 +45,10 @@ class AppSource:
         return self._hash
 
 
-ReplyMode = Literal["auto", "text+delta", "record", "json", "environment"]
 UnknownTurns = Literal["warn", "refuse", "record"]
 """What to do with turns of a resent history that are not stored: name them in a warning, refuse the history, or record their state."""
+
+ReplyMode = Literal["auto", "text+delta", "record", "json", "environment"]
 """How an app wants its replies; with `auto` the model decides the layout."""
 
 ReplyLayout = Literal["text+delta", "record", "json", "environment"]

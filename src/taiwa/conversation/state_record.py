@@ -4,7 +4,7 @@ it, another one which fields the reply changes, if the app has such.
 Its prompt holds the fields, examples made from them, the last exchange and the state, and not the conversation: a small model
 fills in fewer fields that the user did not mention than where it writes the state beside its answer (decision 0045). It answers with a
 list of changes, because a list that may be empty is left empty more reliably than keys are left out or set to null. Each change of the
-user begins with the sentence that says it, of which the schema holds those of the message: a change that nobody spoke of has none.
+user begins with the sentence of the message that states it, and the schema lists these sentences: no sentence states an invented change.
 """
 
 import json
@@ -86,7 +86,8 @@ def changes_schema(app: App, text: str | None = None) -> JsonSchema:
     An item is a field and what is written to it, behind the sentence of the user that says so.
     """
     source: FieldSource = "reply" if text is None else "user"
-    said: dict[str, Json] = {} if text is None else {"said": _said(text)}
+    listed = () if text is None else sentences(text)
+    said: dict[str, Json] = {} if text is None else {"said": _said(listed)}
     delta = app.delta_type.schema()
     names = {field.name for field in fields_from(app, source)}
     kinds = delta["properties"]
@@ -103,13 +104,13 @@ def changes_schema(app: App, text: str | None = None) -> JsonSchema:
     ]
     named: dict[str, Json] = {"$defs": delta["$defs"]} if "$defs" in delta else {}
     # Without a bound, a small model that has begun to list changes goes on until it is cut.
-    most = len(items) if text is None else min(len(items), MOST_PER_SENTENCE * max(len(sentences(text)), 1))
+    most = len(items) if text is None else min(len(items), MOST_PER_SENTENCE * max(len(listed), 1))
     return JsonSchema({"type": "array", "maxItems": most, "items": {"anyOf": items}, **named}, "changes")
 
 
-def _said(text: str) -> Json:
-    """Return the schema of the words of the user that state a change."""
-    listed = list(dict.fromkeys(sentences(text)))
+def _said(said: Sequence[str]) -> Json:
+    """Return the schema of the words of the user that state a change, of the sentences of a message."""
+    listed = dict.fromkeys(said)
     if 0 < len(listed) <= MOST_SENTENCES and max(map(len, listed)) <= LONGEST_SENTENCE:
         return {"enum": [*listed]}
     return {"type": "string", "maxLength": LONGEST_SENTENCE}

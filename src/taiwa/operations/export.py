@@ -161,7 +161,7 @@ def inert_markdown(text: str) -> str:
             block = source if "`" in source else BRACKETS.sub(_dollars, source)
         blocks.append(block if _is_inert(block) else _fenced(source))
     whole = "\n\n".join(blocks)
-    # What defines references is no block, and may change the text of other turns; blocks that were changed may join.
+    # A definition of references is not a block, and may change the text of other turns; blocks that were changed may join.
     return whole if not references and _is_inert(whole) else _fenced(text)
 
 

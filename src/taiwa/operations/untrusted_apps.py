@@ -1,4 +1,4 @@
-"""Describe the imported apps that nobody has trusted yet."""
+"""Describe the imported apps that are not trusted yet."""
 
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit

@@ -477,7 +477,7 @@ class _Decoder:
         if len(tokens) % REPETITION_STEP:
             return None
         period = repeated_period(tokens)
-        # What a constraint forces is no loop of the model, and ends by itself.
+        # A loop that a constraint forces is not the fault of the model, and ends by itself.
         is_endless = bool(period and not all(forced[-period:])) or (self._state is None and self._counts_on())
         return "repetition" if is_endless else None
 

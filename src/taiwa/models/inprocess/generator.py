@@ -654,7 +654,8 @@ class InProcessModel(SharedModel, Generic[AnyLoaded]):
             self._generator = None
 
     def _check_capabilities(self, request: Request) -> None:
-        known = replace(self._capabilities, fixed=frozenset(get_args(Capability)))  # by no setting: there is no server
+        # Without a server, no setting changes what the model can do.
+        known = replace(self._capabilities, fixed=frozenset(get_args(Capability)))
         if request.tools:
             known = replace(known, capabilities=known.capabilities - {"tools"})
         needed: tuple[tuple[object, Capability], ...] = (
