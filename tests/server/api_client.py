@@ -10,6 +10,7 @@ import httpx2
 
 from taiwa.kernel.errors import InputError, ModelError
 from taiwa.kernel.serialization import Json
+from taiwa.operations import result_json
 from taiwa.server import api_types as api
 
 __all__ = ["ApiClient"]
@@ -22,7 +23,7 @@ SECONDS = 60.0
 class ApiClient:
     """A client of `taiwa serve`: `ApiClient("http://127.0.0.1:7474", key)`. It is a context manager, and safe for threads.
 
-    Answers have the types of `taiwa.server.api_types`. Every method raises `InputError` if the server refuses the request (4xx)
+    Answers have the types that the routes declare. Every method raises `InputError` if the server refuses the request (4xx)
     and `ModelError` if it fails (5xx), with the server's message.
     """
 
@@ -40,21 +41,23 @@ class ApiClient:
         """Close the connections."""
         self._http.close()
 
-    def conversations(self, limit: int = 100) -> list[api.ConversationEntry]:
+    def conversations(self, limit: int = 100) -> list[result_json.ConversationEntry]:
         """List conversations, most recent first."""
-        return self._call(list[api.ConversationEntry], "GET", "/api/conversations", query={"limit": limit})
+        return self._call(list[result_json.ConversationEntry], "GET", "/api/conversations", query={"limit": limit})
 
-    def search(self, words: str, limit: int = 100) -> list[api.FoundNode]:
+    def search(self, words: str, limit: int = 100) -> list[result_json.FoundNode]:
         """Search nodes for words."""
-        return self._call(list[api.FoundNode], "GET", "/api/conversations", query={"q": words, "limit": limit})
+        return self._call(list[result_json.FoundNode], "GET", "/api/conversations", query={"q": words, "limit": limit})
 
     def begin(self, **turn: Unpack[api.NewConversation]) -> api.RunStarted:
         """Start a conversation with its first turn; see `events`."""
         return self._call(api.RunStarted, "POST", "/api/conversations", dict(turn))
 
-    def history(self, name: str, limit: int = 1000) -> list[api.NodeEntry]:
+    def history(self, name: str, limit: int = 1000) -> list[result_json.NodeEntry]:
         """Return the nodes of a conversation, oldest first."""
-        return self._call(list[api.NodeEntry], "GET", "/api/conversations/{name}", query={"limit": limit}, name=name)
+        return self._call(
+            list[result_json.NodeEntry], "GET", "/api/conversations/{name}", query={"limit": limit}, name=name
+        )
 
     def delete(self, name: str) -> api.Deleted:
         """Delete a conversation."""
@@ -74,7 +77,7 @@ class ApiClient:
         query = {"turn": turn}
         return self._call(api.TurnEstimate, "GET", "/api/conversations/{name}/estimate", query=query, name=name)
 
-    def set_params(self, name: str, params: api.JsonObject) -> api.Moved:
+    def set_params(self, name: str, params: result_json.JsonObject) -> api.Moved:
         """Continue with other parameters of the app."""
         body = {"params": params}
         return self._call(api.Moved, "POST", "/api/conversations/{name}/params", body, name=name)
@@ -118,19 +121,21 @@ class ApiClient:
         """Rename a conversation."""
         return self._call(api.Renamed, "POST", "/api/conversations/{name}/rename", {"name": new}, name=name)
 
-    def state(self, name: str, node: str | None = None) -> api.StateAt:
+    def state(self, name: str, node: str | None = None) -> result_json.StateAt:
         """Return the state of a conversation, at its end or after a node."""
-        return self._call(api.StateAt, "GET", "/api/conversations/{name}/state", query={"node": node}, name=name)
+        return self._call(
+            result_json.StateAt, "GET", "/api/conversations/{name}/state", query={"node": node}, name=name
+        )
 
-    def set_state(self, name: str, path: str, value: Json) -> api.StateSet:
+    def set_state(self, name: str, path: str, value: Json) -> result_json.StateSet:
         """Set a value of the state manually."""
         body = {"path": path, "value": value}
-        return self._call(api.StateSet, "POST", "/api/conversations/{name}/state", body, name=name)
+        return self._call(result_json.StateSet, "POST", "/api/conversations/{name}/state", body, name=name)
 
-    def why(self, name: str, path: str, node: str | None = None) -> api.Cause:
+    def why(self, name: str, path: str, node: str | None = None) -> result_json.Cause:
         """Return the node that last set a value."""
         query = {"path": path, "node": node}
-        return self._call(api.Cause, "GET", "/api/conversations/{name}/why", query=query, name=name)
+        return self._call(result_json.Cause, "GET", "/api/conversations/{name}/why", query=query, name=name)
 
     def end(self, name: str, node: str) -> api.BranchEnd:
         """Return the end of the branch that continues a node."""
@@ -148,21 +153,21 @@ class ApiClient:
         """Return a node with its calls."""
         return self._call(api.ShownNode, "GET", "/api/nodes/{name}", name=name)
 
-    def trace(self, node: str) -> api.JsonObject:
+    def trace(self, node: str) -> result_json.JsonObject:
         """Return the calls, tools, searches and scores of a node."""
-        return self._call(api.JsonObject, "GET", "/api/nodes/{name}/trace", name=node)
+        return self._call(result_json.JsonObject, "GET", "/api/nodes/{name}/trace", name=node)
 
     def tokens(self, node: str, top: int = 5) -> Json:
         """Return the tokens of the answers of a node."""
         return cast("Json", self._call(object, "GET", "/api/nodes/{name}/tokens", query={"top": top}, name=node))
 
-    def tree(self) -> list[api.NodeEntry]:
+    def tree(self) -> list[result_json.NodeEntry]:
         """Return all histories that names refer to."""
-        return self._call(list[api.NodeEntry], "GET", "/api/tree")
+        return self._call(list[result_json.NodeEntry], "GET", "/api/tree")
 
-    def diff(self, before: str, after: str) -> api.Difference:
+    def diff(self, before: str, after: str) -> result_json.Difference:
         """Return the differences between two revisions."""
-        return self._call(api.Difference, "GET", "/api/diff", query={"before": before, "after": after})
+        return self._call(result_json.Difference, "GET", "/api/diff", query={"before": before, "after": after})
 
     def cost(self, by: Literal["app", "model", "day", "session"] = "session") -> list[api.CostEntry]:
         """Return the bill."""
@@ -172,15 +177,15 @@ class ApiClient:
         """List the served apps with their parameters."""
         return self._call(list[api.AppEntry], "GET", "/api/apps")
 
-    def events(self, run: str, after: int = -1) -> Iterator[tuple[str, api.JsonObject]]:
+    def events(self, run: str, after: int = -1) -> Iterator[tuple[str, result_json.JsonObject]]:
         """Follow a run from its first event, or after a given one; yield the kind and data of each event."""
         return self._follow(f"/api/runs/{quote(run, safe='')}/events", {"last-event-id": str(after)})
 
-    def changes(self, after: int | None = None) -> Generator[tuple[str, api.JsonObject]]:
+    def changes(self, after: int | None = None) -> Generator[tuple[str, result_json.JsonObject]]:
         """Follow all conversations from now on, or after a given event; yield the kind and data of each event, without end."""
         return self._follow("/api/events", {} if after is None else {"last-event-id": str(after)})
 
-    def _follow(self, path: str, headers: dict[str, str]) -> Generator[tuple[str, api.JsonObject]]:
+    def _follow(self, path: str, headers: dict[str, str]) -> Generator[tuple[str, result_json.JsonObject]]:
         with self._http.stream("GET", path, headers=headers) as response:
             _check(response)
             kind = ""
@@ -220,11 +225,13 @@ class ApiClient:
         answer = self._send("POST", "/api/indexes/{name}/documents", {"name": index}, {"path": path}, content=content)
         return cast("api.IndexRunStarted", answer.json())
 
-    def document(self, index: str, path: str, start: int | None = None, end: int | None = None) -> api.JsonObject:
+    def document(
+        self, index: str, path: str, start: int | None = None, end: int | None = None
+    ) -> result_json.JsonObject:
         """Return the text of a document, complete or around a quotation."""
         query = {"start": start, "end": end}
         return self._call(
-            api.JsonObject, "GET", "/api/indexes/{name}/documents/{path}", query=query, name=index, path=path
+            result_json.JsonObject, "GET", "/api/indexes/{name}/documents/{path}", query=query, name=index, path=path
         )
 
     def delete_document(self, index: str, path: str) -> api.Deleted:
@@ -238,33 +245,33 @@ class ApiClient:
             return self._call(api.FoundPassages, "GET", "/api/find", query=words)
         return self._call(api.FoundPassages, "GET", "/api/indexes/{name}/find", query=words, name=index)
 
-    def passage(self, name: str) -> api.JsonObject:
+    def passage(self, name: str) -> result_json.JsonObject:
         """Return a passage by its id, with the text around it."""
-        return self._call(api.JsonObject, "GET", "/api/passages/{id}", id=name)
+        return self._call(result_json.JsonObject, "GET", "/api/passages/{id}", id=name)
 
-    def persons(self) -> list[api.PersonEntry]:
+    def persons(self) -> list[result_json.PersonEntry]:
         """List the user profiles."""
-        return self._call(list[api.PersonEntry], "GET", "/api/persons")
+        return self._call(list[result_json.PersonEntry], "GET", "/api/persons")
 
-    def person(self, name: str) -> api.Person:
+    def person(self, name: str) -> result_json.Person:
         """Return a user profile."""
-        return self._call(api.Person, "GET", "/api/persons/{name}", name=name)
+        return self._call(result_json.Person, "GET", "/api/persons/{name}", name=name)
 
-    def set_person(self, name: str, **values: Unpack[api.PersonChange]) -> api.Person:
+    def set_person(self, name: str, **values: Unpack[api.PersonChange]) -> result_json.Person:
         """Set facts, language and thresholds of a user profile."""
-        return self._call(api.Person, "POST", "/api/persons/{name}", dict(values), name=name)
+        return self._call(result_json.Person, "POST", "/api/persons/{name}", dict(values), name=name)
 
     def delete_person(self, name: str) -> api.Deleted:
         """Delete a user profile."""
         return self._call(api.Deleted, "DELETE", "/api/persons/{name}", name=name)
 
-    def rate(self, name: str, **rating: Unpack[api.Rating]) -> api.Person:
+    def rate(self, name: str, **rating: Unpack[api.Rating]) -> result_json.Person:
         """Store a verdict on the last turn."""
-        return self._call(api.Person, "POST", "/api/persons/{name}/feedback", dict(rating), name=name)
+        return self._call(result_json.Person, "POST", "/api/persons/{name}/feedback", dict(rating), name=name)
 
-    def forget(self, name: str) -> api.Person:
+    def forget(self, name: str) -> result_json.Person:
         """Delete the feedback of a user profile."""
-        return self._call(api.Person, "DELETE", "/api/persons/{name}/feedback", name=name)
+        return self._call(result_json.Person, "DELETE", "/api/persons/{name}/feedback", name=name)
 
     def _call(
         self,

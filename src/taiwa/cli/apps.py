@@ -12,7 +12,6 @@ from taiwa.cli.output import print_item, print_json, print_line, print_notice, p
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.serialization import Json
-from taiwa.operations.result_json import members
 
 if TYPE_CHECKING:
     from taiwa.operations.results import UntrustedApp
@@ -44,7 +43,7 @@ def list_(common: CommonOptions) -> None:
     taiwa apps list
     """
     found = all_apps()
-    item = [members(app, "app=name about origin problem") for app in found]
+    item = [{"app": app.name, "about": app.about, "origin": app.origin, "problem": app.problem} for app in found]
     rows = [(app.name, app.origin, app.problem or _(app.about)) for app in found]
     print_rows(item, ("app", "origin", "about"), rows, as_json=common.as_json)
 
@@ -97,7 +96,13 @@ def check_(common: CommonOptions, name: str) -> None:
     path = find_path(name)
     problems = check(path)
     if common.as_json:
-        rows: list[Json] = [members(problem, "line column level message remedy=hint") for problem in problems]
+        rows: list[Json] = [
+            {
+                "line": each.line, "column": each.column, "level": each.level, "message": each.message,
+                "remedy": each.hint,
+            }
+            for each in problems
+        ]  # fmt: skip
         print_json({"path": str(path), "problems": rows})
     else:
         for problem in problems:
@@ -187,21 +192,22 @@ def trust(common: CommonOptions, name: str, yes: bool) -> None:
         print_untrusted(found)
     if name:
         confirm("trust it?" if len(found) == 1 else "trust all of them?", UNCONFIRMED, yes=yes)
-        for app in found:
-            repository.trust(app.hash)
+        for each in found:
+            repository.trust(each.app.hash)
     if common.as_json:
         print_result(found)
     elif name or not found:
-        print_line(", ".join(f"{app.name} ({app.hash[:12]}) is trusted" for app in found) or "all apps are trusted")
+        print_line(
+            ", ".join(f"{each.app.name} ({each.app.hash[:12]}) is trusted" for each in found) or "all apps are trusted"
+        )
 
 
 def print_untrusted(found: "Iterable[UntrustedApp]") -> None:
     """Print what untrusted apps name, and the conversations that they would continue."""
-    for app in found:
-        print_line(
-            f"{app.name} ({app.hash[:12]})" + (f", of {', '.join(app.sessions)}" if app.sessions else ""), "bold"
-        )
-        for line in app.lines() or ("it names no model, tool, program or document",):
+    for each in found:
+        sessions = f", of {', '.join(each.sessions)}" if each.sessions else ""
+        print_line(f"{each.app.name} ({each.app.hash[:12]}){sessions}", "bold")
+        for line in each.lines() or ("it names no model, tool, program or document",):
             print_line(f"  {line}")
 
 

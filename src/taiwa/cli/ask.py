@@ -43,7 +43,6 @@ from taiwa.kernel.text import plain
 from taiwa.operations.result_json import (
     ask_to_json,
     learned_to_json,
-    members,
     person_to_json,
     profile_to_json,
     thresholds_of,
@@ -242,11 +241,10 @@ def list_(common: CommonOptions) -> None:
     taiwa user list
     """
     users = common.repository(reading=True).store.users.list()
-    item = [members(each, "user=name feedback sessions") for each in users]
     rows = [(each.name, str(each.feedback), str(each.sessions)) for each in users]
     none = "there are no users yet; create one with taiwa user set NAME office=Osaka"
     heads = ("user", "feedback", "conversations")
-    print_rows(item, heads, rows, frozenset({1, 2}), as_json=common.as_json, none=none)
+    print_rows(users, heads, rows, frozenset({1, 2}), as_json=common.as_json, none=none)
 
 
 @user.command("show")
@@ -353,7 +351,9 @@ def export_(common: CommonOptions, name: str) -> None:
     users = _users(common, reading=True)
     profile = users.get(name)
     if common.as_json:
-        feedback: list[Json] = [members(each, "verdict asked decision") for each in users.feedback(name)]
+        feedback: list[Json] = [
+            {"verdict": each.verdict, "asked": each.asked, "decision": each.decision} for each in users.feedback(name)
+        ]
         sessions: list[Json] = list(common.repository(reading=True).store.users.sessions(name))
         print_json({**profile_to_json(profile), "feedback": feedback, "sessions": sessions})
     else:

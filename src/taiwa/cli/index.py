@@ -34,7 +34,7 @@ from taiwa.kernel.attachments import path_kind
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import plain, truncate
-from taiwa.operations.result_json import document_to_json, format_time, refreshed_to_json, summary_to_json, to_json
+from taiwa.operations.result_json import format_time, refreshed_to_json, to_json
 
 if TYPE_CHECKING:
     from taiwa.operations.documents import Reporter
@@ -171,7 +171,7 @@ def list_(common: CommonOptions, audience: tuple[str, ...], caller: str) -> None
     ]  # fmt: skip
     heads = ("index", "documents", "passages", "not read", "changed", "folder")
     none = "there are no indexes yet; create one with `taiwa index FOLDER`"
-    print_rows(list(map(summary_to_json, found)), heads, rows, frozenset({1, 2, 3}), as_json=common.as_json, none=none)
+    print_rows(found, heads, rows, frozenset({1, 2, 3}), as_json=common.as_json, none=none)
 
 
 @index.command("show")
@@ -196,13 +196,14 @@ def show_(common: CommonOptions, name: str, is_owner: bool, shows_access: bool, 
         summary, documents = found.summary(principals), found.documents(principals)
         embeddings = embeddings_of(found, is_owner=is_owner)
         if common.as_json:
-            files: list[Json] = [document_to_json(each) for each in documents]
             listed: list[Json] = [
                 {"rule": each.where, "pattern": each.pattern, "for": [*each.names], "files": each.files}
                 for each in rules
             ]
             access: dict[str, Json] = {"rules": listed} if shows_access else {}
-            print_json({**summary_to_json(summary), "embeddings": to_json(embeddings), **access, "files": files})
+            print_json({
+                **to_json(summary), "embeddings": to_json(embeddings), **access, "files": to_json(documents),
+            })  # fmt: skip
             return
         print_line(f"{summary.name}  {summary.root}", "bold")
         print_line(_contents(summary) + ", " + ngettext("{n} character", "{n} characters", summary.characters))

@@ -39,7 +39,6 @@ from taiwa.operations.export import export as export_conversation
 from taiwa.operations.files import write_file
 from taiwa.operations.inspect import describe_change, describe_options, format_value, said
 from taiwa.operations.result_json import format_time
-from taiwa.operations.results import StateResult
 
 if TYPE_CHECKING:
     from taiwa.conversation.app import App
@@ -456,7 +455,7 @@ def history(common: CommonOptions, path: str) -> None:
     taiwa state history topics
     """
     entries = inspect.value_history(common.repository(reading=True), path, common.session)
-    rows = [(each.hash[:12], each.by, inspect.format_value(each.value)) for each in entries]
+    rows = [(each.node[:12], each.by, inspect.format_value(each.value)) for each in entries]
     none = _("{path} never had a value", path=path)
     print_rows(entries, ("node", "by", "value"), rows, as_json=common.as_json, none=none)
 
@@ -464,7 +463,7 @@ def history(common: CommonOptions, path: str) -> None:
 def print_state(here: "Conversation", *, as_json: bool) -> None:
     """Print the state of a conversation."""
     if as_json:
-        print_result(StateResult(here))
+        print_result(here)
         return
     if not here.state:
         print_notice(_("app {app} has no state", app=here.app.name))

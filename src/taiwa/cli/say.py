@@ -368,9 +368,13 @@ def _write_rows(
 def _print_summary(common: CommonOptions, output: Path | None, counts: "Counts") -> None:
     why = _reason(counts)
     if output is not None and common.as_json:
-        from taiwa.operations.result_json import BILL, members
+        from taiwa.operations.result_json import cost_of, usage_to_json
 
-        print_json({**members(counts, f"session? done failed kept refused {BILL}"), "stopped": why or None})
+        print_json({
+            "session": counts.session or None, "done": counts.done, "failed": counts.failed, "kept": counts.kept,
+            "refused": counts.refused, "usage": usage_to_json(counts.spent), "cost": cost_of(counts.spent.cost),
+            "stopped": why or None,
+        })  # fmt: skip
         return
     print_notice(
         ngettext(

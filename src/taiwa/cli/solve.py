@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypedDict, cast
 
 import click
 
@@ -44,7 +44,8 @@ from taiwa.kernel.execution import EffectFinished, Event
 from taiwa.kernel.messages import Notice, Response, TextDelta, ToolResult
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import plain
-from taiwa.operations.result_json import cost_of, members, reported_usage_to_json, to_json
+from taiwa.operations.json_shape import as_json
+from taiwa.operations.result_json import cost_of, reported_usage_to_json, to_json
 
 if TYPE_CHECKING:
     from taiwa.conversation.app import App
@@ -65,10 +66,6 @@ NO_TOOLS = "none"
 PASSAGES, PASSAGE_CHARACTERS = 2, 400
 """Passages of a search, and characters of each, that fit into a tool result."""
 CALL_COLOUR, RESULT_COLOUR, ERROR_COLOUR = "cyan", "green", "red"
-RESPONSE_MEMBERS = (
-    "finish stop input_tokens=usage.input_tokens cached_tokens=usage.cache_read_tokens output_tokens=usage.output_tokens"
-    " max_input_tokens=max_usage.input_tokens max_output_tokens=max_usage.output_tokens"
-)
 LONGEST_MARK = 30
 """Characters within which the text of a failed result begins, after the marker of its tool-call format."""
 ENDINGS: "Mapping[EndReason, str]" = {
@@ -372,6 +369,23 @@ def call_lines(calls: "Iterable[ExecutedCall]") -> list[str]:
     return lines
 
 
+class _CallRow(TypedDict):
+    tool: Annotated[str, "name"]
+    arguments: str
+
+
+class _ModelRow(TypedDict):
+    text: str
+    calls: Annotated[list[_CallRow], "message.tool_calls"]
+    finish: str
+    stop: str | None
+    input_tokens: Annotated[int | None, "usage.input_tokens"]
+    cached_tokens: Annotated[int | None, "usage.cache_read_tokens"]
+    output_tokens: Annotated[int | None, "usage.output_tokens"]
+    max_input_tokens: Annotated[int | None, "max_usage.input_tokens"]
+    max_output_tokens: Annotated[int | None, "max_usage.output_tokens"]
+
+
 @dataclass
 class Trace:
     """A record of what happens in a run, with times and tokens; each row is written to `file` at once."""
@@ -394,9 +408,7 @@ class Trace:
             failed: Json = None if error is None else str(error)
             timed: dict[str, Json] = {"seconds": round(event.entry.seconds, 6), "error": failed}
             if isinstance(answer, Response):
-                calls: list[Json] = [members(call, "tool=name arguments") for call in answer.message.tool_calls]
-                made = {**members(answer, "text"), "calls": calls, **members(answer, RESPONSE_MEMBERS)}
-                self.add({"event": "model", **made, **timed})
+                self.add({"event": "model", **as_json(answer, _ModelRow), **timed})
             elif isinstance(effect, CallTool):
                 text = answer.text if isinstance(answer, ToolResult) else ""
                 called: dict[str, Json] = {"tool": effect.name, "arguments": dict(effect.arguments), "text": text}
@@ -405,8 +417,10 @@ class Trace:
 
     def end(self, rationale: "Rationale", spent: "RunUsage") -> None:
         """Record the end of the run."""
-        end = members(rationale, "ending tool_mode answer answered_by")
-        self.add({"event": "end", **end, "usage": reported_usage_to_json(spent)})
+        self.add({
+            "event": "end", "ending": rationale.ending, "tool_mode": rationale.tool_mode, "answer": rationale.answer,
+            "answered_by": rationale.answered_by, "usage": reported_usage_to_json(spent),
+        })  # fmt: skip
 
     def add(self, row: dict[str, Json]) -> None:
         """Record a row."""

@@ -11,7 +11,6 @@ from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import format_cost
-from taiwa.operations.result_json import members
 from taiwa.operations.results import CostResult
 
 if TYPE_CHECKING:
@@ -186,7 +185,7 @@ def fsck(common: CommonOptions) -> None:
     problems = repository.fsck()
     readable = repository.readable_sessions() if problems else ()
     if common.as_json:
-        found: Json = [members(each, "where what") for each in problems]
+        found: Json = [{"where": each.where, "what": each.what} for each in problems]
         rest: dict[str, Json] = {"readable": list(readable)} if problems else {}
         print_json({"nodes": _count_nodes(repository), "problems": found, **rest})
     elif problems:
@@ -278,7 +277,10 @@ def delete(common: CommonOptions, name: str, batches: bool, yes: bool) -> None:
     deleted = repository.store.delete_session(name)
     scrub(repository.store.path, texts)
     if common.as_json:
-        print_json({"session": name, **members(deleted, "nodes runs shared log_emptied")})
+        print_json({
+            "session": name, "nodes": deleted.nodes, "runs": deleted.runs, "shared": deleted.shared,
+            "log_emptied": deleted.log_emptied,
+        })  # fmt: skip
         return
     what = ngettext("{n} node", "{n} nodes", deleted.nodes) + ", " + ngettext("{n} run", "{n} runs", deleted.runs)
     print_line(_("deleted {name}: {what}", name=name, what=what))

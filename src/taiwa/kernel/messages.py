@@ -443,6 +443,11 @@ class Passage:
     title: str = ""
     id: str = ""
 
+    @property
+    def end(self) -> int:
+        """The character offset behind it."""
+        return self.start + len(self.text)
+
 
 @value(tag="evidence")
 class Evidence:

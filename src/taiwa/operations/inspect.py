@@ -3,9 +3,8 @@
 import json
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from math import exp
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 from taiwa.conversation.app import AnswerOptions
 from taiwa.conversation.history import Node
@@ -17,14 +16,14 @@ from taiwa.kernel.errors import InputError, TaiwaError
 from taiwa.kernel.execution import Entry
 from taiwa.kernel.messages import Evidence, Passage, Request, Response, Thinking, TokenLogprob, ToolResult
 from taiwa.kernel.serialization import Json, record, tag_of, value
-from taiwa.operations.result_json import members, options_to_json, passage_to_json
+from taiwa.operations.result_json import options_to_json, or_null, passage_to_json, to_json
 from taiwa.operations.results import (
     DiffResult,
     InterruptedTurn,
     SessionEntry,
     SessionTree,
     ShowResult,
-    StateResult,
+    StateEdit,
     TurnEntry,
     ValueEntry,
     WhyResult,
@@ -197,7 +196,7 @@ def value_history(repository: Repository, path: str, revision: str) -> tuple[Val
 
 def set_value(
     repository: Repository, session: str, path: str, new: Json, *, author: str = "", at: str = ""
-) -> tuple[StateResult, tuple[Change, ...]]:
+) -> tuple[StateEdit, tuple[Change, ...]]:
     """Set a value of the state by hand, as a node of its own; return the new state and the changes.
 
     `author` is who did it; with `at` the session continues from that node.
@@ -211,7 +210,7 @@ def set_value(
     field = str(where[0])
     values = {field: put_value(before.state.get(field), where[1:], new)}
     after = repository.set_state(session, values, author=author, at=before.tip)
-    return StateResult(after, session, before.tip), tuple(diff_states(dict(before.state), dict(after.state)))
+    return StateEdit(after, session, before.tip), tuple(diff_states(dict(before.state), dict(after.state)))
 
 
 def put_value(value: Json, path: Sequence[str | int], new: Json) -> Json:
@@ -309,9 +308,9 @@ class TraceResult:
     """
 
     node: str
-    steps: tuple[Mapping[str, Json], ...]
-    decision: Mapping[str, Json]
     whole: bool
+    steps: tuple[Mapping[str, Json], ...]
+    decision: Annotated[Mapping[str, Json], or_null]
 
 
 @value
@@ -326,11 +325,11 @@ class AnswerTokens:
     role: str
     model: str
     text: str
+    prefix: str
     source: str
     exact: bool
     note: str
-    tokens: tuple[Mapping[str, Json], ...]
-    prefix: str = ""
+    tokens: tuple[Mapping[str, Json], ...] = ()
 
 
 @value
@@ -362,7 +361,7 @@ def trace(repository: Repository, revision: str) -> TraceResult:
             steps.append(written)
         last = request or last
     decision = {key: decided[key] for key in DECISION if key in decided}
-    return TraceResult(name, tuple(steps), decision, all(step.effect is not None for step in found))
+    return TraceResult(name, all(step.effect is not None for step in found), tuple(steps), decision)
 
 
 def _step(step: "RecordedStep", last: Request | None) -> dict[str, Json] | None:
@@ -403,10 +402,15 @@ def _model_step(asked: Complete | None, response: Response | None, last: Request
         written |= {"role": asked.role, "repair": _repairs(asked.request, last), "constraint": kind}
     if response is not None:
         written |= {
-            **members(response, "model text"),
+            "model": response.model,
+            "text": response.text,
             "reasoning": "".join(part.text for part in response.message.thinking) or None,
-            "tool_calls": [members(call, "id name arguments") for call in response.message.tool_calls],
-            **members(response, "finish enforcement usage"),
+            "tool_calls": [
+                {"id": call.id, "name": call.name, "arguments": call.arguments} for call in response.message.tool_calls
+            ],
+            "finish": response.finish,
+            "enforcement": to_json(response.enforcement),
+            "usage": to_json(response.usage),
         }
     return written
 
@@ -449,15 +453,14 @@ def tokens(
     for step in recorded_steps(repository, name):
         if isinstance(step.entry.answer, Response):
             effect = step.effect if isinstance(step.effect, Complete) else None
-            answer = _tokens_of(effect, step.entry.answer, asked, model_named, most)
-            found.append(answer if effect is None else replace(answer, prefix=effect.request.prefix))
+            found.append(_tokens_of(effect, step.entry.answer, asked, model_named, most))
     return TokensResult(name, tuple(found))
 
 
 def _tokens_of(
     effect: Complete | None, response: Response, asked: str, model_named: Callable[[str], "AnyModel | None"], most: int
 ) -> AnswerTokens:
-    request, role = (None, "") if effect is None else (effect.request, effect.role)
+    request, role, prefix = (None, "", "") if effect is None else (effect.request, effect.role, effect.request.prefix)
     name = response.model or asked
     model = model_named(name) or model_named(asked)
     note = _missing(request, model, name)
@@ -469,11 +472,11 @@ def _tokens_of(
         else:
             if found is not None:
                 written = tuple(map(_traced, found.tokens))
-                return AnswerTokens(role, name, response.text, "model", found.exact, found.refused, written)
+                return AnswerTokens(role, name, response.text, prefix, "model", found.exact, found.refused, written)
     if response.logprobs:
         listed = tuple(_recorded(token, most) for token in response.logprobs)
-        return AnswerTokens(role, name, response.text, "recorded", True, "", listed)
-    return AnswerTokens(role, name, response.text, "", False, note, ())
+        return AnswerTokens(role, name, response.text, prefix, "recorded", True, "", listed)
+    return AnswerTokens(role, name, response.text, prefix, "", False, note)
 
 
 def _read_again(model: "AnyModel", request: Request, text: str, most: int) -> "TokenTrace | None":
@@ -503,7 +506,8 @@ def _traced(token: "TracedToken") -> dict[str, Json]:
     return {
         **_text(token.text), "forced": token.forced, "probability": round(token.probability, DIGITS),
         "unmasked": round(token.unmasked, DIGITS), "allowed": token.allowed,
-        **members(token.here, "pointer keyword expected"), "alternatives": alternatives,
+        "pointer": token.here.pointer, "keyword": token.here.keyword, "expected": token.here.expected,
+        "alternatives": alternatives,
     }  # fmt: skip
 
 

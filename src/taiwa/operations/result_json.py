@@ -1,6 +1,7 @@
-"""The JSON of results and of stored values: what `--json` prints and a server returns.
+"""The JSON of results and of stored values: what `--json` prints, a server returns, and the OpenAPI document describes.
 
-`MEMBERS` lists the members of most types; a type whose JSON is more than its attributes has its own function.
+Each shape is declared once. `SHAPES` names the shape of each type; a document that is computed, or has other members for other
+values, has a function.
 """
 
 from collections import Counter
@@ -8,88 +9,528 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import singledispatch
-from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypeAlias, TypedDict, TypeVar, cast
 
-from taiwa.conversation.state import Change, format_path
+from taiwa.conversation.state import format_path
+from taiwa.kernel.messages import Enforcement
 from taiwa.kernel.serialization import Json, record
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits, currency_units, format_cost_limits
 from taiwa.operations import results
+from taiwa.operations.json_shape import as_json
 
 if TYPE_CHECKING:
     from taiwa.conversation.app import AnswerOptions
     from taiwa.flows.ask.ask_result import AskResult
-    from taiwa.flows.ask.provenance import ValueSource
     from taiwa.flows.ask.types import Feedback, UserProfile
     from taiwa.kernel.messages import Passage
     from taiwa.retrieval.ingest import RefreshReport
-    from taiwa.retrieval.types import DocumentListing, IndexSummary
+    from taiwa.retrieval.types import IndexSummary
     from taiwa.sessions.commit_turn import TurnResult
 
-BILL = "usage=spent cost=spent.cost"
-CALL_TOKENS = "input_tokens=usage.input_tokens output_tokens=usage.output_tokens"
-SOLVED = " ".join(f"{name}+=rationale.{name}" for name in ("answer", "answered_by", "ending", "tool_mode", "calls"))
-MEMBERS: Mapping[str, str] = {
-    "kernel.attachments.Attachment": "name sha256 type=media_type size",
-    "flows.extract.Attempt": "text mode form finish diagnostics fixes usage downgrades enforcement",
-    "sessions.batch.BatchRow": f"index=input.index id=input.id session? node? parent? text=input.text answer value delta state warnings {BILL} error attempts+",
-    "store.runs.CallRecord": f"kind model ms {CALL_TOKENS} cost=cost_nano",
-    "kernel.messages.Enforcement": "method enforced promised checked broken",
-    "flows.solve.rationale.ExecutedCall": "tool=name input text=result.text value=result.value origin=result.origin error=result.error",
-    "operations.inspect.AnswerTokens": "role model text prefix source exact note tokens",
-    "operations.inspect.TokensResult": "node answers",
-    "operations.inspect.TraceResult": "node whole steps decision?",
-    "models.weights.other_caches.FoundFile": "program name path bytes=size model",
-    "operations.model_files.KnownModel": (
-        "name=file.name status path bytes=file.size sha256=file.sha256 memory=file.memory languages=file.languages"
-        " licence=file.licence"
-    ),
-    "operations.model_files.ModelListing": "known found",
-    "operations.model_files.PulledFile": "model path bytes=size sha256 source?",
-    "structured.lenient_scanner.Fix": "code position level",
-    "store.search.Hit": "node=hash sessions=refs excerpt=excerpt.text",
-    "structured.output_type.ParseResult": "value fixes guessed",
-    "sessions.replay.ReplayedNode": "node=hash kind turn calls problem=difference",
-    "operations.results.InterruptedTurn": "session=run.ref node parent=run.base kind app text=run.text answer calls=run.calls at=run.at_us",
-    "operations.results.SessionEntry": "session=ref.name node=ref.tip app=ref.app turns=ref.turns text answer model? client?=ref.client cost at=ref.at_us title?=ref.title pinned=ref.pinned archived=ref.archived",
-    "operations.results.TurnEntry": (
-        "node=hash parent=node.parent kind=node.kind turn app=node.app user=node.user answer=node.answer delta=node.delta"
-        " findings=node.findings state_hash=node.state_hash model? attachments=node.attachments"
-    ),
-    "sessions.commit_turn.TurnResult": (
-        f"session node parent text value delta findings state_read warnings {BILL} seconds=spent.seconds attempts+ {SOLVED}"
-    ),
-    "operations.results.UntrustedApp": "app=name hash sessions model host tools program searches documents principals user max_cost",
-    "kernel.messages.Usage": "input_tokens output_tokens cache_read_tokens",
-    "operations.results.ValueEntry": "node=hash by value",
-}
-"""The members of types, as `members` reads them. Types are named, because to print one needs none of the others."""
+T = TypeVar("T")
+JsonObject: TypeAlias = dict[str, Json]
 
 
-def members(value: object, names: str) -> dict[str, Any]:
-    """Return attributes of a value as a JSON object.
+def cost_of(nano: int | None) -> float | None:
+    """Return a cost in currency units; None if it is not known."""
+    cost = currency_units(nano)
+    return None if cost is None else float(cost)
 
-    A name is that of a member and its attribute, `member=path.to.attribute` where they differ; the path ends at None. The text
-    of a member with `?` is null if it is empty. A member with `+` is left out if its path ends at None, or, without a path, if it
-    is empty. Members whose name begins or ends with `cost` are costs in currency units, `at` is a time, and `seconds` has three
-    decimal places.
+
+def format_time(at_us: int) -> str:
+    """Write a time in microseconds since 1970 as local time, to the minute."""
+    try:
+        return datetime.fromtimestamp(at_us / 1e6, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+    except (OSError, OverflowError, ValueError):  # the year is not from 1 to 9999
+        return "unknown"
+
+
+def or_null(given: T) -> T | None:
+    """Return a value, None if it is empty."""
+    return given or None
+
+
+def usage_to_json(spent: RunUsage) -> dict[str, Json] | None:
+    """Return the usage of a bill as JSON; None if a call did not report its usage."""
+    if spent.calls_without_usage:
+        return None
+    usage = spent.usage
+    return {
+        "requests": spent.requests,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cache_read_tokens": usage.cache_read_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+    }
+
+
+def rounded(number: float) -> float:
+    """Return seconds with three decimal places."""
+    return round(number, 3)
+
+
+def score(number: float) -> float:
+    """Return a score with four decimal places."""
+    return round(number, 4)
+
+
+Cost: TypeAlias = Annotated[float | None, cost_of]
+Time: TypeAlias = Annotated[str, format_time]
+Seconds: TypeAlias = Annotated[float, rounded]
+Score: TypeAlias = Annotated[float, score]
+PageNumber: TypeAlias = Annotated[int | None, or_null]
+"""The number of a page, null without pages."""
+OrNull: TypeAlias = Annotated[str | None, or_null]
+"""A text that is null if it is empty."""
+
+
+class UsageEntry(TypedDict):
+    """The tokens of one call."""
+
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+
+
+class FixEntry(TypedDict):
+    """A repair of malformed JSON."""
+
+    code: str
+    position: int
+    level: str
+
+
+class ParsedValue(TypedDict):
+    """A value parsed from a text."""
+
+    value: Json
+    fixes: list[FixEntry]
+    guessed: bool
+
+
+class AttemptEntry(TypedDict):
+    """One answer of a model to a typed request."""
+
+    text: str
+    mode: str
+    form: str
+    finish: str
+    diagnostics: list[str]
+    fixes: list[FixEntry]
+    usage: UsageEntry | None
+    downgrades: list[str]
+    enforcement: Enforcement | None
+
+
+class ExecutedCallEntry(TypedDict):
+    """A tool call within a rationale."""
+
+    tool: Annotated[str, "name"]
+    input: str
+    text: Annotated[str, "result.text"]
+    value: Annotated[Json, "result.value"]
+    origin: Annotated[str, "result.origin"]
+    error: Annotated[str | None, "result.error"]
+
+
+class TurnEnd(TypedDict):
+    """A committed turn with its bill; the last members are those of a turn that extracts or solves."""
+
+    session: str
+    node: str
+    parent: str
+    text: str
+    value: Json
+    delta: Json
+    findings: Json
+    state_read: bool
+    warnings: list[str]
+    usage: Annotated[JsonObject | None, "spent", usage_to_json]
+    cost: Annotated[Cost, "spent.cost"]
+    seconds: Annotated[Seconds, "spent.seconds"]
+    attempts: NotRequired[Annotated[list[AttemptEntry], or_null]]
+    answer: NotRequired[Annotated[str, "rationale.answer"]]
+    answered_by: NotRequired[Annotated[str, "rationale.answered_by"]]
+    ending: NotRequired[Annotated[str, "rationale.ending"]]
+    tool_mode: NotRequired[Annotated[str, "rationale.tool_mode"]]
+    calls: NotRequired[Annotated[list[ExecutedCallEntry], "rationale.calls"]]
+
+
+class RowEnd(TypedDict):
+    """The result of a row of a batch."""
+
+    index: Annotated[int, "input.index"]
+    id: Annotated[Json, "input.id"]
+    session: OrNull
+    node: OrNull
+    parent: OrNull
+    text: Annotated[str, "input.text"]
+    answer: str | None
+    value: Json
+    delta: Json
+    state: Json
+    warnings: list[str]
+    usage: Annotated[JsonObject | None, "spent", usage_to_json]
+    cost: Annotated[Cost, "spent.cost"]
+    error: Json
+    attempts: NotRequired[Annotated[list[AttemptEntry], or_null]]
+
+
+class ReplayedEntry(TypedDict):
+    """A replayed node, and how it differs from the record ("": not at all)."""
+
+    node: Annotated[str, "hash"]
+    kind: str
+    turn: int
+    calls: int
+    problem: Annotated[str, "difference"]
+
+
+class ConversationEntry(TypedDict):
+    """A conversation in a listing, with its first text and its last answer.
+
+    `cost` is null if a price is unknown; `client` is the program and protocol of the last turn, null for those of taiwa itself.
     """
-    found: dict[str, Any] = {}
-    for each in names.split():
-        name, _, path = each.partition("=")
-        item: Any = value
-        for step in (path or name.rstrip("?+")).split("."):
-            item = None if item is None else getattr(item, step)
-        if name.endswith("+") and (item is None or (item == () and not path)):
-            continue
-        if name.endswith("cost"):
-            item = cost_of(item)
-        elif name == "at":
-            item = format_time(item)
-        elif name == "seconds":
-            item = round(item, 3)
-        found[name.rstrip("?+")] = (item or None) if name.endswith("?") else to_json(item)
-    return found
+
+    session: Annotated[str, "ref.name"]
+    node: Annotated[str, "ref.tip"]
+    app: Annotated[str, "ref.app"]
+    turns: Annotated[int, "ref.turns"]
+    text: str
+    answer: str
+    model: OrNull
+    client: Annotated[OrNull, "ref.client"]
+    cost: Cost
+    at: Annotated[Time, "ref.at_us"]
+    title: Annotated[OrNull, "ref.title"]
+    pinned: Annotated[bool, "ref.pinned"]
+    archived: Annotated[bool, "ref.archived"]
+
+
+class InterruptedEntry(TypedDict):
+    """A turn that was cut off, in a listing of conversations or nodes."""
+
+    session: Annotated[str, "run.ref"]
+    node: None
+    parent: Annotated[str | None, "run.base"]
+    kind: str
+    app: str
+    text: Annotated[str, "run.text"]
+    answer: None
+    calls: Annotated[int, "run.calls"]
+    at: Annotated[Time, "run.at_us"]
+
+
+class FoundNode(TypedDict):
+    """A node with the matching words."""
+
+    node: Annotated[str, "hash"]
+    sessions: Annotated[list[str], "refs"]
+    excerpt: Annotated[str, "excerpt.text"]
+
+
+class AttachmentEntry(TypedDict):
+    """An attachment of a message."""
+
+    name: str
+    sha256: str
+    type: Annotated[str, "media_type"]
+    size: int
+
+
+class NodeEntry(TypedDict):
+    """A node of a history; `turn` is its number, null in a tree."""
+
+    node: Annotated[str, "hash"]
+    parent: Annotated[str | None, "node.parent"]
+    kind: Annotated[str, "node.kind"]
+    turn: int | None
+    app: Annotated[str, "node.app"]
+    user: Annotated[str | None, "node.user"]
+    answer: Annotated[str | None, "node.answer"]
+    delta: Annotated[Json, "node.delta"]
+    findings: Annotated[Json, "node.findings"]
+    state_hash: Annotated[str, "node.state_hash"]
+    model: OrNull
+    attachments: Annotated[list[AttachmentEntry], "node.attachments"]
+
+
+class CallEntry(TypedDict):
+    """A call that a node paid for; tokens and cost are null if unknown."""
+
+    kind: str
+    model: str
+    ms: int
+    input_tokens: Annotated[int | None, "usage.input_tokens"]
+    output_tokens: Annotated[int | None, "usage.output_tokens"]
+    cost: Annotated[Cost, "cost_nano"]
+
+
+def options_to_json(options: "AnswerOptions") -> dict[str, Json]:
+    """Return the options of a conversation's answers, under the names of the options of `say`."""
+    limits = options.limits or UsageLimits()
+    found: dict[str, Json] = {
+        "system": options.system,
+        "temperature": options.sampling.temperature,
+        "max_tokens": options.sampling.max_tokens,
+        "tools": list(options.tools),
+        "schema": None if options.schema is None else options.schema.name,
+        "max_cost": cost_of(limits.cost)
+        if limits == replace(UsageLimits(), cost=limits.cost)
+        else format_cost_limits(limits),
+    }
+    return {name: item for name, item in found.items() if item not in (None, [])}
+
+
+class NodeDetails(NodeEntry):
+    """A node, the options of its answers, the state after it, and its calls."""
+
+    reasoning: NotRequired[str]
+    options: Annotated[JsonObject, "conversation.app.answer_options", options_to_json]
+    state: Annotated[JsonObject, "conversation.state"]
+    calls: list[CallEntry]
+
+
+class SourcePlace(TypedDict):
+    """The place of a passage: the document, its headings, the page (0 without one), and offsets in characters."""
+
+    document: Annotated[str, "source"]
+    heading: list[str]
+    page: int
+    start: int
+    end: int
+
+
+class PartSource(TypedDict):
+    """Where a part of a value comes from: the words of the `user`, a `tool`, a `passage`, the `answer` before, or of the `model` alone."""
+
+    part: Annotated[str, "path"]
+    kind: str
+    words: str
+    tool: OrNull
+    input: OrNull
+    citation: SourcePlace | None
+
+
+class Cause(TypedDict):
+    """The node that last set or removed a value, the value before and after it, and the models that it called."""
+
+    path: Annotated[str, format_path]
+    node: Annotated[str, "origin.hash"]
+    kind: Annotated[str, "origin.node.kind"]
+    turn: Annotated[int, "origin.turn"]
+    before: Annotated[Json, "origin.before"]
+    after: Annotated[Json, "origin.after"]
+    user: Annotated[str | None, "origin.node.user"]
+    answer: Annotated[str | None, "origin.node.answer"]
+    delta: Annotated[Json, "origin.node.delta"]
+    findings: Annotated[Json, "origin.node.findings"]
+    models: list[str]
+    sources: list[PartSource]
+
+
+class StateChange(TypedDict):
+    """A value of the state that differs."""
+
+    path: Annotated[str, format_path]
+    kind: str
+    before: Json
+    after: Json
+
+
+class Difference(TypedDict):
+    """The differences between two revisions: values of the state, lines of text, and the models that answered."""
+
+    before: str
+    after: str
+    state: Annotated[list[StateChange], "changes"]
+    before_models: list[str]
+    after_models: list[str]
+    text: Annotated[list[str], "changed_lines"]
+
+
+class StateAt(TypedDict):
+    """The state after a node."""
+
+    node: Annotated[str, "tip"]
+    turn: Annotated[int, "count"]
+    app: Annotated[str, "app.name"]
+    state: JsonObject
+
+
+class StateSet(TypedDict):
+    """The state after a manual edit."""
+
+    session: str
+    node: Annotated[str, "conversation.tip"]
+    parent: str | None
+    state: Annotated[JsonObject, "conversation.state"]
+
+
+class Costs(TypedDict):
+    """The costs of several calls; `cost` is null if a part of it is unknown."""
+
+    requests: int
+    tool_calls: int
+    failed: int
+    input_tokens: Annotated[int, "usage.input_tokens"]
+    output_tokens: Annotated[int, "usage.output_tokens"]
+    cache_read_tokens: Annotated[int, "usage.cache_read_tokens"]
+    calls_without_usage: int
+    cost: Annotated[Cost, "cost_nano"]
+    known_cost: Annotated[float, "known_nano", cost_of]
+
+
+class PersonEntry(TypedDict):
+    """A person in a listing."""
+
+    user: Annotated[str, "name"]
+    feedback: int
+    sessions: int
+
+
+class Person(TypedDict):
+    """A user profile: what the apps that search documents read of it, and what feedback has changed."""
+
+    user: str
+    language: str
+    facts: dict[str, str]
+    thresholds: dict[str, float]
+    learned: dict[str, float]
+    feedback: dict[str, int]
+
+
+class PassageEntry(TypedDict):
+    """A passage with its place in the document and its score."""
+
+    path: Annotated[str, "source"]
+    score: Score
+    title: str
+    heading: list[str]
+    page: PageNumber
+    start: int
+    end: int
+    id: str
+    text: str
+
+
+class IndexContents(TypedDict):
+    """An index, and how much is in it."""
+
+    index: Annotated[str, "name"]
+    folder: NotRequired[Annotated[str | None, "root"]]
+    analyzer: str
+    documents: int
+    passages: int
+    characters: int
+    not_read: Annotated[int, "problems"]
+
+
+class DocumentEntry(TypedDict):
+    """A document of an index, with its file; `problem` says why it could not be read."""
+
+    path: str
+    title: str
+    passages: int
+    characters: int
+    bytes: Annotated[int, "known.size"]
+    sha256: Annotated[str, "known.digest"]
+    versions: int
+    reader: Annotated[str, "known.reader"]
+    audience: Annotated[list[str], "known.audience"]
+    problem: Annotated[str, "known.problem"]
+
+
+class PulledEntry(TypedDict):
+    """A verified model file on this machine; `source` is null if it was here already."""
+
+    model: str
+    path: Annotated[str, str]
+    bytes: Annotated[int, "size"]
+    sha256: str
+    source: OrNull
+
+
+class KnownModelEntry(TypedDict):
+    """A model that can be fetched by its name."""
+
+    name: Annotated[str, "file.name"]
+    status: str
+    path: Annotated[str, str]
+    bytes: Annotated[int, "file.size"]
+    sha256: Annotated[str, "file.sha256"]
+    memory: Annotated[Json, "file.memory"]
+    languages: Annotated[list[str], "file.languages"]
+    licence: Annotated[str, "file.licence"]
+
+
+class FoundFileEntry(TypedDict):
+    """A model file of another program."""
+
+    program: str
+    name: str
+    path: Annotated[str, str]
+    bytes: Annotated[int, "size"]
+    model: str
+
+
+class ModelFilesEntry(TypedDict):
+    """The models that can be fetched by name, and other files on this machine."""
+
+    known: list[KnownModelEntry]
+    found: list[FoundFileEntry]
+
+
+class UntrustedEntry(TypedDict):
+    """An imported app, and what applies only once it is trusted."""
+
+    app: Annotated[str, "app.name"]
+    hash: Annotated[str, "app.hash"]
+    sessions: list[str]
+    model: Annotated[str, "app.model"]
+    host: str
+    tools: Annotated[list[str], "app.tools"]
+    program: Annotated[str, "app.flow"]
+    searches: bool
+    documents: list[str]
+    principals: list[str]
+    user: str
+    max_cost: Cost
+
+
+SHAPES: Mapping[str, Any] = {
+    "conversation.history.Conversation": StateAt,
+    "flows.extract.Attempt": AttemptEntry,
+    "flows.solve.rationale.ExecutedCall": ExecutedCallEntry,
+    "kernel.attachments.Attachment": AttachmentEntry,
+    "kernel.messages.Enforcement": Enforcement,
+    "kernel.messages.Usage": UsageEntry,
+    "models.weights.other_caches.FoundFile": FoundFileEntry,
+    "operations.model_files.ModelListing": ModelFilesEntry,
+    "operations.model_files.PulledFile": PulledEntry,
+    "operations.results.DiffResult": Difference,
+    "operations.results.InterruptedTurn": InterruptedEntry,
+    "operations.results.SessionEntry": ConversationEntry,
+    "operations.results.ShowResult": NodeDetails,
+    "operations.results.StateEdit": StateSet,
+    "operations.results.TurnEntry": NodeEntry,
+    "operations.results.UntrustedApp": UntrustedEntry,
+    "operations.results.WhyResult": Cause,
+    "retrieval.types.DocumentListing": DocumentEntry,
+    "retrieval.types.IndexSummary": IndexContents,
+    "sessions.batch.BatchRow": RowEnd,
+    "sessions.commit_turn.TurnResult": TurnEnd,
+    "sessions.replay.ReplayedNode": ReplayedEntry,
+    "store.refs.UserListing": PersonEntry,
+    "store.runs.CallRecord": CallEntry,
+    "store.search.Hit": FoundNode,
+    "structured.output_type.ParseResult": ParsedValue,
+}
+"""The shapes of types. Types are named, because to print one needs none of the others. A type of an operation that is not here is
+itself the shape: its fields are the members.
+"""
+OPERATIONS = "taiwa.operations."
 
 
 @singledispatch
@@ -102,15 +543,10 @@ def to_json(result: Any) -> Any:  # noqa: ANN401  (a result, or a value inside o
     if result is None or isinstance(result, (str, int, float, dict, list)):
         return cast("Json", result)
     path = f"{type(result).__module__}.{type(result).__qualname__}"
-    names = MEMBERS.get(path.removeprefix("taiwa."))
-    if names is None:
+    shape = SHAPES.get(path.removeprefix("taiwa."), type(result) if path.startswith(OPERATIONS) else None)
+    if shape is None:
         raise TypeError(f"{type(result).__name__} is not a result of an operation")
-    return members(result, names)
-
-
-@to_json.register(PurePath)
-def _path(path: PurePath) -> Json:
-    return str(path)
+    return as_json(result, shape)
 
 
 @to_json.register(tuple)
@@ -147,12 +583,16 @@ def _ask_turn(turn: results.AskTurn) -> Json:
     cited = {each.passage for each in turn.result.citations}
 
     def shown(passage: "Passage") -> Json:
-        found: dict[str, Json] = {"path": passage.source, **members(passage, "id title heading page? start")}
-        found |= {"end": passage.start + len(passage.text), "score": round(passage.score, 4), "text": passage.text}
-        return found | {"cited": passage.id in cited}
+        return {**passage_to_json(passage), "cited": passage.id in cited}
 
     options: list[Json] = [
-        {"number": number, **members(option, "label count preview"), "passages": [shown(each) for each in about]}
+        {
+            "number": number,
+            "label": option.label,
+            "count": option.count,
+            "preview": option.preview,
+            "passages": [shown(each) for each in about],
+        }
         for number, (option, about) in enumerate(zip(turn.result.options, turn.candidates, strict=True), 1)
     ]
     return {
@@ -171,18 +611,28 @@ def _rows(value: Json) -> list[dict[str, Json]]:
 @to_json.register
 def _schema(result: results.SchemaResult) -> Json:
     return {
-        **members(result, "style"),
+        "style": result.style,
         "text": result.texts[result.style],
-        **members(result, "tokens relaxed unsupported"),
+        "tokens": dict(result.tokens),
+        "relaxed": list(result.relaxed),
+        "unsupported": list(result.unsupported),
     }
 
 
 @to_json.register
 def _generated(answer: results.GenerateResult) -> Json:
-    made = members(answer, "text finish stop fits why? enforcement usage")
+    made: dict[str, Json] = {
+        "text": answer.text,
+        "finish": answer.finish,
+        "stop": answer.stop,
+        "fits": answer.fits,
+        "why": answer.why or None,
+        "enforcement": to_json(answer.enforcement),
+        "usage": to_json(answer.usage),
+    }
     if answer.parts:
         made["tokens"] = [{"text": text, "forced": forced} for text, forced in answer.parts]
-        made |= members(answer, "forwards sparse_forwards=sparse")
+        made |= {"forwards": answer.forwards, "sparse_forwards": answer.sparse}
     return made
 
 
@@ -191,22 +641,26 @@ def _explained(result: results.ExplainResult) -> Json:
     from taiwa.operations.generate import describe_constraint, token_text
 
     vocabulary = result.guide.vocabulary
-    explanation = (
-        "allowed=explanation.count examples=explanation.examples accepts=explanation.accepts pointer=explanation.pointer keyword=explanation.keyword"
-        " expected=explanation.expected"
-    )
     steps: list[Json] = [
         {
             "text": step.text.decode("utf-8", "replace"),
             "token": step.token,
             "written": token_text(vocabulary, step),
             "state": int(step.place) if step.place else None,
-            **members(step, f"{explanation} forced final why"),
+            "allowed": step.explanation.count,
+            "examples": list(step.explanation.examples),
+            "accepts": list(step.explanation.accepts),
+            "pointer": step.explanation.pointer,
+            "keyword": step.explanation.keyword,
+            "expected": step.explanation.expected,
+            "forced": step.forced,
+            "final": step.final,
+            "why": step.why,
         }
         for step in result.walk.steps
     ]
     return {
-        "source": members(result, "kind title"),
+        "source": {"kind": result.kind, "title": result.title},
         "engine": result.engine,
         "vocabulary": {"name": vocabulary.name, "tokens": len(vocabulary)},
         "about": list(describe_constraint(result)),
@@ -228,21 +682,31 @@ def _marked(found: results.MarkedPassage) -> Json:
 
 def passage_to_json(passage: "Passage") -> dict[str, Json]:
     """Return a passage as JSON, with its place in the document and its score."""
-    return {
-        "path": passage.source,
-        "score": round(passage.score, 4),
-        **members(passage, "title heading page? start"),
-        "end": passage.start + len(passage.text),
-        **members(passage, "id text"),
-    }
+    found: dict[str, Json] = as_json(passage, PassageEntry)
+    return found
 
 
 @to_json.register
 def _document(found: results.DocumentText) -> Json:
-    passages: list[Json] = [
-        {**members(each, "id heading page? start"), "end": each.start + len(each.text)} for each in found.passages
-    ]
-    return {**members(found, "index path title version characters offset text"), "passages": passages}
+    return {
+        "index": found.index,
+        "path": found.path,
+        "title": found.title,
+        "version": found.version,
+        "characters": found.characters,
+        "offset": found.offset,
+        "text": found.text,
+        "passages": [
+            {
+                "id": each.id,
+                "heading": list(each.heading),
+                "page": each.page or None,
+                "start": each.start,
+                "end": each.end,
+            }
+            for each in found.passages
+        ],
+    }
 
 
 @to_json.register
@@ -250,18 +714,14 @@ def _preview(preview: results.RequestPreview) -> Json:
     request = preview.request
     if preview.cached_tokens is None:
         return {"digest": request.digest, "request": record(request), "tokens": preview.tokens}
-    made = members(preview, "digest=request.digest tokens cached_tokens")
+    made: dict[str, Json] = {
+        "digest": request.digest,
+        "tokens": preview.tokens,
+        "cached_tokens": preview.cached_tokens,
+    }
     if preview.url:
         return {**made, "url": preview.url, "body": preview.body}
     return {**made, "messages": [{"role": message.role, "content": message.text} for message in request.messages]}
-
-
-def format_time(at_us: int) -> str:
-    """Write a time in microseconds since 1970 as local time, to the minute."""
-    try:
-        return datetime.fromtimestamp(at_us / 1e6, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
-    except (OSError, OverflowError, ValueError):  # the year is not from 1 to 9999
-        return "unknown"
 
 
 @to_json.register
@@ -270,90 +730,8 @@ def _tree(tree: results.SessionTree) -> Json:
 
 
 @to_json.register
-def _change(change: Change) -> Json:
-    return {"path": format_path(change.path), **members(change, "kind before after")}
-
-
-@to_json.register
-def _diff(result: results.DiffResult) -> Json:
-    from difflib import ndiff
-
-    lines: list[Json] = [line for line in ndiff(result.before_lines, result.after_lines) if line[0] in "+-"]
-    return {**members(result, "before after state=changes before_models after_models"), "text": lines}
-
-
-@to_json.register
-def _why(result: results.WhyResult) -> Json:
-    names = "node=hash kind=node.kind turn before after user=node.user answer=node.answer delta=node.delta findings=node.findings"
-    models: list[Json] = [call.model for call in result.calls if call.model]
-    sources: list[Json] = [_source(each) for each in result.sources]
-    return {"path": format_path(result.path), **members(result.origin, names), "models": models, "sources": sources}
-
-
-def _source(source: "ValueSource") -> dict[str, Json]:
-    """Return the source of a part of a value; the members of a citation are those of the answers from documents."""
-    cited = source.citation
-    place = (
-        {}
-        if cited is None
-        else {"document": cited.source, "heading": list[Json](cited.heading), **members(cited, "page start end")}
-    )
-    return {**members(source, "part=path kind words"), **members(source, "tool? input?"), "citation": place or None}
-
-
-@to_json.register
-def _state(result: results.StateResult) -> Json:
-    here = result.conversation
-    if result.session:
-        return {"session": result.session, "node": here.tip, "parent": result.parent, "state": here.state}
-    return {"node": here.tip, "turn": here.count, "app": here.app.name, "state": here.state}
-
-
-@to_json.register
 def _cost(result: results.CostResult) -> Json:
-    names = f"requests tool_calls failed {CALL_TOKENS} cache_read_tokens=usage.cache_read_tokens calls_without_usage"
-    return [
-        {result.by: line.name, **members(line, f"{names} cost=cost_nano known_cost=known_nano")}
-        for line in result.lines
-    ]
-
-
-@to_json.register
-def _shown(result: results.ShowResult) -> Json:
-    here = result.conversation
-    entry = results.TurnEntry(
-        result.hash, result.node, here.count, next((each.model for each in result.calls if each.model), "")
-    )
-    reasoning: dict[str, Json] = {} if result.reasoning is None else {"reasoning": result.reasoning}
-    options = options_to_json(here.app.answer_options)
-    return {**to_json(entry), **reasoning, "options": options, "state": here.state, "calls": to_json(result.calls)}
-
-
-def options_to_json(options: "AnswerOptions") -> dict[str, Json]:
-    """Return the options of a conversation's answers, under the names of the options of `say`."""
-    limits = options.limits or UsageLimits()
-    found: dict[str, Json] = {
-        "system": options.system,
-        "temperature": options.sampling.temperature,
-        "max_tokens": options.sampling.max_tokens,
-        "tools": list(options.tools),
-        "schema": None if options.schema is None else options.schema.name,
-        "max_cost": cost_of(limits.cost)
-        if limits == replace(UsageLimits(), cost=limits.cost)
-        else format_cost_limits(limits),
-    }
-    return {name: item for name, item in found.items() if item not in (None, [])}
-
-
-@to_json.register
-def usage_to_json(spent: RunUsage) -> dict[str, Json] | None:
-    """Return the usage of a bill as JSON; None if a call did not report its usage."""
-    if spent.calls_without_usage:
-        return None
-    return {
-        "requests": spent.requests,
-        **members(spent.usage, "input_tokens output_tokens cache_read_tokens cache_write_tokens reasoning_tokens"),
-    }
+    return [{result.by: line.name, **as_json(line, Costs)} for line in result.lines]
 
 
 def reported_usage_to_json(spent: RunUsage) -> dict[str, Json]:
@@ -366,38 +744,35 @@ def reported_usage_to_json(spent: RunUsage) -> dict[str, Json]:
     }
 
 
-def cost_of(nano: int | None) -> float | None:
-    """Return a cost in currency units; None if it is not known."""
-    cost = currency_units(nano)
-    return None if cost is None else float(cost)
-
-
 @to_json.register
 def _embeddings(found: results.EmbeddingsResult) -> Json:
     gain: dict[str, Json] | None = None
     if found.gain is not None:
-        figures = members(found.gain, "words fused low high")
-        gain = {**members(found.gain, "questions of"), **{name: round(each, 4) for name, each in figures.items()}}
-    names = "place=meaning.place model=meaning.model vectors fused=is_used forced=meaning.always"
-    return {**members(found, names), "gain": gain}
+        figures = {name: round(getattr(found.gain, name), 4) for name in ("words", "fused", "low", "high")}
+        gain = {"questions": found.gain.questions, "of": found.gain.of, **figures}
+    return {
+        "place": found.meaning.place,
+        "model": found.meaning.model,
+        "vectors": found.vectors,
+        "fused": found.is_used,
+        "forced": found.meaning.always,
+        "gain": gain,
+    }
 
 
 def refreshed_to_json(summary: "IndexSummary", done: "RefreshReport") -> dict[str, Json]:
     """Return the result of indexing as JSON."""
-    problems: list[Json] = [members(each, "path why") for each in done.problems]
-    counts = members(done, "added changed removed same seconds")
-    return {**summary_to_json(summary), **counts, "problems": problems, "others": dict[str, Json](done.others or {})}
-
-
-def summary_to_json(summary: "IndexSummary") -> dict[str, Json]:
-    """Return the summary of an index as JSON."""
-    return members(summary, "index=name folder=root analyzer documents passages characters not_read=problems")
-
-
-def document_to_json(listed: "DocumentListing") -> dict[str, Json]:
-    """Return a document of an index as JSON."""
-    known = "bytes=known.size sha256=known.digest versions reader=known.reader audience=known.audience problem=known.problem"
-    return members(listed, f"path title passages characters {known}")
+    problems: list[Json] = [{"path": each.path, "why": each.why} for each in done.problems]
+    return {
+        **to_json(summary),
+        "added": done.added,
+        "changed": done.changed,
+        "removed": done.removed,
+        "same": done.same,
+        "seconds": rounded(done.seconds),
+        "problems": problems,
+        "others": dict[str, Json](done.others or {}),
+    }
 
 
 def profile_to_json(profile: "UserProfile") -> dict[str, Json]:

@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from taiwa.kernel.serialization import value
+from taiwa.kernel.serialization import Json, value
 
 if TYPE_CHECKING:
     from taiwa.constraints.explain import GuideTrace
     from taiwa.constraints.guide import Guide
+    from taiwa.conversation.app import App
     from taiwa.conversation.history import Conversation, Node
     from taiwa.conversation.state import Change, StatePath
     from taiwa.flows.ask.ask_result import AskResult
     from taiwa.flows.ask.provenance import ValueSource
     from taiwa.kernel.messages import Enforcement, Passage, Request, Usage
-    from taiwa.kernel.serialization import Json
     from taiwa.retrieval.types import EmbedderChoice, Gain
     from taiwa.sessions.repository import ValueOrigin
     from taiwa.store import CallRecord, CostLine, Ref
@@ -32,7 +32,7 @@ class RequestPreview:
     tokens: int
     cached_tokens: int | None = None
     url: str = ""
-    body: "Json" = None
+    body: Json = None
 
 
 @value
@@ -201,6 +201,16 @@ class ShowResult:
     calls: "tuple[CallRecord, ...]"
     reasoning: str | None = None
 
+    @property
+    def turn(self) -> int:
+        """The number of the turn."""
+        return self.conversation.count
+
+    @property
+    def model(self) -> str:
+        """The model that answered, "" if no call was paid for."""
+        return next((call.model for call in self.calls if call.model), "")
+
 
 @value
 class DiffResult:
@@ -214,6 +224,13 @@ class DiffResult:
     before_models: tuple[str, ...] = ()
     after_models: tuple[str, ...] = ()
 
+    @property
+    def changed_lines(self) -> tuple[str, ...]:
+        """The lines that were removed and added, each behind its sign."""
+        from difflib import ndiff
+
+        return tuple(line for line in ndiff(self.before_lines, self.after_lines) if line[0] in "+-")
+
 
 @value
 class WhyResult:
@@ -224,23 +241,28 @@ class WhyResult:
     calls: "tuple[CallRecord, ...]"
     sources: "tuple[ValueSource, ...]" = ()
 
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models that the node called."""
+        return tuple(call.model for call in self.calls if call.model)
+
 
 @value
-class StateResult:
-    """The state of a conversation; `session` and `parent` where it was edited."""
+class StateEdit:
+    """A conversation whose state was edited: the session, and the node before."""
 
     conversation: "Conversation"
-    session: str = ""
-    parent: str | None = None
+    session: str
+    parent: str | None
 
 
 @value
 class ValueEntry:
     """A value that a path of the state had, and the node that set it."""
 
-    hash: str
+    node: str
     by: str
-    value: "Json"
+    value: Json
 
 
 @value
@@ -253,35 +275,51 @@ class CostResult:
 
 @value
 class UntrustedApp:
-    """An imported app, the sessions that it would continue, and what applies only once it is trusted.
+    """An imported app, the sessions that it would continue, and the `host` of its model ("": in this process, or no model)."""
 
-    - `model` and its `host` ("": in this process, or no model). `tools`: names. `program`: that of its turns.
-    - `documents`: indexes and folders that it searches; `searches` without any means all indexes.
-    - `principals`: for whom it searches. `user`: whose profile it reads. `max_cost`: its limit, in billionths.
-    """
-
-    hash: str
-    name: str
+    app: "App"
     sessions: tuple[str, ...] = ()
-    model: str = ""
     host: str = ""
-    tools: tuple[str, ...] = ()
-    program: str = ""
-    searches: bool = False
-    documents: tuple[str, ...] = ()
-    principals: tuple[str, ...] = ()
-    user: str = ""
-    max_cost: int | None = None
+
+    @property
+    def searches(self) -> bool:
+        """Whether it searches documents."""
+        return self.app.documents is not None
+
+    @property
+    def documents(self) -> tuple[str, ...]:
+        """The indexes and folders that it searches; none means all indexes."""
+        return self._listed("in")
+
+    @property
+    def principals(self) -> tuple[str, ...]:
+        """For whom it searches."""
+        return self._listed("as")
+
+    @property
+    def user(self) -> str:
+        """Whose profile it reads."""
+        return str(self.app.document_settings.get("user") or "")
+
+    @property
+    def max_cost(self) -> int | None:
+        """Its cost limit, in billionths of the currency unit."""
+        limits = self.app.options.limits
+        return None if limits is None else limits.cost
+
+    def _listed(self, name: str) -> tuple[str, ...]:
+        given = self.app.document_settings.get(name)
+        return tuple(map(str, given)) if isinstance(given, list) else ()
 
     def lines(self) -> tuple[str, ...]:
-        """Describe what the app names, a line each."""
+        """Describe what the app names, which applies only once it is trusted; a line each."""
         from taiwa.kernel.usage_limits import format_cost
 
         sent = f" (every text is sent to {self.host})" if self.host else ""
         named = {
-            "model": f"{self.model}{sent}" if self.model else "",
-            "tools": ", ".join(self.tools),
-            "program": self.program,
+            "model": f"{self.app.model}{sent}" if self.app.model else "",
+            "tools": ", ".join(self.app.tools),
+            "program": self.app.flow,
             "documents": (", ".join(self.documents) or "all indexes") if self.searches else "",
             "searches as": ", ".join(self.principals),
             "user": self.user,

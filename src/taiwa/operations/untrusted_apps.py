@@ -4,9 +4,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from taiwa.apps.catalog import load_source
-from taiwa.conversation.app import App
 from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.providers import resolve_probed
 from taiwa.operations.results import UntrustedApp
 from taiwa.sessions.repository import Repository
@@ -27,38 +25,13 @@ def untrusted_apps(repository: Repository, settings: Settings, name: str = "") -
     for ref in store.refs.list():
         sessions.setdefault(store.nodes.get(ref.tip).app, []).append(ref.name)
     found = tuple(
-        _describe(load_source(source), tuple(sessions.get(source.hash, ())), settings)
+        UntrustedApp(app := load_source(source), tuple(sessions.get(source.hash, ())), _host(app.model, settings))
         for source in store.nodes.untrusted_apps()
         if name in ("", source.name, *sessions.get(source.hash, ())) or source.hash.startswith(name)
     )
     if name and not found:
         raise InputError(f"no untrusted app is named {name!r}; `taiwa apps trust` lists them")
     return found
-
-
-def _describe(app: App, sessions: tuple[str, ...], settings: Settings) -> UntrustedApp:
-    values = app.document_settings
-    documents, principals = (
-        tuple(map(str, each)) if isinstance(each, list) else () for each in (values.get("in"), values.get("as"))
-    )
-    user = str(values.get("user") or "")
-    searches = app.documents is not None
-    host = _host(app.model, settings)
-    limits = app.options.limits or UsageLimits()
-    return UntrustedApp(
-        app.hash,
-        app.name,
-        sessions,
-        app.model,
-        host,
-        app.tools,
-        app.flow,
-        searches,
-        documents,
-        principals,
-        user,
-        limits.cost,
-    )
 
 
 def _host(model: str, settings: Settings) -> str:

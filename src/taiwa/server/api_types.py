@@ -1,13 +1,13 @@
-"""The JSON types of the native API: for the client, the OpenAPI document, and authors of clients.
+"""The JSON types of the native API that are not results of operations, which `result_json` declares: requests, and what routes add.
 
-They need neither the server nor its extra. The tests fail for members that occur only in answers or only here.
+The tests fail for members that occur only in answers or only here.
 """
 
 from typing import Annotated, Literal, NotRequired, Required, TypeAlias, TypedDict
 
 from taiwa.kernel.serialization import Json
+from taiwa.operations.result_json import Costs, IndexContents, JsonObject, NodeDetails
 
-JsonObject: TypeAlias = dict[str, Json]
 Name: TypeAlias = Annotated[str, {"minLength": 1}]
 """A text that is not empty; the keywords of JSON Schema are those of the OpenAPI document."""
 Number: TypeAlias = Annotated[int, {"minimum": 1}]
@@ -35,79 +35,9 @@ class RunStarted(TypedDict):
     session: str
 
 
-class ConversationEntry(TypedDict):
-    """A conversation in a listing, with its first text and its last answer.
-
-    `cost` is null if a price is unknown; `client` is the program and protocol of the last turn, null for those of taiwa itself.
-    """
-
-    session: str
-    node: str
-    app: str
-    turns: int
-    text: str
-    answer: str
-    model: str | None
-    client: str | None
-    cost: float | None
-    at: str
-    title: str | None
-    pinned: bool
-    archived: bool
-
-
-class FoundNode(TypedDict):
-    """A node with the matching words."""
-
-    node: str
-    sessions: list[str]
-    excerpt: str
-
-
-class AttachmentEntry(TypedDict):
-    """An attachment of a message."""
-
-    name: str
-    sha256: str
-    type: str
-    size: int
-
-
-class NodeEntry(TypedDict):
-    """A node of a history; `turn` is its number, null in a tree."""
-
-    node: str
-    parent: str | None
-    kind: str
-    turn: int | None
-    app: str
-    user: str | None
-    answer: str | None
-    delta: Json
-    findings: Json
-    state_hash: str
-    model: str | None
-    attachments: list[AttachmentEntry]
-
-
-class CallEntry(TypedDict):
-    """A call that a node paid for; tokens and cost are null if unknown."""
-
-    kind: str
-    model: str
-    ms: int
-    input_tokens: int | None
-    output_tokens: int | None
-    cost: float | None
-
-
-class ShownNode(NodeEntry):
+class ShownNode(NodeDetails):
     """A node, the options of its answers, the state after it, its calls, and in `ask` its passages and clarifying question."""
 
-    options: JsonObject
-    state: JsonObject
-    calls: list[CallEntry]
-    reasoning: NotRequired[str]
     ask: NotRequired[JsonObject]
 
 
@@ -129,62 +59,6 @@ class Renamed(TypedDict):
     """The new name of a conversation."""
 
     session: str
-
-
-class StateAt(TypedDict):
-    """The state after a node."""
-
-    node: str
-    turn: int
-    app: str
-    state: JsonObject
-
-
-class StateSet(TypedDict):
-    """The state after a manual edit."""
-
-    session: str
-    node: str
-    parent: str | None
-    state: JsonObject
-
-
-class SourcePlace(TypedDict):
-    """The place of a passage: the document, its headings, the page (0 without one), and offsets in characters."""
-
-    document: str
-    heading: list[str]
-    page: int
-    start: int
-    end: int
-
-
-class PartSource(TypedDict):
-    """Where a part of a value comes from: the words of the `user`, a `tool`, a `passage`, the `answer` before, or of the `model` alone."""
-
-    part: str
-    kind: str
-    words: str
-    tool: str | None
-    input: str | None
-    citation: SourcePlace | None
-
-
-class Cause(TypedDict):
-    """The node that last set or removed a value, the value before and after it, and the models that it called."""
-
-    path: str
-    node: str
-    kind: str
-    turn: int
-    before: Json
-    after: Json
-    user: str | None
-    answer: str | None
-    delta: Json
-    findings: Json
-    models: list[str]
-    sources: list[PartSource]
 
 
 class BranchEnd(TypedDict):
@@ -210,42 +84,13 @@ class QuestionBack(TypedDict):
     ask: JsonObject | None
 
 
-class StateChange(TypedDict):
-    """A value of the state that differs."""
-
-    path: str
-    kind: str
-    before: Json
-    after: Json
-
-
-class Difference(TypedDict):
-    """The differences between two revisions: values of the state, lines of text, and the models that answered."""
-
-    before: str
-    after: str
-    state: list[StateChange]
-    before_models: list[str]
-    after_models: list[str]
-    text: list[str]
-
-
-class CostEntry(TypedDict):
+class CostEntry(Costs):
     """A line of the bill, grouped by app, model, day or session; `cost` is null if a part of it is unknown."""
 
     app: NotRequired[str]
     model: NotRequired[str]
     day: NotRequired[str]
     session: NotRequired[str]
-    requests: int
-    tool_calls: int
-    failed: int
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    calls_without_usage: int
-    cost: float | None
-    known_cost: float
 
 
 class ParamEntry(TypedDict):
@@ -273,17 +118,10 @@ class Cancelled(TypedDict):
     cancelled: bool
 
 
-class IndexEntry(TypedDict):
+class IndexEntry(IndexContents):
     """An index that the caller can see; `run` is reading it now."""
 
-    index: str
     name: str
-    folder: NotRequired[str | None]
-    analyzer: str
-    documents: int
-    passages: int
-    characters: int
-    not_read: int
     changed: str
     own: bool
     uploads: bool
@@ -318,25 +156,6 @@ class FoundPassages(TypedDict):
     passages: list[JsonObject]
     near_misses: list[JsonObject]
     warnings: list[str]
-
-
-class PersonEntry(TypedDict):
-    """A person in a listing."""
-
-    user: str
-    feedback: int
-    sessions: int
-
-
-class Person(TypedDict):
-    """A user profile: what the apps that search documents read of it, and what feedback has changed."""
-
-    user: str
-    language: str
-    facts: dict[str, str]
-    thresholds: dict[str, float]
-    learned: dict[str, float]
-    feedback: dict[str, int]
 
 
 class NewAttachment(TypedDict):

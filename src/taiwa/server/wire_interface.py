@@ -2,9 +2,9 @@
 own API, made from its routes and the types of their JSON.
 
 Each module of `wires` lists its routes, and `serve.WIRES` lists the modules. To add a route to the server's own API, give it
-`api=Described(ANSWER)` with types of `api_types` besides its endpoint: the path, its parameters, the summary (the first line of
-the docstring) and all schemas follow from that. A test fails for a route without one, and for an answer that does not match its
-type.
+`api=Described(ANSWER)` with shapes of `result_json` or `api_types` besides its endpoint: the path, its parameters, the summary (the
+first line of the docstring) and all schemas follow from that. A test fails for a route without one, and for an answer that does not
+match its shape.
 """
 
 import inspect
@@ -12,25 +12,13 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from types import NoneType, UnionType
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    NotRequired,
-    Required,
-    TypeAlias,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-    is_typeddict,
-)
+from typing import Any, TypeAlias
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from taiwa.kernel.serialization import Json
+from taiwa.operations.json_shape import schema_of
 from taiwa.server.api_types import ErrorAnswer
 from taiwa.server.http_responses import ApiError
 
@@ -49,8 +37,6 @@ GET, POST, DELETE = ("GET",), ("POST",), ("DELETE",)
 PREFIX = "/api/"
 OWN = frozenset({"api", "documents", "persons"})
 """The wires of the server's own API; Ollama also has paths below `/api/`."""
-PLAIN: Mapping[Any, str] = {str: "string", bool: "boolean", int: "integer", float: "number", NoneType: "null"}
-REFERENCE = "#/components/schemas/"
 PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 Endpoint: TypeAlias = "Callable[[Request], Awaitable[Response | Json]]"
 """Returns a response, or its JSON."""
@@ -60,7 +46,7 @@ Endpoint: TypeAlias = "Callable[[Request], Awaitable[Response | Json]]"
 class Described:
     """The OpenAPI description of a route, besides its path and docstring.
 
-    `answer` and `body` are types of `api_types`. `query` maps a parameter to its JSON Schema; a name that ends with `!` is
+    `answer` and `body` are shapes. `query` maps a parameter to its JSON Schema; a name that ends with `!` is
     required.
     """
 
@@ -158,7 +144,7 @@ def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
             str(described.status): _content(described, schemas),
             "default": {
                 "description": "The request cannot be done.",
-                "content": {"application/json": {"schema": _schema(ErrorAnswer, schemas)}},
+                "content": {"application/json": {"schema": schema_of(ErrorAnswer, schemas)}},
             },
         },
     }
@@ -167,7 +153,7 @@ def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
     if parameters:
         operation["parameters"] = parameters
     if described.body is not None:
-        schema = _schema(described.body, schemas, given=True)
+        schema = schema_of(described.body, schemas, given=True)
         operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
     elif route.takes_files:
         operation["requestBody"] = {
@@ -178,69 +164,7 @@ def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
 
 
 def _content(described: Described, schemas: dict[str, Any]) -> dict[str, Any]:
-    schema = _schema(described.answer, schemas)
+    schema = schema_of(described.answer, schemas)
     # Tools read the schema of a stream as that of its events, each of which has one of its own.
     content = {kind: {} if kind == EVENTS else {"schema": schema} for kind in described.media}
     return {"description": "Done.", "content": content}
-
-
-def _schema(kind: Any, schemas: dict[str, Any], *, given: bool = False) -> dict[str, Any]:  # noqa: ANN401  (a type, or a form of one)
-    """Return the JSON Schema of a type; object schemas go to `schemas` and are referred to. In what is `given` in a request, null
-    counts as missing.
-    """
-    origin, arguments = get_origin(kind), get_args(kind)
-    if origin is Annotated:
-        return {**_schema(arguments[0], schemas, given=given), **arguments[1]}
-    if kind in PLAIN:
-        return {"type": PLAIN[kind]}
-    if is_typeddict(kind):
-        if kind.__name__ not in schemas:
-            schemas[kind.__name__] = {}  # it may be recursive
-            schemas[kind.__name__] = _object(kind, schemas, given=given)
-        return {"$ref": f"{REFERENCE}{kind.__name__}"}
-    if _is_json(kind):
-        return {}
-    if origin is list:
-        return {"type": "array", "items": _schema(arguments[0], schemas, given=given)}
-    if origin is dict:
-        return {"type": "object", "additionalProperties": _schema(arguments[1], schemas, given=given)}
-    if origin is Literal:
-        return {"enum": list(arguments)}
-    assert origin in (Union, UnionType), f"{kind} has no schema"
-    parts = [_schema(each, schemas, given=given) for each in arguments]
-    if all(set(part) == {"type"} for part in parts):
-        return {"type": [part["type"] for part in parts]}
-    return {"anyOf": parts}
-
-
-def _is_json(kind: Any) -> bool:  # noqa: ANN401
-    """Report whether a type is `Json`, by name or by definition."""
-    if getattr(kind, "__forward_arg__", kind) in (Json, "Json"):
-        return True
-    return {list, dict} <= {get_origin(each) for each in get_args(kind)}
-
-
-def _object(kind: Any, schemas: dict[str, Any], *, given: bool) -> dict[str, Any]:  # noqa: ANN401
-    hints = get_type_hints(kind, include_extras=True)
-    members = {name: _schema(_stripped(hint), schemas, given=given) for name, hint in hints.items()}
-    if given:
-        optional = {name for name in members if name not in kind.__required_keys__ and members[name]}
-        members |= {name: _or_null(members[name]) for name in optional}
-    return {
-        "type": "object",
-        "description": " ".join((kind.__doc__ or "").split()),
-        "properties": members,
-        "required": sorted(kind.__required_keys__),
-        "additionalProperties": False,
-    }
-
-
-def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
-    if isinstance(kind := schema.get("type"), str):
-        return {**schema, "type": [kind, "null"]}
-    return {"anyOf": [schema, {"type": "null"}]}
-
-
-def _stripped(hint: Any) -> Any:  # noqa: ANN401
-    """Return the type of a member without the mark of whether it is required."""
-    return get_args(hint)[0] if get_origin(hint) in (NotRequired, Required) else hint

@@ -18,6 +18,7 @@ from taiwa.kernel.attachments import Attachment, read_attachments
 from taiwa.kernel.errors import CorruptError, InputError, TaiwaError
 from taiwa.kernel.messages import Notice, Sampling, TextDelta, ThinkingDelta
 from taiwa.kernel.serialization import Json
+from taiwa.operations import result_json
 from taiwa.operations.documents import find_ask_turn
 from taiwa.operations.export import export
 from taiwa.operations.generate import read_output_type
@@ -35,7 +36,7 @@ from taiwa.operations.inspect import (
 )
 from taiwa.operations.resent_history import served_app
 from taiwa.operations.result_json import to_json
-from taiwa.operations.results import StateResult
+from taiwa.operations.results import CostResult
 from taiwa.server import api_types
 from taiwa.server.conversation_turns import (
     CostEstimate,
@@ -449,7 +450,7 @@ async def label(request: Request) -> Json:
 async def state(request: Request) -> Json:
     """Return the state of a conversation, at its end or after a node."""
     node = request.query_params.get("node") or await _session(request)
-    return await _reading(request, lambda repository: to_json(StateResult(repository.at(node))))
+    return await _reading(request, lambda repository: to_json(repository.at(node)))
 
 
 async def set_state(request: Request) -> Json:
@@ -573,8 +574,6 @@ async def cost(request: Request) -> Json:
     if by is None:
         raise invalid("by", f"unknown axis {wanted[:20]!r}; choose one of {', '.join(AXES)}")
     lines = await asyncio.to_thread(repository_of(request).store.costs, by)
-    from taiwa.operations.results import CostResult
-
     found: Json = to_json(CostResult(by, lines))
     return found
 
@@ -729,7 +728,9 @@ wire = Wire(
             "/api/conversations",
             list_conversations,
             GET,
-            api=Described(list[api_types.ConversationEntry | api_types.FoundNode], query={"limit": LIMIT, "q": TEXT}),
+            api=Described(
+                list[result_json.ConversationEntry | result_json.FoundNode], query={"limit": LIMIT, "q": TEXT}
+            ),
         ),
         Route(
             "/api/conversations",
@@ -737,7 +738,7 @@ wire = Wire(
             POST,
             api=Described(api_types.RunStarted, api_types.NewConversation, status=202),
         ),
-        Route(HERE, history, GET, api=Described(list[api_types.NodeEntry], query={"limit": LIMIT})),
+        Route(HERE, history, GET, api=Described(list[result_json.NodeEntry], query={"limit": LIMIT})),
         Route(HERE, delete, DELETE, api=Described(api_types.Deleted)),
         Route(f"{HERE}/turns", say, POST, api=Described(api_types.RunStarted, api_types.NewTurn, status=202)),
         Route(f"{HERE}/rewrite", rewrite, POST, api=Described(api_types.Moved, api_types.Rewritten)),
@@ -757,9 +758,9 @@ wire = Wire(
         Route(f"{HERE}/label", label, POST, api=Described(api_types.Renamed, api_types.NewLabel)),
         Route(f"{HERE}/keep", keep, POST, api=Described(api_types.Moved, api_types.KeptBranch)),
         Route(f"{HERE}/rename", rename, POST, api=Described(api_types.Renamed, api_types.NewName)),
-        Route(f"{HERE}/state", state, GET, api=Described(api_types.StateAt, query={"node": TEXT})),
-        Route(f"{HERE}/state", set_state, POST, api=Described(api_types.StateSet, api_types.NewValue)),
-        Route(f"{HERE}/why", cause, GET, api=Described(api_types.Cause, query={"path!": NAME, "node": TEXT})),
+        Route(f"{HERE}/state", state, GET, api=Described(result_json.StateAt, query={"node": TEXT})),
+        Route(f"{HERE}/state", set_state, POST, api=Described(result_json.StateSet, api_types.NewValue)),
+        Route(f"{HERE}/why", cause, GET, api=Described(result_json.Cause, query={"path!": NAME, "node": TEXT})),
         Route(f"{HERE}/end", end, GET, api=Described(api_types.BranchEnd, query={"node!": TEXT})),
         Route(f"{HERE}/verify", verify, GET, api=Described(api_types.Verified)),
         Route(
@@ -769,15 +770,15 @@ wire = Wire(
             api=Described(str, query={"form": {"enum": list(FORMS)}}, media=tuple(dict.fromkeys(FORMS.values()))),
         ),
         Route("/api/nodes/{name}", node, GET, api=Described(api_types.ShownNode)),
-        Route("/api/nodes/{name}/trace", trace_node, GET, api=Described(api_types.JsonObject)),
+        Route("/api/nodes/{name}/trace", trace_node, GET, api=Described(result_json.JsonObject)),
         Route(
             "/api/nodes/{name}/tokens",
             token_list,
             GET,
             api=Described(Json, query={"top": COUNT | {"maximum": MOST_ALTERNATIVES}}),
         ),
-        Route("/api/tree", all_trees, GET, api=Described(list[api_types.NodeEntry])),
-        Route("/api/diff", compare, GET, api=Described(api_types.Difference, query={"before": TEXT, "after": TEXT})),
+        Route("/api/tree", all_trees, GET, api=Described(list[result_json.NodeEntry])),
+        Route("/api/diff", compare, GET, api=Described(result_json.Difference, query={"before": TEXT, "after": TEXT})),
         Route("/api/cost", cost, GET, api=Described(list[api_types.CostEntry], query={"by": {"enum": list(AXES)}})),
         Route("/api/apps", list_apps, GET, api=Described(list[api_types.AppEntry])),
         Route("/api/events", changes, GET, api=Described(str, query={"after": TEXT}, media=("text/event-stream",))),

@@ -21,7 +21,7 @@ from taiwa.operations.documents import (
     open_library,
     split_source,
 )
-from taiwa.operations.result_json import document_to_json, format_time, summary_to_json, to_json
+from taiwa.operations.result_json import JsonObject, format_time, to_json
 from taiwa.operations.results import MarkedPassage
 from taiwa.retrieval import Index, Library
 from taiwa.retrieval.index import IndexScope
@@ -31,7 +31,6 @@ from taiwa.server.api_types import (
     FoundPassages,
     IndexEntry,
     IndexRunStarted,
-    JsonObject,
     NewIndex,
     Nothing,
     ShownIndex,
@@ -153,7 +152,7 @@ async def list_indexes(request: Request) -> Json:
 
 def _summary(documents: Documents, index: Index, run: str) -> dict[str, Json]:
     summary = index.summary(documents.principals(index))
-    shown = summary_to_json(summary)
+    shown: dict[str, Json] = to_json(summary)
     own = documents.is_own(index)
     return {
         "index": index.name,
@@ -187,7 +186,7 @@ async def show(request: Request) -> dict[str, Json]:
         index = documents.index(name)
         principals, own = documents.principals(index), documents.is_own(index)
         run = running.of_index(index.name)
-        files: list[Json] = [document_to_json(each) for each in index.documents(principals)]
+        files: Json = to_json(index.documents(principals))
         shown = _summary(documents, index, "" if run is None else run.id)
         embeddings = to_json(embeddings_of(index, is_owner=own))
         return {**shown, "embeddings": embeddings, "rules": _rules(index) if own else [], "files": files}

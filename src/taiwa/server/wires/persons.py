@@ -8,8 +8,8 @@ from starlette.requests import Request
 
 from taiwa.flows.ask.types import Feedback, UserProfile, parse_verdict
 from taiwa.kernel.serialization import Json
-from taiwa.operations.result_json import members, person_to_json
-from taiwa.server.api_types import Deleted, Person, PersonChange, PersonEntry, Rating
+from taiwa.operations.result_json import Person, PersonEntry, person_to_json, to_json
+from taiwa.server.api_types import Deleted, PersonChange, Rating
 from taiwa.server.http_responses import ApiError, error_to_json
 from taiwa.server.request import Fields, name_of, read_body, repository_of
 from taiwa.server.wire_interface import DELETE, GET, POST, Described, Route, Wire
@@ -40,7 +40,8 @@ async def list_persons(request: Request) -> Json:
     """List the user profiles of the caller."""
     store = repository_of(request).store
     listed = await asyncio.to_thread(store.users.list)
-    return [members(each, "user=name feedback sessions") for each in listed]
+    found: Json = to_json(listed)
+    return found
 
 
 async def show(request: Request) -> Json:
