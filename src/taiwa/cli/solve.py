@@ -276,7 +276,7 @@ def _solve(
     try:
         with interrupts.listening():
             done = _print_rationale(session.stream(text), notes, silent=common.as_json)
-            found = done.rationale
+            found = done.reply.rationale
             assert found is not None, "a turn of the app solve has a rationale"
             trace.end(found, done.spent)
     finally:

@@ -273,8 +273,9 @@ def _settle(
     by: AnsweredBy,
 ) -> Program[tuple[Reply, Conversation]]:
     """Commit a turn with what its sources hold, and warn of what is left out."""
-    parsed, uncited = _cited_only(conversation, text, parsed, reply, passages)
-    after, parsed = _commit(conversation, text, attachments, parsed, reply, strict=strict, prefix=prefix, by=by)
+    after, parsed, uncited = _commit(
+        conversation, text, attachments, parsed, reply, passages, strict=strict, prefix=prefix, by=by
+    )  # fmt: skip
     warnings = (*_warnings(reply.response or Response(assistant(reply.text)), parsed), *uncited)
     for warning in warnings:
         yield from notify(warning, code="turn", warning=True)
@@ -353,18 +354,6 @@ def _record_reply(
     return replace(parsed, delta=parsed.delta | changed.delta)
 
 
-def _cited_only(
-    conversation: Conversation, text: str, parsed: ParsedReply, reply: Reply, passages: Sequence[Passage]
-) -> tuple[ParsedReply, tuple[str, ...]]:
-    """Leave out of the delta what no source holds, of the fields that demand one."""
-    if not parsed.delta or not any(field.cite for field in conversation.app.model_fields):
-        return parsed, ()
-    from taiwa.flows.ask.provenance import cited_only
-
-    kept, warnings = cited_only(conversation, text, parsed.delta, reply.findings, passages)
-    return replace(parsed, delta=kept), warnings
-
-
 def record_first(turns: Sequence[PastTurn], turn: Step[Conversation, Reply]) -> Step[Conversation, Reply]:
     """Return a turn before which turns that were answered elsewhere join the conversation, with what they change, as by the layout
     `record`. If the model fails, they join without that; the reply warns of it.
@@ -380,9 +369,8 @@ def record_first(turns: Sequence[PastTurn], turn: Step[Conversation, Reply]) -> 
             except (ModelError, LimitError, ConfigError) as error:
                 failure = error.message  # the requests for the turns after it would fail too
                 parsed = replace(parsed, problems=(failure,))
-            parsed, uncited = _cited_only(conversation, past.user, parsed, Reply(past.answer), ())
-            conversation, parsed = _commit(
-                conversation, past.user, past.attachments, parsed, Reply(past.answer), strict=False, prefix="", by=NO_MODEL
+            conversation, parsed, uncited = _commit(
+                conversation, past.user, past.attachments, parsed, Reply(past.answer), (), strict=False, prefix="", by=NO_MODEL
             )  # fmt: skip
             if faults := uncited if parsed.delta is not None else parsed.problems:
                 lost.append(past.user or past.answer)
@@ -709,28 +697,39 @@ def _commit(
     attachments: tuple[Attachment, ...],
     parsed: ParsedReply,
     reply: Reply,
+    passages: Sequence[Passage],
     *,
     strict: bool,
     prefix: str,
     by: AnsweredBy,
-) -> tuple[Conversation, ParsedReply]:
-    """Commit a turn, without its delta if a reducer rejects it.
+) -> tuple[Conversation, ParsedReply, tuple[str, ...]]:
+    """Commit a turn, without its delta if a reducer rejects it; fields that demand a source keep only what one holds, and each of
+    the others is warned of.
 
     Raises:
         InputError: strict, and a reducer rejected the delta.
     """
+    uncited: tuple[str, ...] = ()
+    if parsed.delta and any(field.cite for field in conversation.app.model_fields):
+        from taiwa.flows.ask.provenance import cited_only
+
+        cited, uncited = cited_only(conversation, text, parsed.delta, reply.findings, passages)
+        parsed = replace(parsed, delta=cited)
     delta = {name: part for name, part in (parsed.delta or {}).items() if name != "response"}
     try:
         thinking = () if reply.response is None else reply.response.message.signed_thinking
         after = add_turn(
             conversation, text, parsed.answer, delta, attachments, thinking, prefix=prefix, by=by, findings=reply.findings
         )  # fmt: skip
-        return after, parsed
+        return after, parsed, uncited
     except InputError as error:
         if strict or parsed.delta is None:
             raise
         without = replace(parsed, delta=None, problems=(error.message,))
-        return _commit(conversation, text, attachments, without, reply, strict=strict, prefix=prefix, by=by)
+        after, without, _ = _commit(
+            conversation, text, attachments, without, reply, passages, strict=strict, prefix=prefix, by=by
+        )  # fmt: skip
+        return after, without, uncited
 
 
 def _parse_or_repair(

@@ -470,7 +470,7 @@ class Evidence:
 
 def passage_key(passage: Passage) -> str:
     """Return the key of a passage; results with equal keys are the same passage."""
-    return passage.id or f"{passage.source}#{passage.start}-{passage.start + len(passage.text)}"
+    return passage.id or f"{passage.source}#{passage.start}-{passage.end}"
 
 
 def fuse_rankings(rankings: Sequence[Sequence[Passage]], k: int) -> tuple[Passage, ...]:

@@ -167,15 +167,15 @@ def document_text(
     if listed is None:
         raise NotFoundError(f"document {path[-80:]!r} not found in {index.name!r}")
     passages = index.backend.passages(path)
-    whole = max((each.start + len(each.text) for each in passages), default=0)
+    whole = max((each.end for each in passages), default=0)
     start = min(max(start, 0), whole)
     end = whole if end is None else min(max(end, start), whole)
-    shown = tuple(each for each in passages if each.start < end and each.start + len(each.text) > start)
+    shown = tuple(each for each in passages if each.start < end and each.end > start)
     parts, at = list[str](), start
     for each in shown:
         parts.append("\n" * (each.start - at))
         parts.append(each.text[max(start - each.start, 0) : end - each.start])
-        at = min(each.start + len(each.text), end)
+        at = min(each.end, end)
     text = "".join(parts) + "\n" * (end - at)
     return DocumentText(index.name, path, listed.title, listed.known.digest[:12], whole, start, text, shown)
 

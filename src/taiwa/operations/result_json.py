@@ -144,17 +144,17 @@ class TurnEnd(TypedDict):
     value: Json
     delta: Json
     findings: Json
-    state_read: bool
+    state_read: Annotated[bool, "reply.state_read"]
     warnings: list[str]
     usage: Annotated[JsonObject | None, "spent", usage_to_json]
     cost: Annotated[Cost, "spent.cost"]
     seconds: Annotated[Seconds, "spent.seconds"]
-    attempts: NotRequired[Annotated[list[AttemptEntry], or_null]]
-    answer: NotRequired[Annotated[str, "rationale.answer"]]
-    answered_by: NotRequired[Annotated[str, "rationale.answered_by"]]
-    ending: NotRequired[Annotated[str, "rationale.ending"]]
-    tool_mode: NotRequired[Annotated[str, "rationale.tool_mode"]]
-    calls: NotRequired[Annotated[list[ExecutedCallEntry], "rationale.calls"]]
+    attempts: NotRequired[Annotated[list[AttemptEntry], "reply.attempts", or_null]]
+    answer: NotRequired[Annotated[str, "reply.rationale.answer"]]
+    answered_by: NotRequired[Annotated[str, "reply.rationale.answered_by"]]
+    ending: NotRequired[Annotated[str, "reply.rationale.ending"]]
+    tool_mode: NotRequired[Annotated[str, "reply.rationale.tool_mode"]]
+    calls: NotRequired[Annotated[list[ExecutedCallEntry], "reply.rationale.calls"]]
 
 
 class RowEnd(TypedDict):

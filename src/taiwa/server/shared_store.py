@@ -8,11 +8,14 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, cast
 
 from taiwa.flows.ask.ask_result import AskResult
+from taiwa.flows.extract import Attempt
+from taiwa.flows.solve.rationale import Rationale
 from taiwa.kernel.errors import ConfigError, StoreError
+from taiwa.kernel.messages import Response
 from taiwa.kernel.serialization import Json, record, restore
 from taiwa.server.access import Repositories
 from taiwa.server.http_responses import SERVER, ApiError
@@ -215,8 +218,8 @@ class Sharing:
                 logger.warning("the store cannot be asked for other servers: %s", error.message)
 
 
-RECORDED = ("spent", "calls", "response", "attempts")
-"""The parts of a turn's result that are values."""
+LEFT_OUT: Mapping[str, type] = {"response": Response, "rationale": Rationale, "attempts": Attempt}
+"""The parts of a reply that its record leaves out, and their types, without which they could not be restored."""
 
 
 def event_to_json(each: RunEvent) -> Json:
@@ -225,23 +228,10 @@ def event_to_json(each: RunEvent) -> Json:
     if isinstance(event, ApiError):
         return {"index": each.index, "error": asdict(event)}
     if isinstance(event, TurnResult):
-        values = {name: record(getattr(event, name)) for name in RECORDED}
-        texts: dict[str, Json] = {
-            name: getattr(event, name)
-            for name in (
-                "text",
-                "value",
-                "delta",
-                "session",
-                "node",
-                "parent",
-                "state",
-                "state_read",
-                "findings",
-                "prefix",
-            )
-        }
-        return {"index": each.index, "turn": {**texts, "warnings": list(event.warnings), **values}}
+        parts = {name: record(getattr(event, name)) for name in ("reply", "spent", "calls")}
+        more = {name: record(getattr(event.reply, name)) for name in LEFT_OUT}
+        texts = {name: getattr(event, name) for name in ("session", "node", "parent", "state", "findings", "prefix")}
+        return {"index": each.index, "turn": {**texts, **parts}, "reply": more}
     return {"index": each.index, "event": record(event)}
 
 
@@ -252,8 +242,9 @@ def event_from_json(data: Json) -> RunEvent:
     if "error" in read:
         return RunEvent(index, ApiError(**read["error"]))
     if "turn" in read:
-        turn: dict[str, Any] = {**read["turn"], "warnings": tuple(read["turn"]["warnings"])}
-        turn |= {name: restore(turn[name]) for name in RECORDED}
-        turn["ask"] = AskResult.of(turn["findings"])
+        turn: dict[str, Any] = dict(read["turn"])
+        turn |= {name: restore(turn[name]) for name in ("reply", "spent", "calls")}
+        more = {name: restore(read["reply"][name]) for name in LEFT_OUT}
+        turn["reply"] = replace(turn["reply"], documents=AskResult.of(turn["findings"]), **more)
         return RunEvent(index, TurnResult(**turn))
     return RunEvent(index, restore(read["event"]))

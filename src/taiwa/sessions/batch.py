@@ -424,7 +424,7 @@ def _complete_row(session: Session, row_input: BatchInput) -> BatchRow:
     state, place = dict(session.state), (result.session, result.node, result.parent)
     return BatchRow(
         row_input, result.text, result.value, result.delta, state, result.warnings, *place, result.spent,
-        refused=result.is_refused, attempts=result.attempts,
+        refused=result.is_refused, attempts=result.reply.attempts,
     )  # fmt: skip
 
 

@@ -46,9 +46,7 @@ from taiwa.store import Run, check_name, conflict_message
 if TYPE_CHECKING:
     from taiwa.flows.ask.answer import Citation, TermWeights
     from taiwa.flows.ask.ask_result import AskResult, AskTurnOptions
-    from taiwa.flows.extract import Attempt
     from taiwa.flows.program_turn import Paused, TurnProgram
-    from taiwa.flows.solve.rationale import Rationale
     from taiwa.sessions.ask_resources import RagResources
     from taiwa.structured import OutputType
 
@@ -212,34 +210,52 @@ class TurnInput:
 
 @value
 class TurnResult:
-    """A committed turn: the answer, its state delta, its place in the store, and its usage.
+    """A committed turn: the reply, its place in the store, and its usage.
 
-    `state` is the dialogue state after it, `calls` are the results of the tools that it called, and `ask` is the result of its
-    documents. `rationale` is that of a turn of the app `solve`, `attempts` are those of `extract`, and `value` is a typed answer as JSON. `state_read` is that of `Reply`, `findings` are those of `Node`, `prefix` is the prefilled beginning of the answer.
+    `state` is the dialogue state after it, `calls` are the results of the tools that it called, `findings` are those of `Node`, and
+    `prefix` is the prefilled beginning of the answer. The reply has what the turn rests on: the response of the model, the rationale of
+    `solve`, the attempts of `extract`.
     """
 
-    text: str
-    delta: Json
-    warnings: tuple[str, ...]
+    reply: Reply
     session: str
     node: str
     parent: str
     spent: RunUsage
-    ask: "AskResult | None" = None
     state: State = field(default_factory=dict[str, Json])
     calls: tuple[ToolResult, ...] = ()
-    response: Response | None = None
-    state_read: bool = True
     findings: Json = None
     prefix: str = ""
-    rationale: "Rationale | None" = None
-    value: Json = None
-    attempts: "tuple[Attempt, ...]" = ()
+
+    @property
+    def text(self) -> str:
+        """The answer."""
+        return self.reply.text
+
+    @property
+    def value(self) -> Json:
+        """A typed answer as JSON."""
+        return self.reply.value
+
+    @property
+    def delta(self) -> Json:
+        """The state delta."""
+        return self.reply.delta
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings for the user."""
+        return self.reply.warnings
+
+    @property
+    def ask(self) -> "AskResult | None":
+        """The result of its documents."""
+        return self.reply.documents
 
     @property
     def is_refused(self) -> bool:
         """Whether the model refused to answer, or to go on."""
-        return self.response is not None and self.response.finish == "refusal"
+        return self.reply.is_refused
 
     @property
     def continuation(self) -> str:
@@ -412,11 +428,9 @@ class ActiveTurn:
             committed = self._committed(self.session, after, None)
         recorded = [node.hash for node in after.new_nodes[:-1] if node.kind == "turn"]
         parent = recorded[-1] if recorded else turn_input.follows or str(after.new_nodes[1].parent)
-        place = self.session, committed.tip, parent
         result = TurnResult(
-            reply.text, reply.delta, (*turn_input.warnings, *reply.warnings), *place, spent, reply.documents, committed.state, calls,
-            reply.response, reply.state_read, after.turns[-1].findings if after.turns else None, turn_input.prefix,
-            reply.rationale, reply.value, reply.attempts,
+            replace(reply, warnings=(*turn_input.warnings, *reply.warnings)), self.session, committed.tip, parent, spent,
+            committed.state, calls, after.turns[-1].findings if after.turns else None, turn_input.prefix,
         )  # fmt: skip
         if self.resources is not None:
             self.resources.assign_session(self.repository.store, self.session)

@@ -123,7 +123,7 @@ class FoundPassage:
     @classmethod
     def of(cls, passage: Passage) -> "FoundPassage":
         """Return the reference to a passage."""
-        end = passage.start + len(passage.text)
+        end = passage.end
         score = round(passage.score, 4)
         return cls(passage.id, passage.source, passage.heading, passage.page, passage.start, end, score)
 

@@ -78,7 +78,7 @@ class Extension:
             "node": result.node,
             "parent": result.parent,
             "delta": result.delta,
-            "state_read": result.state_read,
+            "state_read": result.reply.state_read,
             "cost": None if cost is None else str(cost),
             "warnings": list(result.warnings),
         }
@@ -366,7 +366,7 @@ def _begin(state: ServerState, caller: str, asked: AnswerRequest, after: Place |
 
 def response_of(result: TurnResult) -> ModelResponse:
     """Return the last answer of the model in a turn; an empty one for a turn without a call."""
-    return result.response or NO_RESPONSE
+    return result.reply.response or NO_RESPONSE
 
 
 def write_logprobs(response: ModelResponse, most: int) -> list[Json]:

@@ -406,7 +406,7 @@ async def open_passage(request: Request) -> Json:
             principals = documents.principals(index)
             found = index.backend.passage(name, principals)
             if found is not None:
-                start, end = found.start, found.start + len(found.text)
+                start, end = found.start, found.end
                 first = max(start - context, 0)
                 last = min(end + context, first + MOST_CHARACTERS)
                 shown = _text(documents, index, found.source, first, last, (start, end))
