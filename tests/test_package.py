@@ -1,12 +1,11 @@
 """What a person finds who types `taiwa.` in an editor or at a prompt, and what a wrong argument says."""
 
-import asyncio
 import inspect
 import pkgutil
 import pydoc
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -144,34 +143,3 @@ def test_an_unknown_keyword_is_named(client: Client) -> None:
     generate: Any = client.generate
     with pytest.raises(TypeError, match="unexpected keyword argument 'max_token'"):
         generate("x", max_token=3)
-
-
-GUESSES: list[tuple[Call, str]] = [
-    (lambda c: c.extract(text="x", response_model=Plain), r"^extract\(\) got .* 'response_model'; give the type as extract\(Order"),
-    (lambda c: c.generate("x", output_type=int), "'output_type'; give the type as extract"),
-    (lambda c: c.generate("x", type=int), "'type'; give the type as extract"),
-    (lambda c: c.generate("x", regex="a|b"), r"'regex'; give the constraint as generate\(text, taiwa.Regex"),
-    (lambda c: c.generate("x", choices=["a", "b"]), r"'choices'; give the constraint as .*taiwa.Choice\('yes', 'no'\)"),
-    (lambda c: c.generate("x", stream=True), r"'stream'; stream\(text\) yields"),
-    (lambda c: c.solve("x", api_key="k"), r"'api_key'; give it to the client: taiwa.Client\(model, api_key=…\)"),
-    (lambda c: c.session().say("x", model="m"), r"^say\(\) got .* 'model'; give the model to the client, the session"),
-    (lambda c: cast("Callable[..., object]", taiwa.open)(instructions="x"), r"^open\(\) got .* 'instructions'; give instructions as system=…"),
-    (lambda c: cast("Callable[..., object]", taiwa.extract)(int, "x", max_token=3), r"^extract\(\) got .* 'max_token'; it takes attachments, system,"),
-    (lambda c: c.session().undo(steps=2), r"^undo\(\) got an unexpected keyword argument 'steps'$"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("call", "message"), GUESSES)
-def test_a_keyword_of_another_library_is_answered_with_the_way_to_write_it(
-    client: Client, call: Call, message: str
-) -> None:
-    with pytest.raises(TypeError, match=message):
-        call(client)
-
-
-def test_a_guessed_keyword_is_answered_by_coroutines_too() -> None:
-    generate: Any = taiwa.AsyncClient(taiwa.scripted_model()).generate
-
-    with pytest.raises(TypeError, match="'regex'; give the constraint as"):
-        asyncio.run(generate("x", regex="a"))
-    assert inspect.iscoroutinefunction(generate)

@@ -79,8 +79,6 @@ from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import (
     AsyncSession,
     Session,
-    hint_keywords,
-    hint_method_keywords,
     open_priced_model,
     open_store,
 )
@@ -467,7 +465,6 @@ class BaseClient:
         return Extraction(found.value, None, found.attempts, found.usage, cost)
 
 
-@hint_method_keywords
 class Client(BaseClient):
     """Generate, stream, extract, solve, find, ask, run programs and open sessions with one model; see `BaseClient`.
 
@@ -745,7 +742,6 @@ class Client(BaseClient):
         raise AssertionError("a run ends with its result")
 
 
-@hint_method_keywords
 class AsyncClient(BaseClient):
     """As `Client`, with coroutines; see `BaseClient`. Blocking tools and retrievers run in threads.
 
@@ -1342,7 +1338,6 @@ ask = default_client.ask
 run = default_client.run
 
 
-@hint_keywords
 def open(
     app: str | App | None = None, *, model: str | AnyModel | None = None, session: str = "",
     store: str | Path | Store | None = None, params: Mapping[str, Json] | None = None, system: str | None = None,
