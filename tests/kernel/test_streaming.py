@@ -24,8 +24,9 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.kernel.runtime import Runtime
+from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.scripted import scripted_model
-from tests.kernel.fakes import Double, Drive, Echo, ask, shown
+from tests.kernel.fakes import Clock, Double, Drive, Echo, ask, shown
 
 
 def watched(text: str, watch: Callable[[], Watcher]) -> Program[Response]:
@@ -314,6 +315,32 @@ def test_an_observer_that_refuses_ends_the_run_and_no_program_catches_it(drive: 
         drive.run(program(), model=model, observers=[observer])
 
     assert "b" not in model.asked
+
+
+@dataclass
+class Thinker(Echo):
+    """Thinks for two seconds, says something, thinks for three more, or only writes, and writes for five."""
+
+    clock: Clock = field(default_factory=Clock)
+    tagged: bool = False
+
+    def stream(self, request: Request) -> Iterator[Chunk]:
+        del request
+        pieces = (
+            ("<think>Hm.</think>", "So: ") if self.tagged else (ThinkingDelta("Hm."), "So: ", ThinkingDelta("And?"))
+        )
+        for piece, seconds in zip((*pieces, "tea.", StreamEnd()), (2, 0, 3, 5, 0), strict=False):
+            yield TextDelta(piece) if isinstance(piece, str) else piece
+            self.clock.seconds += seconds
+
+
+@pytest.mark.parametrize(("tagged", "thought"), [(False, 5), (True, 2)])
+def test_the_time_of_reasoning_is_measured_until_the_text_after_it(tagged: bool, thought: int) -> None:
+    model, journal = Thinker(tagged=tagged), Journal()
+
+    Drive("blocking").run(ask("a"), journal, model.clock, model=model, limits=UsageLimits())
+
+    assert [(entry.thought, entry.seconds) for entry in journal.entries] == [(thought, 10)]
 
 
 class Interrupted(Echo):

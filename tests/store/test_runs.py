@@ -108,6 +108,43 @@ def test_calls_report_usage_and_cost(store: Store) -> None:
     assert store.runs.calls(tip, together=False) == calls
 
 
+def test_the_time_of_reasoning_is_stored_with_its_call(store: Store) -> None:
+    tip, entry = begin(store), answered("x", "one")
+    entry.seconds, entry.thought = 4.2, 1.25
+    run = store.runs.begin("main", tip, APP.hash, "x")
+
+    store.runs.sink(run)(entry)
+    tip = store.commit("main", [turn(tip, "x")], expected=tip, run=run)
+
+    assert [(call.ms, call.thought_ms) for call in store.runs.calls(tip)] == [(4200, 1250)]
+
+
+def test_the_last_model_is_found_behind_turns_that_no_model_answered(store: Store) -> None:
+    tip = begin(store, "main", "before")
+    for model in ("first", "second"):
+        run = store.runs.begin("main", tip, APP.hash, model)
+        store.runs.count_request(run, model)
+        tip = store.commit("main", [turn(tip, model)], expected=tip, run=run)
+    answered_here = tip
+    for number in range(5):
+        tip = store.commit("main", [turn(tip, f"imported {number}")], expected=tip)
+
+    assert store.runs.last_model(tip, "main") == "second"
+    assert store.runs.last_model(store.nodes.get(answered_here).parent or "") == "first"
+    assert store.runs.last_model(begin(store, "other", "alone")) == ""
+
+
+def test_the_last_model_of_a_long_imported_history_takes_two_statements() -> None:
+    store = Store.open(":memory:")
+    tip = begin(store, "main", *map(str, range(300)))
+    ran: list[str] = []
+
+    store._db._sql.set_trace_callback(ran.append)  # type: ignore[attr-defined]
+    found = store.runs.last_model(tip)
+
+    assert (found, len(ran)) == ("", 2)
+
+
 def test_a_run_of_a_living_process_is_not_offered_for_resuming(store: Store) -> None:
     begin(store)
     run = store.runs.begin("main", None, APP.hash, "x")

@@ -71,7 +71,7 @@ class Entry:
     An entry of this run holds its effect, one from a store only the digest of the effect.
     """
 
-    __slots__ = ("_key", "answer", "effect", "error", "index", "seconds", "settled", "strand")
+    __slots__ = ("_key", "answer", "effect", "error", "index", "seconds", "settled", "strand", "thought")
 
     def __init__(
         self, strand: Strand, index: int, effect: "Effect[Any] | str", answer: object = None, error: object = None
@@ -83,6 +83,8 @@ class Entry:
         self.answer = answer
         self.error = error
         self.seconds = 0.0
+        self.thought = 0.0
+        """Seconds from the first reasoning of a streamed answer to the text after it."""
         self.settled = False
         """Whether an earlier run was charged for it."""
 
@@ -187,6 +189,8 @@ class PendingEffect:
     """What the limits admit of a model call; None while it waits for another one to end."""
     in_delta: bool = False
     """Whether the state delta is being written."""
+    thought: float = 0.0
+    thinks_since: float | None = None
     _watcher: Watcher | None = None
     _cut: int | None = None
     _splitter: ThinkingSplitter | None = None
@@ -214,6 +218,14 @@ class PendingEffect:
             return "".join(map(self._add, self._splitter.feed(chunk.text)))
         shown = self.flush() if isinstance(chunk, StreamEnd) else ""
         return shown + self._add(chunk)
+
+    def measure(self, chunk: Chunk | None, now: float) -> None:
+        """Measure the time from reasoning to the text or the end after it."""
+        if isinstance(chunk, ThinkingDelta):
+            self.thinks_since = now if self.thinks_since is None else self.thinks_since
+        elif self.thinks_since is not None:
+            self.thought += now - self.thinks_since
+            self.thinks_since = None
 
     def flush(self) -> str:
         """Add thinking or text that was held back; return the text to show."""
@@ -386,6 +398,8 @@ class Execution(Generic[T]):
             return False
         if isinstance(chunk, TextDelta) and chunk.text and pending.shows_all:
             pending.chunks.append(chunk)
+            if pending.thinks_since is not None:
+                pending.measure(chunk, self.ledger.now())
             self._emit(chunk)
         elif isinstance(chunk, Notice):
             self._emit(chunk)
@@ -399,6 +413,8 @@ class Execution(Generic[T]):
         else:
             known, was_in_delta = len(pending.chunks), pending.in_delta
             show = pending.add(chunk)
+            for each in pending.chunks[known:]:
+                pending.measure(each, self.ledger.now())
             for each in pending.chunks[known:] if self._observers else ():
                 if pending.is_hidden and isinstance(each, TextDelta):
                     self._notify(HiddenDelta(each.text))
@@ -535,7 +551,9 @@ class Execution(Generic[T]):
 
     def _settle(self, pending: PendingEffect, answer: object, error: BaseException | None) -> None:
         entry = Entry(pending.strand.path, pending.index, pending.effect, answer, error)
-        entry.seconds = self.ledger.now() - pending.started
+        now = self.ledger.now()
+        pending.measure(None, now)
+        entry.seconds, entry.thought = now - pending.started, pending.thought
         pending.active = False
         pending.strand.pending = None
         warning = ""

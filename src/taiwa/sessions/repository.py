@@ -294,8 +294,8 @@ class Repository:
         Without an answer up to there, as after `undo` of the first turn, it is the model that the session called last. The model
         of an imported answer does not count: the conversation would be sent to a place that its sender chose.
         """
-        models = (self.store.runs.model_of(name, session) for name, _ in self.store.nodes.path(tip))
-        return next(filter(None, models), "") or (self.store.runs.model_of_session(session) if session else "")
+        runs = self.store.runs
+        return runs.last_model(tip, session) or (runs.model_of_session(session) if session else "")
 
     def add_tools(self, tools: "Iterable[Tool]") -> None:
         """Let apps find the tools of a caller by name, before the built-in ones.

@@ -8,6 +8,7 @@ journal without paying twice.
 from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from datetime import date, timedelta
+from math import ceil
 from typing import Any, Literal, TypeAlias, cast
 
 from taiwa.conversation.app import AppSource
@@ -27,15 +28,15 @@ Axis: TypeAlias = Literal["app", "model", "day", "session", "owner"]
 
 INSERT_CALL = """
 INSERT INTO call(run, strand, position, kind, key, answer, error, model, metered, input, output, cache_read, cache_write,
-    reasoning, cost_nano, price, ms, at_us)
-SELECT seq, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM run WHERE seq = ? AND owner = ?"""
+    reasoning, cost_nano, price, ms, thought_ms, at_us)
+SELECT seq, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM run WHERE seq = ? AND owner = ?"""
 RUN = """
 SELECT run.seq, run.ref, base.hash, app.hash, run.status, run.input, run.at_us, run.pid,
     (SELECT count(*) FROM call WHERE call.run = run.seq AND call.kind NOT IN ('get-capabilities', 'get-price'))
 FROM run LEFT JOIN node base ON base.seq = run.base LEFT JOIN app ON app.seq = run.app WHERE run.owner = ?"""
 CALL = """
 SELECT call.kind, call.model, call.metered, input, output, cache_read, cache_write, reasoning, cost_nano, price, ms,
-    call.at_us, call.answer, call.error
+    thought_ms, call.at_us, call.answer, call.error
 FROM call"""
 # The calls belong to the last node of their commit; its other nodes have the same base.
 STEP = """
@@ -43,6 +44,13 @@ WITH RECURSIVE step(seq, base) AS (
     SELECT seq, base FROM node WHERE hash = ?
     UNION SELECT node.seq, node.base FROM step JOIN node ON node.parent = step.seq AND node.base = step.base)
 SELECT run.seq FROM step JOIN run ON run.node = step.seq WHERE run.owner = ?"""
+CALLED = """
+WITH RECURSIVE up(seq, parent) AS (
+    SELECT seq, parent FROM node WHERE seq = ?
+    UNION ALL SELECT node.seq, node.parent FROM up JOIN node ON node.seq = up.parent
+    WHERE up.parent < up.seq AND NOT EXISTS (SELECT 1 FROM run WHERE run.node = up.seq AND owner = ? AND model <> ''))
+SELECT model FROM up JOIN run ON run.node = up.seq WHERE owner = ? AND model <> ''"""
+"""The models of the runs that ended with the last such node up to a node."""
 HERE = "SELECT run.seq FROM run JOIN node ON node.seq = run.node WHERE node.hash = ? AND run.owner = ?"
 
 
@@ -102,7 +110,9 @@ class UnfinishedRun:
 
 @value
 class CallRecord:
-    """One paid effect of a run. `usage` and `cost_nano` are None if unknown, which is not zero."""
+    """One paid effect of a run. `usage` and `cost_nano` are None if unknown, which is not zero; `thought_ms` of the `ms` are those
+    of streamed reasoning.
+    """
 
     kind: str
     model: str
@@ -110,6 +120,7 @@ class CallRecord:
     cost_nano: int | None
     price: str
     ms: int
+    thought_ms: int
     at_us: int
     answer: Json
     error: Json
@@ -188,6 +199,7 @@ class Runs:
                 name, usage is not None,
                 tokens.input_tokens, tokens.output_tokens, tokens.cache_read_tokens, tokens.cache_write_tokens,
                 tokens.reasoning_tokens, cost, price_id if cost is not None else "", round(entry.seconds * 1000),
+                ceil(entry.thought * 1000),
             )  # fmt: skip
             if not self._db.run(INSERT_CALL, *values, self._db.clock(), run, self._owner):
                 raise _missing(run)
@@ -363,6 +375,12 @@ class Runs:
         order = "ORDER BY CASE WHEN ref = ? THEN 0 ELSE 1 END, run.seq LIMIT 1"
         return str(self._db.one(f"{select} {order}", hash_to_bytes(node), self._owner, session) or "")
 
+    def last_model(self, tip: str, session: str = "") -> str:
+        """Return the same as `model_of` for the last node up to a node where it is not ""; "" without one."""
+        order = "ORDER BY up.seq DESC, CASE WHEN ref = ? THEN 0 ELSE 1 END, run.seq LIMIT 1"
+        values = (self._nodes.seq(tip), self._owner, self._owner, composed(session))
+        return str(self._db.one(f"{CALLED} {order}", *values) or "")
+
     def model_of_session(self, session: str) -> str:
         """Return the name of the model that a session called last, whether its turn was kept or not; "" without one."""
         select = "SELECT model FROM run WHERE ref = ? AND owner = ? AND model <> '' ORDER BY seq DESC LIMIT 1"
@@ -451,9 +469,11 @@ def _entry(row: SqlRow) -> Entry:
 
 
 def _call(row: SqlRow) -> CallRecord:
-    kind, model, metered, *tokens, cost, price, ms, at, answer, error = row
+    kind, model, metered, *tokens, cost, price, ms, thought, at, answer, error = row
     usage = Usage(*tokens) if metered else None
-    return CallRecord(kind, model, usage, cost, price, ms, at, answer and unpack(answer), error and unpack(error))
+    return CallRecord(
+        kind, model, usage, cost, price, ms, thought, at, answer and unpack(answer), error and unpack(error)
+    )
 
 
 AXES: dict[Axis, str] = {

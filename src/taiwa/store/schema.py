@@ -283,6 +283,11 @@ LABELS = (
     "ALTER TABLE ref ADD COLUMN title {text} NOT NULL DEFAULT ''",
     "ALTER TABLE ref ADD COLUMN place {int} NOT NULL DEFAULT 0",
 )
+# The measured time of the reasoning before an answer; the tags of a session, one a line.
+TAGS = (
+    "ALTER TABLE call ADD COLUMN thought_ms {int} NOT NULL DEFAULT 0",
+    "ALTER TABLE ref ADD COLUMN tags {text} NOT NULL DEFAULT ''",
+)
 STORE = DatabaseSpec(
     "store",
     schema="taiwa_store",
@@ -299,6 +304,7 @@ STORE = DatabaseSpec(
         Migration(SHARED),
         Migration(RESERVED),
         Migration(LABELS),
+        Migration(TAGS),
     ),
     created_by="`taiwa chat` creates one",
     repair="run `taiwa fsck`, and export what is still readable or restore a backup",

@@ -547,6 +547,8 @@ def test_thoughts_fold_when_the_answer_begins_and_stay_with_how_long_they_took(o
     model.gate.set()
     tab.count(".turn", 1)
 
+    tab.page.reload()
+    tab.has("#turns .thoughts summary", "Thought for 1 s")
     assert "It should be mild." in (tab.page.text_content("#turns .thoughts") or "")
 
 

@@ -210,7 +210,7 @@ class Measured:
     finish: str = ""
     thoughts: str = ""
     thinking: float = 0.0
-    """Seconds of reasoning, estimated by its part of the tokens or characters."""
+    """Seconds of streamed reasoning."""
 
     @property
     def per_second(self) -> float:
@@ -226,17 +226,12 @@ def _measured(calls: Iterable[CallRecord]) -> Measured:
         answer = restored_answer(call)
         tokens = 0 if call.usage is None else call.usage.output_tokens
         thoughts = [] if answer is None else [part.text for part in answer.message.thinking]
-        reasoning = 0 if call.usage is None else call.usage.reasoning_tokens
-        thought = sum(map(len, thoughts))
-        part = (
-            reasoning / tokens if reasoning and tokens else thought / (thought + len(answer.text) or 1) if answer else 0
-        )
         found = Measured(
             found.seconds + call.ms / 1000,
             found.tokens + tokens,
             found.finish if answer is None else answer.finish,
             visible("\n\n".join(each for each in (found.thoughts, *thoughts) if each)),
-            found.thinking + min(part, 1) * call.ms / 1000,
+            found.thinking + call.thought_ms / 1000,
         )
     return found
 
