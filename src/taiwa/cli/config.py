@@ -11,7 +11,7 @@ import click
 from taiwa.cli.options import CommonOptions, Group, common_options
 from taiwa.cli.output import print_json, print_line, print_notice, print_rows, table
 from taiwa.i18n import _, ngettext
-from taiwa.kernel.errors import AuthenticationError, ConfigError, InputError, ModelError, TaiwaError
+from taiwa.kernel.errors import ConfigError, InputError, TaiwaError
 from taiwa.kernel.serialization import Json
 from taiwa.plugins import Plugin, clash, installed, plugin_app
 from taiwa.settings import load, missing_prices, remove_value, set_value, show
@@ -260,16 +260,10 @@ def set_key_(provider: str, no_check: bool) -> None:
 
 def _try(target: "Target", key: "Secret") -> None:
     """Try a key; a wrong key is an error and is not stored, an unreachable server a warning."""
-    from taiwa.models.providers import check_key
+    from taiwa.models.providers import try_key
 
-    try:
-        check_key(target, key)
-    except AuthenticationError as error:
-        raise AuthenticationError(
-            f"{target.origin} does not accept this key; it is not stored", status=error.status
-        ) from None
-    except ModelError as error:
-        print_notice(f"the key could not be tested: {error.message}", "yellow")
+    if problem := try_key(target, key):
+        print_notice(f"the key could not be tested: {problem}", "yellow")
     else:
         print_line("it works")
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast, get_a
 from urllib.parse import urlsplit
 
 from taiwa.extras import require_modules
-from taiwa.kernel.errors import ConfigError, ModelError
+from taiwa.kernel.errors import AuthenticationError, ConfigError, ModelError
 from taiwa.kernel.messages import Capability, Chunk, Request, Sampling, user
 from taiwa.kernel.runtime import AsyncModel, Model, start_in_thread
 from taiwa.kernel.serialization import Json, items_at, parse_json, text_at
@@ -629,6 +629,22 @@ def check_key(target: Target, key: Secret) -> None:
             pass
 
 
+def try_key(target: Target, key: Secret) -> str:
+    """Check a key that is about to be stored; return why it could not be tested, "" if it was accepted.
+
+    Raises:
+        AuthenticationError: the provider does not accept it.
+    """
+    try:
+        check_key(target, key)
+    except AuthenticationError as error:
+        what = f"{target.origin} does not accept this key; it is not stored"
+        raise AuthenticationError(what, status=error.status) from None
+    except ModelError as error:
+        return error.message
+    return ""
+
+
 def _listing(opened: HttpModel, path: str) -> Json:
     """Return what a server lists at a path; None if it has no such path.
 
@@ -756,9 +772,13 @@ def list_models(target: Target, settings: Settings) -> tuple[FoundModel, ...]:
     limits = RequestLimits(first_byte=20.0, total=30.0)
     with HttpModel(target, find_key(replace(target, provider=""), settings), limits=limits) as opened:
         listing = _listing(opened, "models")
-    begin = f"{target.base_url}#" if "://" in target.name else f"{target.name}:"
     names = (text_at(item, "id").removeprefix("models/") for item in items_at(listing, "data"))
-    return tuple(FoundModel(f"{begin}{name}", target.base_url) for name in names if name and _fits(name))
+    return tuple(FoundModel(name_at(target, name), target.base_url) for name in names if name and _fits(name))
+
+
+def name_at(target: Target, model: str) -> str:
+    """Return the name of this project for a model of a server."""
+    return f"{target.base_url}#{model}" if "://" in target.name else f"{target.name}:{model}"
 
 
 def _ask(prefix: str, url: str, seconds: float) -> Sequence[FoundModel]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socket import socket
 from typing import Any
 
 import pytest
@@ -104,6 +105,27 @@ def test_the_owner_adds_a_server_with_its_key_and_uses_its_models(open_tab: Open
     assert stored(own) == ()
     assert load().model == f"{url}#bancha"
     assert own.server.state.catalogue.models == ("scripted", f"{url}#bancha")
+
+
+def test_a_key_that_cannot_be_tested_is_stored_and_a_model_is_named(open_tab: OpenTab, own: Serving) -> None:
+    with socket() as closed:  # nothing listens there
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
+        tab = open_tab(own)
+        tab.page.goto(f"{tab.base}/settings")
+        tab.ready()
+        tab.page.fill("#server [name=server]", url)
+        tab.page.fill("#server [name=key]", "a-key")
+        tab.page.click("#server button")
+        tab.has("#notices", "The key is stored, but could not be tested.")
+        tab.has("#listed .problem", "nothing listens at")
+        tab.page.fill("#named [name=named]", "sencha")
+        tab.page.click("#named button")
+        tab.has(".served", "sencha")
+        tab.page.goto("about:blank")
+
+    assert [row.is_stored for row in stored(own)] == [True]
+    assert load().model == f"{url}#sencha"
 
 
 def test_models_are_called_by_their_own_names_and_the_first_one_is_chosen(open_tab: OpenTab, own: Serving) -> None:

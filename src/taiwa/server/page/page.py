@@ -229,11 +229,19 @@ class Page:
         )
 
     def found(
-        self, models: Sequence[FoundModel], offered: str = "", fetching: Fetching | None = None, server: str = ""
+        self,
+        models: Sequence[FoundModel],
+        offered: str = "",
+        fetching: Fetching | None = None,
+        server: str = "",
+        problem: str = "",
     ) -> str:
-        """Render the models that were found, or that a server lists, and the one that can be fetched, or how far that is."""
+        """Render the models that were found, or that a server lists or the `problem` of its list, and the one that can be fetched, or
+        how far that is.
+        """
         new = [each for each in models if each.name not in self.models]
-        return self._render("found.html", found=new, offered=offered, fetching=fetching, server=server)
+        return self._render("found.html", found=new, offered=offered, fetching=fetching, server=server,
+                            problem=problem)  # fmt: skip
 
     def settings(
         self,

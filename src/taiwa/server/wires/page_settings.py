@@ -8,18 +8,18 @@ from typing import TypeVar, cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from taiwa.kernel.errors import AuthenticationError, ConfigError
+from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.runtime import start_in_thread
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.http_api.api_keys import Secret, list_keys, remove_key, set_key
-from taiwa.models.providers import PROVIDERS, check_key, key_variables, list_models, resolve_server
+from taiwa.models.providers import PROVIDERS, FoundModel, key_variables, list_models, name_at, resolve_server, try_key
 from taiwa.server.access import LOCAL_CALLER
 from taiwa.server.http_responses import ApiError, error_to_json, invalid, json_response
 from taiwa.server.page.start import Fetching, found_models, offered_model
 from taiwa.server.request import caller_of, read_body, repository_of, state_of
 from taiwa.server.wire_interface import GET, POST, Route, Wire
 from taiwa.server.wires.page import respond
-from taiwa.settings import parse_setting, set_value
+from taiwa.settings import Settings, parse_setting, set_value
 
 T = TypeVar("T")
 FETCHING = "fetching a model"
@@ -68,19 +68,28 @@ async def models(request: Request) -> Response:
     state, server = state_of(request), request.query_params.get("server", "")
     if server:
         settings = state.catalogue.settings
-        listed = await _do(lambda: list_models(resolve_server(server, settings), settings))
-        return await respond(request, lambda page: page.found(listed, server=server))
+        listed, problem = await _do(lambda: _listed(server, settings))
+        return await respond(request, lambda page: page.found(listed, server=server, problem=problem))
     found = await asyncio.to_thread(found_models, state.catalogue.settings)
     offered = await asyncio.to_thread(offered_model)
     return await respond(request, lambda page: page.found(found, offered, state.live.get(FETCHING)))
 
 
+def _listed(server: str, settings: Settings) -> tuple[tuple[FoundModel, ...], str]:
+    """Return the models that a server lists, or why it lists none."""
+    target = resolve_server(server, settings)
+    try:
+        return list_models(target, settings), ""
+    except ModelError as error:
+        return (), error.message
+
+
 async def change_models(request: Request) -> Response:
-    """Serve one more model: one that was found here, one that a server lists, or the offered one, which is fetched first; or let a
-    served one be the first, or serve it no longer.
+    """Serve one more model: one that was found here, one of a server that lists it or that is `named`, or the offered one, which is
+    fetched first; or let a served one be the first, or serve it no longer.
     """
     await asyncio.to_thread(_check_owner, request)
-    state, body = state_of(request), await read_body(request, ("model", "server", "fetch", "first", "remove"))
+    state, body = state_of(request), await read_body(request, ("model", "named", "server", "fetch", "first", "remove"))
     catalogue = state.catalogue
 
     def use(name: str) -> None:
@@ -92,6 +101,8 @@ async def change_models(request: Request) -> Response:
             catalogue.serve((first, *(name for name in catalogue.models if name != first)))
         elif removed := body.text("remove", ""):
             catalogue.serve([name for name in catalogue.models if name != removed])
+        elif named := body.text("named", "").strip():
+            use(name_at(resolve_server(body.text("server"), catalogue.settings), named))
         else:
             name, server, settings = body.text("model"), body.text("server", ""), catalogue.settings
             known = list_models(resolve_server(server, settings), settings) if server else found_models(settings)
@@ -109,26 +120,24 @@ async def change_models(request: Request) -> Response:
 
 
 async def change_keys(request: Request) -> Response:
-    """Try a key of a server and store it, as `taiwa keys set` does, or delete it; a key that is not accepted is not stored."""
+    """Try a key of a server and store it, as `taiwa keys set` does, or delete it; a key that is not accepted is not stored, and one
+    that could not be tested is, with the reason.
+    """
     await asyncio.to_thread(_check_owner, request)
     catalogue, body = state_of(request).catalogue, await read_body(request, ("server", "key", "remove"))
 
-    def change() -> None:
-        target = resolve_server(body.text("server"), catalogue.settings)
+    def change() -> str:
+        target, problem = resolve_server(body.text("server"), catalogue.settings), ""
         if body.flag("remove"):
             remove_key(catalogue.settings, target.origin)
         else:
             key = Secret(body.text("key"), f"the key for {target.origin}")
-            try:
-                check_key(target, key)
-            except AuthenticationError as error:
-                what = f"{target.origin} does not accept this key; it is not stored"
-                raise AuthenticationError(what, status=error.status) from None
+            problem = try_key(target, key)
             set_key(catalogue.settings, target.origin, key)
         catalogue.reopen()
+        return problem
 
-    await _do(change)
-    return json_response({})
+    return json_response({"untested": await _do(change)})
 
 
 async def set_limits(request: Request) -> Response:

@@ -28,7 +28,10 @@ export function answers() {
 async function server(form) {
   const { server: { value }, key } = form;
   const named = value.trim();
-  if (key.value.trim()) await call("POST", "/page/keys", { server: named, key: key.value.trim() });
+  if (key.value.trim()) {
+    const { untested } = await call("POST", "/page/keys", { server: named, key: key.value.trim() });
+    if (untested) notify(texts.untested);
+  }
   key.value = "";
   put($("#listed"), await html(`/page/models?server=${encodeURIComponent(named)}`));
 }
@@ -38,7 +41,12 @@ async function limit({ max_cost }) {
   notify(texts.set);
 }
 
-export const forms = { server, limit };
+async function other({ named, dataset: { server } }) {
+  await call("POST", "/page/models", { named: named.value, server });
+  location.reload();
+}
+
+export const forms = { server, limit, named: other };
 
 export function listenToSettings() {
   const fields = $$("#defaults [data-option-of], #begin .options [data-option-of]:not([type=checkbox])");
