@@ -59,7 +59,7 @@ KEYS = {
     "switch": PLACE,
     "rename": PLACE,
     "replay": "calls kind node problem turn",
-    "log": "answer app archived at client cost model node pinned session text title turns",
+    "log": "answer app archived at client cost model node pinned session tags text title turns",
     "show": "answer app attachments calls delta findings kind model node options parent state state_hash turn user",
     "diff": "after after_models before before_models state text",
     "why": "after answer before delta findings kind models node path sources turn user",

@@ -99,7 +99,7 @@ def test_help_loads_nothing_heavy() -> None:
 
 READING = (
     "log", "log chat-1", "log --tree", "log --json", "show", "show --json", "diff chat-1~1 chat-1", "why topics", "state", "search tea",
-    "cost", "fsck", "export", "undo", "redo", "fork chat-1:1 plan", "switch chat-1", "rename chat-1 tea", "apps list", "apps check chat",
+    "cost", "fsck", "export", "undo", "redo", "fork chat-1:1 plan", "switch chat-1", "rename chat-1 tea", "tag tea green", "apps list", "apps check chat",
     "config show", "plugins", "gc",
 )  # fmt: skip
 ABSENT = (

@@ -61,6 +61,25 @@ def test_rename_keeps_turns_and_costs(talked: Taiwa) -> None:
     assert talked("rename", "old", "x").code == 2
 
 
+def test_conversations_are_tagged_and_listed_by_a_tag(talked: Taiwa) -> None:
+    assert talked.ok("tag", "old", "work", "tea trade").out == "work, tea trade\n"
+    assert talked.ok("tag", "new", "Work").out == "Work\n"
+
+    assert [row["session"] for row in talked.ok("log", "--tag", "tea trade", "--json").json] == ["old"]
+    assert "#work #tea trade one" in talked.ok("log").out
+    assert talked.ok("tag", "old", "--remove", "WORK", "--json").json == {"session": "old", "tags": ["tea trade"]}
+    assert [row["session"] for row in talked.ok("log", "--tag", "work", "--json").json] == ["new"]
+    assert talked.ok("log", "--tag", "play").err == "no conversation has the tag play\n"
+    for wrong in (
+        ("tag", "old", "--remove", "work"),
+        ("tag", "none", "x"),
+        ("tag", "old", "a,b"),
+        ("log", "old", "--tag", "x"),
+    ):
+        refused = talked(*wrong)
+        assert (refused.code, len(refused.err.splitlines())) == (2, 1)
+
+
 def test_the_log_shows_first_words_model_and_cost(talked: Taiwa) -> None:
     heads, latest, _ = talked.ok("log").lines
 

@@ -109,7 +109,7 @@ class ApiClient:
         return self._call(api.Moved, "POST", "/api/conversations/{name}/fork", body, name=name)
 
     def label(self, name: str, **label: Unpack[api.NewLabel]) -> api.Renamed:
-        """Give a conversation a title in free words, pin it, or archive it."""
+        """Give a conversation a title in free words or tags, pin it, or archive it."""
         return self._call(api.Renamed, "POST", "/api/conversations/{name}/label", dict(label), name=name)
 
     def keep(self, name: str, node: str, expected: str = "") -> api.Moved:

@@ -191,6 +191,31 @@ def test_a_renamed_session_keeps_its_log_its_runs_and_its_undone_turns(store: St
     assert said(store, "neu") == "b"
 
 
+def test_a_session_has_tags_by_which_it_is_found_in_any_capitals(store: Store) -> None:
+    begin(store, "one")
+    begin(store, "two")
+
+    given = store.refs.label("one", tags=["#Work", " tea   trade ", "work", "仕事"])
+    store.refs.label("two", tags=["other"])
+
+    assert given == ("Work", "tea trade", "仕事")
+    assert store.refs.tags() == ("other", "tea trade", "Work", "仕事")
+    assert [ref.name for ref in store.refs.list() if ref.has_tag("TEA TRADE")] == ["one"]
+    assert store.refs.label("one", title="About tea") == given
+    assert store.refs.label("one", tags=()) == ()
+    assert store.refs.tags() == ("other",)
+
+
+@pytest.mark.parametrize("tags", [["a,b"], ["、"], [""], ["#"], ["x" * 51], ["a\0b"], [str(n) for n in range(21)]])
+def test_tags_that_cannot_be_written_in_a_line_are_refused(store: Store, tags: list[str]) -> None:
+    begin(store)
+
+    with pytest.raises(InputError, match="tag"):
+        store.refs.label("main", tags=tags)
+
+    assert store.refs.tags() == ()
+
+
 def test_a_name_that_exists_is_refused(store: Store) -> None:
     tip = begin(store, "one", "a")
     begin(store, "two", "b")

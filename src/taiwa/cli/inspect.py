@@ -12,6 +12,7 @@ from taiwa.cli.options import (
     Group,
     common_options,
     complete_session,
+    complete_tag,
     confirm,
     read_whole,
     require_query,
@@ -68,8 +69,9 @@ STYLES = {"added": "green", "removed": "red", "changed": "yellow"}
     "--tree", is_flag=True, help="Show conversations as branches of one tree, with those that edit and undo left."
 )
 @click.option("-n", "limit", type=click.IntRange(min=1), default=20, show_default=True, help="Show at most this many.")
+@click.option("--tag", default="", shell_complete=complete_tag, help="List only conversations with this tag.")
 @common_options("session", "as_json", "store")
-def log(common: CommonOptions, revision: str, tree: bool, limit: int) -> None:
+def log(common: CommonOptions, revision: str, tree: bool, limit: int, tag: str) -> None:
     """List all conversations, or print the turns of one, those that were cut off included.
 
     \b
@@ -79,16 +81,18 @@ def log(common: CommonOptions, revision: str, tree: bool, limit: int) -> None:
     taiwa log --tree         show branches, those that edit and undo left included; with a name, those of one
     """
     repository, revision = common.repository(reading=True), common.place(revision)
+    if tag and (tree or revision):
+        raise InputError("--tag lists conversations; give it without --tree and without a revision")
     if tree:
         _print_tree(repository, revision, as_json=common.as_json)
     elif revision:
         print_log(repository, revision, limit, as_json=common.as_json)
     else:
-        _print_sessions(repository, limit, as_json=common.as_json)
+        _print_sessions(repository, limit, tag, as_json=common.as_json)
 
 
-def _print_sessions(repository: "Repository", limit: int, *, as_json: bool) -> None:
-    entries, cut_off = inspect.sessions(repository, limit), inspect.interrupted(repository)
+def _print_sessions(repository: "Repository", limit: int, tag: str, *, as_json: bool) -> None:
+    entries, cut_off = inspect.sessions(repository, limit, tag=tag), () if tag else inspect.interrupted(repository)
     rows = [
         (each.run.ref, each.app, _(CUT_OFF), "", "", format_time(each.run.at_us), one_line(each.run.text, FIRST_WORDS))
         for each in cut_off
@@ -96,12 +100,17 @@ def _print_sessions(repository: "Repository", limit: int, *, as_json: bool) -> N
     rows += [
         (
             each.ref.name, each.ref.app, str(each.ref.turns), each.model, format_cost(each.cost),
-            format_time(each.ref.at_us), one_line(each.text, FIRST_WORDS),
+            format_time(each.ref.at_us),
+            one_line(" ".join((*(f"#{tag}" for tag in each.ref.tags), each.ref.title or each.text)), FIRST_WORDS),
         )
         for each in entries
     ]  # fmt: skip
     heads = ("session", "app", "turns", "model", "cost", "last", "first words")
-    none = _("there are no conversations yet; begin one with `taiwa chat` or `taiwa say`")
+    none = (
+        _("no conversation has the tag {tag}", tag=tag)
+        if tag
+        else _("there are no conversations yet; begin one with `taiwa chat` or `taiwa say`")
+    )
     print_rows((*cut_off, *entries), heads, rows, frozenset({2, 4}), as_json=as_json, none=none, spare=(3, 4, 1, 5))
     _mention_resume(cut_off, as_json=as_json)
 

@@ -51,6 +51,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "fork": CommandEntry("store", "create a branch of a conversation"),
         "switch": CommandEntry("store", "make a conversation the current one"),
         "rename": CommandEntry("store", "give a conversation another name"),
+        "tag": CommandEntry("store", "give a conversation tags, by which log lists it"),
         "rerun": CommandEntry("say", "repeat a conversation with another model or app, on a new branch"),
         "replay": CommandEntry("store", "repeat a conversation from its recorded calls and check every hash"),
     },

@@ -45,6 +45,14 @@ def complete_session(_context: click.Context, _parameter: click.Parameter, begun
     return []
 
 
+def complete_tag(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    """Return the tags that begin with a text."""
+    with suppress(TaiwaError):
+        tags = CommonOptions().repository(reading=True).store.refs.tags()
+        return [tag for tag in tags if tag.startswith(begun)]
+    return []
+
+
 def complete_app(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
     """Return the apps whose names begin with a text."""
     from taiwa.apps.catalog import apps

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from taiwa.cli.options import CommonOptions, common_options, complete_session, confirm
+from taiwa.cli.options import CommonOptions, common_options, complete_session, complete_tag, confirm
 from taiwa.cli.output import print_item, print_json, print_line, print_notice, print_result, table
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import CorruptError, InputError
@@ -118,6 +118,30 @@ def rename(common: CommonOptions, name: str, new: str) -> None:
     repository = common.repository()
     repository.store.refs.rename(name, new)
     _print_position(repository, new, _("{name} is now {session}", name=name, session=new), as_json=common.as_json)
+
+
+@click.command()
+@click.argument("name", shell_complete=complete_session)
+@click.argument("tags", nargs=-1, shell_complete=complete_tag)
+@click.option("--remove", multiple=True, metavar="TAG", shell_complete=complete_tag, help="Remove this tag.")
+@common_options("as_json", "store")
+def tag(common: CommonOptions, name: str, tags: tuple[str, ...], remove: tuple[str, ...]) -> None:
+    """Give the conversation NAME these TAGS, and print all that it has.
+
+    \b
+    taiwa tag chat-1 work "tea trade"
+    taiwa tag chat-1 --remove work
+    taiwa log --tag "tea trade"
+    """
+    from taiwa.store.refs import check_tags
+
+    refs = common.repository().store.refs
+    given, removed = refs.label(name), {each.casefold(): each for each in check_tags(remove)}
+    if unknown := [removed[key] for key in removed.keys() - {each.casefold() for each in given}]:
+        raise InputError(f"session {name!r} does not have the tag {unknown[0]!r}")
+    found = refs.label(name, tags=[*(each for each in given if each.casefold() not in removed), *tags])
+    item: Json = {"session": name, "tags": [*found]}
+    print_item(item, ", ".join(found) or _("{name} has no tags", name=name), as_json=common.as_json)
 
 
 def _print_position(repository: "Repository", session: str, text: str, *, as_json: bool) -> None:

@@ -46,15 +46,21 @@ def said(turn: Node) -> str:
 
 
 def sessions(
-    repository: Repository, limit: int | None = None, since: int = 0, *, placed: bool = False
+    repository: Repository,
+    limit: int | None = None,
+    since: int = 0,
+    *,
+    placed: bool = False,
+    tag: str = "",
+    shown: str = "",
 ) -> tuple[SessionEntry, ...]:
     """Return the sessions that moved last, the latest first; with a number of `Refs.moves`, those after it.
 
-    `placed`: pinned ones come first, and archived ones last.
+    `placed`: pinned ones come first, and archived ones last. `tag`: only those that have it, and the one that is `shown`.
     """
     store = repository.store
-    refs = store.refs.list(since)
-    refs = tuple(sorted(refs, key=lambda ref: ref.archived - ref.pinned) if placed else refs)[:limit]
+    refs = [each for each in store.refs.list(since) if not tag or each.has_tag(tag) or each.name == shown]
+    refs = (sorted(refs, key=lambda ref: ref.archived - ref.pinned) if placed else refs)[:limit]
     costs = {line.name: line.cost_nano for line in store.costs("session")} if refs else {}
     entries: list[SessionEntry] = []
     for ref, last in zip(refs, store.nodes.get_all([ref.tip for ref in refs]), strict=True):

@@ -206,6 +206,7 @@ class ConversationEntry(TypedDict):
     title: Annotated[OrNull, "ref.title"]
     pinned: Annotated[bool, "ref.pinned"]
     archived: Annotated[bool, "ref.archived"]
+    tags: Annotated[list[str], "ref.tags"]
 
 
 class InterruptedEntry(TypedDict):

@@ -270,11 +270,12 @@ class MoveTurns(TypedDict, total=False):
 
 
 class NewLabel(TypedDict, total=False):
-    """A title in free words ("" removes it), and whether a conversation is pinned or archived."""
+    """A title in free words ("" removes it), whether a conversation is pinned or archived, and all its tags."""
 
     title: str
     pinned: bool
     archived: bool
+    tags: list[str]
 
 
 class KeptBranch(TypedDict, total=False):

@@ -5,7 +5,7 @@ and the users to whom sessions belong.
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from itertools import count
@@ -14,6 +14,7 @@ from taiwa.kernel.errors import ConflictError, InputError, NotFoundError
 from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import plural
 from taiwa.sql import Database
+from taiwa.sql.base import SqlRow
 from taiwa.store.nodes import HASH_LENGTH, OWNED, Nodes, as_hash, check_json, decoding, pack, short_hash, unpack
 
 LONGEST_NAME = 100
@@ -53,6 +54,27 @@ def check_name(name: str) -> str:
     return composed_name
 
 
+def check_tags(given: Iterable[str]) -> tuple[str, ...]:
+    """Return the tags of a session as they are stored; those that differ in capitals only are one.
+
+    Raises:
+        InputError: a tag is empty, too long or has a comma, or there are too many.
+    """
+    found: dict[str, str] = {}
+    for text in given:
+        tag = " ".join(composed(text).split()).removeprefix("#")
+        if not tag or len(tag) > LONGEST_TAG or not tag.isprintable() or TAG_ENDS & set(tag):
+            raise InputError(f"invalid tag {text[:60]!r}; give 1 to {LONGEST_TAG} characters without a comma")
+        found.setdefault(tag.casefold(), tag)
+    if len(found) > MOST_TAGS:
+        raise InputError(f"a session can have at most {MOST_TAGS} tags, got {len(found)}")
+    return tuple(found.values())
+
+
+LONGEST_TAG = 50
+MOST_TAGS = 20
+TAG_ENDS = frozenset(",，、")
+"""What separates tags where several are written."""
 BY_CLIENT = "client: "
 """The prefix of the reason of a move by a client of the server; its name and protocol follow."""
 REVISION = re.compile(r"(?P<base>[^~@{}]*)@?(?:(?<=@)\{(?P<moved>[0-9]{1,9})\})?(?P<back>(?:~[0-9]{0,9})*)")
@@ -75,7 +97,7 @@ LATEST = """
 SELECT name FROM ref JOIN reflog ON reflog.seq = ref.moved
 WHERE ref.owner = ? AND ref.node IS NOT NULL AND NOT (op = 'create' AND reason = 'import') ORDER BY moved DESC LIMIT 1"""
 SHOWN = """
-SELECT ref.name, node.hash, app.name, node.turns, reflog.at_us, reflog.reason, ref.title, ref.place
+SELECT ref.name, node.hash, app.name, node.turns, reflog.at_us, reflog.reason, ref.title, ref.place, ref.tags
 FROM ref JOIN node ON node.seq = ref.node JOIN app ON app.seq = node.app JOIN reflog ON reflog.seq = ref.moved
 WHERE ref.owner = ? AND ref.moved > ? ORDER BY ref.moved DESC"""
 
@@ -95,6 +117,11 @@ class Ref:
     title: str = ""
     pinned: bool = False
     archived: bool = False
+    tags: tuple[str, ...] = ()
+
+    def has_tag(self, tag: str) -> bool:
+        """Return whether the session has a tag, in any capitals."""
+        return tag.casefold() in {each.casefold() for each in self.tags}
 
     @property
     def client(self) -> str:
@@ -124,10 +151,7 @@ class Refs:
     def list(self, since: int = 0) -> tuple[Ref, ...]:
         """Return all sessions, or those after the move of a number; the latest moved first."""
         with decoding("session"):
-            return tuple(
-                Ref(str(name), tip.hex(), str(app), int(turns), int(at), str(reason), str(title), place > 0, place < 0)
-                for name, tip, app, turns, at, reason, title, place in self._db.rows(SHOWN, self._owner, since)
-            )
+            return tuple(map(_ref, self._db.rows(SHOWN, self._owner, since)))
 
     def moves(self) -> tuple[int, int]:
         """Return the number of the last move, and the number of sessions; every change of a session changes one of them."""
@@ -328,13 +352,29 @@ class Refs:
             self._db.run("UPDATE run SET ref = ? WHERE ref = ? AND owner = ?", checked, composed(name), self._owner)
             self.log(ref, "rename", node, node, f"{composed(name)} to {checked}")
 
-    def label(self, name: str, *, title: str | None = None, place: int | None = None) -> None:
-        """Set the title of a session ("" removes it), or its place in a listing: 1 pinned, 0, or -1 archived."""
+    def tags(self) -> tuple[str, ...]:
+        """Return the tags of all sessions, sorted."""
+        select = "SELECT DISTINCT tags FROM ref WHERE owner = ? AND node IS NOT NULL AND tags <> ''"
+        found = {tag.casefold(): tag for (tags,) in self._db.rows(select, self._owner) for tag in tags.splitlines()}
+        return tuple(found[key] for key in sorted(found))
+
+    def label(
+        self, name: str, *, title: str | None = None, place: int | None = None, tags: Iterable[str] | None = None
+    ) -> tuple[str, ...]:
+        """Set the title of a session ("" removes it), its place in a listing: 1 pinned, 0, or -1 archived, or its tags; return these.
+
+        Raises:
+            InputError: as `check_tags`.
+        """
+        checked = None if tags is None else check_tags(tags)
         with self.moving(name) as (ref, _, _):
             if title is not None:
                 self._db.run("UPDATE ref SET title = ? WHERE seq = ?", title, ref)
             if place is not None:
                 self._db.run("UPDATE ref SET place = ? WHERE seq = ?", place, ref)
+            if checked is not None:
+                self._db.run("UPDATE ref SET tags = ? WHERE seq = ?", "\n".join(checked), ref)
+            return tuple(str(self._db.one("SELECT tags FROM ref WHERE seq = ?", ref)).splitlines())
 
     def delete(self, name: str) -> str:
         """Remove a name and return the node it pointed to; the nodes stay until `gc`."""
@@ -458,6 +498,11 @@ class Refs:
             more = " …" if len(nodes) > MOST_LISTED else ""
             raise InputError(f"{text!r} is the beginning of several hashes: {listed}{more}")
         return as_hash(nodes[0][0])
+
+
+def _ref(row: SqlRow) -> Ref:
+    name, tip, app, turns, at, reason, title, place, tags = row
+    return Ref(name, tip.hex(), app, turns, at, reason, title, place > 0, place < 0, tuple(tags.splitlines()))
 
 
 def _too_far(steps: int, made: int) -> InputError:

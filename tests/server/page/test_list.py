@@ -59,6 +59,45 @@ def test_each_row_of_the_list_has_a_menu(open_tab: OpenTab, serve: Serve) -> Non
     }
 
 
+def test_conversations_are_tagged_and_listed_by_a_tag(open_tab: OpenTab, serve: Serve) -> None:
+    server = serve(scripted_model("never"))
+    for name in ("first", "second", "third"):
+        hold(server, name, f"About {name}")
+    server.repository.store.refs.label("first", title="A title")
+    tab = open_tab(server, bypass_csp=True)
+    tab.page.goto(f"{tab.base}/c/third")
+    tab.ready()
+
+    def write(row: str, action: str, text: str) -> None:
+        tab.page.hover(f"#list li:has([href='/c/{row}'])")
+        tab.page.click(f"#list li:has([href='/c/{row}']) [data-act=row]")
+        tab.page.click(f"#row [data-act={action}]")
+        tab.page.fill("#ask-text", text)
+        tab.page.click("#ask-ok")
+
+    write("first", "tags", "仕事、tea & <trade>")
+    tab.has("#list li:has([href='/c/first'])", "#仕事 #tea & <trade>")
+    write("second", "tags", "other")
+    tab.count("#list .tag", 3)
+    write("first", "title", "")
+    tab.has("#list li:has([href='/c/first'])", "About first")
+    tab.page.click("#list .tag:text-is('tea & <trade>')")
+    tab.count("#list li:has(a)", 2)  # the one that is shown stays
+    assert tab.page.evaluate("document.activeElement.dataset.tag") == "tea & <trade>"
+    assert tab.violations() == []
+    tab.page.goto(tab.base)
+    tab.ready()
+    assert tab.page.locator("#list li:has(a)").all_inner_texts()[0].startswith("About first")
+    tab.count("#list li:has(a)", 1)
+    tab.page.click("#list .tag[aria-pressed=true]")
+    tab.count("#list li:has(a)", 3)
+    write("first", "tags", "")
+    tab.count("#list .tag", 1)
+    listed = server.client.get("/api/conversations?tag=OTHER").json()
+
+    assert [(each["session"], each["tags"]) for each in listed] == [("second", ["other"])]
+
+
 def test_conversations_beyond_the_first_hundred_are_reached_and_pinned_ones_are_always_first(
     open_tab: OpenTab, serve: Serve
 ) -> None:

@@ -91,6 +91,8 @@ class Page:
     """The served models."""
     theme: str = "auto"
     currency: str = ""
+    tag: str = ""
+    """The tag of the listed conversations, "" for all."""
 
     def start(self, apps: Sequence[App], query: str, indexes: Json) -> str:
         """Render the page that starts a conversation, with the indexes to choose from, or shows search results."""
@@ -118,7 +120,7 @@ class Page:
         return self._render("conversation.html", title=visible(ref.title) or place.session, ref=ref, options={key: "" if value is None else value for key, value in options.items()}, query="", window=window, persons=persons,
                             model=model, tip=tip, person=app.document_settings.get("user") or app.values.get("user") or "", end=place.tip,
                             pending=self.pending(place.session) if place.tip == tip else "",
-                            **self._panel(place), **self._list())  # fmt: skip
+                            **self._panel(place), **self._list(session=place.session))  # fmt: skip
 
     def turns(self, window: Transcript, at: str) -> str:
         """Render turns of a transcript."""
@@ -126,7 +128,7 @@ class Page:
 
     def list(self, session: str, answering: Mapping[str, tuple[str, str]], limit: int = LISTED) -> str:
         """Render the list of conversations; those with an active run show its message and client."""
-        return self._render("list.html", session=session, **self._list(answering, limit))
+        return self._render("list.html", session=session, **self._list(answering, limit, session))
 
     def panel(self, place: Place) -> str:
         """Render the panel for a position."""
@@ -296,11 +298,15 @@ class Page:
         }
 
     def _list(
-        self, answering: "Mapping[str, tuple[str, str]]" = MappingProxyType({}), limit: int = LISTED
+        self,
+        answering: "Mapping[str, tuple[str, str]]" = MappingProxyType({}),
+        limit: int = LISTED,
+        session: str = "",
     ) -> dict[str, Any]:
-        repository = self.repository
+        repository, tags = self.repository, self.repository.store.refs.tags()
+        tag = self.tag if self.tag in tags else ""
         moves = repository.store.refs.moves()
-        *listed, more = (*sessions(repository, limit + 1, placed=True), None)
+        *listed, more = (*sessions(repository, limit + 1, placed=True, tag=tag, shown=session), None)
         if len(listed) > limit:
             more = listed.pop()
         breaks = {
@@ -312,6 +318,8 @@ class Page:
         waiting = {ref.name: found.run.text for ref in (each.ref for each in listed if not each.ref.turns)
                    if (found := repository.store.runs.unfinished(ref.name))}  # fmt: skip
         return {
+            "tags": tags,
+            "tag": tag,
             "conversations": listed,
             "more": more is not None,
             "breaks": breaks,

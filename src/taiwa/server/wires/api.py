@@ -191,11 +191,12 @@ def _changed_options(own: AnswerOptions, given: AnswerOptions, named: Collection
 
 
 async def list_conversations(request: Request) -> Json:
-    """List conversations, or search them for words."""
+    """List conversations, all or those with a tag, or search them for words."""
     limit, query = query_number(request, "limit", 100, 1, MOST_LISTED), request.query_params.get("q", "")
+    tag = request.query_params.get("tag", "")
 
     def read(repository: Repository) -> Json:
-        found: Json = to_json(repository.store.search(query, limit) if query else sessions(repository, limit))
+        found: Json = to_json(repository.store.search(query, limit) if query else sessions(repository, limit, tag=tag))
         return found
 
     return await _reading(request, read)
@@ -434,14 +435,15 @@ async def rename(request: Request) -> Json:
 
 
 async def label(request: Request) -> Json:
-    """Give a conversation a title in free words, pin it, or archive it."""
+    """Give a conversation a title in free words or tags, pin it, or archive it."""
     body, name = await read_body(request, api_types.NewLabel.__annotations__), await _session(request)
     title = None if body.data.get("title") is None else " ".join(body.text("title").split())[:MOST_TITLE]
     given = "pinned" in body.data or "archived" in body.data
     place = (1 if body.flag("pinned") else -1 if body.flag("archived") else 0) if given else None
+    tags = body.texts("tags") if "tags" in body.data else None
 
     def write(repository: Repository) -> Json:
-        repository.store.refs.label(name, title=title, place=place)
+        repository.store.refs.label(name, title=title, place=place, tags=tags)
         return {"session": name}
 
     return await _reading(request, write)

@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncGenerator, Callable
 from html import escape
 from itertools import islice
+from urllib.parse import unquote
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -48,7 +49,7 @@ from taiwa.sessions.repository import Repository
 from taiwa.sessions.users import UserProfiles
 
 MOST_STEPS = 10**9
-THEME_COOKIE = "taiwa-theme"
+THEME_COOKIE, TAG_COOKIE = "taiwa-theme", "taiwa-tag"
 THEMES = ("auto", "light", "dark")
 STATIC = {"page.js": "text/javascript", "enter.js": "text/javascript", "page.css": "text/css"}
 SHA256 = re.compile("[0-9a-f]{64}")
@@ -76,7 +77,8 @@ def _packed(request: Request, body: Body, media_type: str, cache_control: str = 
 def _page(request: Request) -> Page:
     state, theme = state_of(request), request.cookies.get(THEME_COOKIE, "")
     return Page(repository_of(request), language_of(request), state.count_breaks, state.catalogue.models,
-                theme if theme in THEMES else THEMES[0], state.catalogue.currency)  # fmt: skip
+                theme if theme in THEMES else THEMES[0], state.catalogue.currency,
+                unquote(request.cookies.get(TAG_COOKIE, "")))  # fmt: skip
 
 
 def entry(request: Request, *, used: bool = False) -> Response:

@@ -1,7 +1,7 @@
 // The page: clicks, forms and keys lead to the actions of its parts. HTML comes rendered and escaped from the server only.
 import { $, $$, ask, attempt, call, here, html, name, notify, page, put, texts } from "./server.js";
 import { begin, confirmed, create, edit, expect, listenToTalk, stop } from "./talk.js";
-import { answerPerson, fold, followList, fork, go, label, listenToPlaces, meant, more, older, openPanel, openRow, print, remove, rename, scroller, scrub, select, show, step, verify } from "./places.js";
+import { answerPerson, filter, fold, followList, fork, go, label, listenToPlaces, meant, more, older, openPanel, openRow, print, remove, rename, scroller, scrub, select, show, step, verify } from "./places.js";
 import { bisect, compare, listenToInspector, set, why } from "./state.js";
 import { answers, forms, listenToSettings, serve, unlock } from "./settings.js";
 import { listenToDocuments } from "./documents.js";
@@ -31,6 +31,11 @@ const acts = {
     const wanted = await ask(texts.title, button.closest("#row")?.dataset.title ?? title);
     if (wanted !== null) await label(meant(button), { title: wanted });
   },
+  tags: async ({ tags }, button) => {
+    const wanted = await ask(texts.tags, button.closest("#row")?.dataset.tags ?? tags);
+    if (wanted !== null) await label(meant(button), { tags: wanted.split(/[,，、]/).map((tag) => tag.trim()).filter(Boolean) });
+  },
+  tag: ({ tag }, button) => filter(button.ariaPressed === "true" ? "" : tag),
   label: ({ pinned, archived }, button) => label(meant(button), { pinned: pinned === "1", archived: archived === "1" }),
   rename: (_, button) => rename(meant(button)),
   remove: (_, button) => remove(meant(button)),

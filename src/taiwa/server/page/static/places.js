@@ -127,6 +127,11 @@ let stale = false;
 let reading = false;
 let listed = 100; // conversations of the list
 export async function older() { listed += 100; await readList(); }
+// List the conversations with a tag, here and on the next pages; "" lists all.
+export async function filter(tag) {
+  document.cookie = `taiwa-tag=${encodeURIComponent(tag)}; path=/; samesite=strict`;
+  await readList();
+}
 async function readList() {
   stale = true;
   if (reading) return;
@@ -135,9 +140,10 @@ async function readList() {
     while (stale) {
       stale = false;
       const got = await html(`/page/list?session=${name}&limit=${listed}`);
-      const focused = document.activeElement.closest("#list a")?.getAttribute("href");
+      const held = document.activeElement.closest("#list :is(a, .tag)");
+      const again = held?.dataset.tag ? `[data-tag="${CSS.escape(held.dataset.tag)}"]` : `[href="${held?.getAttribute("href")}"]`;
       put($("#list"), got);
-      if (focused) $(`#list a[href="${focused}"]`)?.focus();
+      if (held) $(`#list ${again}`)?.focus();
     }
   } finally {
     reading = false;
@@ -222,9 +228,9 @@ export async function fork() {
 export const meant = (button) => button.closest("#row")?.dataset.session ?? page.session;
 const api = (session) => `/api/conversations/${encodeURIComponent(session)}`;
 
-export function openRow({ session, title, pinned, archived }, button) {
+export function openRow({ session, title, tags, pinned, archived }, button) {
   const menu = $("#row");
-  Object.assign(menu.dataset, { session, title, pinned, archived });
+  Object.assign(menu.dataset, { session, title, tags, pinned, archived });
   for (const link of $$("[data-form]", menu)) link.href = `${api(session)}/export?form=${link.dataset.form}`;
   menu.showModal();
   const { bottom, left } = button.getBoundingClientRect();

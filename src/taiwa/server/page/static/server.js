@@ -59,7 +59,7 @@ export function ask(title, value) {
   dialog.returnValue = "cancel";
   dialog.showModal();
   if (value === undefined) $("#ask-ok").focus(); else field.select();
-  return new Promise((resolve) => { dialog.onclose = () => resolve(dialog.returnValue === "ok" ? field.value.trim() || (field.hidden ? "ok" : null) : null); });
+  return new Promise((resolve) => { dialog.onclose = () => resolve(dialog.returnValue === "ok" ? (field.hidden ? "ok" : field.value.trim()) : null); });
 }
 
 document.addEventListener("keydown", (event) => {
