@@ -107,8 +107,9 @@ sysconfig.get_config_vars()
 for name in ("fcntl", "grp", "pwd", "resource", "syslog", "termios", "tty"):
     sys.modules[name] = None
 for module, names in (
-    (os, "fork register_at_fork getuid geteuid killpg O_CLOEXEC O_DIRECTORY O_NOFOLLOW O_NONBLOCK sched_getaffinity"),
-    (signal, "SIGKILL SIGHUP SIGUSR1"), (select, "poll POLLIN POLLOUT"), (socket, "AF_UNIX socketpair send_fds recv_fds"),
+    (os, "fork register_at_fork getuid geteuid killpg fchmod fwalk getloadavg memfd_create sched_getaffinity sysconf"),
+    (os, "O_CLOEXEC O_DIRECTORY O_NOFOLLOW O_NONBLOCK"), (select, "poll POLLIN POLLOUT"),
+    (signal, "SIGALRM SIGHUP SIGKILL SIGUSR1 setitimer"), (socket, "AF_UNIX socketpair send_fds recv_fds"),
 ):
     for name in names.split():
         if hasattr(module, name):

@@ -271,6 +271,11 @@ def test_a_store_may_be_on_a_server_and_its_password_is_not_shown(tmp_path: Path
     assert "zeugma" not in repr(settings) + repr(show(settings))
 
 
+def test_a_store_in_memory_is_not_a_file_of_this_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="TAIWA_STORE: store must be a file or postgresql://USER@HOST/DATABASE"):
+        load({}, {"TAIWA_STORE": ":memory:"}, tmp_path / "config.yaml")
+
+
 def test_an_address_that_is_none_is_refused_without_being_repeated(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="TAIWA_STORE: store is not a PostgreSQL URL; expected") as caught:
         load({}, {"TAIWA_STORE": "postgresql://ann:zeu/gma@db/talks"}, tmp_path / "config.yaml")

@@ -138,6 +138,8 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _store(text: str) -> Path | PostgresUrl:
+    if text == ":memory:":  # as a path, it would be a file of this name
+        raise ValueError("must be a file or postgresql://USER@HOST/DATABASE (see --no-store)")
     if not is_postgres_url(text):
         return Path(_text(text)).expanduser().absolute()
     try:

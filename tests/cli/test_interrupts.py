@@ -133,3 +133,14 @@ def test_in_another_thread_signals_are_not_handled() -> None:
 
     assert (output.text, stopper.pressed) == ("one two three four", False)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_system_without_timers_that_send_signals_has_turns_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "win32")
+    monkeypatch.delattr(signal, "SIGALRM")
+    monkeypatch.delattr(signal, "setitimer")
+
+    result, stopper = turn(Model())
+
+    assert result.text == "one two three four"
+    assert not stopper.pressed

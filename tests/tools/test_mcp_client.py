@@ -224,6 +224,13 @@ def test_an_empty_or_malformed_command_is_an_input_error(command: Any) -> None:
         McpServerConnection(command)
 
 
+def test_on_windows_a_server_by_command_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "win32")
+
+    with pytest.raises(ConfigError, match="an MCP server by command needs Linux or macOS"):
+        McpServerConnection("true")
+
+
 def test_two_servers_with_the_same_tools_are_both_available() -> None:
     with mcp_tools(GENUINE, GENUINE) as tools:
         names = [each.spec.name for each in tools]

@@ -129,12 +129,12 @@ class InterruptHandler:
     def listening(self) -> Generator[None]:
         """Handle Ctrl-C until the turn ends.
 
-        Signals reach only the main thread; in other threads nothing is handled.
+        Signals reach only the main thread, and Windows has no timer that sends one; there, nothing is handled.
         """
         from taiwa.kernel.runtime import answer_chunks
 
         self.pressed = self._waiting = False
-        if threading.current_thread() is not threading.main_thread():
+        if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
             yield
             return
 

@@ -24,7 +24,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, cast
 from weakref import finalize
 
-from taiwa.extras import missing_extra
+from taiwa.extras import missing_extra, require_posix
 from taiwa.isolation import ProcessLimits
 from taiwa.json_schema import Schema, map_subschemas
 from taiwa.kernel.errors import ConfigError, InputError, ToolError
@@ -144,6 +144,7 @@ class McpServerConnection(AbstractContextManager["McpServerConnection"]):
         trusted: bool = False,
     ) -> None:
         require_mcp()
+        require_posix("an MCP server by command")
         from anyio.from_thread import start_blocking_portal
 
         words = _split_command(command)
