@@ -39,7 +39,7 @@ SQLITE = b"SQLite format 3"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One checked part: its name, what was found, whether it works, and the command that mends it."""
+    """One checked part: its name, what was found, whether it works, and the command that corrects it."""
 
     name: str
     found: str

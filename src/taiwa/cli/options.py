@@ -616,7 +616,7 @@ def preview(
 
 
 def mention_passed_over(session: "Session") -> None:
-    """Report that the next turn of a conversation leaves behind one that was cut off."""
+    """Report an interrupted turn that the next turn of a conversation abandons."""
     from taiwa.operations.open_session import find_passed_over
 
     passed = find_passed_over(session)

@@ -252,7 +252,7 @@ def parse_delta(app: App, text: str, layout: ReplyLayout | None = None, *, full:
 
 
 def _fit_delta(app: App, data: Mapping[str, Json], text: str = "", *, full: bool = False) -> ParsedReply:
-    """Return the delta that some JSON is, after what does not count is removed; `text` is where it stood alone."""
+    """Return JSON as a delta, without what does not count; `text` is the text that consists of it alone."""
     delta = shorten_delta(app.fields, data, full=full)
     return _parse_as(app.delta_type, text if text and delta == data else json.dumps(delta))
 

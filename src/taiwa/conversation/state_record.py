@@ -83,7 +83,7 @@ def record_request(
 def changes_schema(app: App, text: str | None = None) -> JsonSchema:
     """Return the schema of a list of changes that a text of the user states, or a reply where it is None.
 
-    An item is a field and what is written to it, behind the sentence of the user that says so.
+    An item is a field and what is written to it, after the sentence of the user that states it.
     """
     source: FieldSource = "reply" if text is None else "user"
     listed = () if text is None else sentences(text)
@@ -103,7 +103,7 @@ def changes_schema(app: App, text: str | None = None) -> JsonSchema:
         if name in names
     ]
     named: dict[str, Json] = {"$defs": delta["$defs"]} if "$defs" in delta else {}
-    # Without a bound, a small model that has begun to list changes goes on until it is cut.
+    # Without a bound, a small model that has begun to list changes continues until it is cut.
     most = len(items) if text is None else min(len(items), MOST_PER_SENTENCE * max(len(listed), 1))
     return JsonSchema({"type": "array", "maxItems": most, "items": {"anyOf": items}, **named}, "changes")
 
@@ -192,7 +192,7 @@ def _last(said: str, view: Mapping[str, Json]) -> str:
 
 
 def _changes(delta: Mapping[str, Json], text: str | None) -> str:
-    """Write changes as the model does, behind the sentence of a text of the user that names their value, else the first."""
+    """Write changes as the model does, after the sentence of the user's text that names their value, else the first."""
     listed = () if text is None else sentences(text) or (text,)
     items: list[dict[str, Json]] = []
     for name, part in delta.items():

@@ -4,10 +4,10 @@
 
 An app with `{{PROMPT}}` has its instructions around the last text of the user instead, in the message that is not kept.
 
-Examples are text of the system message, under a heading that says so: models took examples in the form of messages for the
+Examples are text of the system message, under a heading that says so: models mistook examples in the form of messages for the
 conversation, and kept their facts. The message ends with the form of a reply, because small models fill in what comes last.
 
-Everything before the bar is byte for byte the beginning of the next prompt, unless a summary lies between. The state view
+Everything before the bar is byte for byte the beginning of the next prompt, unless a summary comes between. The state view
 follows in a separate block and is not repeated. Texts of users, models and state are data: they are inserted once and never
 scanned, and the content of a marked block is JSON in which no marker can occur.
 
@@ -164,7 +164,7 @@ def turn_request(
 def _past_messages(
     app: App, past: PastTurn, delta: State, layout: ReplyLayout, earlier: tuple[Part, ...] = ()
 ) -> tuple[Message, ...]:
-    """Return the messages of an earlier turn, behind a summary of those before it."""
+    """Return the messages of an earlier turn, after a summary of those before it."""
     if past.messages:
         return (Message("user", earlier), *past.all_messages) if earlier else past.all_messages
     reply = Text(format_reply(app, past.said, delta, layout))

@@ -105,7 +105,7 @@ def mean(values: Sequence[float]) -> float | None:
 
 
 def quantile(values: Sequence[float], part: float = 0.5) -> float | None:
-    """Return the value below which `part` of the values lie, the median by default; None of an empty sequence."""
+    """Return the value below which `part` of the values are, the median by default; None of an empty sequence."""
     return sorted(values)[min(int(part * len(values)), len(values) - 1)] if values else None
 
 

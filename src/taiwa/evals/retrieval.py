@@ -305,7 +305,7 @@ class Corpora:
         return cls({each.name: each.passages for each in sets}, language)
 
     def __getstate__(self) -> dict[str, object]:
-        """Leave the indexes behind; a worker builds its own."""
+        """Leave out the indexes; a worker builds its own."""
         return {**self.__dict__, "_open": {}, "_library": None}
 
     @property

@@ -361,7 +361,7 @@ class ModelTask:
     _opened: PricedModel | None = field(default=None, init=False, repr=False)
 
     def __getstate__(self) -> dict[str, object]:
-        """Leave the open connection behind; a worker opens its own."""
+        """Leave out the open connection; a worker opens its own."""
         return {**self.__dict__, "_opened": None}
 
     def open(self, app: App | None = None) -> PricedModel | None:

@@ -1,4 +1,4 @@
-"""A turn that is a program of one's own: `def turn(conversation, text)` yields effects and returns a reply.
+"""A turn that is a program of the app: `def turn(conversation, text)` yields effects and returns a reply.
 
 It may ask the user by `answer = yield AskUser(question, options)`. The turn then ends with the question, and the next one runs the
 program again from its beginning: what it did before is answered from the journal, the question from the new text.

@@ -1,4 +1,4 @@
-"""Tools of a client for a model whose server calls none: they stand in the prompt, and calls are read from the text of the answer.
+"""Tools of a client for a model whose server calls none: they are in the prompt, and calls are read from the text of the answer.
 
 The form is that of Hermes, which many open models were trained on.
 """
@@ -87,7 +87,7 @@ def _call_schema(tools: Sequence[ToolSpec]) -> JsonSchema:
 
 
 def _in_text(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Write calls and results as text; results and the message of the user behind them are one message."""
+    """Write calls and results as text; results and the message of the user after them are one message."""
     said: list[Message] = []
     before = ""
     for message in messages:

@@ -115,7 +115,7 @@ class Reply:
 
     @property
     def is_refused(self) -> bool:
-        """Whether the model refused to answer, or to go on."""
+        """Whether the model refused to answer, or to continue."""
         return self.response is not None and self.response.finish == "refusal"
 
     @property
@@ -413,7 +413,7 @@ def named_turns(texts: Sequence[str]) -> str:
 
 
 def _is_quoted(app: App, text: str, sources: Sequence[str]) -> bool:
-    """Whether the delta of a reply is JSON that stands in a source: what a model repeats changes nothing."""
+    """Whether the delta of a reply is JSON that a source contains: what a model repeats changes nothing."""
     span = find_delta(text, [field.name for field in app.fields])
     if span is None:
         return False
@@ -520,7 +520,7 @@ def _complete_with_tools_in_text(
 
 
 def _check_promised(constraint: Constraint | None, response: Response) -> None:
-    """Check an answer that the model's server was to bind to a schema or some texts; one that was cut or refused says so itself.
+    """Check an answer that the model's server should have constrained; one that was cut or refused reports that itself.
 
     Raises:
         OutputValidationError: it does not fit.
@@ -660,7 +660,7 @@ def shorten_history(conversation: Conversation) -> Program[Conversation]:
     try:
         summary, _ = yield from _summarize(summary_request(conversation, leaving))
     except ModelError as error:
-        # A refused summary would be refused before every later turn too, so the turn goes on without one.
+        # A refused summary would be refused before every later turn too, so the turn continues without one.
         reason = f": {error.message}"
     else:
         if summary:

@@ -408,7 +408,7 @@ def _canonical_record(item: object) -> str:
     if not tag:
         return CANONICAL.encode(record(item))
     parts = [f'"{field}":{_canonical_record(part)}' for field, part in _written(item, layout)]
-    parts.append(f'"{TAG}":"{tag}"')  # sorts behind every name of a field
+    parts.append(f'"{TAG}":"{tag}"')  # sorts after every name of a field
     text = f"{{{','.join(parts)}}}"
     if KEPT in type(item).__dict__:
         object.__setattr__(item, KEPT, text)

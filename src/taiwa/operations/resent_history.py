@@ -629,6 +629,6 @@ def split_prefix(messages: Sequence[Message]) -> tuple[tuple[Message, ...], str]
 
 
 def split_system(messages: Sequence[Message]) -> tuple[str, tuple[Message, ...]]:
-    """Return the text of the leading system messages of a history, and the messages behind them."""
+    """Return the text of the leading system messages of a history, and the messages after them."""
     count = next((index for index, message in enumerate(messages) if message.role != "system"), len(messages))
     return "\n\n".join(message.text for message in messages[:count]), tuple(messages[count:])

@@ -321,7 +321,7 @@ def refresh(backend: IndexBackend, wait: float = 0.0, progress: Progress | None 
 
     Raises:
         ConflictError: another process held the writer lock for `wait` seconds.
-        ConfigError: the access rules are invalid; until they are mended, all documents of the index are closed to everyone.
+        ConfigError: the access rules are invalid; until they are corrected, all documents of the index are closed to everyone.
         InputError: the folder does not exist, and the index stays unchanged; or a part of it cannot be read and may hide rules, and
         the documents are closed.
     """

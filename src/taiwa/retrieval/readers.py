@@ -468,7 +468,7 @@ class _Table:
         return table_text([" ".join(dict.fromkeys(filter(None, column))) for column in names], rows[len(headers) :])
 
     def _filled(self, parts: Sequence[str], headers: int) -> list[list[str]]:
-        """Return the texts of the rows: a cell over several rows stands in each, a name over several columns in each."""
+        """Return the texts of the rows: a cell over several rows is repeated in each, a name over several columns in each."""
         filled: list[list[str]] = []
         below: dict[int, tuple[int, str]] = {}
         for number, cells in enumerate(self._rows):
@@ -904,7 +904,7 @@ def split_into_chunks(reading: ParsedDocument, room: int = ROOM) -> tuple[Chunk,
             at = bisect_right(begins, first - 1) - 1
             columns = (
                 (tables[at][2],) if at >= 0 and first < tables[at][1] else ()
-            )  # it goes on with the rows of a table
+            )  # it continues with the rows of a table
             chunks.append(Chunk(reading.text[first:last], first, words + columns, page))
             if len(chunks) > MOST_CHUNKS:
                 raise UnreadableError(f"more than {MOST_CHUNKS:,} sections")

@@ -93,7 +93,7 @@ TOLERANCE = 4.0
 
 
 def aligned_tables(lines: Sequence[Sequence[Box]]) -> Iterator[tuple[int, int, str]]:
-    """Yield the first line, the line behind the last one, and the text of each table among the lines of a page.
+    """Yield the first line, the line after the last one, and the text of each table among the lines of a page.
 
     Lines of several cells that stand in columns are a table; a line of one cell below a column goes on with the row above it. In
     the first column that is so where the table goes on below, and the first word had no room above.

@@ -4,9 +4,9 @@ A request is a repeat of an earlier one of its caller, with the same path and bo
 
 - both have the same `Idempotency-Key`, or
 - it is marked as a repeat (`x-stainless-retry-count`, as the SDKs of OpenAI and Anthropic do), or
-- the client of the earlier one has disconnected, and its run goes on or has ended with an answer.
+- the client of the earlier one has disconnected, and its run continues or has ended with an answer.
 
-Other requests with the same body are answered anew: a client that asks for several samples sends them so.
+Other requests with the same body are answered again: so a client asks for several samples.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from taiwa.server.http_responses import ApiError
 from taiwa.server.runs import LiveRun
 
 REPEAT_SECONDS = 20.0
-"""How long the run of a client that repeats its requests goes on without it, and how long its answer is kept."""
+"""How long the run of a client that repeats its requests continues without it, and how long its answer is kept."""
 KEY_SECONDS = 600.0
 """How long an answer is kept for an `Idempotency-Key`."""
 RETRY_COUNT = "x-stainless-retry-count"
@@ -50,7 +50,7 @@ class Attempt(Generic[S]):
 
     @property
     def can_answer(self) -> bool:
-        """Whether its run goes on, or has ended with an answer."""
+        """Whether its run continues, or has ended with an answer."""
         if not self.started.done():
             return True
         if self.started.cancelled() or self.started.exception() is not None:

@@ -334,7 +334,7 @@ def page_for(request: Request, items: list[Json], most: int = 100) -> Json:
     """Return the requested page of a list.
 
     Raises:
-        ApiError: its limit or order is invalid, or it begins behind an item that does not exist.
+        ApiError: its limit or order is invalid, or it begins after an item that does not exist.
     """
     query = request.query_params
     limit, order = query_number(request, "limit", 20, 1, most), query.get("order", "desc")

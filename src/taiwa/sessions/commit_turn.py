@@ -254,7 +254,7 @@ class TurnResult:
 
     @property
     def is_refused(self) -> bool:
-        """Whether the model refused to answer, or to go on."""
+        """Whether the model refused to answer, or to continue."""
         return self.reply.is_refused
 
     @property

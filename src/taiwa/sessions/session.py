@@ -349,7 +349,7 @@ class Session(BaseSession):
         """Let a program make one turn: a generator function of the conversation and the text, which yields effects.
 
         It returns a `Reply`, a text, or a value of the type of the app's answers. A program that asks the user by `AskUser` ends
-        the turn with its question; run it again with the answer, and it goes on without calling anything twice.
+        the turn with its question; run it again with the answer, and it continues without calling anything twice.
 
         Raises:
             ConfigError: the program raised, yielded something that is not an effect, or did not return a reply.

@@ -299,7 +299,7 @@ class Refs:
             return self._nodes.hash_of(undone[-steps])
 
     def _undone(self, ref: int, tip: int) -> Sequence[int]:
-        """Return the tips behind this one since the last move other than undo and redo, newest first."""
+        """Return the undone tips, since the last move other than undo and redo, newest first."""
         found: dict[int, None] = {}
         at: int | None = self._db.one(LAST_OTHER, ref)
         # Going back may meet a node twice, after an edit back to what was there.

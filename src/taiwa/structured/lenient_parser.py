@@ -1,6 +1,6 @@
 """The lenient parser: parse malformed JSON, and record each repair: punctuation, containers left open, values without quotes.
 
-`output_type` decides when it is used and mends values of the wrong type; `flows.extract` asks the model again.
+`output_type` decides when it is used and converts values of the wrong type; `flows.extract` asks the model again.
 """
 
 import json

@@ -540,7 +540,7 @@ class _Parser(Generic[T]):
         return replace(best, fixes=(*best.fixes, Fix("other-answer", best.end, "guess"))) if others else best
 
     def is_quoted(self, result: LenientResult) -> bool:
-        """Return whether an object with a bare word for a value stands in a sentence: an echo of the type, as in `the format { a: string; }`."""
+        """Return whether an object with a bare word for a value is part of a sentence: an echo of the type, as in `the format { a: string; }`."""
         return any(fix.code == "bare-string" for fix in result.fixes) and in_sentence(
             self.text, result.start, result.end
         )

@@ -117,7 +117,7 @@ NOT_FOUND = "NOT FOUND"
 """What a model writes, by its instructions, if the passages do not answer."""
 
 MARKS_BEHIND = re.compile(r"([.!?。！？])\s*((?:\[\d{1,3}\]\s*)+)")
-"""Numbers of passages behind the end of a sentence."""
+"""Numbers of passages after the end of a sentence."""
 
 WHOLE_SENTENCES = re.compile(r".*(?:(?:[。！？]|[.!?](?!\d))+(?:\s*\[\d{1,3}\])*|\n)", re.DOTALL)
 
@@ -249,7 +249,7 @@ def check_answer(
 
 
 def cite_reply(query: str, text: str, passages: Sequence[Passage]) -> tuple[str, Answer]:
-    """Put the numbers of passages behind the sentences of a reply that can be read off them, and take all others away.
+    """Put the numbers of passages after the sentences of a reply that can be read off them, and remove all others.
 
     Nothing else in the reply changes. Its claims are these sentences alone. Code keeps what looks like a number of a passage.
 

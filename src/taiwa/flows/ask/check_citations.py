@@ -143,7 +143,7 @@ def supports(claim: str, sentence: str, heading: str = "") -> bool:
 
 
 def _is_statement(given: list[Token], start: int, end: int, stop: int) -> bool:
-    """Whether the words up to the end of a clause are most of their sentence, which does not go on with a negation."""
+    """Whether the words up to the end of a clause are most of their sentence, which does not continue with a negation."""
     if end == stop:
         return True
     return given[end - 1].ends and given[end].text != NEGATION and 2 * (end - start) >= stop - start

@@ -64,7 +64,7 @@ class Consulted:
     """What was decided about a text of the user, and what was found for it.
 
     `only_answers`: the app does nothing but answer from documents, so that what they do not answer is not answered at all; else the
-    model goes on as in any turn, and reads the passages as far as there are some.
+    model continues as in any turn, and reads the passages as far as there are some.
     """
 
     found: Clarified

@@ -146,7 +146,7 @@ SUMMARIES = ("auto", "concise", "detailed")
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """The options behind the name of a model on a server: `openai:gpt-…?effort=low`.
+    """The options after the name of a model on a server: `openai:gpt-…?effort=low`.
 
     - `wire`: the protocol; empty for that of the provider.
     - `effort`: how much the model reasons, one of `EFFORTS`; empty for its default. `budget`: the maximum of reasoning
@@ -197,7 +197,7 @@ def add_options(name: str, options: str) -> str:
 
 
 def parse_model_options(text: str) -> ModelOptions:
-    """Parse the options behind the name of a model on a server.
+    """Parse the options after the name of a model on a server.
 
     Raises:
         ConfigError: an option is unknown, or its value is.

@@ -144,7 +144,7 @@ def _complete(part: BinaryIO, file: ModelFile, source: Source, listener: Listene
         part.truncate(0)
         if not begun:
             break
-        # The beginning may have come from a source that lied: once more, from the start.
+        # The beginning may have come from a source with wrong bytes: retry from the start.
     raise SourceError("sends another file (its SHA-256 is not the expected one)")
 
 

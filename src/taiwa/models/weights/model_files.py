@@ -1,4 +1,4 @@
-"""The model files that `taiwa models pull` knows by name, and the folder in which they lie.
+"""The model files that `taiwa models pull` knows by name, and the folder that contains them.
 
 A file is known by its SHA-256, so where it comes from does not matter: the hub is its first source, packages that contain
 it are a mirror.

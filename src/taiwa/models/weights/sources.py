@@ -83,7 +83,7 @@ class LocalSource:
 
 @dataclass(frozen=True, slots=True)
 class MirrorSource:
-    """An address under which files lie by their own names."""
+    """An address that has files under their own names."""
 
     url: str
 
