@@ -74,7 +74,7 @@ def test_tokens_of_a_model_in_this_process_are_read_again_under_the_constraint()
     schema = OutputType.fields("Order", {"drink": Literal["tea", "coffee"], "cups": int}).schema()
     text = {"format": {"type": "json_schema", "name": "Order", "schema": schema}}
     with serving(model=StubModel('{"drink": "tea", "cups": 2}')) as server:
-        body = respond(server, "Two teas, please.", model="plain", text=text, temperature=0)
+        body = respond(server, "Two teas, please.", model="plain", text=text, temperature=0.1)
         (answer,) = get(server, f"/api/nodes/{node_of(body)}/tokens?top=3")["answers"]
 
     assert (answer["source"], answer["exact"], answer["note"], answer["model"]) == ("model", True, "", "stub")

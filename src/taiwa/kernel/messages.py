@@ -325,12 +325,26 @@ class Enforcement:
         return not self.promised and not self.checked and not self.broken
 
 
+@value(tag="written-tokens")
+class WrittenTokens:
+    """The tokens of an answer of a model in this process: their ids, and which of them the constraint forced.
+
+    Of the `passes` of the network, `sparse_passes` computed only a part of its output head.
+    """
+
+    ids: tuple[int, ...]
+    forced: tuple[bool, ...]
+    passes: int
+    sparse_passes: int = 0
+
+
 @value(tag="response")
 class Response:
     """One answer. `usage` None means that the server did not report it; it never counts as zero.
 
     If a watcher cut the answer, `discarded` is the text after the cut in the same chunk, and `max_usage` bounds the usage if
-    it is unknown. `enforcement` says how the constraint was enforced, None without a constraint.
+    it is unknown. `enforcement` says how the constraint was enforced, None without a constraint; `written` are the tokens of a
+    model in this process.
     """
 
     message: Message
@@ -342,6 +356,7 @@ class Response:
     max_usage: Usage | None = None
     logprobs: tuple[TokenLogprob, ...] = ()
     enforcement: Enforcement | None = None
+    written: WrittenTokens | None = None
 
     @property
     def text(self) -> str:
@@ -383,6 +398,7 @@ class StreamEnd:
     logprobs: tuple[TokenLogprob, ...] = ()
     enforcement: Enforcement | None = None
     thinking: tuple[Thinking, ...] = ()
+    written: WrittenTokens | None = None
 
 
 @value(tag="notice")
@@ -422,7 +438,7 @@ def collect_response(chunks: Iterable[Chunk]) -> Response:
     message = Message("assistant", (*blocks, Text("".join(text)), *end.tool_calls))
     return Response(
         message, end.finish, end.stop, end.usage, end.model,
-        logprobs=end.logprobs, enforcement=end.enforcement,
+        logprobs=end.logprobs, enforcement=end.enforcement, written=end.written,
     )  # fmt: skip
 
 

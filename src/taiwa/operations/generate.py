@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -21,6 +21,7 @@ from taiwa.kernel.messages import (
     Notice,
     Regex,
     Request,
+    Response,
     Sampling,
     TextDelta,
     system,
@@ -37,10 +38,8 @@ if TYPE_CHECKING:
     from taiwa.constraints.explain import TokenStep
     from taiwa.constraints.guide import Guide, Whitespace
     from taiwa.constraints.vocabulary import Vocabulary
-    from taiwa.kernel.usage_limits import Budget, UsageLimits
-    from taiwa.models.inprocess.generator import GeneratedText, InProcessModel, LoadedModel
+    from taiwa.kernel.runtime import Model
     from taiwa.models.inprocess.gguf import GgufModel
-    from taiwa.sessions.commit_turn import PricedModel
     from taiwa.settings import Settings
 
 ConstraintKind: TypeAlias = Literal["", "type", "schema", "regex", "grammar", "choice"]
@@ -226,15 +225,17 @@ def render_schema(output_type: OutputType[Any], style: SchemaStyle) -> SchemaRes
 def generate(
     settings: "Settings", options: GenerateOptions, on_event: Callable[[TextDelta | Notice], None]
 ) -> list[GenerateResult]:
-    """Generate answers under the constraint; their text is passed to `on_event` as it arrives, and notices.
-
-    Of several answers of a model in this process nothing is passed, since they are generated together.
+    """Generate answers under the constraint; their text is passed to `on_event` as it arrives, that of several in any order, and
+    notices.
 
     Raises:
         InputError: the constraint cannot be read. ConfigError: the cost of a day is limited.
         TaiwaError: the model does not support it, or failed.
     """
-    from taiwa.models.providers import in_process, with_enforcement
+    from taiwa.kernel.effects import Complete, gather, perform
+    from taiwa.kernel.execution import RunResult
+    from taiwa.kernel.runtime import Runtime
+    from taiwa.models.providers import in_process
     from taiwa.sessions.session import open_priced_model
 
     output_type, constraint = _constraint(options.kind, options.source)
@@ -244,27 +245,63 @@ def generate(
             require_modules("checking an answer", "constraints", "llguidance", "numpy")
         with suppress(ConfigError):  # it cannot be judged here
             check = answer_checker(constraint, output_type)
-    messages = ((system(options.system),) if options.system else ()) + (user(options.text, options.attachments),)
-    request = Request(
-        messages, prefix=options.prefix, stop=options.stop, sampling=options.sampling, constraint=constraint
-    )  # fmt: skip
+    requests = _requests(options, constraint)
     priced_model = open_priced_model(None, settings)
-    inside = in_process(priced_model.model)
-    if inside is not None:
-        found = list(_decode(inside, request, options, on_event))
-    else:
-        model: Any = priced_model.model
-        priced_model = replace(priced_model, model=with_enforcement(model, "strict" if options.strict else "lenient"))
-        from taiwa.kernel.usage_limits import SharedBudget
+    inside, limits = in_process(priced_model.model), settings.limits
+    if limits.day_cost is not None and inside is None:
+        raise ConfigError(
+            "the limit on cost per day counts stored calls, and generate stores none; give an amount without a period"
+        )
+    runtime = Runtime(
+        _with_options(priced_model.model, requests, options), price=priced_model.price, limits=replace(limits, requests=None)
+    )  # fmt: skip
+    for event in runtime.stream(gather(perform(Complete(request)) for request in requests)):
+        if not isinstance(event, RunResult):
+            on_event(event)
+            continue
+        vocabulary = None if inside is None else inside.generator().loaded.network.vocabulary
+        found = [_result(response, vocabulary) for response in event.value]
+        return found if check is None else [_checked(each, options.prefix, check) for each in found]
+    raise AssertionError("a run ends with RunResult")
 
-        limits = settings.limits
-        if limits.day_cost is not None:
-            raise ConfigError(
-                "the limit on cost per day counts stored calls, and generate stores none; give an amount without a period"
-            )
-        budgets = () if limits.cost is None else (SharedBudget(limits.cost),)
-        found = [_complete(priced_model, request, limits, budgets, on_event) for _ in range(options.count)]
-    return found if check is None else [_checked(each, request.prefix, check) for each in found]
+
+def _requests(options: GenerateOptions, constraint: Constraint | None) -> tuple[Request, ...]:
+    """Return the requests of all answers, with consecutive seeds."""
+    messages = ((system(options.system),) if options.system else ()) + (user(options.text, options.attachments),)
+    seed = options.sampling.seed
+    return tuple(
+        Request(
+            messages, prefix=options.prefix, stop=options.stop, constraint=constraint,
+            sampling=replace(options.sampling, seed=None if seed is None else seed + number),
+        )
+        for number in range(options.count)
+    )  # fmt: skip
+
+
+def _with_options(model: Any, requests: "Sequence[Request]", options: GenerateOptions) -> "Model":  # noqa: ANN401  (an opened model)
+    """Return the model with the options for constraints; one in this process answers several requests in common passes."""
+    from taiwa.models.providers import in_process, with_enforcement
+
+    inside = in_process(model)
+    if inside is None:
+        return with_enforcement(model, "strict" if options.strict else "lenient")
+    from taiwa.models.inprocess.generator import CompileOptions, ModelWithOptions
+
+    compiled = CompileOptions(options.strict, options.whitespace)
+    return ModelWithOptions(inside, compiled, requests if len(requests) > 1 else ())
+
+
+def _result(response: Response, vocabulary: "Vocabulary | None") -> GenerateResult:
+    found = GenerateResult(
+        response.text, response.finish, response.stop, response.usage, enforcement=response.enforcement
+    )
+    written = response.written
+    if written is None or vocabulary is None:
+        return found
+    texts = (vocabulary.tokens[token].decode("utf-8", "replace") for token in written.ids)
+    return replace(
+        found, parts=tuple(zip(texts, written.forced, strict=True)), forwards=written.passes, sparse=written.sparse_passes
+    )  # fmt: skip
 
 
 def _constraint(kind: ConstraintKind, source: str) -> tuple[OutputType[Any] | None, Constraint | None]:
@@ -288,60 +325,6 @@ def _choices(source: str) -> tuple[str, ...]:
     if not words:
         raise InputError("--choice requires words with commas between them")
     return words
-
-
-def _decode(
-    model: "InProcessModel[LoadedModel]",
-    request: Request,
-    options: GenerateOptions,
-    on_event: Callable[[TextDelta | Notice], None],
-) -> Iterator[GenerateResult]:
-    from taiwa.models.inprocess.generator import CompileOptions, PromptProgress
-
-    generator = model.generator()
-    compiled = CompileOptions(options.strict, options.whitespace)
-    vocabulary = generator.loaded.network.vocabulary
-    if options.count > 1:
-        yield from (_decoded(each, vocabulary) for each in generator.batch(request, options.count, compiled))
-        return
-    for piece in generator.stream(request, compiled):
-        if isinstance(piece, str):
-            on_event(TextDelta(piece))
-        elif isinstance(piece, PromptProgress):
-            on_event(Notice(f"reading the prompt: {piece.read / piece.total:.0%}", code="progress"))
-        else:
-            yield _decoded(piece, vocabulary)
-
-
-def _decoded(answer: "GeneratedText", vocabulary: "Vocabulary") -> GenerateResult:
-    ending = answer.result
-    texts = (vocabulary.tokens[token].decode("utf-8", "replace") for token in ending.tokens)
-    parts = tuple(zip(texts, ending.forced, strict=True))
-    return GenerateResult(
-        answer.text, ending.finish, ending.stop, answer.usage, parts=parts, forwards=ending.passes,
-        sparse=ending.sparse_passes, enforcement=answer.enforcement,
-    )  # fmt: skip
-
-
-def _complete(
-    priced_model: "PricedModel",
-    request: Request,
-    limits: "UsageLimits",
-    budgets: "Iterable[Budget]",
-    on_event: Callable[[TextDelta | Notice], None],
-) -> GenerateResult:
-    from taiwa.kernel.effects import Complete, perform
-    from taiwa.kernel.execution import RunResult
-    from taiwa.kernel.runtime import Runtime
-
-    runtime = Runtime(priced_model.model, price=priced_model.price, limits=limits, budgets=budgets)
-    for event in runtime.stream(perform(Complete(request))):
-        if not isinstance(event, RunResult):
-            on_event(event)
-            continue
-        answer = event.value
-        return GenerateResult(answer.text, answer.finish, answer.stop, answer.usage, enforcement=answer.enforcement)
-    raise AssertionError("a run ends with RunResult")
 
 
 def answer_checker(constraint: Constraint, output_type: OutputType[Any] | None = None) -> Callable[[str], Json]:
@@ -384,7 +367,7 @@ def _checked(answer: GenerateResult, prefix: str, check: Callable[[str], Json]) 
     try:
         check(prefix + answer.text)
     except OutputValidationError as error:
-        cut = "it was cut off at the length limit" if answer.finish == "length" else ""
+        cut = "it was cut off at the length limit" if answer.finish in ("length", "cut") else ""
         return replace(answer, fits=False, why=cut or error.message)
     return replace(answer, fits=True)
 

@@ -472,7 +472,7 @@ def _tokens_of(
     note = _missing(request, model, name)
     if request is not None and model is not None:
         try:
-            found = _read_again(model, request, response.text, most)
+            found = _read_again(model, request, response, most)
         except TaiwaError as error:
             note = f"{NOT_SAMPLED}: {error.message}"
         else:
@@ -485,12 +485,12 @@ def _tokens_of(
     return AnswerTokens(role, name, response.text, prefix, "", False, note)
 
 
-def _read_again(model: "AnyModel", request: Request, text: str, most: int) -> "TokenTrace | None":
+def _read_again(model: "AnyModel", request: Request, response: Response, most: int) -> "TokenTrace | None":
     """Let a model read its answer again; None for one that does not run in this process."""
     from taiwa.models.providers import in_process
 
     inside = in_process(model)
-    return None if inside is None else inside.trace(request, text, most)
+    return None if inside is None else inside.trace(request, response, most)
 
 
 def _missing(request: Request | None, model: "AnyModel | None", name: str) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -139,7 +140,7 @@ def test_several_answers_side_by_side_are_those_that_are_written_alone(generator
     wild = Sampling(temperature=1.0, seed=7, max_tokens=60)
     request = Request(ASK.messages, constraint=SHAPE, sampling=wild)
 
-    found = generator.batch(request, 4)
+    found = generator.batch([replace(request, sampling=replace(wild, seed=7 + number)) for number in range(4)])
 
     alone = [
         account(generator, Request(ASK.messages, constraint=SHAPE, sampling=Sampling(1.0, None, 60, 7 + number)))

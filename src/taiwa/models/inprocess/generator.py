@@ -27,9 +27,11 @@ from taiwa.kernel.messages import (
     JsonSchema,
     Notice,
     Request,
+    Response,
     StreamEnd,
     TextDelta,
     Usage,
+    WrittenTokens,
 )
 from taiwa.kernel.runtime import start_in_thread
 from taiwa.kernel.serialization import record, to_json
@@ -304,6 +306,9 @@ class CompileOptions:
     whitespace: Whitespace = "bounded"
 
 
+DEFAULT_OPTIONS = CompileOptions()
+
+
 @dataclass(frozen=True, slots=True)
 class GeneratedText:
     """An answer with its tokens, which of them were forced, and the number of forward passes (`result`)."""
@@ -345,7 +350,7 @@ class TextGenerator(Generic[AnyLoaded]):
         self._vocabulary_report: VocabularyReport | None = None
 
     def stream(
-        self, request: Request, options: CompileOptions = CompileOptions()
+        self, request: Request, options: CompileOptions = DEFAULT_OPTIONS
     ) -> Generator[str | PromptProgress | GeneratedText]:
         """Generate an answer: yield it in pieces, and the complete result with its figures last.
 
@@ -379,17 +384,17 @@ class TextGenerator(Generic[AnyLoaded]):
         return unread
 
     def batch(
-        self, request: Request, count: int, options: CompileOptions = CompileOptions()
+        self, requests: Sequence[Request], options: CompileOptions = DEFAULT_OPTIONS
     ) -> tuple[GeneratedText, ...]:
-        """Generate several answers to one request in common passes of the model, with consecutive seeds.
+        """Answer requests that differ only in their seeds in common passes of the model.
 
         The prompt is read once. A model with a sliding window or a recurrent state generates them one after the other.
 
         Raises:
             NoValidTokenError, InputError, ModelError: see `stream`.
         """
-        started = self._start(request, options)
-        sequence, unread, seed = started.prefix.sequence, started.prefix.unread, request.sampling.seed
+        started = self._start(requests[0], options)
+        sequence, unread = started.prefix.sequence, started.prefix.unread
         try:
             if len(unread) > 1:  # all but the last token is read once for all answers
                 sequence.read(unread[:-1], ONE_ROW)
@@ -398,51 +403,37 @@ class TextGenerator(Generic[AnyLoaded]):
                     started.job,
                     unread=unread[-1:],
                     state=None if started.job.state is None else started.job.state.fork(),
-                    sampling=replace(request.sampling, seed=None if seed is None else seed + number),
+                    sampling=request.sampling,
                 )
-                for number in range(count)
+                for request in requests
             ]
             return tuple(started.answer(text, result) for text, result in _decode_all(sequence, jobs))
         finally:
             self.prefix_cache.put_back(sequence, started.prefix.prompt)
 
-    def trace(self, request: Request, text: str, most: int) -> TokenTrace:
+    def trace(self, request: Request, answer: Response, most: int) -> TokenTrace:
         """Read an answer again, with the `most` likeliest tokens at each position.
-
-        A request without randomness is answered once more: if that gives the same text, its tokens are the sampled ones.
 
         Raises:
             InputError, ModelError: see `stream`.
         """
-        sampled = self._sampled_again(request, text)
-        exact = sampled is not None
-        started = self._start(request, CompileOptions())
+        started = self._start(request, DEFAULT_OPTIONS)
         try:
-            found = list(started.job.vocabulary.encode(text)) if sampled is None else sampled
+            sampled = self._sampled(answer)
+            found = started.job.vocabulary.encode(answer.text) if sampled is None else sampled
             tokens, refused = read_tokens(started.prefix.sequence, started.job, found[:MOST_TRACED], most)
-            return TokenTrace(tokens, exact, refused)
+            return TokenTrace(tokens, sampled is not None, refused)
         finally:
             self.prefix_cache.put_back(started.prefix.sequence, started.prefix.prompt)
 
-    def _sampled_again(self, request: Request, text: str) -> list[int] | None:
-        """Return the tokens of a text that the request reproduces; None if it is random or gives another text.
-
-        A truncated text must be the beginning of the reproduced one.
-        """
-        if request.sampling.temperature != 0 and request.sampling.seed is None:
+    def _sampled(self, answer: Response) -> list[int] | None:
+        """Return the sampled tokens of the text of an answer; None if it has none, or those of another file of the same name."""
+        vocabulary, text = self.loaded.network.vocabulary, answer.text.encode("utf-8", "replace")
+        ids = () if answer.written is None else answer.written.ids
+        if not all(0 <= token < len(vocabulary) for token in ids) or not vocabulary.decode(ids).startswith(text):
             return None
-        *pieces, last = self.stream(request)
-        assert isinstance(last, GeneratedText), "a stream ends with the whole answer"
-        if not "".join(piece for piece in pieces if isinstance(piece, str)).startswith(text):
-            return None
-        vocabulary, left = self.loaded.network.vocabulary, len(text.encode("utf-8", "replace"))
-        found: list[int] = []
-        for token in last.result.tokens:
-            if left <= 0:
-                break
-            found.append(token)
-            left -= len(vocabulary.decode((token,)))
-        return found
+        ends = accumulate(len(vocabulary.decode((token,))) for token in ids)
+        return [token for token, before in zip(ids, (0, *ends), strict=False) if before < len(text)]
 
     def _start(self, request: Request, options: CompileOptions) -> _Started:
         network = self.loaded.network
@@ -580,10 +571,10 @@ class InProcessModel(SharedModel, Generic[AnyLoaded]):
         """Return what is shown while the model is loaded."""
         return f"loading {self.name}"
 
-    def stream(self, request: Request) -> Generator[Chunk]:
+    def stream(self, request: Request, options: CompileOptions = DEFAULT_OPTIONS) -> Generator[Chunk]:
         """Answer in chunks, the last one `StreamEnd`; closing the iterator stops before the next token.
 
-        A schema that can be enforced only in part is enforced in part: validate the answer.
+        A schema that can be enforced only in part is enforced in part, unless the options are strict: validate the answer.
 
         Raises:
             ConfigError: the model cannot be loaded.
@@ -594,7 +585,7 @@ class InProcessModel(SharedModel, Generic[AnyLoaded]):
         self._check_capabilities(request)
         generator = yield from self._loaded_with_notice()
         last = time.monotonic() + SILENT_SECONDS - REPORT_SECONDS
-        with closing(generator.stream(self.completed(request))) as pieces:
+        with closing(generator.stream(self.completed(request), options)) as pieces:
             for piece in pieces:
                 if isinstance(piece, str):
                     yield TextDelta(piece)
@@ -603,11 +594,7 @@ class InProcessModel(SharedModel, Generic[AnyLoaded]):
                         last = time.monotonic()
                         yield Notice(f"reading the prompt: {piece.read / piece.total:.0%}", code="waiting")
                 else:
-                    result = piece.result
-                    yield StreamEnd(
-                        result.finish, result.stop if result.stop in request.stop else None, piece.usage, self.name,
-                        logprobs=tuple(result.logprobs), enforcement=piece.enforcement,
-                    )  # fmt: skip
+                    yield self._end(request, piece)
 
     def _loaded_with_notice(self) -> "Generator[Notice, None, TextGenerator[AnyLoaded]]":
         """Return the generator; if loading takes long, say so."""
@@ -619,14 +606,38 @@ class InProcessModel(SharedModel, Generic[AnyLoaded]):
             yield Notice(self.loading_text(), code="waiting")
         return loading.result()
 
-    def trace(self, request: Request, text: str, most: int = 5) -> TokenTrace:
+    def _end(self, request: Request, answer: GeneratedText) -> StreamEnd:
+        found = answer.result
+        written = WrittenTokens(tuple(found.tokens), tuple(found.forced), found.passes, found.sparse_passes)
+        return StreamEnd(
+            found.finish, found.stop if found.stop in request.stop else None, answer.usage, self.name,
+            logprobs=tuple(found.logprobs), enforcement=answer.enforcement, written=written,
+        )  # fmt: skip
+
+    def stream_together(
+        self, requests: Sequence[Request], options: CompileOptions
+    ) -> Generator[Notice, None, list[tuple[Chunk, ...]]]:
+        """Answer requests that differ only in their seeds in common passes, and return the chunks of each.
+
+        Raises:
+            ConfigError, NoValidTokenError, InputError, ModelError: see `stream`.
+        """
+        self._check_capabilities(requests[0])
+        generator = yield from self._loaded_with_notice()
+        found = generator.batch([self.completed(request) for request in requests], options)
+        return [
+            (TextDelta(answer.text), self._end(request, answer))
+            for request, answer in zip(requests, found, strict=True)
+        ]
+
+    def trace(self, request: Request, answer: Response, most: int = 5) -> TokenTrace:
         """Read an answer again token by token, under the constraints that it was written under.
 
         Raises:
             ConfigError: the model cannot be loaded.
             InputError, ModelError: the request cannot be answered by the network, see `stream`.
         """
-        return self.generator().trace(self.completed(request), text, most)
+        return self.generator().trace(self.completed(request), answer, most)
 
     def completed(self, request: Request) -> Request:
         """Return the request that the network gets."""
@@ -664,3 +675,42 @@ class InProcessModel(SharedModel, Generic[AnyLoaded]):
         for value, capability in needed:
             if value:
                 known.require(capability, self.name)
+
+
+class ModelWithOptions:
+    """A model in this process with other options for constraints.
+
+    The requests of `together`, which differ only in their seeds, are answered in common passes when the first of them arrives;
+    each of them is asked once, in any thread.
+    """
+
+    def __init__(
+        self, model: InProcessModel[AnyLoaded], options: CompileOptions, together: Sequence[Request] = ()
+    ) -> None:
+        self.name = model.name
+        self.capabilities = model.capabilities
+        self._model = model
+        self._options = options
+        self._together = list(together)
+        self._answers: list[tuple[Chunk, ...]] = []
+        self._failure: Exception | None = None
+        self._lock = Lock()
+
+    def stream(self, request: Request) -> Generator[Chunk]:
+        """Answer in chunks, see `InProcessModel.stream`; those of an answer that is written beside others come at once."""
+        if request not in self._together:
+            yield from self._model.stream(request, self._options)
+            return
+        with self._lock:
+            if self._failure is not None:
+                raise self._failure
+            if not self._answers:
+                try:
+                    self._answers = yield from self._model.stream_together(self._together, self._options)
+                except Exception as error:
+                    self._failure = error
+                    raise
+            place = self._together.index(request)
+            del self._together[place]
+            chunks = self._answers.pop(place)
+        yield from chunks

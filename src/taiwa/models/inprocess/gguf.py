@@ -10,7 +10,7 @@ from taiwa.kernel.messages import Chunk, Notice, Request
 from taiwa.models.http_api.capabilities import Capabilities, capabilities
 from taiwa.models.http_api.provider_interface import parse_options
 from taiwa.models.inprocess.chat_template import ChatTemplate, IsolatedTemplate
-from taiwa.models.inprocess.generator import InProcessModel, TextGenerator
+from taiwa.models.inprocess.generator import DEFAULT_OPTIONS, CompileOptions, InProcessModel, TextGenerator
 from taiwa.models.inprocess.gguf_backend import GgufNetwork, GgufTokenizer, open_network
 from taiwa.models.inprocess.memory import GB, available_memory
 from taiwa.models.weights.model_files import MODEL_FILES, find_model_file
@@ -148,7 +148,7 @@ class GgufModel(InProcessModel[LoadedGguf]):
         """Whether its process still runs."""
         return loaded.network.process.is_usable
 
-    def stream(self, request: Request) -> Generator[Chunk]:
+    def stream(self, request: Request, options: CompileOptions = DEFAULT_OPTIONS) -> Generator[Chunk]:
         """Answer in chunks; a kept process that another program has just stopped is replaced by a new one.
 
         Raises:
@@ -156,7 +156,7 @@ class GgufModel(InProcessModel[LoadedGguf]):
         """
         has_begun = False
         try:
-            for chunk in super().stream(request):
+            for chunk in super().stream(request, options):
                 has_begun = has_begun or not isinstance(chunk, Notice)
                 yield chunk
         except ModelError:
@@ -166,7 +166,7 @@ class GgufModel(InProcessModel[LoadedGguf]):
                 raise
         else:
             return
-        yield from super().stream(request)
+        yield from super().stream(request, options)
 
     def loading_text(self) -> str:
         """Return what is shown while it is loaded."""
