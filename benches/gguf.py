@@ -150,8 +150,9 @@ def free(subject: Subject, generator: TextGenerator[LoadedGguf], server: LlamaSe
     ratios = [one / two for one, two in zip(other[1:], own[1:], strict=True)]
     subject.target("tokens without a constraint, llama.cpp against us", median(ratios), 1 / 0.95, "x")
     sequence = Clocked(generator)
-    state = generator._compile(JsonSchema(ORDER), CompileOptions())  # noqa: SLF001  (as a request is compiled)
-    tokens = generator.loaded.prepare(ask(ORDERS[0], 300))
+    request = ask(ORDERS[0], 300, ORDER)
+    state = generator._compile(request, CompileOptions())  # noqa: SLF001  (as a request is compiled)
+    tokens = generator.loaded.prepare(request)
     job = DecodeJob(tokens, generator.loaded.network.vocabulary, 300, state.start() if state else None, Sampling(0))
     begin = time.perf_counter()
     *_, ending = decode(sequence, job)

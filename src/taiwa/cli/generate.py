@@ -73,7 +73,7 @@ FAILED = 1
 @click.option("--seed", type=int, metavar="N", help="Make sampling reproducible.")
 @click.option("--count", type=click.IntRange(1, 64), default=1, show_default=True, help="Write this many answers.")
 @click.option("--lenient", is_flag=True, help="Check clauses that cannot be enforced afterwards, instead of failing.")
-@whitespace_option
+@whitespace_option(None, "compact; bounded behind --prefix")
 @common_options(
     "model", "fragments", "attachments", "attach_as_text", "no_stream", "as_json", "verbose", "max_cost", "retry_paid",
     "wire",
@@ -198,7 +198,7 @@ KEY = '<p><small><span class="token">token</span> chosen among several · <span 
     "--engine", type=click.Choice(["reference", "llguidance"]), default="reference", show_default=True,
     help="Use the readable guides, or the engine that decoding uses.",
 )  # fmt: skip
-@whitespace_option
+@whitespace_option("bounded")
 @click.option("--html", "html", metavar="FILE", type=NEW_FILE, help="Write an HTML page that loads nothing.")
 @click.option("--dot", "dot", metavar="FILE", type=NEW_FILE, help="Write the automaton for Graphviz.")
 @common_options("as_json", "verbose", verbose="Show examples of the allowed tokens.")

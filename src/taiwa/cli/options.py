@@ -521,17 +521,17 @@ def pop_constraint(command: str, values: dict[str, Any], *, required: bool) -> t
     return ("type" if kind == "schema" and not is_file else kind), source
 
 
-def whitespace_option(command: C) -> C:
+def whitespace_option(default: str | None, shown: str | bool = True) -> Callable[[C], C]:
     """Add the option `--whitespace`, a mode or a pattern of white space in JSON."""
     return click.option(
-        "--whitespace", metavar="MODE", callback=_read_whitespace, default="bounded", show_default=True,
+        "--whitespace", metavar="MODE", callback=_read_whitespace, default=default, show_default=shown,
         help="Allow in JSON a space or a line break (bounded), none (compact), any (free), or a regular expression.",
-    )(command)  # fmt: skip
+    )  # fmt: skip
 
 
-def _read_whitespace(_context: click.Context, _parameter: click.Parameter, text: str) -> "Whitespace":
+def _read_whitespace(_context: click.Context, _parameter: click.Parameter, text: str | None) -> "Whitespace | None":
     modes: dict[str, Whitespace] = {"bounded": "bounded", "compact": "compact", "free": "free"}
-    return modes.get(text) or Regex(text)
+    return None if text is None else modes.get(text) or Regex(text)
 
 
 def turn_options(

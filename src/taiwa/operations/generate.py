@@ -60,7 +60,7 @@ class GenerateOptions:
     - `system`: instructions before the text; `prefix`: the beginning of the answer; `stop`: texts before which it ends.
     - `count`: the number of concurrent answers. `strict`: fail if a clause cannot be enforced, instead of checking it
       afterwards.
-    - `whitespace`: between the tokens of JSON.
+    - `whitespace`: between the tokens of JSON; None leaves it to the model (see `CompileOptions`).
     - `attachments`: attachments of the text.
     """
 
@@ -73,7 +73,7 @@ class GenerateOptions:
     sampling: Sampling = Sampling(temperature=0.0)
     count: int = 1
     strict: bool = True
-    whitespace: "Whitespace" = "bounded"
+    whitespace: "Whitespace | None" = None
     attachments: tuple[Attachment, ...] = ()
 
 

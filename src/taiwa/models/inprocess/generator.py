@@ -300,10 +300,13 @@ AnyLoaded = TypeVar("AnyLoaded", bound=LoadedModel)
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
-    """How a constraint is compiled; `strict` refuses constraints that cannot be enforced completely."""
+    """How a constraint is compiled; `strict` refuses constraints that cannot be enforced completely.
+
+    `whitespace` None is compact, where most tokens are forced, or bounded if the request has a beginning of the answer.
+    """
 
     strict: bool = False
-    whitespace: Whitespace = "bounded"
+    whitespace: Whitespace | None = None
 
 
 DEFAULT_OPTIONS = CompileOptions()
@@ -437,7 +440,7 @@ class TextGenerator(Generic[AnyLoaded]):
 
     def _start(self, request: Request, options: CompileOptions) -> _Started:
         network = self.loaded.network
-        guide = self._compile(request.constraint, options)
+        guide = self._compile(request, options)
         prompt = self.loaded.prepare(fit_attachments(request, self.name, fixed=True))
         prefix = self.prefix_cache.take(prompt, request.prefix)
         try:
@@ -459,13 +462,15 @@ class TextGenerator(Generic[AnyLoaded]):
         constraint = request.constraint
         return _Started(prefix, job, enforcement_of(constraint, guide.coverage) if constraint and guide else None)
 
-    def _compile(self, constraint: Constraint | None, options: CompileOptions) -> Guide | None:
+    def _compile(self, request: Request, options: CompileOptions) -> Guide | None:
+        constraint = request.constraint
         if constraint is None:
             return None
+        whitespace = options.whitespace or ("bounded" if request.prefix else "compact")
         vocabulary = self.loaded.network.vocabulary
         self._check_vocabulary(constraint)
         try:
-            return constraints.compile(constraint, vocabulary, strict=options.strict, whitespace=options.whitespace)
+            return constraints.compile(constraint, vocabulary, strict=options.strict, whitespace=whitespace)
         except InputError as error:
             if options.strict or not isinstance(constraint, JsonSchema):
                 raise

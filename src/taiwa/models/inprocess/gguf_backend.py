@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from errno import EPERM
-from functools import partial
+from functools import lru_cache, partial
 from hashlib import blake2b
 from itertools import chain, count
 from pathlib import Path
@@ -541,8 +541,12 @@ class GgufTokenizer:
 _same_tokenizers: dict[bytes, weakref.WeakSet[GgufTokenizer]] = {}
 
 
+@lru_cache(maxsize=1_024)
 def _encode(key: bytes, text: str) -> tuple[int, ...]:
-    """Tokenize by any process with the same tokens: compiled constraints are kept longer than a process may live."""
+    """Tokenize by any process with the same tokens: compiled constraints are kept longer than a process may live.
+
+    A guide asks for the same forced texts at each step; each would be a message to the process.
+    """
     for tokenizer in _same_tokenizers[key]:
         if tokenizer.is_usable:
             return tokenizer(text)
