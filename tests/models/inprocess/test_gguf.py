@@ -293,6 +293,30 @@ def test_a_fork_of_this_process_starts_its_own(gguf_file: Path) -> None:
     assert first[1] == last[1] != forked[1]
 
 
+def test_its_process_shares_the_session_of_the_program_and_not_what_the_terminal_interrupts(own: GgufModel) -> None:
+    process = process_of(own)
+
+    assert os.getsid(process) == os.getsid(0)
+    assert os.getpgid(process) == process != os.getpgid(0)
+
+
+def test_a_process_is_asked_once_for_the_tokens_of_a_forced_text(
+    gguf_loaded: GgufModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vocabulary, asked = gguf_loaded.generator().loaded.network.vocabulary, list[str]()
+    tokenize = LlamaProcess.tokenize
+
+    def counted(self: LlamaProcess, text: str, *, special: bool) -> tuple[int, ...]:
+        asked.append(text)
+        return tokenize(self, text, special=special)
+
+    monkeypatch.setattr(LlamaProcess, "tokenize", counted)
+    first, second = (vocabulary.encode("a text that no other test forces") for _ in range(2))
+
+    assert first == second
+    assert sum("a text that no other test forces" in text for text in asked) == 1
+
+
 def test_a_request_that_was_interrupted_while_waiting_does_not_disturb_the_next(own: GgufModel) -> None:
     network = own.generator().loaded.network
     sequence = network.start()

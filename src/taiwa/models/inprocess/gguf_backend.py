@@ -208,11 +208,13 @@ class LlamaProcess:
 
 def _start(sockets: Sequence[socket.socket], given: Mapping[str, Any], errors: int) -> subprocess.Popen[bytes]:
     handles = [each.fileno() for each in sockets]
+    is_kept = bool(given["keep"])
     process = subprocess.Popen(
         # -P: do not import from the folder of the script.
         [sys.executable, "-P", str(PROCESS_SCRIPT), json.dumps({**given, "sockets": handles})],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, pass_fds=handles, start_new_session=True,
-        env=environment_without_secrets(), cwd="/",
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, pass_fds=handles,
+        # An interrupt at the terminal does not reach it. In a session of its own it would compete with its program for the processor.
+        start_new_session=is_kept, process_group=None if is_kept else 0, env=environment_without_secrets(), cwd="/",
     )  # fmt: skip
     for each in sockets:
         each.close()
