@@ -316,6 +316,44 @@ def test_an_unknown_server_without_schemas_is_asked_in_words_and_remembered(
     assert formats(upstream) == [True, False, False]
 
 
+FENCED = 'Here it is:\n```json\n{\n  "cups": 2\n}\n```\nEnjoy!'
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_the_first_answer_of_an_unknown_server_is_taken_out_of_its_fences(
+    unknown: Serving, upstream: FaultServer, streams: bool
+) -> None:
+    upstream.plays(speech(FENCED))
+    answer = unknown.chat(HI, model=unknown.model.name, response_format=FORMAT, stream=streams, taiwa={})
+    if streams:
+        pieces = [json.loads(data) for data in sse(answer) if data != "[DONE]"]
+        text = "".join(each["delta"].get("content") or "" for piece in pieces for each in piece["choices"])
+        warnings = pieces[-1]["taiwa"]["warnings"]
+    else:
+        text, warnings = answer.json()["choices"][0]["message"]["content"], answer.json()["taiwa"]["warnings"]
+    assert json.loads(text) == {"cups": 2}
+    assert "taken out of its fences" in warnings[0]
+    assert formats(upstream) == [True]
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        ('Such as {"cups": 2}?', FENCED),
+        ("Hi", FENCED + '\nOr:\n```\n{"cups": 3}\n```'),
+        ("Hi", FENCED.replace("2", '"many"')),
+        ("Hi", 'The form {"cups": 2} is unclear.'),
+    ],
+)
+def test_what_may_not_be_the_answer_is_asked_for_again(
+    unknown: Serving, upstream: FaultServer, asked: str, text: str
+) -> None:
+    upstream.plays(speech(text), speech('{"cups": 4}'))
+    answer = unknown.chat(asked, model=unknown.model.name, response_format=FORMAT).json()
+    assert answer["choices"][0]["message"]["content"] == '{"cups": 4}'
+    assert formats(upstream) == [True, False]
+
+
 CHECKED_STREAMS = {
     "/v1/chat/completions": {"messages": HI, "response_format": FORMAT},
     "/v1/responses": {"input": "Hi", "text": {"format": {"type": "json_schema", "name": "order", "schema": CUPS}}},

@@ -4,6 +4,7 @@ check and repair the reply, commit.
 
 import dataclasses
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -476,15 +477,36 @@ def _complete_passed_on(request: Request, prefix: str) -> Program[tuple[Response
         # An answer is not shown before it is checked, if nothing is known about the server.
         asked = Complete(whole) if is_known else Complete(whole, HideOutput)
         response = _behind(prefix, (yield from perform(asked)))
+    except UnsupportedError as error:
+        if schema is None or error.capability != "json_schema":
+            raise
+        return (yield from _complete_checked(request, schema, error.message, 2))
+    try:
         if not response.message.tool_calls and not prefix:
             _check_promised(request.constraint, response)
-    except (UnsupportedError, OutputValidationError) as error:
-        is_refused = isinstance(error, UnsupportedError) and error.capability == "json_schema"
-        if schema is None or not (is_refused or (not is_known and isinstance(error, OutputValidationError))):
+    except OutputValidationError as error:
+        if schema is None or is_known:
             raise
-        answers = 2 if is_refused else 1  # one was paid for already
-        return (yield from _complete_checked(request, schema, error.message, answers))
+        if fenced := _answer_in_fences(request, schema, response.text):
+            message = Message("assistant", (*response.message.thinking, Text(fenced)))
+            return replace(response, message=message), (f"the answer was taken out of its fences: {error.message}",)
+        return (yield from _complete_checked(request, schema, error.message, 1))  # one was paid for already
     return response, ()
+
+
+FENCED = re.compile(r"^[ \t]*```[\w-]*[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
+
+
+def _answer_in_fences(request: Request, schema: JsonSchema, text: str) -> str:
+    """Return the JSON in the only fences of a text if it fits a schema as it is and does not stand in a message; else ""."""
+    found = FENCED.findall(text)
+    if len(found) != 1:
+        return ""
+    plain = "".join(found[0].split())
+    if any(plain in "".join(message.text.split()) for message in request.messages):
+        return ""
+    parsed = parse_typed(OutputType.from_json_schema(dict(schema.schema), name=schema.name), found[0])
+    return "" if parsed.delta is None or parsed.repairs else parsed.answer
 
 
 def _complete_with_tools_in_text(
