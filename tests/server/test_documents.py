@@ -321,6 +321,8 @@ def test_an_upload_that_is_too_large_leaves_nothing(tmp_path: Path) -> None:
             {"content": b"--x\r\nnothing", "headers": {"content-type": "multipart/form-data"}},
             400,
         ),
+        ("POST", "/v1/files", {"content": b"# A"}, 415),
+        ("POST", "/v1/files", {"json": {"file": "a.md"}}, 415),
     ],
 )
 def test_bad_input_gets_one_line_and_its_status(

@@ -350,8 +350,10 @@ async def read_form(request: Request) -> FormData:
     """Read a form with files, which are stored on disk; the caller closes it.
 
     Raises:
-        ApiError: it is too large, too slow, or malformed.
+        ApiError: it is too large, too slow, malformed, or not a form.
     """
+    if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+        raise ApiError(415, "the Content-Type must be multipart/form-data", code="unsupported_media_type")
     parser = MultiPartParser(request.headers, _upload_parts(request), max_files=MOST_FILES, max_fields=MOST_FILES)
     try:
         return await parser.parse()
