@@ -137,3 +137,15 @@ def test_the_answer_is_plain_text_that_sees_the_new_state() -> None:
     assert request.messages[-1].text == '[Notes: {"city":"Oslo"}]\n\nx'
     assert "@@delta" not in request.messages[0].text
     assert request.constraint is None
+
+
+@pytest.mark.parametrize(
+    ("described", "text", "begins"),
+    [
+        ("行き先", "OK", "あなたは"), ("where to", "京都に行きたいです。", "あなたは"), ("where to", "我想去北京。", "你负责"), ("where to", "To Oslo.", "You keep"),
+    ],
+)  # fmt: skip
+def test_the_prompts_are_in_the_language_of_the_text_or_of_the_fields(described: str, text: str, begins: str) -> None:
+    request = record_request(begin(app(StateField("city", "str", description=described))), text)
+
+    assert request.messages[0].text.startswith(begins)

@@ -48,6 +48,19 @@ def test_of_a_list_of_changes_that_is_cut_off_the_whole_ones_count_and_it_is_sai
     assert "cut off at the length limit" in driven.notes[0].text
 
 
+def test_what_the_user_has_not_said_is_not_recorded_and_the_turn_says_so(drive: Drive) -> None:
+    changes = [
+        {"said": "Hi.", "field": "mood", "value": "gloomy"},
+        {"said": "Hi.", "field": "topics", "value": ["tea"]},
+    ]
+    model = scripted_model(json.dumps(changes), "Hello.", capabilities=LOCAL)
+
+    driven = drive(lambda: say("Hi.")(begin(app(TOPICS, MOOD, reply="auto"))), model)
+
+    assert driven.value[1].state == {"topics": ["tea"], "mood": None}
+    assert driven.notes[0].text.startswith('not recorded, since nobody said it: mood: "gloomy"')
+
+
 def test_the_history_holds_plain_answers(drive: Drive) -> None:
     model = scripted_model("[]", "Again.", capabilities=LOCAL)
 

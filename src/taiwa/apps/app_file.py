@@ -418,7 +418,8 @@ def _field(entry: Entry, problems: Problems) -> StateField:
     tree = keys.tree("init")
     known = len(problems.entries)
     init, kind, reduce = to_json(tree) if tree else None, _type(keys), _reduce(keys)
-    shown, required, cite = keys.whole("max_shown", 0), keys.flag("required"), keys.flag("cite")
+    shown, required = keys.whole("max_shown", 0), keys.flag("required")
+    cite = keys.flag("cite") if "cite" in keys else None
     source: FieldSource = keys.choice("from", FIELD_SOURCES)
     made = StateField(entry.key, kind, init, reduce, description, shown, required=required, source=source, cite=cite)
     if len(problems.entries) == known:

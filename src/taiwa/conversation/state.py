@@ -189,7 +189,7 @@ class StateField:
     entries in the state view, never in the state; `computed` names the entry of `COMPUTED_FIELDS` that computes the field,
     and is empty for a field that the model writes; the model writes a `required` field in every turn. `source` says who states its
     values: the user, or the reply. With `cite` a value is taken only if it stands in the words of the user, a passage, the result of
-    a tool, or the answer before.
+    a tool, or the answer before; if it is None, the layout `record` demands that of the user's texts.
     """
 
     name: str
@@ -201,7 +201,7 @@ class StateField:
     computed: str = ""
     required: bool = False
     source: "FieldSource" = "user"
-    cite: bool = False
+    cite: bool | None = None
 
     @property
     def reducer(self) -> Reducer:

@@ -14,6 +14,7 @@ from typing import cast
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
+from taiwa.conversation.record_prompts import BY_LANGUAGE, RecordPrompts, record_language
 from taiwa.conversation.replies import ParsedReply, parse_delta
 from taiwa.conversation.state import FieldSource, State, StateField
 from taiwa.conversation.turn_prompt import known_state
@@ -23,23 +24,6 @@ from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import sentences
 from taiwa.structured import OutputType
 
-INSTRUCTIONS = """\
-You keep the record of a dialogue. Fields of the record:
-{fields}
-
-After each message of the user you write as a JSON list of {{"said", "field", "value"}} what this last message states or changes: \
-the sentence that says it, the field, and its value as the user said it. The list is [] if the message states nothing new."""
-
-REPLY_INSTRUCTIONS = """\
-You keep the record of a dialogue. Fields of the record:
-{fields}
-
-After each reply of the assistant you write as a JSON list of {{"field", "value"}} what this reply states or changes, with the value \
-as the reply has it. The list is [] if the reply states nothing new."""
-
-LAST = "{said}\n\nRecord so far: {state}"
-EXCHANGE = "Assistant said: {answer}\nUser says: {text}"
-REPLY = "User said: {text}\nAssistant says: {answer}"
 STATED = "^[^<>]+$"
 MOST_SENTENCES = 20
 """Sentences of a message that a schema lists; of a longer message the model writes the words itself."""
@@ -71,11 +55,13 @@ def record_request(
     app = conversation.app
     source: FieldSource = "user" if reply is None else "reply"
     view = known_state(fields_from(app, source), conversation.state if state is None else state)
+    prompts = _prompts(app, source, text, conversation.last_answer)
     if reply is not None:
-        said = REPLY.format(text=text, answer=reply)
+        said = prompts.reply.format(text=text, answer=reply)
     else:
-        said = EXCHANGE.format(answer=conversation.last_answer, text=text) if conversation.last_answer else text
-    messages = (*_opening(app, source), user(_last(said, view)))
+        before = conversation.last_answer
+        said = prompts.exchange.format(answer=before, text=text) if before else text
+    messages = (*_opening(app, source, prompts), user(_last(prompts, said, view)))
     constraint = changes_schema(app, text) if reply is None else changes_schema(app)
     return Request(messages, constraint=constraint, sampling=Sampling(max_tokens=MAX_TOKENS))
 
@@ -161,34 +147,40 @@ def _any_list() -> OutputType[list[dict[str, object]]]:
     return OutputType(list[dict[str, object]])
 
 
+def _prompts(app: App, source: FieldSource, *texts: str) -> RecordPrompts:
+    """Return the prompts in the language of the texts, or of the fields."""
+    fields = fields_from(app, source)
+    described = "\n".join(field.description for field in fields if field.description)
+    return BY_LANGUAGE[record_language(*texts, described or " ".join(field.name for field in fields))]
+
+
 @lru_cache(maxsize=64)
-def _opening(app: App, source: FieldSource) -> tuple[Message, ...]:
+def _opening(app: App, source: FieldSource, prompts: RecordPrompts) -> tuple[Message, ...]:
     """Return the instructions, and exchanges that show when a change is written and when none is."""
     fields = fields_from(app, source)
     lines = "\n".join(f"- {field.name} ({field.delta_notation}): {field.description}".rstrip(": ") for field in fields)
     by_user = source == "user"
-    messages = [system((INSTRUCTIONS if by_user else REPLY_INSTRUCTIONS).format(fields=lines))]
+    messages = [system((prompts.of_user if by_user else prompts.of_reply).format(fields=lines))]
     shown = _examples(app, fields)
     first, last = dict([*shown.items()][:1]), dict([*shown.items()][1:])
+    greeting, wish, question, another = prompts.user_says if by_user else prompts.reply_says
     exchanges: list[tuple[str, dict[str, Json], dict[str, Json]]] = [
-        ("Hello." if by_user else "Hello. What can I do for you?", {}, {}),
-        (f"{_spoken(first)}, please." if by_user else f"It is {_spoken(first)}.", {}, first),
-        ("What would that cost?" if by_user else "Which one do you mean?", first, {}),
-    ]
-    exchanges += [(f"And {_spoken(last)}.", first, last)] if last else []
+        (greeting, {}, {}), (wish.format(example=_spoken(first)), {}, first), (question, first, {})
+    ]  # fmt: skip
+    exchanges += [(another.format(example=_spoken(last)), first, last)] if last else []
     for said, before, changed in exchanges:
-        messages += (user(_last(said, before)), assistant(_changes(changed, said if by_user else None)))
+        messages += (user(_last(prompts, said, before)), assistant(_changes(changed, said if by_user else None)))
     names = {field.name for field in fields}
     for example in app.examples:
         delta = example.delta if isinstance(example.delta, dict) else {}
-        said = example.user if by_user else REPLY.format(text=example.user, answer=example.answer)
+        said = example.user if by_user else prompts.reply.format(text=example.user, answer=example.answer)
         changed = {name: part for name, part in delta.items() if name in names}
-        messages += (user(_last(said, {})), assistant(_changes(changed, said if by_user else None)))
+        messages += (user(_last(prompts, said, {})), assistant(_changes(changed, said if by_user else None)))
     return tuple(messages)
 
 
-def _last(said: str, view: Mapping[str, Json]) -> str:
-    return LAST.format(said=said, state=json.dumps(view, ensure_ascii=False))
+def _last(prompts: RecordPrompts, said: str, view: Mapping[str, Json]) -> str:
+    return prompts.record.format(said=said, state=json.dumps(view, ensure_ascii=False))
 
 
 def _changes(delta: Mapping[str, Json], text: str | None) -> str:

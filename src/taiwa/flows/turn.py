@@ -329,6 +329,17 @@ def _record(conversation: Conversation, text: str) -> Program[tuple[ParsedReply,
         if not parsed.delta:
             return ParsedReply("", None, (cut,)), conversation.state
         yield from notify(f"the record of what was said: {cut}; its whole changes count", code="turn", warning=True)
+    if parsed.delta:
+        from taiwa.flows.ask.provenance import stated_only
+
+        kept, left_out = stated_only(conversation, text, parsed.delta)
+        if left_out:
+            shown = ", ".join(
+                f"{name}: {truncate(json.dumps(parsed.delta[name], ensure_ascii=False), 40)}" for name in left_out
+            )
+            note = f"not recorded, since nobody said it: {shown} (`cite: false` in the app takes it all the same)"
+            yield from notify(note, code="turn", warning=True)
+        parsed = replace(parsed, delta=kept)
     turn = TurnContext(conversation.count + 1, text, "", None)
     try:
         return parsed, apply_delta(app.fields, conversation.state, parsed.delta or {}, turn)

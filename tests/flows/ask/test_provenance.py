@@ -6,7 +6,7 @@ import pytest
 
 from taiwa.apps.catalog import load_text
 from taiwa.conversation.history import add_turn, begin
-from taiwa.flows.ask.provenance import sources_of
+from taiwa.flows.ask.provenance import sources_of, stated_only
 from taiwa.flows.turn import say
 from taiwa.kernel.messages import Passage
 from taiwa.kernel.runtime import Runtime
@@ -126,3 +126,62 @@ def test_the_name_of_an_entry_needs_a_source_too(kind: str, written: Json, kept:
     assert after.state == {"owed": kept}
     assert len(reply.warnings) == 1
     assert "Mallory" in reply.warnings[0]
+
+
+DESK = load_text(
+    """---
+taiwa: 1
+state:
+  inn: { type: str }
+  mood: { type: str, cite: false }
+  rooms: { type: int }
+  kind: { type: '"quiet" | "lively"' }
+  topics: { type: "list[str]", reduce: union }
+  town: { type: str, from: reply }
+---
+Help.
+""",
+    "a.md",
+    "a",
+)
+OFFER = "The Harbour Inn has a room for 300 pounds."
+
+
+@pytest.mark.parametrize(
+    ("text", "delta", "left_out"),
+    [
+        ("A room at the harbour inn, please.", {"inn": "Harbour Inn"}, ()),
+        ("Good, I take it.", {"inn": "the Harbour Inn"}, ()),
+        ("Where is it?", {"inn": "Harbour Inn"}, ("inn",)),
+        ("Is it a quiet inn?", {"inn": "quiet inn"}, ()),
+        ("Thank you.", {"inn": "name of the inn"}, ("inn",)),
+        ("はい、港ホテルで。", {"inn": "港ホテル"}, ()),
+        ("港ホテルはどこですか？", {"inn": "評価"}, ("inn",)),
+        ("For me and my wife, please.", {"rooms": 1}, ()),
+        ("How much is that for each of us?", {"rooms": 150}, ("rooms",)),
+        ("Have you two rooms?", {"rooms": 2}, ()),
+        ("Hm?", {"mood": "unsure", "kind": "quiet", "topics": ["doubt"], "town": "Leith"}, ()),
+        ("Forget the inn. Any other?", {"inn": ""}, ()),
+    ],
+)
+def test_a_free_text_must_be_said_and_a_question_takes_nothing_over(
+    text: str, delta: dict[str, Json], left_out: tuple[str, ...]
+) -> None:
+    before = add_turn(begin(DESK), "Hello.", OFFER, {})
+
+    kept, names = stated_only(before, text, delta)
+
+    assert names == left_out
+    assert kept == {name: part for name, part in delta.items() if name not in left_out}
+
+
+def test_a_value_that_stays_as_it_is_needs_no_words() -> None:
+    before = add_turn(begin(DESK), "The Harbour Inn.", "Fine.", {"inn": "Harbour Inn"})
+
+    assert stated_only(before, "Is it far?", {"inn": "Harbour Inn"}) == ({"inn": "Harbour Inn"}, ())
+
+
+def test_a_statement_takes_over_what_the_state_holds() -> None:
+    before = add_turn(begin(DESK), "To Leith, at the Harbour Inn.", "Fine.", {"inn": "Harbour Inn"})
+
+    assert stated_only(before, "Put the inn down as my mood too.", {"inn": "the inn at the harbour"})[1] == ()

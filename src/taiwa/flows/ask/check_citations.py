@@ -171,6 +171,15 @@ def holds(words: str, text: str) -> bool:
     return any(given[at : at + len(wanted)] == wanted for at in range(len(given) - len(wanted) + 1))
 
 
+def word_set(text: str) -> frozenset[str]:
+    """Return the words and numbers that count of a text.
+
+    >>> sorted(word_set("The two nights, in a quiet room"))
+    ['2', 'night', 'quiet', 'room']
+    """
+    return frozenset(token.text for token in tokens(text) if token.text != NEGATION)
+
+
 def _plain(text: str) -> str:
     return " ".join(fold(text).split())
 

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias, cast
 
 from taiwa.conversation.history import Conversation
+from taiwa.conversation.state_record import known_words
 from taiwa.flows.ask.answer import Citation, make_citation, place_of, values_in
 from taiwa.flows.ask.ask_result import AskResult
-from taiwa.flows.ask.check_citations import holds
+from taiwa.flows.ask.check_citations import holds, word_set
 from taiwa.kernel.messages import Passage
 from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import sentences, truncate
@@ -110,6 +111,53 @@ def cited_only(
             del kept_delta[field.name]
             kept_delta |= {field.name: kept} if kept else {}
     return kept_delta, tuple(warnings)
+
+
+def stated_only(
+    conversation: Conversation, text: str, delta: Mapping[str, Json]
+) -> tuple[dict[str, Json], tuple[str, ...]]:
+    """Leave out of a delta what the user has not said, of the fields that say nothing about their sources; return it with the names.
+
+    The words of a text must stand in the text of the user or, if the user states something, in the answer before or the state: a
+    question takes nothing over. Numbers may be worked out (`the two of us and a child`), but by no question.
+    """
+    asks = all(each.rstrip(CLOSING).endswith(QUESTION_MARKS) for each in sentences(text))
+    said = word_set(text)
+    known = known_words(conversation.app, conversation.state)
+    around = said if asks else said | word_set(f"{conversation.last_answer}\n{known}")
+    kinds = conversation.app.delta_type.schema()["properties"]
+    assert isinstance(kinds, dict), "the schema of a delta is that of an object"
+
+    def is_said(part: Json) -> bool:
+        if isinstance(part, str):
+            return word_set(part) <= around
+        return not asks or not isinstance(part, (int, float)) or word_set(str(part)) <= said
+
+    left_out = tuple(
+        field.name
+        for field in conversation.app.model_fields
+        if field.name in delta
+        and field.cite is None
+        and field.source == "user"
+        and _is_free(kinds[field.name])
+        and delta[field.name] != conversation.state.get(field.name)
+        and not is_said(delta[field.name])
+    )
+    return {name: part for name, part in delta.items() if name not in left_out}, left_out
+
+
+CLOSING = "\"'”’」』)） "
+QUESTION_MARKS = ("?", "？")
+FREE = ("string", "integer", "number", "null")
+
+
+def _is_free(kind: Json) -> bool:
+    """Whether values of a JSON Schema are a free text or number: choices and dates are inferred, lists and tables sum up."""
+    if not isinstance(kind, dict) or kind.keys() & {"enum", "const", "format", "pattern", "$ref"}:
+        return False
+    if isinstance(any_of := kind.get("anyOf"), list):
+        return all(map(_is_free, any_of))
+    return kind.get("type") in FREE
 
 
 def _declared_names(schema: Json) -> Iterator[str]:
