@@ -13,9 +13,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from taiwa.flows.ask.check_citations import CITATION_NUMBER, clean_untrusted, holds, supports, tokens
+from taiwa.flows.ask.check_citations import supports
 from taiwa.flows.ask.prompts import load_prompts
 from taiwa.flows.ask.read_dialogue import REPLY_LANGUAGES, turns
+from taiwa.flows.ask.safe_text import CITATION_NUMBER, safe_line
+from taiwa.flows.ask.words import holds, tokens
 from taiwa.kernel.effects import Complete, HideOutput, Program, notify, perform
 from taiwa.kernel.errors import RefusalError, UnsupportedError
 from taiwa.kernel.messages import Message, Passage, Regex, Request, Response, Sampling, passage_key, system, user
@@ -276,7 +278,7 @@ def _cited_line(line: str, passages: Sequence[Passage], found: "_Findings") -> s
     for unit in _sentences(plain, 0, len(plain)):
         sentence = plain[unit.start : unit.end]
         shown = SPACE_BEFORE_END.sub("", " ".join(CITATION_NUMBER.sub("", sentence).split()))
-        claim = clean_untrusted(EMPHASIS.sub("", shown))
+        claim = safe_line(EMPHASIS.sub("", shown))
         for passage in passages:
             if any(map(str.isalnum, claim)) and (span := _support(claim, passage)):
                 shown = f"{shown} {found.add(claim, passage, span).numbers}"
@@ -329,7 +331,7 @@ def quotable(passages: Sequence[Passage]) -> "dict[str, tuple[Passage, Span]]":
     found: dict[str, tuple[Passage, Span]] = {}
     for passage in passages[:PASSAGES_READ]:
         for unit in _units(passage):
-            text = clean_untrusted(_plain(passage.text, unit, unit.end), passage.text)
+            text = safe_line(_plain(passage.text, unit, unit.end), passage.text)
             if any(map(str.isalnum, text)) and len(text) <= MAX_QUOTATION_CHARS:
                 found.setdefault(text, (passage, Span(unit.start, unit.end, 1.0, text)))
     return found
@@ -374,7 +376,7 @@ class _Findings:
     def add_quotation(self, passage: Passage, span: "Span") -> None:
         """Add a sentence of a passage, unless it is cited already."""
         if not any(one is passage and other.start < span.end and span.start < other.end for one, other in self.spans):
-            self.add(clean_untrusted(span.text, passage.text), passage, span)
+            self.add(safe_line(span.text, passage.text), passage, span)
 
 
 def _statements(text: str, sources: str) -> Iterator[tuple[str, list[int]]]:
@@ -384,7 +386,7 @@ def _statements(text: str, sources: str) -> Iterator[tuple[str, list[int]]]:
         line = MARKS_BEHIND.sub(r" \2\1 ", HEADING.sub("", each.strip()))
         for unit in _sentences(line, 0, len(line)):
             sentence = line[unit.start : unit.end]
-            shown = clean_untrusted(EMPHASIS.sub("", sentence).strip(), sources)
+            shown = safe_line(EMPHASIS.sub("", sentence).strip(), sources)
             shown = SPACE_BEFORE_END.sub("", shown)
             if any(map(str.isalnum, shown)) and shown not in seen and len(seen) < MAX_CLAIMS:
                 seen.add(shown)
@@ -522,7 +524,7 @@ def extractive(
     """
     found = _Findings()
     for passage, span in _best_spans(query, passages, history, term_weights or PLAIN):
-        found.add(clean_untrusted(span.text, passage.text), passage, span)
+        found.add(safe_line(span.text, passage.text), passage, span)
     claims = tuple(found.claims.values())
     return Answer(query, claims, tuple(passages), documented=bool(claims), source="extractive")
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar, cast
 
 from taiwa.flows.ask.answer import Answer, AnswerSource, Citation, Claim
-from taiwa.flows.ask.check_citations import TAG
 from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions
+from taiwa.flows.ask.safe_text import TAG
 from taiwa.flows.ask.types import (
     ANONYMOUS_USER,
     QUESTIONS,

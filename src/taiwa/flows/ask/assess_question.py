@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Literal, TypeAlias, cast
 from unicodedata import normalize
 
-from taiwa.flows.ask.check_citations import clean_untrusted
 from taiwa.flows.ask.prompts import Prompts, load_prompts, shipped_policy
 from taiwa.flows.ask.read_dialogue import dialogue_message, reply_language, user_texts
+from taiwa.flows.ask.safe_text import safe_line
 from taiwa.flows.ask.types import QUESTIONS, SCORES, Assessment, AssessmentSource, Level, PolicyFunction, PolicyTable
 from taiwa.flows.extract import ExtractError, extract
 from taiwa.flows.route import Routed, Routes
@@ -118,7 +118,7 @@ def _assess_by_call(
             for call in reversed(response.message.tool_calls):
                 if call.name in types:
                     return _assessment(types[call.name].parse(call.arguments).value, call.name, functions, source)
-            words = clean_untrusted(response.text)
+            words = safe_line(response.text)
             if response.finish == "stop" and words and not response.text.lstrip().startswith(("{", "```")):
                 return Assessment(source=source, reply=words)
             yield from notify("assessed without a function call: the model called none", code="downgrade")
@@ -145,7 +145,7 @@ def _written_question(data: Json, names: Sequence[str]) -> str:
     """Return the first clarifying question in an answer that has other faults; empty without one."""
     if not isinstance(data, dict):
         return ""
-    texts = (clean_untrusted(text) for name in names if isinstance(text := data.get(name), str))
+    texts = (safe_line(text) for name in names if isinstance(text := data.get(name), str))
     inner = (_written_question(part, names) for part in data.values())
     return next((text for text in (*texts, *inner) if text), "")
 

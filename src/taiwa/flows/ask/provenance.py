@@ -1,6 +1,6 @@
 """Where a value comes from: the user's words, a tool's result, a passage, the answer before, or the model alone.
 
-Numbers are compared by value and words without their inflections, as `check_citations.holds` does, so that `3` is found in
+Numbers are compared by value and words without their inflections, as `words.holds` does, so that `3` is found in
 “the three of us” and 「三人」. What is found nowhere is said to be the model's own words; nothing is guessed.
 """
 
@@ -12,7 +12,7 @@ from taiwa.conversation.history import Conversation
 from taiwa.conversation.state_record import known_words
 from taiwa.flows.ask.answer import Citation, make_citation, place_of, values_in
 from taiwa.flows.ask.ask_result import AskResult
-from taiwa.flows.ask.check_citations import holds, word_set
+from taiwa.flows.ask.words import holds, word_set
 from taiwa.kernel.messages import Passage
 from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import sentences, truncate

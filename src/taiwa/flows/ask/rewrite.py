@@ -7,9 +7,9 @@ from itertools import chain
 from typing import Literal, TypeAlias
 from unicodedata import normalize
 
-from taiwa.flows.ask.check_citations import NEGATION, tokens
 from taiwa.flows.ask.prompts import load_prompts
 from taiwa.flows.ask.read_dialogue import reply_language, turns, user_texts
+from taiwa.flows.ask.words import NEGATION, tokens
 from taiwa.kernel.effects import Complete, HideOutput, Program, Retrieve, gather, notify, perform
 from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.messages import Message, Passage, Request, Sampling, fuse_rankings, system, user
