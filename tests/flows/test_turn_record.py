@@ -2,6 +2,7 @@
 
 import json
 
+from taiwa.apps.catalog import load_text
 from taiwa.conversation.history import add_turn, begin
 from taiwa.conversation.state import StateField
 from taiwa.flows.turn import say
@@ -59,6 +60,17 @@ def test_what_the_user_has_not_said_is_not_recorded_and_the_turn_says_so(drive: 
 
     assert driven.value[1].state == {"topics": ["tea"], "mood": None}
     assert driven.notes[0].text.startswith('not recorded, since nobody said it: mood: "gloomy"')
+
+
+def test_an_answer_with_a_type_follows_the_changes_and_they_are_not_read_as_that_type(drive: Drive) -> None:
+    typed = load_text("---\ntaiwa: 1\nstate: { mood: str }\nanswer: { cups: int }\n---\nHelp.\n", "a.md", "a")
+    model = scripted_model('[{"field": "mood", "value": "fine"}]', '{"cups": 2}', capabilities=LOCAL)
+
+    said, after = drive(lambda: say("Fine. Two cups.")(begin(typed)), model).value
+
+    assert (said.value, after.state, said.warnings) == ({"cups": 2}, {"mood": "fine"}, ())
+    assert any("<mood>" in message.text for message in model.requests[0].messages)
+    assert all(isinstance(request.constraint, JsonSchema) for request in model.requests)
 
 
 def test_the_history_holds_plain_answers(drive: Drive) -> None:

@@ -15,7 +15,7 @@ from taiwa.kernel.effects import HideOutput, Watcher, WatchResult
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.serialization import Json, digest, value
 from taiwa.kernel.text import whole_characters
-from taiwa.structured import OutputType, PartialParser
+from taiwa.structured import OutputType, ParseResult, PartialParser
 
 DECORATION = "*_`~#>"
 """Markdown that models put around a delta line."""
@@ -245,13 +245,13 @@ def parse_delta(app: App, text: str, layout: ReplyLayout | None = None, *, full:
     except OutputValidationError:
         return _parse_as(app.environment_type if is_environment else app.delta_type, text)
     if not is_environment:
-        return _fit_delta(app, data, text, full=full)
+        return fit_delta(app, data, text, full=full)
     computed = {field.name for field in app.fields if field.computed}
     written = {name: part for name, part in data.items() if name not in computed}
     return _parse_as(app.environment_type, text if written == data else json.dumps(written))
 
 
-def _fit_delta(app: App, data: Mapping[str, Json], text: str = "", *, full: bool = False) -> ParsedReply:
+def fit_delta(app: App, data: Mapping[str, Json], text: str = "", *, full: bool = False) -> ParsedReply:
     """Return JSON as a delta, without what does not count; `text` is the text that consists of it alone."""
     delta = shorten_delta(app.fields, data, full=full)
     return _parse_as(app.delta_type, text if text and delta == data else json.dumps(delta))
@@ -271,20 +271,25 @@ def parse_typed(output_type: OutputType[Json], text: str) -> ParsedReply:
         answer = json.dumps(output_type.dump(result.value), ensure_ascii=False)
     except OutputValidationError as error:
         return ParsedReply(whole_characters(text), None, error.diagnostics or (error.message,))
-    repairs = tuple(dict.fromkeys(fix.code for fix in result.fixes if fix.level != "safe"))
-    return ParsedReply(whole_characters(answer), {}, repairs=repairs)
+    return ParsedReply(whole_characters(answer), {}, repairs=_repairs(result))
+
+
+def _repairs(result: ParseResult[Any]) -> tuple[str, ...]:
+    """Return the codes of the changes that may have changed a value."""
+    return tuple(dict.fromkeys(fix.code for fix in result.fixes if fix.level != "safe"))
 
 
 def _parse_typed_reply(app: App, output_type: OutputType[Json], text: str) -> ParsedReply:
     """Parse a `json` reply whose answer has a type."""
     try:
-        reply = _any_object().parse(text).value
+        result = _any_object().parse(text)
     except OutputValidationError as error:
         return ParsedReply(whole_characters(text), None, error.diagnostics or (error.message,))
-    typed = parse_typed(output_type, json.dumps(reply.get("answer"), ensure_ascii=False))
+    typed = parse_typed(output_type, json.dumps(result.value.get("answer"), ensure_ascii=False))
     if typed.delta is None:
         return replace(typed, problems=tuple(f"$.answer{line.removeprefix('$')}" for line in typed.problems))
-    return _with_delta(app, typed.answer, reply.get("delta"), needs_delta=True)
+    parsed = _with_delta(app, typed.answer, result.value.get("delta"), needs_delta=True)
+    return replace(parsed, repairs=_repairs(result))
 
 
 def _storable(answer: str, delta: dict[str, Json]) -> ParsedReply:
@@ -336,10 +341,11 @@ def _reply_type() -> OutputType[dict[str, Json]]:
 
 def _parse_json(app: App, text: str, *, needs_delta: bool) -> ParsedReply:
     try:
-        reply = _reply_type().parse(text).value
+        result = _reply_type().parse(text)
     except OutputValidationError as error:
         return _parse_other(app, text, error.diagnostics or (error.message,), needs_delta=needs_delta)
-    return _with_delta(app, str(reply["answer"]), reply.get("delta"), needs_delta=needs_delta)
+    parsed = _with_delta(app, str(result.value["answer"]), result.value.get("delta"), needs_delta=needs_delta)
+    return replace(parsed, repairs=_repairs(result))
 
 
 def _parse_other(app: App, text: str, problems: tuple[str, ...], *, needs_delta: bool) -> ParsedReply:
@@ -361,7 +367,7 @@ def _with_delta(app: App, answer: str, delta: Json, *, needs_delta: bool) -> Par
         return ParsedReply(answer, {}, missing=True)
     if delta is not None and not isinstance(delta, dict):
         return ParsedReply(answer, None, ("$.delta: expected an object",))
-    parsed = _fit_delta(app, delta or {}, full=True)
+    parsed = fit_delta(app, delta or {}, full=True)
     return ParsedReply(answer, parsed.delta, tuple(f"$.delta{line.removeprefix('$')}" for line in parsed.problems))
 
 

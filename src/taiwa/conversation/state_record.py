@@ -15,7 +15,7 @@ from typing import cast
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
 from taiwa.conversation.record_prompts import BY_LANGUAGE, RecordPrompts, record_language
-from taiwa.conversation.replies import ParsedReply, parse_delta
+from taiwa.conversation.replies import ParsedReply, fit_delta
 from taiwa.conversation.state import FieldSource, State, StateField
 from taiwa.conversation.turn_prompt import known_state
 from taiwa.kernel.errors import OutputValidationError
@@ -131,7 +131,7 @@ def parse_changes(app: App, text: str, *, is_cut: bool = False) -> ParsedReply:
         if new == f"<{name}>":  # of the examples
             continue
         delta[name] = _joined(delta[name], new) if name in delta else new
-    return parse_delta(app, json.dumps(delta, ensure_ascii=False))
+    return fit_delta(app, delta)
 
 
 def _joined(before: Json, after: Json) -> Json:
@@ -209,7 +209,7 @@ def _examples(app: App, fields: Sequence[StateField]) -> dict[str, Json]:
 
 
 def _fits(app: App, field: StateField, example: Json) -> bool:
-    return not parse_delta(app, json.dumps({field.name: example})).problems
+    return not fit_delta(app, {field.name: example}).problems
 
 
 def _choices(app: App, field: StateField) -> tuple[Json, ...]:
