@@ -26,6 +26,7 @@ from taiwa.conversation.replies import ParsedReply, find_delta, parse_delta, par
 from taiwa.conversation.state import State, TurnContext, apply_delta
 from taiwa.conversation.state_record import fields_from, known_words, parse_changes, record_request
 from taiwa.conversation.turn_prompt import TYPED, field_summary_request, reply_schema, summary_request, turn_request
+from taiwa.flows.constrained import complete_or_downgrade
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, Step, Watcher, notify, perform
 from taiwa.kernel.errors import (
@@ -645,20 +646,6 @@ def input_text(inputs: Sequence[Message]) -> str:
     said = [message.text for message in inputs if message.role == "user"]
     results = [part.text for message in inputs for part in message.parts if isinstance(part, ToolResult)]
     return "\n\n".join(text for text in said or results if text)
-
-
-def complete_or_downgrade(request: Request, watch: Callable[[], Watcher] | None = None) -> Program[Response]:
-    """Complete a request, without its constraint if the server cannot enforce it.
-
-    The caller checks the answer in either case.
-    """
-    try:
-        return (yield from perform(Complete(request, watch)))
-    except UnsupportedError as error:
-        if request.constraint is None or error.capability not in {"json_schema", "regex", "grammar"}:
-            raise
-        yield from notify(f"the answer is checked against its schema afterwards: {error.message}", code="downgrade")
-        return (yield from perform(Complete(replace(request, constraint=None), watch)))
 
 
 def _enforces_schemas() -> Program[bool]:

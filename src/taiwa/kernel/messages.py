@@ -231,13 +231,20 @@ class Choice:
 class ToolCallsInText:
     """The answer must be free text up to the end of its first call of a tool, and a call must be of one of these tools.
 
-    `opening` and `closing` are the markers of a call: `{name}` is the tool's name. `free_text=False` allows only the call.
+    `opening` and `closing` are the markers of a call: `{name}` is the tool's name. `free_text=False` allows only the call. With
+    `after_prefix` the prefix of the request, whose calls are answered, is not a part of that text.
     """
 
     tools: "tuple[ToolSpec, ...]"
     opening: str = "<<{name}: "
     closing: str = ">>"
     free_text: bool = True
+    after_prefix: bool = False
+
+
+def constrained_prefix(constraint: "Constraint", prefix: str) -> str:
+    """Return the beginning of the answer that its constraint covers."""
+    return "" if isinstance(constraint, ToolCallsInText) and constraint.after_prefix else prefix
 
 
 Constraint: TypeAlias = JsonSchema | Regex | Grammar | Choice | ToolCallsInText

@@ -10,8 +10,17 @@ from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, begin
 from taiwa.flows.turn import Reply, say
 from taiwa.kernel.effects import Program
-from taiwa.kernel.errors import LimitError
-from taiwa.kernel.messages import Capability, Message, Response, Text, ToolCall, ToolResult
+from taiwa.kernel.errors import LimitError, UnsupportedError
+from taiwa.kernel.messages import (
+    Capability,
+    JsonSchema,
+    Message,
+    Response,
+    Text,
+    ToolCall,
+    ToolCallsInText,
+    ToolResult,
+)
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import UsageLimits
@@ -115,6 +124,40 @@ def test_a_text_that_is_the_reply_in_json_already_is_not_asked_for_again(drive: 
     done = drive(lambda: turn(app("json")), model, tools=[ADDER])
 
     assert (done.value[0].text, len(model.requests)) == ("Four.", 1)
+
+
+def test_a_reply_in_json_after_a_text_is_bound_to_its_schema_if_the_model_can_be(drive: Drive) -> None:
+    answers = ('{"delta": {"total": 2 + 2}, "answer": "Four."}', '{"delta": {"total": 4}, "answer": "Four."}')
+    model = scripted_model(*answers, capabilities=frozenset({"json_schema"}))
+
+    done = drive(lambda: turn(app("json")), model, tools=[ADDER])
+
+    assert done.value[1].state["total"] == 4
+    assert [type(request.constraint) for request in model.requests] == [type(None), JsonSchema]
+
+
+MASKED: frozenset[Capability] = frozenset({"prefix", "stop", "grammar", "local"})
+
+
+def test_calls_in_the_text_of_a_model_with_masks_can_only_be_those_of_its_tools(drive: Drive) -> None:
+    model = scripted_model("It is <<adder: 2+2>> 5", ", so 4.", capabilities=MASKED)
+
+    done = drive(lambda: turn(app(state="")), model, tools=[ADDER])
+
+    assert done.value[0].text.replace("\n", "") == "It is <<adder: 2+2>> 4, so 4."
+    masks = [request.constraint for request in model.requests]
+    assert masks == [ToolCallsInText(SPECS, after_prefix=True)] * 2
+
+
+def test_calls_are_checked_afterwards_if_the_mask_is_refused(drive: Drive) -> None:
+    refused = UnsupportedError("no grammar", capability="grammar")
+    model = scripted_model(refused, "It is <<adder: 2+2>> 5", ", so 4.", capabilities=MASKED)
+
+    done = drive(lambda: turn(app(state="")), model, tools=[ADDER])
+
+    assert done.value[0].text.replace("\n", "") == "It is <<adder: 2+2>> 4, so 4."
+    assert [request.constraint is None for request in model.requests] == [False, True, True]
+    assert done.notes[0].text == "calls are checked afterwards: no grammar"
 
 
 def test_a_delta_that_cannot_be_used_is_asked_for_again_without_tools(drive: Drive) -> None:

@@ -20,6 +20,8 @@ from taiwa.kernel.messages import (
     Sampling,
     StreamEnd,
     TextDelta,
+    ToolCallsInText,
+    ToolSpec,
     collect_response,
     system,
     user,
@@ -148,6 +150,17 @@ def test_several_answers_side_by_side_are_those_that_are_written_alone(generator
     ]
     assert [each.text for each in found] == [each.text for each in alone]
     assert len({each.text for each in found}) > 1
+
+
+def test_behind_answered_calls_only_calls_of_the_tools_can_be_written(generator: TextGenerator[Any]) -> None:
+    spec = ToolSpec("adder", "", {"type": "object", "properties": {"n": {"enum": ["1+1", "2+2"]}}, "required": ["n"]})
+    calls = ToolCallsInText((spec,), free_text=False, after_prefix=True)
+    request = Request(ASK.messages, prefix="<<adder: 1+1>> 2 and <<abacus: 7", constraint=calls)
+
+    *_, found = generator.stream(request)
+
+    assert isinstance(found, GeneratedText)
+    assert found.text in {"<<adder: 1+1>>", "<<adder: 2+2>>"}
 
 
 def test_a_seed_repeats_an_answer(generator: TextGenerator[Any]) -> None:

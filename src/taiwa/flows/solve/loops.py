@@ -15,6 +15,8 @@ from typing import TypeAlias, cast
 
 from taiwa.conversation.app import App, ReplyLayout
 from taiwa.conversation.replies import find_delta, parse_reply
+from taiwa.conversation.turn_prompt import reply_schema
+from taiwa.flows.constrained import complete_or_downgrade
 from taiwa.flows.solve.rationale import (
     NO_CALL_LEFT,
     CallBudget,
@@ -35,8 +37,9 @@ from taiwa.flows.solve.tool_call_formats import (
     sanitize_result,
 )
 from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, Watcher, WatchResult, notify, perform
-from taiwa.kernel.errors import RefusalError, ToolError, UnsupportedError
+from taiwa.kernel.errors import ConfigError, InputError, RefusalError, ToolError, UnsupportedError
 from taiwa.kernel.messages import (
+    Capability,
     FinishReason,
     Message,
     Request,
@@ -44,6 +47,7 @@ from taiwa.kernel.messages import (
     Text,
     Thinking,
     ToolCall,
+    ToolCallsInText,
     ToolResult,
     ToolSpec,
     Usage,
@@ -178,7 +182,7 @@ class TextLoop(RationaleBuilder):
     With `prefill` the model continues its own text; otherwise each continuation is a new turn. With `stops` the server is
     asked to stop at the format's stop strings, but only with `prefill`: otherwise one could end a repetition too early.
 
-    A result ends its line with `ends_lines`, as in the worked examples, and always if it is an error or the continuation is a new turn:
+    With `masks` only calls of the tools can be written, in the form of the format. A result ends its line with `ends_lines`, as in the worked examples, and always if it is an error or the continuation is a new turn:
     within the line, a small model joins digits and words of its own to the result, or ends there.
     """
 
@@ -191,12 +195,14 @@ class TextLoop(RationaleBuilder):
         *,
         prefill: bool,
         stops: bool,
+        masks: bool = False,
         ends_lines: bool = False,
     ) -> None:
         stop = tool_format.stops if prefill and stops and calls.specs else request.stop
         super().__init__(replace(request, stop=stop), calls, tool_format, watch)
         self._scanner = tool_format.scanner(calls.specs)
         self._prefill = prefill
+        self._masks = masks and bool(tool_format.opening and calls.specs)
         self._ends_lines = ends_lines
         self._turns: list[str] = []
         self._false_stops = 0
@@ -218,7 +224,15 @@ class TextLoop(RationaleBuilder):
     def run(self) -> Program[None]:
         """Run the loop to its end."""
         while self.ending is None:
-            response = yield from perform(Complete(self.limit_tokens(self.request()), self._watch))
+            request = self.limit_tokens(self.request())
+            try:
+                response = yield from perform(Complete(request, self._watch))
+            except (UnsupportedError, InputError, ConfigError) as error:
+                if request.constraint is self.base_request.constraint:
+                    raise
+                self._masks = False
+                yield from notify(f"calls are checked afterwards: {error.message}", code="downgrade")
+                continue
             self.count_tokens(response)
             if self._stopped_in_thinking(response):
                 self.base_request = replace(self.base_request, stop=())
@@ -231,10 +245,15 @@ class TextLoop(RationaleBuilder):
 
     def request(self) -> Request:
         """Make the request that continues the text so far; it begins with the messages of every request before it."""
+        constraint = self.base_request.constraint
+        if self._masks and constraint is None and not self._scanner.open:
+            specs, own = tuple(self.calls.specs.values()), self.tool_format
+            constraint = ToolCallsInText(specs, own.opening, own.close, after_prefix=True)
         if self._prefill:
-            return replace(self.base_request, prefix=self.text)
+            return replace(self.base_request, prefix=self.text, constraint=constraint)
         turns = (message for turn in self._turns for message in (assistant(turn), user(CONTINUE)))
-        return replace(self.base_request, messages=(*self.base_request.messages, *turns))
+        messages = (*self.base_request.messages, *turns)
+        return replace(self.base_request, messages=messages, constraint=constraint)
 
     def last_request(self, cue: str, question: str) -> Request:
         """Make the request for one more line: with prefill, the model continues the cue."""
@@ -695,15 +714,24 @@ def complete_with_tools(
             thinking = replace(thinking, messages=(first, *thinking.messages[1:]), constraint=None)
         form = _TaggedBeforeDelta() if app.model_fields and layout == "text+delta" else TaggedFormat()
         prefill, stops = "prefix" in capabilities, "stop" in capabilities
-        loop = TextLoop(thinking, calls, form, watch, prefill=prefill, stops=stops)
+        masks = can_mask(capabilities) and not isinstance(form, _TaggedBeforeDelta)
+        loop = TextLoop(thinking, calls, form, watch, prefill=prefill, stops=stops, masks=masks)
         yield from loop.run()
         ending, text = loop.ending or "end", loop.text
-        if replies_in_json and (calls.executed or parse_reply(app, text, layout).delta is None):
+        thought = parse_reply(app, text, layout) if replies_in_json and not calls.executed else None
+        if replies_in_json and (thought is None or thought.delta is None or thought.repairs or thought.missing):
+            constraint = reply_schema(app, layout) if "json_schema" in capabilities else request.constraint
             worked_out = (*request.messages, assistant(text), user(WRITE_REPLY))
-            return (yield from perform(Complete(replace(request, messages=worked_out), watch))), tuple(calls.executed)
+            asked = replace(request, messages=worked_out, constraint=constraint)
+            return (yield from complete_or_downgrade(asked, watch)), tuple(calls.executed)
     if ending in WARNINGS:
         yield from notify(WARNINGS[ending], code="turn", warning=True)
     return Response(assistant(text), FINISH_REASONS.get(ending, "stop")), tuple(calls.executed)
+
+
+def can_mask(capabilities: frozenset[Capability]) -> bool:
+    """Whether calls in a text can be masked at no cost: a server on another machine may compile a grammar for seconds."""
+    return {"grammar", "local"} <= capabilities
 
 
 class _TaggedBeforeDelta(TaggedFormat):

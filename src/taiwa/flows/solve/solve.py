@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Any, Generic, TypeVar, get_args
 
 from taiwa.flows.extract import extract
-from taiwa.flows.solve.loops import FunctionCallingLoop, RationaleBuilder, TextLoop
+from taiwa.flows.solve.loops import FunctionCallingLoop, RationaleBuilder, TextLoop, can_mask
 from taiwa.flows.solve.rationale import AnswerSource, CallBudget, OnToolError, Rationale, SolveLimits, ToolMode
 from taiwa.flows.solve.tool_call_formats import TaggedFormat, ToolCallFormat
 from taiwa.kernel.effects import GetCapabilities, Program, gather, notify, perform
@@ -441,7 +441,10 @@ def _run_loop(
             loop = FunctionCallingLoop(request, calls, options.tool_format)
         else:
             prefill, stops = mode == "prefill", "stop" in capabilities
-            loop = TextLoop(request, calls, options.tool_format, prefill=prefill, stops=stops, ends_lines=True)
+            masks = can_mask(capabilities)
+            loop = TextLoop(
+                request, calls, options.tool_format, prefill=prefill, stops=stops, masks=masks, ends_lines=True
+            )
             if refused is not None:
                 yield from loop.take_over(refused)
         yield from notify(f"tool mode: {mode}", code="tool_mode")

@@ -238,6 +238,8 @@ class ToolCallFormat(Protocol):
     """Stop strings for the server; the caller appends the one that was met before scanning."""
     close: ClassVar[str]
     """The end that an `open` call lacks; a server that stopped there may not report it."""
+    opening: ClassVar[str] = ""
+    """The beginning of a call with `{name}`, if every `<<` of a text can be bound to be one of a known tool."""
 
     explanation: ClassVar[str]
     """The description of calls for the model, with the fields of the format as `{self.NAME}`."""
@@ -298,6 +300,7 @@ class TaggedFormat(ToolCallFormat):
     name = "tagged"
     stops = (CLOSE,)
     close = CLOSE
+    opening = "<<{name}: "
     explanation = TAGGED_INSTRUCTIONS
 
     def scanner(self, names: Iterable[str]) -> Scanner:

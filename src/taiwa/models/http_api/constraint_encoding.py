@@ -55,6 +55,7 @@ from taiwa.kernel.messages import (
     StreamEnd,
     TextDelta,
     ToolCallsInText,
+    constrained_prefix,
 )
 from taiwa.kernel.serialization import Json, items_at, text_at
 from taiwa.models.http_api.capabilities import Capabilities
@@ -177,7 +178,7 @@ class ConstraintEncoder:
                     raise InputError("an answer with a prefix cannot be constrained by a grammar")
                 return self._encode_grammar(self._translate(constraint), "grammar")
             case ToolCallsInText():
-                grammar = tool_calls_to_gbnf(constraint, prefix)
+                grammar = tool_calls_to_gbnf(constraint, constrained_prefix(constraint, prefix))
                 encoded = self._encode_grammar(grammar.text, "tools")
                 missed = tuple(clause(each.pointer, each.keyword) for each in grammar.missed)
                 return replace(encoded, enforcement=replace(encoded.enforcement, checked=missed))
@@ -439,7 +440,7 @@ class ConstraintCheck:
     def __init__(self, enforcement: Enforcement, request: Request) -> None:
         self._enforcement = enforcement
         self._request = request
-        self._texts = [request.prefix]
+        self._texts = [constrained_prefix(request.constraint, request.prefix) if request.constraint else request.prefix]
         self.is_prose = False
         """Whether the answer has ended and does not begin like JSON."""
 

@@ -32,6 +32,7 @@ from taiwa.kernel.messages import (
     TextDelta,
     Usage,
     WrittenTokens,
+    constrained_prefix,
 )
 from taiwa.kernel.runtime import start_in_thread
 from taiwa.kernel.serialization import record, to_json
@@ -450,7 +451,7 @@ class TextGenerator(Generic[AnyLoaded]):
                 raise ContextLengthError(
                     f"the request has {prefix.length:,} tokens; {self.name} reads at most {network.context:,}: shorten it"
                 )
-            state = None if guide is None else _state_after(prefix, guide, request.prefix)
+            state = None if guide is None else _state_after(prefix, guide, request)
         except BaseException:
             self.prefix_cache.put_back(prefix.sequence, prefix.prompt)
             raise
@@ -491,11 +492,12 @@ class TextGenerator(Generic[AnyLoaded]):
             raise ConfigError(f"{self.name} does not support this constraint: {report.faults[0]}")
 
 
-def _state_after(prefix: CachedPrefix, guide: Guide, text: str) -> GuideState:
-    """Return the guide state after the beginning of an answer, which a constraint covers too."""
-    state = guide.start()
+def _state_after(prefix: CachedPrefix, guide: Guide, request: Request) -> GuideState:
+    """Return the guide state after the beginning of an answer, as far as the constraint covers it."""
+    state, text = guide.start(), request.prefix
+    assert request.constraint is not None, "a guide is that of a constraint"
     try:
-        for token in prefix.answer:
+        for token in prefix.answer if constrained_prefix(request.constraint, text) else ():
             state = state.advance(token)
     except InputError as error:
         raise InputError(
