@@ -350,7 +350,7 @@ class HiddenAnswer:
             self._text += event.text
             if self._display is not None:
                 self._display.wait(ngettext("about {n} token", "about {n} tokens", estimate_tokens(self._text)))
-        elif isinstance(event, Notice) and self._display is not None and event.code in ("waiting", "progress"):
+        elif isinstance(event, Notice) and self._display is not None and event.code == "waiting":
             self._display.wait(plain(event.text))
         elif isinstance(event, Notice) and event.code == "waiting":
             print_notice(event.text)

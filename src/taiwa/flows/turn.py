@@ -26,9 +26,18 @@ from taiwa.conversation.replies import ParsedReply, find_delta, parse_delta, par
 from taiwa.conversation.state import State, TurnContext, apply_delta
 from taiwa.conversation.state_record import fields_from, known_words, parse_changes, record_request
 from taiwa.conversation.turn_prompt import TYPED, field_summary_request, reply_schema, summary_request, turn_request
-from taiwa.flows.constrained import complete_or_downgrade
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, Step, Watcher, notify, perform
+from taiwa.kernel.effects import (
+    Complete,
+    GetCapabilities,
+    HideOutput,
+    Program,
+    Step,
+    Watcher,
+    complete_or_downgrade,
+    notify,
+    perform,
+)
 from taiwa.kernel.errors import (
     ConfigError,
     InputError,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 
+from taiwa.kernel.errors import UnsupportedError
 from taiwa.kernel.messages import (
     Capability,
     Evidence,
@@ -72,20 +73,6 @@ class HideOutput:
 
     def close(self) -> WatchResult:
         """Show nothing."""
-        return WatchResult()
-
-
-class ShowOutput:
-    """The watcher that shows everything, as without a watcher, for a program that hides answers otherwise."""
-
-    __slots__ = ()
-
-    def feed(self, text: str) -> WatchResult:
-        """Show the text."""
-        return WatchResult(text)
-
-    def close(self) -> WatchResult:
-        """Show nothing more."""
         return WatchResult()
 
 
@@ -166,6 +153,20 @@ def perform(effect: Effect[R]) -> Program[R]:
 def notify(text: str, *, code: str = "", warning: bool = False) -> Program[None]:
     """Send a notice to the observers."""
     return perform(Notify(Notice(text, "warning" if warning else "note", code)))
+
+
+def complete_or_downgrade(request: Request, watch: Callable[[], Watcher] | None = None) -> Program[Response]:
+    """Complete a request, without its constraint if the server cannot enforce it.
+
+    The caller checks the answer in either case.
+    """
+    try:
+        return (yield from perform(Complete(request, watch)))
+    except UnsupportedError as error:
+        if request.constraint is None or error.capability not in {"json_schema", "regex", "grammar"}:
+            raise
+        yield from notify(f"the answer is checked against its schema afterwards: {error.message}", code="downgrade")
+        return (yield from perform(Complete(replace(request, constraint=None), watch)))
 
 
 def gather(programs: Iterable[Program[R]]) -> Program[tuple[R, ...]]:

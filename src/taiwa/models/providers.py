@@ -47,7 +47,6 @@ from taiwa.models.http_api.pace import Pace, PaceLimits
 from taiwa.models.http_api.provider_interface import (
     BaseUrl,
     Codec,
-    Enforce,
     ModelOptions,
     RequestLimits,
     Target,
@@ -559,14 +558,6 @@ def open_server(target: Target, settings: Settings) -> HttpModel:
     if isinstance(model, HttpModel):
         return model
     raise ConfigError(f"{target.name} runs in this process and has no server; name a model on a server")
-
-
-def with_enforcement(model: OpenedModel, enforce: Enforce) -> OpenedModel:
-    """Return the model with another treatment of unenforced constraints; see `Enforce`.
-
-    A model in this process takes the treatment with each request and is returned unchanged.
-    """
-    return model.holding(enforce) if isinstance(model, HttpModel) else model
 
 
 def _open_plugin(name: str, plugin: Plugin) -> PluginModel:

@@ -278,13 +278,16 @@ def _requests(options: GenerateOptions, constraint: Constraint | None) -> tuple[
     )  # fmt: skip
 
 
-def _with_options(model: Any, requests: "Sequence[Request]", options: GenerateOptions) -> "Model":  # noqa: ANN401  (an opened model)
+def _with_options(model: "Model", requests: "Sequence[Request]", options: GenerateOptions) -> "Model":
     """Return the model with the options for constraints; one in this process answers several requests in common passes."""
-    from taiwa.models.providers import in_process, with_enforcement
+    from taiwa.models.http_api.client import HttpModel
+    from taiwa.models.providers import in_process
 
+    if isinstance(model, HttpModel):
+        return model.holding("strict" if options.strict else "lenient")
     inside = in_process(model)
     if inside is None:
-        return with_enforcement(model, "strict" if options.strict else "lenient")
+        return model
     from taiwa.models.inprocess.generator import CompileOptions, ModelWithOptions
 
     compiled = CompileOptions(options.strict, options.whitespace)

@@ -474,10 +474,18 @@ def test_a_truncated_file_is_refused_in_one_line(gguf_file: Path, tmp_path: Path
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(gguf_file.read_bytes()[:kept])
 
-    with pytest.raises(ConfigError, match=r"llama\.cpp cannot load .*broken\.gguf: ") as caught:
+    with pytest.raises(ConfigError, match=r"llama\.cpp cannot load .*broken\.gguf: it is broken or not complete") as caught:
         ask(GgufModel(str(broken)))
 
     assert "\n" not in caught.value.message
+
+
+def test_what_is_not_a_regular_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.gguf"
+    os.mkfifo(pipe)
+
+    with pytest.raises(ConfigError, match="is not a regular file"):
+        GgufModel(str(pipe))
 
 
 @pytest.mark.parametrize(("place", "value"), [(4, 99), (8, 2**62), (16, 2**62), (24, 2**61)])

@@ -9,7 +9,7 @@ import pytest
 
 from taiwa.kernel.errors import ConfigError
 from taiwa.models.inprocess import transformers_model
-from taiwa.models.inprocess.memory import available_memory
+from taiwa.models.inprocess.generator import available_memory
 from taiwa.models.inprocess.transformers_model import (
     LocalModel,
     ModelSpec,

@@ -16,7 +16,6 @@ from typing import TypeAlias, cast
 from taiwa.conversation.app import App, ReplyLayout
 from taiwa.conversation.replies import find_delta, parse_reply
 from taiwa.conversation.turn_prompt import reply_schema
-from taiwa.flows.constrained import complete_or_downgrade
 from taiwa.flows.solve.rationale import (
     NO_CALL_LEFT,
     CallBudget,
@@ -36,7 +35,17 @@ from taiwa.flows.solve.tool_call_formats import (
     describe_input,
     sanitize_result,
 )
-from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, Watcher, WatchResult, notify, perform
+from taiwa.kernel.effects import (
+    Complete,
+    GetCapabilities,
+    HideOutput,
+    Program,
+    Watcher,
+    WatchResult,
+    complete_or_downgrade,
+    notify,
+    perform,
+)
 from taiwa.kernel.errors import ConfigError, InputError, RefusalError, ToolError, UnsupportedError
 from taiwa.kernel.messages import (
     Capability,

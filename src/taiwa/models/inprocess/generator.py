@@ -3,6 +3,7 @@ for requests with the same prefix (`PrefixCache`), and a model that is opened se
 """
 
 import asyncio
+import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
@@ -10,6 +11,7 @@ from concurrent.futures import wait
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from pathlib import Path
 from threading import Lock
 from typing import Generic, Protocol, Self, TypeAlias, TypeVar, get_args
 
@@ -584,10 +586,7 @@ class InProcessModel(SharedModel, Generic[AnyLoaded]):
         A schema that can be enforced only in part is enforced in part, unless the options are strict: validate the answer.
 
         Raises:
-            ConfigError: the model cannot be loaded.
-            NoValidTokenError: the constraint allows no token.
-            InputError: the constraint is invalid, or the prefix does not match it.
-            ModelError: the request exceeds the context of the model; `UnsupportedError` for an unsupported feature.
+            ConfigError: the model cannot be loaded; other errors as of `TextGenerator.stream`.
         """
         self._check_capabilities(request)
         generator = yield from self._loaded_with_notice()
@@ -721,3 +720,25 @@ class ModelWithOptions:
             del self._together[place]
             chunks = self._answers.pop(place)
         yield from chunks
+
+
+# --- memory ------------------------------------------------------------------------------------------------------------
+
+GB = 1e9
+CGROUP = Path("/sys/fs/cgroup")
+
+
+def available_memory() -> int | None:
+    """Return the bytes of memory that this process may still allocate; None if the system does not report them."""
+    limits: list[int] = []
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        limits += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+        limit, used = (CGROUP / "memory.max").read_text().strip(), (CGROUP / "memory.current").read_text().strip()
+        if limit.isdecimal():
+            limits.append(int(limit) - int(used))
+    except OSError:
+        pass
+    if not limits and hasattr(os, "sysconf") and "SC_AVPHYS_PAGES" in os.sysconf_names:
+        limits.append(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return min(limits, default=None)

@@ -10,9 +10,15 @@ from taiwa.kernel.messages import Chunk, Notice, Request
 from taiwa.models.http_api.capabilities import Capabilities, capabilities
 from taiwa.models.http_api.provider_interface import parse_options
 from taiwa.models.inprocess.chat_template import ChatTemplate, IsolatedTemplate
-from taiwa.models.inprocess.generator import DEFAULT_OPTIONS, CompileOptions, InProcessModel, TextGenerator
+from taiwa.models.inprocess.generator import (
+    DEFAULT_OPTIONS,
+    GB,
+    CompileOptions,
+    InProcessModel,
+    TextGenerator,
+    available_memory,
+)
 from taiwa.models.inprocess.gguf_backend import GgufNetwork, GgufTokenizer, open_network
-from taiwa.models.inprocess.memory import GB, available_memory
 from taiwa.models.weights.model_files import MODEL_FILES, find_model_file
 
 FORM = "use gguf:FILE.gguf, optionally with ?context=8192&threads=4&layers=0"
@@ -56,9 +62,11 @@ def check_file(file: Path) -> None:
     Raises:
         ConfigError: it does not exist, or is not a GGUF file.
     """
-    if path_kind(file) == "folder":
+    if (kind := path_kind(file)) == "folder":
         inner = next(iter(sorted(file.glob("*.gguf"))), None)
         raise ConfigError(f"{file} is a folder; {f'did you mean {inner}?' if inner else FORM}")
+    if kind == "other":  # a pipe would wait for its writer
+        raise ConfigError(f"{file} is not a regular file; {FORM}")
     try:
         with file.open("rb") as opened:
             head = opened.read(len(MAGIC))

@@ -117,7 +117,8 @@ class LlamaProcess:
         if "missing" in answer:
             raise missing_extra("a model in a GGUF file", "gguf")
         if "refused" in answer:
-            raise ConfigError(f"llama.cpp cannot load {file}: {self._first_error() or answer['refused']}")
+            error = self._first_error()
+            raise ConfigError(f"llama.cpp cannot load {file}: {answer['refused']}{f' ({error})' if error else ''}")
         size, rows = int(answer["size"]), int(answer["rows"])
         with os.fdopen(reading.received_file(), "rb") as shared:
             memory = mmap.mmap(shared.fileno(), rows * size * 4, access=mmap.ACCESS_READ)

@@ -296,7 +296,7 @@ class Llama:
             )
         self.model = call("model_load_from_file")(os.fsencode(options["file"]), parameters)
         if not self.model:
-            raise RefusedError("it is broken, or of a kind that this llama.cpp does not know")
+            raise RefusedError("it is broken or not complete, or of a kind that this llama.cpp does not know")
         if call("model_has_encoder")(self.model):
             raise RefusedError("models with an encoder are not supported")
         self.vocabulary = call("model_get_vocab")(self.model)

@@ -35,8 +35,7 @@ from taiwa.models.inprocess.chat_template import (
     divide_names,
     names_pattern,
 )
-from taiwa.models.inprocess.generator import InProcessModel
-from taiwa.models.inprocess.memory import GB, available_memory
+from taiwa.models.inprocess.generator import GB, InProcessModel, available_memory
 from taiwa.safetensors_file import read_header
 
 if TYPE_CHECKING:
