@@ -474,7 +474,9 @@ def test_a_truncated_file_is_refused_in_one_line(gguf_file: Path, tmp_path: Path
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(gguf_file.read_bytes()[:kept])
 
-    with pytest.raises(ConfigError, match=r"llama\.cpp cannot load .*broken\.gguf: it is broken or not complete") as caught:
+    with pytest.raises(
+        ConfigError, match=r"llama\.cpp cannot load .*broken\.gguf: it is broken or not complete"
+    ) as caught:
         ask(GgufModel(str(broken)))
 
     assert "\n" not in caught.value.message
