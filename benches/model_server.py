@@ -3,7 +3,7 @@
     python -m benches.model_server        prints its port, and serves until its standard input closes
 
 It is raw asyncio in a separate process, so that a client's CPU time excludes it. A streaming request gets one event per few
-characters, each in its own chunk, as real servers send them; a request that offers a tool gets a call of it.
+characters, each in its own chunk, as real servers send them; a request that offers one tool gets a call of it.
 """
 
 import asyncio
@@ -32,8 +32,9 @@ def answer(body: bytes) -> tuple[bytes, ...]:
     asked = json.loads(body or b'{"model": ""}')
     model = asked["model"]
     text = ANSWER + DELTA if "delta" in model else ANSWER
-    tools = asked.get("tools") or [{"function": {"name": ""}}]
-    return streamed(text) if asked.get("stream") else (whole(text, tools[0]["function"]["name"]),)
+    tools = asked.get("tools") or []
+    tool = tools[0]["function"]["name"] if len(tools) == 1 else ""
+    return streamed(text, tool) if asked.get("stream") else (whole(text, tool),)
 
 
 def about(kind: str) -> dict[str, object]:
@@ -44,23 +45,27 @@ def about(kind: str) -> dict[str, object]:
 @cache
 def whole(text: str, tool: str) -> bytes:
     """Return the answer as one JSON object; with a tool, as the arguments of a call of it."""
-    message: dict[str, object] = {"role": "assistant", "content": text}
-    if tool:
-        called = {"name": tool, "arguments": json.dumps({"answer": ANSWER} | CHANGED)}
-        calls = [{"id": "call_1", "type": "function", "function": called}]
-        message = {"role": "assistant", "content": None, "tool_calls": calls}
+    message = {"role": "assistant", "content": text} if not tool else call_of(tool)
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if tool else "stop", "logprobs": None}
     body = json.dumps(about("chat.completion") | {"choices": [choice], "usage": USAGE}).encode()
     return head("application/json", f"content-length: {len(body)}") + body
 
 
+def call_of(tool: str) -> dict[str, object]:
+    """Return the message that calls a tool."""
+    called = {"name": tool, "arguments": json.dumps({"answer": ANSWER} | CHANGED)}
+    calls = [{"index": 0, "id": "call_1", "type": "function", "function": called}]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
+
+
 @cache
-def streamed(text: str) -> tuple[bytes, ...]:
+def streamed(text: str, tool: str) -> tuple[bytes, ...]:
     """Return the answer as server-sent events, each in its own HTTP chunk, with the usage in the last one."""
     deltas: list[dict[str, object]] = [{"role": "assistant", "content": ""}]
     deltas += [{"content": text[at : at + CHARACTERS]} for at in range(0, len(text), CHARACTERS)]
+    deltas = [call_of(tool)] if tool else deltas
     choices: list[list[dict[str, object]]] = [[{"index": 0, "delta": delta, "finish_reason": None}] for delta in deltas]
-    choices.append([{"index": 0, "delta": {}, "finish_reason": "stop"}])
+    choices.append([{"index": 0, "delta": {}, "finish_reason": "tool_calls" if tool else "stop"}])
     chunks = [about("chat.completion.chunk") | {"choices": choice, "usage": None} for choice in choices]
     chunks.append(about("chat.completion.chunk") | {"choices": [], "usage": USAGE})
     events = [f"data: {json.dumps(event)}\n\n".encode() for event in chunks] + [b"data: [DONE]\n\n", b""]

@@ -58,6 +58,32 @@ def test_what_the_client_sets_is_sent(served: Serving, upstream: FaultServer, fi
     assert sent(served, upstream, "/v1/chat/completions", **fields) == [fields]
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/api/chat", "/v1/completions"])
+@pytest.mark.parametrize("streams", [False, True])
+def test_the_models_server_is_asked_for_a_stream_only_if_the_client_asks_for_one(
+    served: Serving, upstream: FaultServer, path: str, streams: bool
+) -> None:
+    upstream.plays(speech("Yes.") if streams else WHOLE)
+    said: dict[str, Any] = {"prompt": "Hi"} if path == "/v1/completions" else {"messages": HI}
+    said |= {"max_tokens": 9} if path == "/v1/messages" else {}
+    answer = served.client.post(path, json={"model": served.model.name, "stream": streams, **said})
+    body: Any = upstream.seen[0].json
+    assert (answer.status_code, body["stream"], "stream_options" in body) == (200, streams, streams)
+    assert "Yes." in answer.text
+
+
+def test_an_answer_that_may_be_cut_is_read_as_a_stream(upstream: FaultServer) -> None:
+    upstream.plays(speech("Yes."))
+    with serving(model=HttpModel(resolve(f"{upstream.base_url}#m"))) as served:
+        assert served.chat("A latte.", model="order").status_code == 200
+    bodies: list[Any] = [seen.json for seen in upstream.seen]
+    assert True in [body["stream"] for body in bodies]
+
+
+SAID = {"index": 0, "message": {"role": "assistant", "content": "Yes."}, "finish_reason": "stop"}
+WHOLE = status(200, json.dumps({"id": "c1", "object": "chat.completion", "model": "m", "choices": [SAID]}).encode())
+
+
 def test_options_of_other_protocols_are_sent_under_their_names(served: Serving, upstream: FaultServer) -> None:
     options = {"num_ctx": 4096, "top_k": 4, "presence_penalty": 0.5}
     assert sent(served, upstream, "/api/chat", options=options | {"num_gpu": 1}, stream=False) == [options]

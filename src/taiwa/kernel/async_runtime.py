@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractContextManager, aclosing, suppress
 from contextvars import copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, Generic, TypeAlias, TypeVar, cast
@@ -33,10 +33,12 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
     journal has a sink, with its observers, unless `finish` may make them at once. Plain handlers of the caller run on the
     loop, because they may use its objects; write a handler that blocks as an `async def` that awaits `asyncio.to_thread`.
 
-    Once `stop` is set, a streaming answer ends with the text so far.
+    Once `stop` is set, a streaming answer ends with the text so far. With `whole`, an answer that nothing cuts is requested in one
+    piece, because nothing reads it before its end.
     """
 
     stop: "Stop | None" = None
+    whole: bool = False
 
     async def run(self, program: Program[T], journal: Journal | None = None) -> T:
         """Run a program to its value.
@@ -202,7 +204,8 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
 
     async def _complete(self, run: "_Run[T]", pending: PendingEffect, effect: Complete, ticks: asyncio.Event) -> None:
         pending.begin()
-        chunks = self.require_model(effect.role).astream(effect.request)
+        request = replace(effect.request, whole=True) if self.whole and pending.is_uncut else effect.request
+        chunks = self.require_model(effect.role).astream(request)
         here, stop = asyncio.current_task(), self.stop
         assert here is not None
         if stop is not None:

@@ -276,6 +276,11 @@ class PendingEffect:
         return isinstance(self._watcher, HideOutput)
 
     @property
+    def is_uncut(self) -> bool:
+        """Return whether no watcher can end the answer early."""
+        return self._watcher is None or self.is_hidden
+
+    @property
     def is_complete(self) -> bool:
         """Return whether no more chunks are needed."""
         return self._cut is not None or self.refusal is not None or not self.active

@@ -285,6 +285,7 @@ class Request:
 
     `prefix` is the start of the answer that the model must continue; `tool_choice` is `auto`, `none`, `required` or the
     name of one of `tools`; `top_logprobs` is the number of likeliest tokens to return for each position of the answer.
+    `whole` asks for an answer in one piece, which costs less to read: nothing reads it before its end.
     """
 
     messages: tuple[Message, ...]
@@ -295,6 +296,7 @@ class Request:
     tool_choice: str = "auto"
     sampling: Sampling = Sampling()
     top_logprobs: int = 0
+    whole: bool = field(default=False, compare=False)
 
     @property
     def digest(self) -> str:

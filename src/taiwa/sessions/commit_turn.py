@@ -110,6 +110,7 @@ class TurnOptions:
     - `tools`: tools that an app may name in addition to the built-in ones.
     - `types`: types of answers as code defines them, which may check more than the schema that an app keeps.
     - `approve`: decides on calls of tools that need approval, as that of a runtime.
+    - `whole`: nothing reads an answer before its end, as that of an `AsyncRuntime`.
     """
 
     strict: bool = False
@@ -119,6 +120,7 @@ class TurnOptions:
     tools: tuple[Tool, ...] = ()
     approve: Approve | None = None
     types: "tuple[OutputType[Any], ...]" = ()
+    whole: bool = False
 
     @property
     def cost_limit(self) -> int | None:

@@ -664,7 +664,7 @@ class AsyncSession(BaseSession):
     ) -> AsyncRuntime:
         options = self._runtime_options(turn)
         options["observers"] = (*options.get("observers", ()), *observers)
-        return AsyncRuntime(self.priced_model.model, stop=stop, **options)
+        return AsyncRuntime(self.priced_model.model, stop=stop, whole=self.options.whole, **options)
 
 
 # --- opening ----------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 import asyncio
 import gzip
+import json
 import logging
 import re
 import signal
@@ -13,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import pytest
 
@@ -575,6 +577,32 @@ def test_a_server_that_falls_silent_is_given_up(
     assert isinstance(error, TimeoutError)
     assert complaint in str(error)
     assert len(faults.seen) == 1
+
+
+def test_an_answer_in_one_piece_may_take_the_time_of_the_whole_call(
+    face: Face, hasty: HttpModel, faults: FaultServer
+) -> None:
+    faults.plays(speech("Late.", wait=0.5))
+
+    assert face.ask(hasty, replace(ASK, whole=True)).text == "Late."
+
+
+@pytest.mark.parametrize("complaint", ["This model only support stream mode", "must be set for non-streaming calls"])
+def test_a_server_that_only_streams_is_asked_for_a_stream_and_remembered(
+    face: Face, model: HttpModel, faults: FaultServer, complaint: str
+) -> None:
+    refused = status(400, json.dumps({"error": {"message": complaint}}).encode())
+    faults.plays(refused, speech("Yes."), speech("Yes."))
+
+    answers = [face.ask(model, replace(ASK, whole=True)).text for _ in range(2)]
+
+    bodies: list[Any] = [seen.json for seen in faults.seen]
+    assert answers == ["Yes.", "Yes."]
+    assert [(body["stream"], "stream_options" in body) for body in bodies] == [
+        (False, False),
+        (True, True),
+        (True, True),
+    ]
 
 
 async def bomb(scene: Scene) -> None:

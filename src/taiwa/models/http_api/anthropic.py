@@ -104,7 +104,7 @@ class AnthropicMessages:
             "model": self.model,
             "max_tokens": request.sampling.max_tokens or DEFAULT_MAX_TOKENS,
             "messages": self._messages(request, rest),
-            "stream": True,
+            "stream": not request.whole,
             **self._reasoning(request, options),
         }
         if instructions.lasting or instructions.transient:

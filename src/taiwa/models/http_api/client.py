@@ -194,7 +194,7 @@ class Deadline:
 
 KEPT_SECONDS = 20.0
 """How long an idle connection is kept open."""
-POOL_CALLS = 16
+POOL_CALLS = 4
 """Calls at a time in one connection pool."""
 
 
@@ -429,6 +429,8 @@ class HttpModel:
         self._lock = threading.Lock()
         self._urls: dict[str, httpx2.URL] = {}
         self._connections: dict[asyncio.AbstractEventLoop, Connections] = {}
+        self._only_streams = False
+        """Whether its server has refused an answer in one piece, as some do for models that reason."""
         self.has_kept_connection = False
         """Whether the next call may find a connection that its server has just closed."""
         weakref.finalize(self, _abandon, self._connections).atexit = False
@@ -474,6 +476,7 @@ class HttpModel:
 
     async def astream(self, request: Request) -> AsyncGenerator[Chunk]:
         """As `stream`; cancelling the task closes the connection at once."""
+        request = replace(request, whole=request.whole and not self._only_streams)
         sent, check, reader = request, None, None
         if isinstance(request.constraint, Choice | Regex):
             from taiwa.models.http_api.constraint_encoding import TextReader, text_as_schema
@@ -493,7 +496,15 @@ class HttpModel:
                 if checked is not None and isinstance(chunk, StreamEnd) and chunk.usage is not None:
                     chunk = replace(chunk, usage=chunk.usage + checked)  # noqa: PLW2901  (the caller pays for both)
                 yield chunk
-        except UnsupportedError as error:
+        except ModelError as error:
+            if request.whole and error.status in (400, 422) and "stream" in error.message.lower():
+                self._only_streams = True
+                async with aclosing(self.astream(request)) as chunks:
+                    async for chunk in chunks:
+                        yield chunk
+                return
+            if not isinstance(error, UnsupportedError):
+                raise
             if error.capability != "json_schema":
                 self._learn(error.capability, "refused")
             elif request.constraint is not None:  # of a tool otherwise
@@ -607,7 +618,9 @@ class HttpModel:
                         is_announced = True
                         yield Notice(f"waiting {begun:.0f} s for the limit of calls per minute", code="waiting")
                     await self.clock.sleep(min(begun, LOOK_SECONDS))
-                deadline = deadline or Deadline(self.limits, self.clock.now)  # without the wait for the own limits
+                limits = self.limits  # an answer in one piece begins at its end
+                limits = replace(limits, first_byte=limits.total) if request is not None and request.whole else limits
+                deadline = deadline or Deadline(limits, self.clock.now)  # without the wait for the own limits
                 attempt = _Attempt(self, http, request, deadline)
                 began = self.clock.now()
                 logger.debug("%s %s%s, attempt %d", method, http.url.netloc.decode(), http.url.path, made)

@@ -361,7 +361,8 @@ def _begin(state: ServerState, caller: str, asked: AnswerRequest, after: Place |
         choices = [replace(options, request=own) for own in each]
     else:
         choices = [options] * asked.choices
-    return [begin_completion(repository, priced_model, own, state.turns, after) for own in choices]
+    turns = replace(state.turns, whole=not asked.streams)
+    return [begin_completion(repository, priced_model, own, turns, after) for own in choices]
 
 
 def response_of(result: TurnResult) -> ModelResponse:
