@@ -80,6 +80,25 @@ def test_an_answer_that_may_be_cut_is_read_as_a_stream(upstream: FaultServer) ->
     assert True in [body["stream"] for body in bodies]
 
 
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize(
+    ("delta", "finish", "ends"),
+    [({"refusal": "I cannot."}, "stop", "stop"), ({"content": "I"}, "content_filter", "content_filter")],
+)
+def test_a_refusal_of_the_model_is_no_filtered_answer(
+    served: Serving, upstream: FaultServer, streams: bool, delta: dict[str, str], finish: str, ends: str
+) -> None:
+    upstream.plays(raw(head(), event(delta) + event({}, finish=finish)))
+    answer = served.chat(HI, model=served.model.name, stream=streams, response_format=FORMAT)
+    choices = [json.loads(data)["choices"] for data in sse(answer) if data != "[DONE]"] if streams else []
+    parts = [choice["delta"] | {"ends": choice["finish_reason"]} for each in choices for choice in each]
+    if not streams:
+        (choice,) = answer.json()["choices"]
+        parts = [choice["message"] | {"ends": choice["finish_reason"]}]
+    assert "".join(part.get("refusal") or "" for part in parts) == next(iter(delta.values()))
+    assert parts[-1]["ends"] == ends
+
+
 SAID = {"index": 0, "message": {"role": "assistant", "content": "Yes."}, "finish_reason": "stop"}
 WHOLE = status(200, json.dumps({"id": "c1", "object": "chat.completion", "model": "m", "choices": [SAID]}).encode())
 

@@ -351,6 +351,8 @@ class WrittenTokens:
 class Response:
     """One answer. `usage` None means that the server did not report it; it never counts as zero.
 
+    `stop` is the stop string that ended it. Of a refusal it is `refusal` where its text is the refusal of the model, which nothing cut.
+
     If a watcher cut the answer, `discarded` is the text after the cut in the same chunk, and `max_usage` bounds the usage if
     it is unknown. `enforcement` says how the constraint was enforced, None without a constraint; `written` are the tokens of a
     model in this process.

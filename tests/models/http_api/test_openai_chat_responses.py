@@ -98,6 +98,7 @@ def test_a_refusal_is_shown_and_named() -> None:
     at_once = read(whole({"role": "assistant", "content": None, "refusal": "I cannot."}))
 
     assert (streamed.text, streamed.finish) == (at_once.text, at_once.finish) == ("I cannot.", "refusal")
+    assert (streamed.stop, at_once.stop) == ("refusal", "refusal")
 
 
 def test_a_refusal_that_breaks_off_is_no_whole_answer() -> None:

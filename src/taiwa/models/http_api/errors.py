@@ -329,6 +329,7 @@ TABLE = {
     "unsent": FaultMapping(OverloadedError, "{host} closed the connection before the request was sent; see the log of the server at {url}", unsent=True),
     "stalled": FaultMapping(TimeoutError, "{host} stalled for {limits.between:g} s in the middle of its answer; try again"),
     "hung up": FaultMapping(OverloadedError, "{host} hung up before it answered; see the log of the server at {url}"),
+    "broken off": FaultMapping(OverloadedError, "{host} broke off in the middle of its answer; see the log of the server at {url}"),
     "cut": FaultMapping(ProtocolError, "{host} broke off in the middle of its answer; try again"),
     "not http": FaultMapping(ProtocolError, "{host} does not speak HTTP; check that {url} leads to a model server"),
     "proxy": FaultMapping(ProtocolError, "the proxy on the way to {host} fails; check HTTPS_PROXY, or name the host in NO_PROXY", unsent=True),
@@ -378,7 +379,7 @@ def _fault(cause: Exception, stage: Stage) -> str:
         case httpx2.ProtocolError() if not any(word in str(cause) for word in ("disconnected", "peer closed")):
             return "not http"
         case _:
-            return "cut" if stage == "given" else "hung up"
+            return {"open": "hung up", "answer": "broken off"}.get(stage, "cut")
 
 
 def _connect_fault(cause: Exception) -> str:

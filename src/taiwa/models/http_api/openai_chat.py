@@ -574,7 +574,9 @@ class ChatReader:
             failure: Json = {"type": "server_error", "message": f"it stopped in the middle ({reason})"}
             raise error_in_response({"error": item_at(choice, "error") or failure}, self.server)
         self._keep_reasoning()
-        response.finish = "refusal" if self._refused else FINISH_REASONS.get(reason, "stop")
+        response.finish = FINISH_REASONS.get(reason, "stop")
+        if self._refused:
+            response.finish = response.stop = "refusal"
         if response.finish == "stop":
             response.stop = text_at(choice, "stop_reason") or text_at(choice, "matched_stop") or None
 

@@ -349,6 +349,8 @@ class _Reader:
         if status == "incomplete":
             response.finish = INCOMPLETE.get(text_at(data, "incomplete_details", "reason"), "interrupted")
         else:
-            response.finish = "interrupted" if status == "cancelled" else "refusal" if self._refused else "stop"
+            response.finish = "interrupted" if status == "cancelled" else "stop"
+            if self._refused and status != "cancelled":
+                response.finish = response.stop = "refusal"
         if self._keeps_id and (name := text_at(data, "id")) and status == "completed":
             response.keep_thinking("", {"type": "response", "id": name}, self._origin)

@@ -547,6 +547,8 @@ def _thinking(response: ModelResponse) -> dict[str, Json]:
 
 
 def _finish(response: ModelResponse) -> str:
+    if response.stop == "refusal":  # the SDK of OpenAI raises an error for content_filter
+        return "stop"
     return "tool_calls" if response.message.tool_calls and response.finish == "stop" else FINISH[response.finish]
 
 
