@@ -16,7 +16,7 @@ from taiwa.sessions.replay import replay_history
 from taiwa.settings import Settings, load
 from tests.models.inprocess.stub_model import StubModel
 from tests.peers.faults import Act, FaultServer, event, head, raw, speech, status
-from tests.server.serving import Serving, serving, sse
+from tests.server.serving import KEY, Serving, serving, sse
 
 HI: list[dict[str, Any]] = [{"role": "user", "content": "Hi"}]
 OWN = {"model", "messages", "stream", "stream_options", "tools"}
@@ -97,6 +97,29 @@ def test_a_refusal_of_the_model_is_no_filtered_answer(
         parts = [choice["message"] | {"ends": choice["finish_reason"]}]
     assert "".join(part.get("refusal") or "" for part in parts) == next(iter(delta.values()))
     assert parts[-1]["ends"] == ends
+
+
+def test_the_sdk_of_openai_reads_a_refusal(served: Serving, upstream: FaultServer) -> None:
+    openai = pytest.importorskip("openai")
+    from pydantic import BaseModel
+
+    class Order(BaseModel):
+        cups: int
+
+    upstream.plays(*[raw(head(), event({"refusal": "I cannot."}) + event({}, finish="stop"))] * 3)
+    with openai.OpenAI(base_url=served.url, api_key=KEY, max_retries=0) as client:
+        asked: dict[str, Any] = {"model": served.model.name}
+        message = client.chat.completions.parse(messages=HI, response_format=Order, **asked).choices[0].message
+        response = client.responses.parse(input="Hi", text_format=Order, **asked)
+        with client.responses.stream(input="Hi", **asked) as stream:
+            events = list(stream)
+            last = stream.get_final_response()
+
+    assert (message.parsed, message.refusal) == (None, "I cannot.")
+    for each in (response, last):
+        (part,) = each.output[0].content
+        assert (each.status, each.output_text, part.type, part.refusal) == ("completed", "", "refusal", "I cannot.")
+    assert "".join(each.delta for each in events if each.type == "response.output_text.delta") == "I cannot."
 
 
 SAID = {"index": 0, "message": {"role": "assistant", "content": "Yes."}, "finish_reason": "stop"}

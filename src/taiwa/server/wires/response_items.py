@@ -227,14 +227,17 @@ def _outcome(name: str, result: TurnResult, thought: str) -> Body:
     if thought:
         output.append(_reasoning(name, thought))
     calls = response.message.tool_calls
-    if result.text or not calls:
+    refuses = response.stop == "refusal"
+    if refuses:
+        output.append(_refusal(name, result.text))
+    elif result.text or not calls:
         output.append(_message(name, result.text, write_logprobs(response, MOST_LOGPROBS), "completed"))
     for call in calls:
         output.append(call_item(call, item_id(CALL, name, len(output))))
     reasons = dict.fromkeys(("length", "interrupted", "repetition"), "max_output_tokens") | {
         "refusal": "content_filter"
     }
-    reason = reasons.get(response.finish)
+    reason = None if refuses else reasons.get(response.finish)
     return {
         "status": "incomplete" if reason else "completed",
         "incomplete_details": {"reason": reason} if reason else None,
@@ -264,6 +267,16 @@ def _message(name: str, text: str, logprobs: list[Json], status: str) -> Json:
     part: Json = {"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs}
     item = {"type": "message", "id": item_id(TEXT, name, 0), "status": status, "role": "assistant", "content": [part]}
     return cast("Json", item)
+
+
+def _refusal(name: str, text: str) -> Json:
+    part: Json = {"type": "refusal", "refusal": text}
+    return cast("Body", _message(name, "", [], "completed")) | {"content": [part]}
+
+
+def _text_of(part: Body) -> str:
+    """Return the text of a part of a message or of reasoning."""
+    return str(part["refusal" if part["type"] == "refusal" else "text"])
 
 
 class EventWriter:
@@ -355,12 +368,14 @@ class EventWriter:
 
     def _end_message(self, index: int, item: Body) -> Iterator[Body]:
         (part,) = cast("list[Body]", item["content"])
+        text = _text_of(part)
         if not self._has_text:  # no piece was shown before the whole answer was checked
-            yield from self.text(str(part["text"])) if part["text"] else self._open_message()
-        for number, annotation in enumerate(cast("list[Json]", part["annotations"])):
+            yield from self.text(text) if text else self._open_message()
+        for number, annotation in enumerate(cast("list[Json]", part.get("annotations", []))):
             kind = "response.output_text.annotation.added"
             yield self._part_event(TEXT, kind, annotation=annotation, annotation_index=number)
-        yield self._part_event(TEXT, "response.output_text.done", text=part["text"], logprobs=part["logprobs"])
+        # That a text refuses is known only at its end.
+        yield self._part_event(TEXT, "response.output_text.done", text=text, logprobs=part.get("logprobs", []))
         yield self._part_event(TEXT, "response.content_part.done", part=part)
         yield self._event("response.output_item.done", output_index=index, item=item)
 
@@ -397,9 +412,7 @@ def recorded_events(begun: Body, final: Body, pieces: Sequence[Json]) -> Iterato
     writer = EventWriter(begun)
     yield from writer.begin()
     output = cast("list[Body]", final["output"])
-    texts = {
-        item["type"]: str(cast("list[Body]", item["content"])[0]["text"]) for item in output if item.get("content")
-    }
+    texts = {item["type"]: _text_of(cast("list[Body]", item["content"])[0]) for item in output if item.get("content")}
     left = {"message": texts.get("message", ""), "reasoning": texts.get("reasoning", "")}
     for length in pieces:
         size = length if isinstance(length, int) else 0
