@@ -119,6 +119,23 @@ def test_a_body_that_a_form_could_send_is_refused(served: Serving, kind: str) ->
     assert response.status_code == 415
 
 
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/chat/completions", "/v1/chat/completions"),
+        ("/v1/v1/messages", "/v1/messages"),
+        ("/v1/responses/", "/v1/responses"),
+        ("/v2/chat", ""),
+    ],
+)
+def test_a_path_of_a_wrong_base_url_gets_a_hint(served: Serving, path: str, meant: str) -> None:
+    response = served.client.post(path, json={})
+
+    message = response.json()["error"]["message"]
+    assert response.status_code == 404
+    assert message.endswith(f"did you mean {meant}? Check the base URL" if meant else "does not exist here")
+
+
 def test_a_body_of_a_hundred_megabytes_is_refused_unread(served: Serving) -> None:
     with socket.create_connection(("127.0.0.1", served.server.port)) as wire:
         wire.sendall(

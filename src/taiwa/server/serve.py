@@ -109,6 +109,9 @@ def build(state: ServerState) -> ASGIApp:
         assert isinstance(error, HTTPException)
         path = request.url.path
         text = f"{request.method} {path[:200]} does not exist here"
+        meant = (f"/v1{path}", path.removeprefix("/v1"), path.rstrip("/"))  # of a wrong base URL
+        near = next((each for each in meant if any(route.path_regex.match(each) for route in routes)), "")
+        text += f"; did you mean {near[:200]}? Check the base URL" if near and error.status_code == 404 else ""
         response = error_response(ApiError(error.status_code, text, INVALID, STATUS_CODES.get(error.status_code)), path)
         if error.status_code == 405:
             methods = (each.methods or () for each in routes if each.path_regex.match(path))
