@@ -345,6 +345,9 @@ def _encode_message(message: Message, ids: CallIds, origin: str) -> list[Json]:
 
     Reasoning of `origin` is sent back with its calls; servers ignore or refuse it in other messages.
     """
+    only = message.parts[0] if len(message.parts) == 1 and message.role != "tool" else None
+    if isinstance(only, Text):  # most messages of a long history
+        return [{"role": message.role, "content": only.text}]
     returned = _returned(message, origin)
     signed = items_at(returned, "calls")
     calls: list[Json] = [
