@@ -27,6 +27,7 @@ from pathlib import Path
 from threading import Semaphore
 from typing import IO, TypeAlias, cast
 
+from taiwa.kernel.attachments import MAX_RESULT_BYTES
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.serialization import Json
 
@@ -136,8 +137,8 @@ class IsolatedProcess:
             self._ready = True
         until = time.monotonic() + limits.seconds
         self._send(json.dumps({"question": question, "limits": asdict(limits)}).encode() + b"\n", until)
-        # A character is at most 6 bytes of JSON; a value may be as long again as its text.
-        line = self._read_line(until - time.monotonic(), 12 * limits.characters + MEGABYTE)
+        # A character is at most 6 bytes of JSON; a value may be as long again as its text. Files are in base64.
+        line = self._read_line(until - time.monotonic(), 12 * limits.characters + 2 * MAX_RESULT_BYTES + MEGABYTE)
         return cast("dict[str, Json]", json.loads(line))
 
     def end(self) -> None:

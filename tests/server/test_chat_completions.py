@@ -389,6 +389,22 @@ def test_an_image_of_a_message_is_sent_and_kept_with_the_turn() -> None:
         assert not [each for each in replay_history(served.repository, second["taiwa"]["session"]) if each.difference]
 
 
+def test_an_image_of_a_result_is_sent_with_it() -> None:
+    image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
+    call = {"id": "c", "type": "function", "function": {"name": "shoot", "arguments": "{}"}}
+    said: list[dict[str, Any]] = [
+        {"role": "user", "content": "Look"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": "a screen"}, image]},
+    ]
+    with serving("Red.") as served:
+        served.chat(said)
+
+        (result,) = last_request(served).messages[-1].parts
+        assert isinstance(result, ToolResult)
+        assert (result.text, [each.media_type for each in result.attachments]) == ("a screen", ["image/png"])
+
+
 @pytest.mark.parametrize(
     "url",
     [

@@ -8,7 +8,6 @@ from typing import Any
 import httpx
 import pytest
 
-from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import OverloadedError, RateLimitError
 from taiwa.kernel.messages import (
     JsonSchema,
@@ -21,6 +20,7 @@ from taiwa.kernel.messages import (
     ToolResult,
     Usage,
     assistant,
+    result_files,
 )
 from tests.server.serving import Serving, requests_of, serving, sse
 
@@ -229,17 +229,27 @@ def test_images_and_documents_are_sent_with_the_message() -> None:
         post(served, [{"role": "user", "content": [image, document, {"type": "text", "text": "What?"}]}])
         files = served.model.requests[0].messages[-1].attachments
         assert [file.data for file in files] == [PNG, b"Sencha"]
-        call = {"type": "tool_use", "id": "c", "name": "look_up", "input": {}}
-        result = {"type": "tool_result", "tool_use_id": "c", "content": [image]}
-        said = [
-            {"role": "user", "content": "Look"},
-            {"role": "assistant", "content": [call]},
-            {"role": "user", "content": [result]},
-        ]
-        post(served, said, tools=TOOLS)
-        assert [file.sha256 for file in served.model.requests[1].messages[-1].attachments] == [
-            Attachment.from_bytes(PNG).sha256
-        ]
+
+
+def test_images_in_the_results_of_calls_are_sent_with_them_and_again_with_later_requests() -> None:
+    image = {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": base64.b64encode(PNG).decode()},
+    }
+    said: list[dict[str, Any]] = [{"role": "user", "content": "Look"}]
+    for name in ("a", "b"):
+        call = {"type": "tool_use", "id": name, "name": "look_up", "input": {}}
+        result = {"type": "tool_result", "tool_use_id": name, "content": [{"type": "text", "text": name}, image]}
+        said += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    with serving("Red.", "Yes.") as served:
+        assert post(served, said, tools=TOOLS).status_code == 200
+        said += [{"role": "assistant", "content": "Red."}, {"role": "user", "content": "Sure?"}]
+        answer = post(served, said, tools=TOOLS, taiwa={}).json()
+
+        for request in served.model.requests:
+            assert [each.data for each in result_files(request.messages)] == [PNG, PNG]
+        kept = served.repository.store.nodes.get(answer["taiwa"]["parent"])
+        assert [each.size for each in kept.files] == [len(PNG)]
 
 
 def test_a_resent_history_goes_on_and_an_edited_one_branches() -> None:

@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
@@ -22,8 +23,20 @@ from taiwa.kernel.errors import (
     TimeoutError,
     UnsupportedError,
 )
-from taiwa.kernel.messages import JsonSchema, Message, Request, Response, Text, Thinking, ToolCall, Usage, assistant
+from taiwa.kernel.messages import (
+    JsonSchema,
+    Message,
+    Request,
+    Response,
+    Text,
+    Thinking,
+    ToolCall,
+    Usage,
+    assistant,
+    result_files,
+)
 from taiwa.sessions.replay import replay_history
+from tests.files import GIF
 from tests.peers.faults import FaultServer, head, silence, speech, words
 from tests.server.serving import KEY, Serving, requests_of, serving, sse
 
@@ -82,7 +95,9 @@ def test_a_tool_call_and_its_output_are_items() -> None:
         first = respond(served, "Weather?", tools=[TOOL], tool_choice="required")
         (call,) = first["output"]
         assert (call["type"], call["call_id"], call["name"]) == ("function_call", "call_7", "get_weather")
-        output = {"type": "function_call_output", "call_id": "call_7", "output": "rain"}
+        image = {"type": "input_image", "image_url": f"data:image/gif;base64,{b64encode(GIF).decode()}"}
+        said = [{"type": "input_text", "text": "rain"}, image]
+        output = {"type": "function_call_output", "call_id": "call_7", "output": said}
         second = respond(served, [output], previous_response_id=first["id"], tools=[TOOL])
         assert text_of(second) == "Rain."
         resent = [{"role": "user", "content": "Weather?"}, call, output]
@@ -90,6 +105,7 @@ def test_a_tool_call_and_its_output_are_items() -> None:
             assert text_of(respond(other, resent, tools=[TOOL])) == "Again."
             request = other.model.requests[-1]
             assert [message.role for message in request.messages] == ["user", "assistant", "tool"]
+            assert [each.data for each in result_files(request.messages)] == [GIF]
 
 
 def test_a_client_that_stores_nothing_and_resends_its_input_is_matched_to_its_conversation() -> None:

@@ -53,8 +53,14 @@ def delete_note() -> str:
 
 
 @server.tool()
-def picture() -> Image:
-    """Give a picture."""
+def picture() -> list[str | Image]:
+    """Give a picture of one pixel."""
+    return ["a pixel", Image(data=b"GIF89a\x01\x00\x01\x00\x00\x00\x00;", format="png")]
+
+
+@server.tool()
+def broken_picture() -> Image:
+    """Give what is not a picture."""
     return Image(data=b"\x89PNG", format="png")
 
 

@@ -20,8 +20,10 @@ from taiwa.kernel.approval import needs_approval
 from taiwa.kernel.errors import ConfigError, InputError, ToolError
 from taiwa.kernel.runtime import Tool
 from taiwa.kernel.text import clean_untrusted
+from taiwa.tools import mcp_client
 from taiwa.tools.calculator import calculator
 from taiwa.tools.mcp_client import McpServerConnection, clean_schema, mcp_tools
+from tests.files import GIF
 
 HERE = Path(__file__).parent
 GENUINE = [sys.executable, str(HERE / "mcp_genuine_server.py")]
@@ -101,7 +103,26 @@ def test_a_refusal_of_the_server_is_a_tool_error(genuine: dict[str, Tool]) -> No
 
 
 def test_a_block_that_is_not_text_is_named(genuine: dict[str, Tool]) -> None:
-    assert genuine["picture"].call({}).text == "[image that cannot be shown as text]"
+    assert genuine["broken_picture"].call({}).as_text == "[image that cannot be shown as text]"
+
+
+def test_an_image_is_kept_by_what_it_is_and_not_by_what_the_server_says(genuine: dict[str, Tool]) -> None:
+    result = genuine["picture"].call({})
+
+    assert [(each.media_type, each.data) for each in result.attachments] == [("image/gif", GIF)]
+    assert result.text == "a pixel"
+    assert result.as_text == "a pixel\n[image that cannot be shown as text]"
+
+
+def test_images_that_are_too_large_together_are_left_out_by_their_size(
+    genuine: dict[str, Tool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_client, "MAX_RESULT_BYTES", len(GIF) - 1)
+
+    result = genuine["picture"].call({})
+
+    assert result.attachments == ()
+    assert result.text == f"a pixel\n[an image of {len(GIF)} bytes, which is too large, was left out]"
 
 
 def test_a_server_does_not_get_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,7 +160,7 @@ def _print_turn(node: "Node", app: "App") -> None:
 
 
 def _print_attachments(node: "Node") -> None:
-    for each in node.attachments:
+    for each in node.files:
         print_line(_("attached: {file}", file=inspect.describe_attachment(each)), "dim")
 
 

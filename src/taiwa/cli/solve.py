@@ -364,7 +364,7 @@ def call_lines(calls: "Iterable[ExecutedCall]") -> list[str]:
         )
         mark = f" [{why}]" if why else ""
         lines.append(
-            f"call {number}: {called.name}: {one_line(called.input, 100)} → {one_line(result.text, 100)}{mark}"
+            f"call {number}: {called.name}: {one_line(called.input, 100)} → {one_line(result.as_text, 100)}{mark}"
         )
     return lines
 
@@ -554,7 +554,7 @@ def call_(common: CommonOptions, name: str, input: str, servers: tuple[str, ...]
         # Unlike a model, the user may see what went wrong inside a tool.
         more = error.hint or next(iter(error.trace.strip().splitlines()[-1:]), "")
         raise InputError(f"{name}: {error.message}" + (f" ({more})" if more else "")) from error
-    print_item({"tool": name, "text": result.text, "value": result.value}, result.text, as_json=common.as_json)
+    print_item({"tool": name, "text": result.text, "value": result.value}, result.as_text, as_json=common.as_json)
 
 
 @contextmanager

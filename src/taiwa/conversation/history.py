@@ -18,9 +18,9 @@ from typing import Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from taiwa.conversation.app import App
 from taiwa.conversation.state import State, TurnContext, apply_delta, apply_edit, migrate_state, replace_state
-from taiwa.kernel.attachments import Attachment
+from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.errors import CorruptError, InputError
-from taiwa.kernel.messages import Message, Text, Thinking, ToolCall, ToolResult, assistant
+from taiwa.kernel.messages import Message, Text, Thinking, ToolCall, ToolResult, assistant, result_files
 from taiwa.kernel.messages import user as user_message
 from taiwa.kernel.serialization import (
     COMPACT,
@@ -62,8 +62,8 @@ class Node:
 
     `delta` is the state delta of a turn (the whole new object in `environment` mode), the replaced values of an edit, or the
     kept turns of a summary. `state_hash` names the state after this node. `attachments` are those of the user's message; a
-    node refers to them by their hashes. `thinking` is the signed or encrypted reasoning of a turn, for the server that it
-    came from. `messages` are those of a turn, the answer last, without attachments and reasoning, if they are more than its
+    node refers to them by their hashes, as its messages and findings refer to those of results. `thinking` is the signed or encrypted reasoning of a turn, for the server that it
+    came from. `messages` are those of a turn, the answer last, without attachments of the user and reasoning, if they are more than its
     two texts: calls of a client's tools and their results. `prefix` is the prefilled beginning of its answer. `model` and
     `host` are those of `AnsweredBy`: equal texts of different models are different turns. `findings` are what a turn rests on
     besides the conversation: its `documents` (the decision, the passages, the claims) and its `calls` of tools.
@@ -96,6 +96,21 @@ class Node:
         if not self._hash:
             object.__setattr__(self, "_hash", digest(self))
         return self._hash
+
+    @property
+    def call_files(self) -> tuple[Attachment, ...]:
+        """The attachments of the results of tools.
+
+        Raises:
+            InputError: a reference to one, which is untrusted, is none.
+        """
+        listed = (file for call in items_at(self.findings, "calls") for file in items_at(call, "attachments"))
+        return (*map(read_reference, listed), *result_files(self.messages))
+
+    @property
+    def files(self) -> tuple[Attachment, ...]:
+        """All attachments: those of the user's message, and those of the results of tools."""
+        return (*self.attachments, *self.call_files) if self.findings or self.messages else self.attachments
 
     def _repr_markdown_(self) -> str:
         """Return what a notebook shows: the texts of a turn, and its state delta."""
@@ -143,6 +158,11 @@ class PastTurn:
     findings: Json = None
     kept: tuple[object, ...] = field(default=(), init=False, repr=False, compare=False)
     """The app, the layout and the messages of the last request."""
+
+    @property
+    def files(self) -> tuple[Attachment, ...]:
+        """The attachments that later prompts hold."""
+        return (*self.attachments, *result_files(self.messages))
 
     @property
     def said(self) -> str:

@@ -97,6 +97,7 @@ def _in_text(messages: Sequence[Message]) -> tuple[Message, ...]:
                 parts.append(Text(CALL.format(call=_plain({"name": part.name, "arguments": part.arguments_object()}))))
             elif isinstance(part, ToolResult):
                 # As JSON, so that a result ends its block neither early nor in another role.
+                parts += part.attachments
                 parts.append(Text(RESULT.format(result=_plain({"name": part.name, "content": part.text}))))
             else:
                 parts.append(part)

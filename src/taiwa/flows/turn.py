@@ -148,7 +148,9 @@ class Reply:
 
 def call_json(name: str, written: str, result: ToolResult) -> Json:
     """Return a call of a tool as the findings of a turn keep it: with its arguments as they were written."""
-    return {"name": name, "input": written, "result": result.text, "error": result.error}
+    files: list[Json] = [each.reference() for each in result.attachments]
+    found: dict[str, Json] = {"name": name, "input": written, "result": result.as_text, "error": result.error}
+    return found | {"attachments": files} if files else found
 
 
 def say(

@@ -59,6 +59,8 @@ InputKind: TypeAlias = Literal["images", "pdf"]
 """Kinds of attachments that a model may read; every model reads text files, as text."""
 MAX_BYTES = 20_000_000
 """Bytes of one attachment."""
+MAX_RESULT_BYTES = 5_000_000
+"""Bytes of the attachments of one tool result; providers accept no larger image."""
 MAX_COUNT = 20
 """Attachments of one message."""
 MAX_NAME_CHARS = 200

@@ -71,7 +71,10 @@ class ToolCall:
 
 @value(tag="tool-result")
 class ToolResult:
-    """The result of a tool call: `text` is for the model, `value` is the exact result, `error` a code or ''."""
+    """The result of a tool call: `text` is for the model, `value` is the exact result, `error` a code or ''.
+
+    `attachments` are images and other files of the result, for a model that can read them.
+    """
 
     text: str
     name: str = ""
@@ -79,6 +82,17 @@ class ToolResult:
     value: Json = None
     error: str = ""
     origin: Literal["tool", "model", "memo"] = "tool"
+    attachments: tuple[Attachment, ...] = ()
+
+    @property
+    def as_text(self) -> str:
+        """The text, with a sentence for each attachment, for what shows only text.
+
+        >>> ToolResult("done", attachments=(Attachment.from_bytes(b"GIF89a"),)).as_text
+        'done\\n[image that cannot be shown as text]'
+        """
+        kinds = ("image" if each.kind == "images" else "file" for each in self.attachments)
+        return "\n".join(filter(None, (self.text, *(f"[{kind} that cannot be shown as text]" for kind in kinds))))
 
 
 Part: TypeAlias = Text | Thinking | ToolCall | ToolResult | Attachment
@@ -128,6 +142,11 @@ class Message:
 def system(text: str) -> Message:
     """Make a system message."""
     return Message("system", (Text(text),))
+
+
+def result_files(messages: Iterable[Message]) -> tuple[Attachment, ...]:
+    """Return the attachments of the tool results in messages."""
+    return tuple(file for message in messages for part in message.parts for file in getattr(part, "attachments", ()))
 
 
 def user(text: str, attachments: Iterable[AttachmentSource] = ()) -> Message:

@@ -17,7 +17,7 @@ from typing import Protocol, TypeAlias
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import Role
 from taiwa.kernel.errors import ConfigError, InputError, LimitError, TaiwaError
-from taiwa.kernel.messages import Message, Request, Response, Text, Thinking, Usage
+from taiwa.kernel.messages import Message, Request, Response, Text, Thinking, Usage, result_files
 from taiwa.kernel.serialization import digest, record, value
 from taiwa.kernel.text import most_tokens, plural
 
@@ -606,6 +606,7 @@ def estimate_input(request: Request) -> int:
     attached = 0
     for message in request.messages:
         for part in message.parts:
+            attached += sum(each.max_tokens for each in getattr(part, "attachments", ()))
             if isinstance(part, Attachment) and part.kind is not None:
                 attached += part.max_tokens
             elif isinstance(part, Attachment):
@@ -636,7 +637,8 @@ def max_attempt_usage(request: Request) -> Usage | None:
 
 
 def _max_input_tokens(request: Request) -> int:
-    attached = sum(each.max_tokens for message in request.messages for each in message.attachments)
+    files = (each for message in request.messages for each in (*message.attachments, *result_files((message,))))
+    attached = sum(each.max_tokens for each in files)
     return _bytes(json.dumps(record(request), ensure_ascii=False)) + attached
 
 

@@ -99,9 +99,7 @@ def as_markdown(
         node = entry.node
         if node.kind == "turn":
             quoted = "\n".join(f"> {line}" for line in inert_markdown(node.user or "").splitlines())
-            files = "".join(
-                f"\n> `{describe_attachment(each, language).replace('`', ' ')}`" for each in node.attachments
-            )
+            files = "".join(f"\n> `{describe_attachment(each, language).replace('`', ' ')}`" for each in node.files)
             lines += [f"## {entry.after.count}", "", (quoted + files).lstrip("\n"), ""]
             lines += [inert_markdown(answer_markdown(node, entry.after.app)), ""]
         elif node.kind == "summary":
@@ -248,7 +246,7 @@ def as_html(
         parts: list[str] = []
         if node.kind == "turn":
             parts += [f'<div class="you" dir="auto">{escape(node.user or "")}</div>']
-            parts += (_figure(each, language) for each in fill(node.attachments))
+            parts += (_figure(each, language) for each in fill(node.files))
             parts += [f'<div class="answer" dir="auto">{_answer_html(answer_markdown(node, entry.after.app))}</div>']
         elif node.kind == "summary":
             parts += [f"<p>{summarised} <em>{escape(node.answer or '')}</em></p>"]

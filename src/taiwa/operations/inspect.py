@@ -383,8 +383,11 @@ def _step(step: "RecordedStep", last: Request | None) -> dict[str, Json] | None:
             "kind": "tool",
             "name": called.name if called else (result.name if result else ""),
             "arguments": dict(called.arguments) if called else None,
-            "text": result.text if result else None,
+            "text": result.as_text if result else None,
             "value": result.value if result else None,
+            "attachments": [members(each, "name sha256 type=media_type size") for each in result.attachments]
+            if result
+            else [],
             **_ending(entry),
         }
     if isinstance(effect, Retrieve):

@@ -273,7 +273,7 @@ def _listed(tool: Tool) -> "ListedTool":
 
 
 def _call(by_name: Mapping[str, Tool], request: "CallToolRequestParams") -> "CallToolResult":
-    from mcp.types import Annotations, CallToolResult, TextContent
+    from mcp.types import Annotations, CallToolResult, ImageContent, TextContent
 
     try:
         tool = by_name.get(request.name)
@@ -290,7 +290,12 @@ def _call(by_name: Mapping[str, Tool], request: "CallToolRequestParams") -> "Cal
         return CallToolResult(content=[text], structured_content=encode_error(error), is_error=True)
     for_model = Annotations(audience=["assistant", "user"])
     text = TextContent(type="text", text=result.text, annotations=for_model)
-    return CallToolResult(content=[text], structured_content=encode_value(result.value))
+    images = (
+        ImageContent(type="image", data=each.base64, mime_type=each.media_type)
+        for each in result.attachments
+        if each.kind == "images"
+    )
+    return CallToolResult(content=[text, *images], structured_content=encode_value(result.value))
 
 
 # --- what is offered --------------------------------------------------------------------------------------------------

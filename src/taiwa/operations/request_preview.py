@@ -11,7 +11,17 @@ from taiwa.conversation.turn_prompt import stable_bytes, turn_request
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.execution import first_request
-from taiwa.kernel.messages import Capability, JsonSchema, Message, Part, Request, Text, ToolCall
+from taiwa.kernel.messages import (
+    Capability,
+    JsonSchema,
+    Message,
+    Part,
+    Request,
+    Text,
+    ToolCall,
+    ToolResult,
+    result_files,
+)
 from taiwa.kernel.text import estimate_tokens
 from taiwa.models.http_api.capabilities import file_text
 from taiwa.operations.results import RequestPreview
@@ -109,7 +119,8 @@ def request_text(request: Request) -> str:
         blocks.append(f"── constraint: JSON Schema {request.constraint.name!r} ──")
     if request.tools:
         blocks.append(f"── tools: {', '.join(tool.name for tool in request.tools)} ──")
-    files = sum(each.kind is not None for message in request.messages for each in message.attachments)
+    attached = (each for message in request.messages for each in (*message.attachments, *result_files((message,))))
+    files = sum(each.kind is not None for each in attached)
     besides = f", and {_counted(files, 'image or PDF', 'images or PDFs')}" if files else ""
     size = f"{_about(request_tokens(request))} in {_counted(len(request.messages), 'message')}{besides}"
     blocks.append(f"── {size} ──")
@@ -151,4 +162,6 @@ def _words(part: Part) -> str:
         if part.kind is None and part.data:
             return file_text(part).text
         return f"[{part.label}: {part.media_type}, {part.size:,} bytes]"
+    if isinstance(part, ToolResult):
+        return "\n".join(filter(None, (part.text, *map(_words, part.attachments))))
     return f"{part.name} {part.arguments}" if isinstance(part, ToolCall) else part.text

@@ -128,7 +128,7 @@ class ExecutedCallEntry(TypedDict):
 
     tool: Annotated[str, "name"]
     input: str
-    text: Annotated[str, "result.text"]
+    text: Annotated[str, "result.as_text"]
     value: Annotated[Json, "result.value"]
     origin: Annotated[str, "result.origin"]
     error: Annotated[str | None, "result.error"]

@@ -35,7 +35,7 @@ from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.effects import Complete, Effect, Program, Step
 from taiwa.kernel.errors import ApprovalRequiredError, ConflictError, InputError, StoreError, TaiwaError
 from taiwa.kernel.execution import EffectStarted, Entry, Event, Journal, Observer
-from taiwa.kernel.messages import Message, Response, TextDelta, ToolResult, Usage
+from taiwa.kernel.messages import Message, Response, TextDelta, ToolResult, Usage, result_files
 from taiwa.kernel.runtime import AnyModel, Handler, Interrupts, Retriever, Tool, start_in_thread
 from taiwa.kernel.serialization import Json, items_at, record, restore, value
 from taiwa.kernel.text import truncate
@@ -181,7 +181,7 @@ class TurnInput:
         if not self.compacts and (text or not (self.messages or self.attachments)):
             check_text(text)
         if self.attachments and app.only_answers:
-            raise InputError(f"the app {app.name!r} does not take attachments; index the files: taiwa index add")
+            raise InputError(f"the app {app.name!r} does not take attachments; index the files: taiwa index FOLDER")
         if self.attachments and app.flow not in ("", EXTRACT, ROUTE):
             raise InputError(f"the program of the app {app.name!r} does not take attachments")
         if self.prefix and (app.documents is not None or app.flow):
@@ -482,7 +482,11 @@ def begin_turn(
             if resources is not None:
                 recorded["turn_options"] = record(resources.options)
             app = base.app.source if base.new_nodes else base.app.hash
-            files = (*turn_input.attachments, *(file for past in turn_input.unknown for file in past.attachments))
+            files = (
+                *turn_input.attachments,
+                *result_files(turn_input.messages),
+                *(file for past in turn_input.unknown for file in past.files),
+            )
             run = store.runs.begin(session, turn_input.follows, app, turn_input.text, recorded, files)
         stack.pop_all()
     journal = Journal(paid, sink(repository, run, priced_model))
@@ -553,7 +557,10 @@ def resume_turn(
     if has_moved:
         session, turn_input = store.refs.free_name(run.ref), replace(turn_input, branches=True, may_branch=True)
     program, runtime_options, earlier = prepare_turn(repository, turn_input, priced_model, options, resources)
-    journal = Journal((*earlier, *store.runs.journal(run.id)), sink(repository, run.id, priced_model))
+    recent = store.runs.journal(run.id)
+    for entry in recent:
+        entry.answer = store.blobs.filled_result(entry.answer)
+    journal = Journal((*earlier, *recent), sink(repository, run.id, priced_model))
     return ActiveTurn(repository, session, turn_input, run.id, program, journal, runtime_options, resources)
 
 
@@ -603,11 +610,11 @@ def _recorded(run: Run) -> tuple[dict[str, Json], str | None, bool]:
 
 def _filled(repository: Repository, turn_input: TurnInput) -> TurnInput:
     """Fill in the bytes of the attachments in the request of a turn, and the type of its answers as code defines it."""
-    fill = repository.store.blobs.fill
+    fill, messages = repository.store.blobs.fill, repository.store.blobs.filled_messages(turn_input.messages)
     unknown = tuple(replace(past, attachments=fill(past.attachments)) for past in turn_input.unknown)
     base = repository.with_attachments(turn_input.base)
     base = replace(base, app=repository.with_type(base.app))
-    return replace(turn_input, base=base, attachments=fill(turn_input.attachments), unknown=unknown)
+    return replace(turn_input, base=base, attachments=fill(turn_input.attachments), messages=messages, unknown=unknown)
 
 
 def _past_turn(recorded: Json) -> PastTurn:

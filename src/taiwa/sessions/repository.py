@@ -448,7 +448,7 @@ class Repository:
         """Cache a committed conversation in memory for its next turn, if it is not long and has no files."""
         turns = conversation.turns
         if (
-            not any(past.attachments for past in turns)
+            not any(past.files for past in turns)
             and sum(len(past.user) + len(past.answer) for past in turns) <= LONGEST_RECENT
         ):
             self._recent[conversation.tip] = conversation
@@ -461,10 +461,13 @@ class Repository:
         Raises:
             CorruptError: the bytes are not those of an attachment.
         """
-        if not any(past.attachments for past in conversation.turns):
+        if not any(past.files for past in conversation.turns):
             return conversation
-        fill = self.store.blobs.fill
-        turns = (replace(past, attachments=fill(past.attachments)) for past in conversation.turns)
+        blobs = self.store.blobs
+        turns = (
+            replace(past, attachments=blobs.fill(past.attachments), messages=blobs.filled_messages(past.messages))
+            for past in conversation.turns
+        )
         return replace(conversation, turns=tuple(turns))
 
     def walk(self, tip: str, base: str | None = None) -> Iterator[HistoryEntry]:

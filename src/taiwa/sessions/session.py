@@ -28,7 +28,7 @@ from taiwa.kernel.errors import (
     describe,
 )
 from taiwa.kernel.execution import Execution, Observer, RunResult
-from taiwa.kernel.messages import Message, Notice, TextDelta, ToolResult, assistant, user
+from taiwa.kernel.messages import Message, Notice, TextDelta, ToolResult, assistant, result_files, user
 from taiwa.kernel.runtime import AnyModel, AsyncStream, Done, Runtime, Stream
 from taiwa.kernel.usage_limits import Prices, RunUsage, UsageLimits, currency_units
 from taiwa.models.price_table import usable_table
@@ -685,7 +685,9 @@ def writes_little(turn_input: TurnInput) -> bool:
         return False
     said = len(turn_input.text) + sum(len(message.text) for message in turn_input.messages)
     said += sum(len(past.user) + len(past.answer) for past in base.turns)
-    return said <= LONGEST_AT_ONCE and not any(past.attachments for past in base.turns)
+    return (
+        said <= LONGEST_AT_ONCE and not result_files(turn_input.messages) and not any(past.files for past in base.turns)
+    )
 
 
 def open_store(store: str | Path | Store | None, chosen: Settings) -> Store:

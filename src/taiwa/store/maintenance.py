@@ -172,7 +172,7 @@ def _blobs(db: Database) -> Iterator[FsckProblem]:
         last = rows[-1][0]
         for seq, hashed, _, _, _, above, *columns in rows:
             try:
-                named = {bytes.fromhex(each.sha256) for each in node_from_row(above, tuple(columns)).attachments}
+                named = {bytes.fromhex(each.sha256) for each in node_from_row(above, tuple(columns)).files}
             except CorruptError:
                 continue  # reported already
             if named != linked.get(seq, set()):

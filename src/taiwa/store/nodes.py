@@ -10,16 +10,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from types import NoneType
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args
 
 from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import Node, NodeKind, restore_messages, restore_thinking
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
+from taiwa.kernel.messages import Message, ToolResult, result_files
 from taiwa.kernel.serialization import Json, canonical, record, refuse_constant
 from taiwa.sql import Database
 from taiwa.sql.base import SqlRow
 
+T = TypeVar("T")
 INSERT_BLOB = "INSERT INTO blob(owner, hash, data) VALUES(?, ?, ?) ON CONFLICT(owner, hash) DO NOTHING"
 
 
@@ -63,6 +65,18 @@ class Blobs:
             CorruptError: the bytes are not those of the attachment.
         """
         return tuple(each if each.data else self._filled(each) for each in attachments)
+
+    def filled_messages(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """Return messages with the bytes of the files of their tool results; see `fill`."""
+        if not result_files(messages):
+            return messages
+        return tuple(replace(each, parts=tuple(map(self.filled_result, each.parts))) for each in messages)
+
+    def filled_result(self, part: T) -> T:
+        """Return a tool result with the bytes of its files; anything else as it is."""
+        if not isinstance(part, ToolResult) or not part.attachments:
+            return part
+        return cast("T", replace(part, attachments=self.fill(part.attachments)))
 
     def _filled(self, attachment: Attachment) -> Attachment:
         data = self.data(attachment.sha256)
@@ -420,7 +434,7 @@ class Nodes:
         body = pack(node_texts(node))
         values = (hash_to_bytes(node.hash), parent, base, node.kind, app, turns, state, body, self._db.clock())
         seq = self._own("node", node.hash, self._db.insert(INSERT, *values))
-        self.blobs.link("node", seq, node.attachments)
+        self.blobs.link("node", seq, node.files)
         return seq
 
     def _parent(self, node: Node) -> tuple[int | None, int]:

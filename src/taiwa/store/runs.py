@@ -6,6 +6,7 @@ journal without paying twice.
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import fields, replace
 from datetime import date, timedelta
 from math import ceil
@@ -15,7 +16,7 @@ from taiwa.conversation.app import AppSource
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConflictError, StoreError, TaiwaError
 from taiwa.kernel.execution import Entry
-from taiwa.kernel.messages import Response, Usage
+from taiwa.kernel.messages import Response, ToolResult, Usage
 from taiwa.kernel.serialization import Json, digest, record, value
 from taiwa.kernel.usage_limits import Price
 from taiwa.sql import Database
@@ -187,6 +188,7 @@ class Runs:
         def write(entry: Entry) -> None:
             data = entry.record()
             name, usage, cost = model, None, None
+            files = entry.answer.attachments if isinstance(entry.answer, ToolResult) else ()
             if isinstance(entry.answer, Response):
                 name, usage = model or entry.answer.model, entry.answer.usage
                 if usage is not None and not is_credible(usage):
@@ -201,8 +203,10 @@ class Runs:
                 tokens.reasoning_tokens, cost, price_id if cost is not None else "", round(entry.seconds * 1000),
                 ceil(entry.thought * 1000),
             )  # fmt: skip
-            if not self._db.run(INSERT_CALL, *values, self._db.clock(), run, self._owner):
-                raise _missing(run)
+            with self._db.transaction() if files else nullcontext():
+                if not self._db.run(INSERT_CALL, *values, self._db.clock(), run, self._owner):
+                    raise _missing(run)
+                self._nodes.blobs.link("run", run, files)
 
         return write
 

@@ -277,7 +277,7 @@ class Store:
                 app = self.nodes.app(node.app)
                 options: dict[str, Json] = {} if app.options is None else {"options": app.options}
                 yield _line({"app": node.app, "name": app.name, "source": app.source, "params": app.params, **options})
-            for attachment in node.attachments if attachments else ():
+            for attachment in node.files if attachments else ():
                 if attachment.sha256 not in known and (data := self.blobs.data(attachment.sha256)):
                     known.add(attachment.sha256)
                     yield _line({"blob": attachment.sha256, "base64": b64encode(data).decode("ascii")})
@@ -434,7 +434,7 @@ def _take(nodes: Nodes, data: dict[str, Any], *, trusted: bool) -> None:
     if "node" in data:
         node = _node(data)
         _compare(data["node"], node.hash)
-        for attachment in node.attachments:
+        for attachment in node.files:
             if content := nodes.blobs.data(attachment.sha256):
                 check_content(attachment, content)
         nodes.put(node, _base(nodes, node, data.get("base")))

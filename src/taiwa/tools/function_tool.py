@@ -6,6 +6,7 @@ import json
 import re
 import sys
 import traceback
+from base64 import b64decode
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -20,6 +21,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast, get_type_hints, overl
 from weakref import finalize
 
 from taiwa.isolation import Handler, IsolatedProcess, ProcessLimits, in_child
+from taiwa.kernel.attachments import MAX_COUNT, MAX_RESULT_BYTES, Attachment
 from taiwa.kernel.errors import InputError, OutputValidationError, ToolError
 from taiwa.kernel.messages import ToolResult, ToolSpec
 from taiwa.kernel.runtime import start_in_thread
@@ -67,7 +69,9 @@ class FunctionTool(Generic[P, R]):
         self._worker: IsolatedTool | None = None
         hints = _hints(function)
         returns = hints["return"]
-        self._returns: OutputType[Any] | None = None if returns in (str, ToolResult) else OutputType(returns)
+        self._returns: OutputType[Any] | None = (
+            None if returns in (str, ToolResult, Attachment) else OutputType(returns)
+        )
         declared = inspect.signature(function).parameters
         parameters = {each: part for each, part in declared.items() if each not in self.fixed}
         self._parameters: dict[str, OutputType[Any]] = {each: OutputType(hints[each]) for each in parameters}
@@ -154,7 +158,8 @@ class FunctionTool(Generic[P, R]):
         return self._bounded(result)
 
     def _bounded(self, result: ToolResult) -> ToolResult:
-        if len(result.text) > self._limits.characters:
+        size = sum(each.size for each in result.attachments)
+        if len(result.text) > self._limits.characters or size > MAX_RESULT_BYTES or len(result.attachments) > MAX_COUNT:
             raise ToolError(f"{self.spec.name} returned too much", code="too_large", hint="ask for less")
         return result
 
@@ -190,6 +195,8 @@ class FunctionTool(Generic[P, R]):
         name = self.spec.name
         if isinstance(returned, ToolResult):
             return replace(returned, name=name)
+        if isinstance(returned, Attachment):
+            return ToolResult("", name, attachments=(returned,))
         if self._returns is None:
             return ToolResult(str(returned), name, value=str(returned))
         plain = self._returns.dump(_without_arrays(returned))
@@ -297,7 +304,9 @@ class IsolatedTool(AbstractContextManager["IsolatedTool"]):
         else:
             self._put_back(worker)
         if error is None:
-            return cast("ToolResult", restore(answer["result"]))
+            result = cast("ToolResult", restore(answer["result"]))
+            files = zip(result.attachments, cast("list[str]", answer["files"]), strict=True)
+            return replace(result, attachments=tuple(replace(each, data=b64decode(data)) for each, data in files))
         failed = ToolError(error["message"], code=error["code"], hint=error["hint"])
         if error["trace"]:
             failed.add_note(error["trace"])
@@ -494,7 +503,7 @@ def _call(tool: Any, arguments: dict[str, Json], max_chars: int) -> dict[str, Js
             return _error("needs too much memory", "memory", tool.spec.name)
         trace = "".join(traceback.format_exception(cause))[-MAX_TRACE_CHARS:] if cause is not None else ""
         return {"error": {"message": error.message, "code": error.code, "hint": error.hint, "trace": trace}}
-    return {"result": recorded}
+    return {"result": recorded, "files": [each.base64 for each in result.attachments]}
 
 
 def _error(what: str, code: str, name: str, hint: str = "") -> dict[str, Json]:

@@ -13,6 +13,7 @@ import os
 import re
 import shlex
 import sys
+from base64 import b64decode
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -27,6 +28,7 @@ from weakref import finalize
 from taiwa.extras import missing_extra, require_posix
 from taiwa.isolation import ProcessLimits
 from taiwa.json_schema import Schema, map_subschemas
+from taiwa.kernel.attachments import MAX_COUNT, MAX_RESULT_BYTES, Attachment
 from taiwa.kernel.errors import ConfigError, InputError, ToolError
 from taiwa.kernel.messages import ToolResult, ToolSpec
 from taiwa.kernel.runtime import Tool
@@ -155,7 +157,7 @@ class McpServerConnection(AbstractContextManager["McpServerConnection"]):
         stack = ExitStack()
         try:
             self._portal = stack.enter_context(start_blocking_portal("asyncio"))
-            max_line_bytes = 24 * limits.characters + MEGABYTE
+            max_line_bytes = 24 * limits.characters + 2 * MAX_RESULT_BYTES + MEGABYTE
             ended, connected = self._portal.start_task(_connect, words, self._stderr, max_line_bytes)
         except _connection_errors() as error:
             stack.close()
@@ -219,7 +221,8 @@ class McpServerConnection(AbstractContextManager["McpServerConnection"]):
 
     def _result(self, name: str, answer: "CallToolResult") -> ToolResult:
         max_chars = self._limits.characters
-        text = "\n".join(map(_block_text, answer.content))
+        texts, images = _read_blocks(answer.content)
+        text = "\n".join(texts)
         content = cast("Json", answer.structured_content)
         if answer.is_error:
             error = decode_error(content, text, name)
@@ -230,7 +233,8 @@ class McpServerConnection(AbstractContextManager["McpServerConnection"]):
         elif content is not None and not (_is_for_model(answer.content) or _says(text, content)):
             text = "\n".join(filter(None, (text, canonical(decode_value(content)).decode())))
         value = text[:max_chars] if content is None else decode_value(content)
-        return ToolResult(_cut(text or "[no content]", max_chars), name, value=value)
+        text = text or ("" if images else "[no content]")
+        return ToolResult(_cut(text, max_chars), name, value=value, attachments=images)
 
     def _named_tools(self, listed: "Iterable[ListedTool]", taken: set[str]) -> Iterable[McpTool]:
         """Give each tool a unique name that every tool-call format can write."""
@@ -448,6 +452,38 @@ def _clean_word(text: str) -> str:
 
 def _clean_line(text: str) -> str:
     return " ".join(clean_untrusted(text, MAX_ERROR_CHARS).split())
+
+
+def _read_blocks(blocks: "Sequence[ContentBlock]") -> tuple[list[str], tuple[Attachment, ...]]:
+    """Return the texts and the images of a result; what cannot be shown is named in the texts."""
+    texts: list[str] = []
+    images: list[Attachment] = []
+    for block in blocks:
+        image = _image(block)
+        if image is None:
+            texts.append(_block_text(block))
+        elif len(images) == MAX_COUNT or image.size + sum(each.size for each in images) > MAX_RESULT_BYTES:
+            texts.append(f"[an image of {image.size:,} bytes, which is too large, was left out]")
+        else:
+            images.append(image)
+    return texts, tuple(images)
+
+
+def _image(block: "ContentBlock") -> Attachment | None:
+    """Return the image of a block, by its bytes and not by what the server says of them."""
+    from mcp.types import BlobResourceContents, EmbeddedResource, ImageContent
+
+    if isinstance(block, ImageContent):
+        data = block.data
+    elif isinstance(block, EmbeddedResource) and isinstance(block.resource, BlobResourceContents):
+        data = block.resource.blob
+    else:
+        return None
+    try:
+        found = Attachment.from_bytes(b64decode(data, validate=True))
+    except (ValueError, InputError):
+        return None
+    return found if found.kind == "images" else None
 
 
 def _block_text(block: object) -> str:

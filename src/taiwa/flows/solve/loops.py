@@ -35,6 +35,7 @@ from taiwa.flows.solve.tool_call_formats import (
     describe_input,
     sanitize_result,
 )
+from taiwa.kernel.attachments import MAX_COUNT
 from taiwa.kernel.effects import (
     Complete,
     GetCapabilities,
@@ -61,6 +62,7 @@ from taiwa.kernel.messages import (
     ToolSpec,
     Usage,
     assistant,
+    result_files,
     system,
     user,
 )
@@ -585,16 +587,22 @@ class FunctionCallingLoop(RationaleBuilder):
         requested = ((call.name, call.arguments, partial(_arguments, call.arguments)) for call in calls)
         done = yield from self.calls.execute([self.calls.request(*each) for each in requested])
         results: list[ToolResult] = []
+        left = MAX_COUNT - len(result_files(self._more))
         for call, executed in zip(calls, done, strict=True):
+            files = () if executed is None else executed.result.attachments[: max(left, 0)]
+            left -= len(files)
             if executed is None:
                 result, error = NO_CALL_LEFT, "calls"
             elif executed.result.origin == "model":
                 result, error = BY_MODEL, ""
             else:
-                result, error = executed.result.text, executed.result.error
-            result = sanitize_result(result, MAX_RESULT_CHARS)
-            results.append(ToolResult(result, call.name, call.id, error=error))
-            yield from self._show(call, result)
+                unseen = replace(executed.result, attachments=executed.result.attachments[len(files) :])
+                result, error = unseen.as_text, executed.result.error
+            results.append(ToolResult(
+                sanitize_result(result, MAX_RESULT_CHARS) if result or not files else "", call.name, call.id,
+                error=error, attachments=files,
+            ))  # fmt: skip
+            yield from self._show(call, sanitize_result(results[-1].as_text, MAX_RESULT_CHARS))
         said = (Text(text),) if text else ()
         self._more = (*self._more, Message("assistant", (*thinking, *said, *calls)), Message("tool", tuple(results)))
         if self.calls.ending not in (None, "calls"):

@@ -270,7 +270,7 @@ class CallBudget:
             return None
         if found.origin == "memo":
             yield from notify(f"{call.name}: answered from memory", code="memo")
-        return self._record(call, found, found.text)
+        return self._record(call, found, found.as_text)
 
     def _fail(self, call: RequestedCall, error: ToolError) -> Program[ExecutedCall]:
         policy = self._on_unknown if isinstance(error, UnknownToolError) else self._on_error

@@ -335,7 +335,9 @@ def _parse_arguments(text: str) -> dict[str, Json]:
 
 
 def _result(result: ToolResult, ids: CallIds) -> Block:
-    block: Block = {"type": "tool_result", "tool_use_id": ids.of_result(result), "content": result.text}
+    texts: list[Json] = [_text(result.text)] if result.text.strip() else []
+    content: Json = [*texts, *map(encode_attachment, result.attachments)] if result.attachments else result.text
+    block: Block = {"type": "tool_result", "tool_use_id": ids.of_result(result), "content": content}
     return block | {"is_error": True} if result.error else block
 
 

@@ -14,7 +14,7 @@ from typing import Literal, cast, get_args
 
 from taiwa.kernel.attachments import Attachment, InputKind
 from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
-from taiwa.kernel.messages import Capability, Message, Part, Request, Text, Usage
+from taiwa.kernel.messages import Capability, Message, Part, Request, Text, ToolResult, Usage, result_files
 from taiwa.kernel.serialization import Json, count_at, item_at, text_at
 from taiwa.models.http_api.provider_interface import Target
 from taiwa.settings import Settings
@@ -336,13 +336,13 @@ def fit_attachments(
 ) -> Request:
     """Return a request with text files converted to text; `inputs` are the other kinds that the model reads.
 
-    A `fixed` model cannot read more, whatever its settings.
+    A `fixed` model cannot read more, whatever its settings. A sentence replaces a file of a tool result that it cannot read.
 
     Raises:
         UnsupportedError: the model cannot read an attachment.
         InputError: the bytes of an attachment are missing, or a message of another role than the user's has one.
     """
-    if not any(isinstance(part, Attachment) for message in request.messages for part in message.parts):
+    if not any(message.attachments or result_files((message,)) for message in request.messages):
         return request
     messages = (_fit_message(message, model, inputs, fixed=fixed) for message in request.messages)
     return replace(request, messages=tuple(messages))
@@ -351,6 +351,9 @@ def fit_attachments(
 def _fit_message(message: Message, model: str, inputs: Collection[InputKind], *, fixed: bool) -> Message:
     parts: list[Part] = []
     for part in message.parts:
+        if isinstance(part, ToolResult) and part.attachments:
+            parts.append(_fit_result(part, inputs))
+            continue
         if not isinstance(part, Attachment):
             parts.append(part)
             continue
@@ -362,6 +365,15 @@ def _fit_message(message: Message, model: str, inputs: Collection[InputKind], *,
             raise UnsupportedError(f"{model!r} {remedy}{setting}", capability=part.kind)
         parts.append(file_text(part) if part.kind is None else part)
     return replace(message, parts=tuple(parts))
+
+
+def _fit_result(result: ToolResult, inputs: Collection[InputKind]) -> ToolResult:
+    """Return a result with the files that the model reads; the bytes of others, and of those that an import left out, stay here."""
+    texts = [result.text, *(file_text(each).text for each in result.attachments if each.kind is None and each.data)]
+    files = tuple(each for each in result.attachments if each.kind is not None)
+    shown = tuple(each for each in files if each.kind in inputs and each.data)
+    unread = replace(result, text="\n".join(filter(None, texts)), attachments=tuple(x for x in files if x not in shown))
+    return replace(result, text=unread.as_text, attachments=shown)
 
 
 def file_text(attachment: Attachment) -> Text:

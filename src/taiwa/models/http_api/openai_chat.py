@@ -3,8 +3,9 @@ the dialects of the servers that speak them (`DIALECTS`), and what the codecs of
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import groupby
 from json import dumps
 from math import isfinite
 from typing import Literal
@@ -304,7 +305,8 @@ class ChatCompletions(OpenAICodec):
 
     def _messages(self, request: Request) -> list[Json]:
         ids = CallIds(self.dialect.call_id, self.dialect.call_form)
-        messages = [encoded for message in request.messages for encoded in _encode_message(message, ids, self.origin)]
+        joined = join_results(request.messages)
+        messages = [encoded for message in joined for encoded in _encode_message(message, ids, self.origin)]
         if request.prefix:
             self.capabilities.require("prefix", self.model)
             if self.dialect.prefix == "no":
@@ -340,9 +342,14 @@ REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
 """The fields of a message that carry its reasoning: DeepSeek, llama.cpp · vLLM, OpenRouter · OpenRouter, signed."""
 
 
+BELOW = "[see the next message]"
+FILES_OF = "From the result of {name}:"
+
+
 def _encode_message(message: Message, ids: CallIds, origin: str) -> list[Json]:
     """Encode a message: its attachments, its texts, transient ones last, its calls, and each result as a message of its own.
 
+    Messages of tools have only text: the files of results are in a message of the user behind all of them.
     Reasoning of `origin` is sent back with its calls; servers ignore or refuse it in other messages.
     """
     only = message.parts[0] if len(message.parts) == 1 and message.role != "tool" else None
@@ -361,7 +368,12 @@ def _encode_message(message: Message, ids: CallIds, origin: str) -> list[Json]:
     ]
     results, text = results_and_text(message)
     answers: list[Json] = [
-        {"role": "tool", "tool_call_id": ids.of_result(result), "content": result.text} for result in results
+        {
+            "role": "tool",
+            "tool_call_id": ids.of_result(result),
+            "content": result.text or BELOW * bool(result.attachments),
+        }
+        for result in results
     ]
     if message.role == "assistant":
         if not calls:
@@ -370,10 +382,24 @@ def _encode_message(message: Message, ids: CallIds, origin: str) -> list[Json]:
         return [{"role": "assistant", "content": text or None, **reasoning, "tool_calls": calls}, *answers]
     role = "user" if message.role == "tool" else message.role
     content: Json = text
+    said: list[Json] = [{"type": "text", "text": text}] if text else []
     if message.attachments:
-        said: list[Json] = [{"type": "text", "text": text}] if text else []
         content = [*map(encode_attachment, message.attachments), *said]
+    if any(result.attachments for result in results):
+        content = said
+        for result in results:
+            shown: list[Json] = list(map(encode_attachment, result.attachments))
+            content += [{"type": "text", "text": FILES_OF.format(name=result.name)}, *shown] if shown else []
     return answers if answers and not content else [*answers, {"role": role, "content": content}]
+
+
+def join_results(messages: Iterable[Message]) -> Iterator[Message]:
+    """Join consecutive messages of tools, since nothing may stand between the results of parallel calls."""
+    for role, group in groupby(messages, lambda message: message.role):
+        if role == "tool":
+            yield Message("tool", tuple(part for message in group for part in message.parts))
+        else:
+            yield from group
 
 
 def results_and_text(message: Message) -> tuple[list[ToolResult], str]:

@@ -119,7 +119,9 @@ class Responses(OpenAICodec):
                 yield part.data
         results, text = results_and_text(message)
         for result in results:
-            yield {"type": "function_call_output", "call_id": ids.of_result(result), "output": result.text}
+            texts: list[Json] = [{"type": "input_text", "text": result.text}] if result.text else []
+            output = [*texts, *map(encode_attachment, result.attachments)] if result.attachments else result.text
+            yield {"type": "function_call_output", "call_id": ids.of_result(result), "output": output}
         content: Json = text
         if message.attachments:
             said: list[Json] = [{"type": "input_text", "text": text}] if text else []

@@ -190,15 +190,18 @@ class CallView:
     input: str
     result: str
     error: str
+    attachments: tuple[Attachment, ...] = ()
 
 
 def _calls(findings: Json) -> tuple[CallView, ...]:
     listed = items_at(findings, "calls") if isinstance(findings, dict) else []
     calls = (cast("dict[str, Any]", each) for each in listed)
-    return tuple(
-        CallView(*(visible(str(each.get(name) or "")) for name in ("name", "input", "result", "error")))
-        for each in calls
-    )
+    views: list[CallView] = []
+    for each in calls:
+        name, given, result, error = (visible(str(each.get(key) or "")) for key in ("name", "input", "result", "error"))
+        files = tuple(map(read_reference, items_at(each, "attachments")))
+        views.append(CallView(name, given, result, error, files))
+    return tuple(views)
 
 
 @dataclass(frozen=True, slots=True)

@@ -450,7 +450,7 @@ def _stored_messages(repository: Repository, node: str) -> list[Json]:
 def _message(message: Message, name: str) -> Json:
     if message.role == "tool":
         result = next(part for part in message.parts if isinstance(part, ToolResult))
-        return {"id": name, "role": "tool", "content": result.text, "toolCallId": result.call or name}
+        return {"id": name, "role": "tool", "content": result.as_text, "toolCallId": result.call or name}
     shown: dict[str, Json] = {"id": name, "role": message.role, "content": message.text}
     if message.tool_calls:
         shown["toolCalls"] = [

@@ -189,7 +189,8 @@ def read_messages(body: Fields) -> tuple[Message, ...]:
             messages.append(_read_assistant(item, names))
         else:
             call = item.text("tool_call_id", item.optional_text("name") or "")
-            messages.append(Message("tool", (ToolResult(read_content(item), names.get(call, ""), call),)))
+            name, files = names.get(call, ""), read_files(item)
+            messages.append(Message("tool", (ToolResult(read_content(item), name, call, attachments=files),)))
     return tuple(messages)
 
 
@@ -261,7 +262,7 @@ def read_content(item: Fields, *, optional: bool = False) -> str:
         kind = part.text("type")
         if kind in ("text", "input_text", "output_text"):
             texts.append(part.text("text"))
-        elif kind in FILE_PARTS and item.data.get("role") == "user":
+        elif kind in FILE_PARTS and item.data.get("role") in ("user", "tool"):
             continue
         elif kind == "refusal":
             texts.append(part.text("refusal"))

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from taiwa.conversation.app import AnswerOptions
-from taiwa.kernel.attachments import Attachment
+from taiwa.kernel.attachments import Attachment, read_attachments
 from taiwa.kernel.messages import (
     Constraint,
     FinishReason,
@@ -228,14 +228,16 @@ def _read_user(item: Fields, names: Mapping[str, str]) -> list[Message]:
         if kind == "text":
             texts.append(block.text("text"))
         elif kind == "tool_result":
-            call, said = block.text("tool_use_id"), list[str]()
+            call, said, shown = block.text("tool_use_id"), list[str](), list[Attachment]()
             for inner in _blocks(block, "content", ("text", "image", "document")):
                 if inner.data["type"] == "text":
                     said.append(inner.text("text"))
                 else:
-                    files.append(_read_file(inner))
+                    shown.append(_read_file(inner))
             error = "error" if block.flag("is_error") else ""
-            results.append(Message("tool", (ToolResult("\n".join(said), names.get(call, ""), call, error=error),)))
+            name, files_of = names.get(call, ""), read_attachments(shown)
+            result = ToolResult("\n".join(said), name, call, error=error, attachments=files_of)
+            results.append(Message("tool", (result,)))
         else:
             files.append(_read_file(block))
     if results and not texts and not files:

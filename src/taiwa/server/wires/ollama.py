@@ -172,7 +172,8 @@ def _read_message(item: Fields) -> Message:
         return Message("system", (Text(content),))
     if role == "tool":
         name = item.text("tool_name", item.text("name", ""))
-        return Message("tool", (ToolResult(content, name, item.text("tool_call_id", "")),))
+        result = ToolResult(content, name, item.text("tool_call_id", ""), attachments=_read_images(item))
+        return Message("tool", (result,))
     parts: list[Part] = [Text(content)] if content else []
     for call in item.objects("tool_calls"):
         function = call.required("function")

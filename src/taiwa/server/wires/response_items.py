@@ -76,8 +76,9 @@ def _read_item(item: Fields, names: dict[str, str]) -> Message | None:
     if kind == "function_call_output":
         call = item.text("call_id")
         output = item.data.get("output")
-        text = read_content(Fields({"content": output}, item.at("output")))
-        return Message("tool", (ToolResult(text, names.get(call, ""), call),))
+        content = Fields({"content": output, "role": "tool"}, item.at("output"))
+        text, files = read_content(content), read_files(content)
+        return Message("tool", (ToolResult(text, names.get(call, ""), call, attachments=files),))
     if kind in UNREAD:
         return None
     raise item.error("type", f"{kind[:40]!r} is not supported", "unsupported_parameter")
@@ -116,7 +117,7 @@ def items_of(messages: Iterable[Message], node: str) -> list[Json]:
                 items.append(call_item(part, f"fc_{number}"))
             elif isinstance(part, ToolResult):
                 output: Json = {
-                    "type": "function_call_output", "id": f"fco_{number}", "call_id": part.call, "output": part.text,
+                    "type": "function_call_output", "id": f"fco_{number}", "call_id": part.call, "output": part.as_text,
                     "status": "completed",
                 }  # fmt: skip
                 items.append(output)
