@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+import taiwa as package
 from taiwa.retrieval.readers import document_format, read_document
 from tests.cli.conftest import ModelServer, Place, Taiwa
 from tests.peers.faults import DONE, event, head, raw
@@ -56,6 +57,25 @@ def test_a_stream_is_read_as_servers_write_it(case: dict[str, Any], taiwa: Taiwa
     done = taiwa("say", "?")
 
     assert (done.out.strip(), done.code) == (case["out"], case.get("code", 0))
+
+
+@cases("answers")
+def test_the_value_of_an_answer_is_found(case: dict[str, Any]) -> None:
+    assert package.parse(case["type"], case["text"]).value == case["value"]
+
+
+@cases("calls")
+def test_a_call_is_made_as_models_and_relays_write_it(
+    case: dict[str, Any], taiwa: Taiwa, model_server: ModelServer
+) -> None:
+    deltas = [event({"tool_calls": [each]}) for each in case["chunks"]]
+    calling = raw(head(), *deltas, event({}, finish="tool_calls"), DONE)
+    model_server(calling, "Done.", capabilities={model_server.model: {"tools": True}})
+
+    taiwa.ok("say", "?", "--tool", f"{HERE / 'report_tools.py'}:add")
+
+    sent = [each["content"] for each in model_server.requests[1]["messages"] if each["role"] == "tool"]
+    assert sent == case["results"]
 
 
 @cases("commands")

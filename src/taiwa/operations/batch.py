@@ -365,7 +365,7 @@ def _table_rows(name: str, stream: BinaryIO) -> Iterator[BatchInput]:
     Raises:
         InputError: it cannot be read.
     """
-    from taiwa.retrieval.readers import delimiter_of
+    from taiwa.retrieval.readers import SEPARATOR_ROW, delimiter_of
 
     stream.seek(0)
     lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")
@@ -373,7 +373,7 @@ def _table_rows(name: str, stream: BinaryIO) -> Iterator[BatchInput]:
         head = lines.readline(MAX_BYTES)
         lines.seek(0)
         rows = csv.reader(lines, delimiter=delimiter_of(head))
-        header = next(rows, [])
+        header = next((row for row in rows if row != SEPARATOR_ROW), [])
         for row in rows:
             named = [(each.strip(), cell.strip()) for each, cell in zip_longest(header, row, fillvalue="")]
             if text := "\n".join(f"{each}: {cell}" if each else cell for each, cell in named if cell):

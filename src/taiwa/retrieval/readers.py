@@ -340,6 +340,10 @@ def read_text(text: str) -> ParsedDocument:
     return ParsedDocument(" " * front.end + text[front.end :], front.title, access=front.access)
 
 
+SEPARATOR_ROW = ["sep=", ""]
+"""The line with which Excel names the delimiter."""
+
+
 def read_table(text: str) -> ParsedDocument:
     """Read CSV or TSV as a table of Markdown; a text that cannot be read so stays as it is.
 
@@ -351,7 +355,7 @@ def read_table(text: str) -> ParsedDocument:
     csv.field_size_limit(LONGEST_CELL)
     lines = csv.reader(io.StringIO(body, newline=""), delimiter=delimiter_of(body.partition("\n")[0]))
     try:
-        rows = [row for row in lines if any(row)]
+        rows = [row for row in lines if any(row) and row != SEPARATOR_ROW]
     except csv.Error:
         return reading
     width = max(map(len, rows), default=0)

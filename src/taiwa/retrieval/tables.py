@@ -16,6 +16,8 @@ Rows: TypeAlias = Sequence[Sequence[str]]
 NUMBER = re.compile(r"[\s\d.,:/%+-]*")
 DIGITS = re.compile(r"\d+")
 YEARS = range(1900, 2101)
+DATES = frozenset({"0-0-0", "0/0/0", "0.0.0", "0-0", "0/0"})
+"""The shapes of dates and months, which are names of columns above cells of other shapes."""
 
 
 def table_text(header: Sequence[str], rows: Rows) -> str:
@@ -47,7 +49,8 @@ def guess_header(rows: Rows, *, usual: bool = False) -> tuple[Sequence[str], Row
     pairs = (
         not usual and len(names) == 2 and not (len(below) > 1 and any(map(_counts, names, zip(*below, strict=False))))
     )
-    return (names, below) if not pairs and _is_header(names, below) else ([], rows)
+    is_title = 2 * sum(not name.strip() for name in names) > len(names) and not (usual and not names[0].strip())
+    return (names, below) if not (pairs or is_title) and _is_header(names, below) else ([], rows)
 
 
 def _counts(name: str, column: Sequence[str]) -> bool:
@@ -56,16 +59,17 @@ def _counts(name: str, column: Sequence[str]) -> bool:
 
 def _is_header(names: Sequence[str], rows: Rows) -> bool:
     """Whether no column has a name that looks like its cells; numbers are names if they are years or count up."""
-    if not rows or 2 * sum(not name.strip() for name in names) > len(names) or all(map(NUMBER.fullmatch, names)):
+    if not rows or all(map(NUMBER.fullmatch, names)):
         return False
     numbers = [int(name) for name in names if name.strip().isdecimal()]
     counts = {other - one for one, other in pairwise(numbers)} == {1} or all(number in YEARS for number in numbers)
     for at, name in enumerate(names):
         if DIGITS.search(name) and not (counts and name.strip().isdecimal()):
             shapes = {DIGITS.sub("0", row[at].strip()) for row in rows if at < len(row) and row[at].strip()}
-            if shapes == {DIGITS.sub("0", name.strip())} or (
-                NUMBER.fullmatch(name) and all(map(NUMBER.fullmatch, shapes))
-            ):
+            shape = DIGITS.sub("0", name.strip())
+            if shape in DATES and shape not in shapes:
+                continue
+            if shapes == {shape} or (NUMBER.fullmatch(name) and all(map(NUMBER.fullmatch, shapes))):
                 return False
     return True
 

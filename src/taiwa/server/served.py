@@ -179,7 +179,7 @@ class Catalogue:
             InputError: it cannot, or the app takes no attachments.
         """
         if attachments and app.only_answers:
-            raise InputError(f"the app {app.name!r} does not take attachments; index the files: taiwa index add")
+            raise InputError(f"the app {app.name!r} does not take attachments; index the files: taiwa index FOLDER")
         name = model if model in self.models else self._model_of(app)
         kinds = {each.kind: each for each in attachments if each.kind is not None}
         if not kinds or not name or name in self._given:

@@ -569,6 +569,7 @@ class _Reader:
 
 TAGS = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis"
 OPEN = re.compile(rf"\s*(?:<({TAGS})>|\[(THINK)\]|<\|channel\|>\s*(analysis|commentary)\b)", re.IGNORECASE)
+OPENED = re.compile(rf"<(?:{TAGS})>|\[THINK\]", re.IGNORECASE)
 CLOSE = re.compile(rf"</(?:{TAGS})>|\[/THINK\]", re.IGNORECASE)
 FINAL = re.compile(r"<\|channel\|>\s*final[^<]*<\|message\|>", re.IGNORECASE)
 END_TOKEN = re.compile(r"\s*<\|(?:end|return|im_end|eot_id|endoftext)\|>\s*\Z")
@@ -598,6 +599,18 @@ def after_thinking(text: str, start: int, end: int) -> tuple[int, int]:
         if close is not None:
             start = close.end()
     return start, _before_token(text, start, end)
+
+
+def later_thinking(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Return the spans of the thinking blocks in a part of a text; one that does not end is text.
+
+    >>> later_thinking('{"a": 1}<think>{"a": 2}</think>', 0, 31)
+    [(8, 31)]
+    """
+    spans: list[tuple[int, int]] = []
+    while (opened := OPENED.search(text, start, end)) and (close := CLOSE.search(text, opened.end(), end)):
+        spans.append((opened.start(), start := close.end()))
+    return spans
 
 
 def _before_token(text: str, start: int, end: int) -> int:

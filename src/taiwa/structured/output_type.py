@@ -34,6 +34,7 @@ from taiwa.structured.lenient_parser import (
     after_thinking,
     find_candidates,
     inside_fence,
+    later_thinking,
     try_value,
 )
 from taiwa.structured.lenient_scanner import MAX_DEPTH, BudgetError, DepthError, Fix, Level, ParseHints, WorkBudget
@@ -522,7 +523,12 @@ class _Parser(Generic[T]):
         hints = ParseHints(names)
         try:
             found = find_candidates(self.text, start, end, self.work, hints)
-            results = [each for each in islice(found, MAX_CANDIDATES * 64) if not self.is_quoted(each)]
+            thoughts = later_thinking(self.text, start, end) if start else []
+            results = [
+                each
+                for each in islice(found, MAX_CANDIDATES * 64)
+                if not self.is_quoted(each) and not any(first <= each.start < last for first, last in thoughts)
+            ]
             if len(results) > 2 * MAX_CANDIDATES:
                 results = results[:MAX_CANDIDATES] + results[-MAX_CANDIDATES:]
             if not results:

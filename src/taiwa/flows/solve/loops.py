@@ -640,6 +640,8 @@ def _arguments(text: str, spec: ToolSpec) -> dict[str, Json]:
     hint = f"give a JSON object: {expected if expected.startswith('{') else '{' + json.dumps(expected) + ': …}'}"
     try:
         data = cast("Json", json.loads(text or "{}", parse_constant=refuse_constant))
+        if isinstance(data, str):  # some relays write the arguments as JSON twice
+            data = cast("Json", json.loads(data, parse_constant=refuse_constant))
     except (ValueError, RecursionError) as bad:
         where = f"{bad.msg} at line {bad.lineno} column {bad.colno}" if isinstance(bad, json.JSONDecodeError) else bad
         raise ToolError(f"the arguments are not JSON: {where}", code="bad_arguments", hint=hint) from None

@@ -178,12 +178,12 @@ class CallBudget:
         self._counts = Counter[bytes]()
 
     def spec(self, name: str) -> ToolSpec:
-        """Find a tool by its name.
+        """Find a tool by its name; the namespace of `functions.name`, as models for Harmony write it, is none of ours.
 
         Raises:
             UnknownToolError: no tool has that name.
         """
-        normal = normalize_name(name)
+        normal = normalize_name(name.removeprefix("functions."))
         alike = (spec for spec in self.specs.values() if normalize_name(spec.name) == normal)
         found = self.specs.get(name) or next(alike, None)
         if found is None:
