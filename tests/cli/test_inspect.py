@@ -326,3 +326,18 @@ def test_what_is_shown_of_a_conversation_is_in_the_language_of_the_user(
     assert all(label in why for label in labels[:3])
     assert labels[3] in tree
     assert "turn" not in why + tree
+
+
+@pytest.mark.parametrize("language", ["ja", "zh"])
+@pytest.mark.parametrize("words", [("log",), ("cost", "--by", "day"), ("state", "history", "topics"), ("search", "tea")])
+def test_heads_of_tables_are_in_the_language_of_the_user(
+    language: str, words: tuple[str, ...], taiwa: Taiwa, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model_server(delta("Tea is hot.", topics=["tea"]))
+    taiwa.ok("say", "chat", "Tell me about tea")
+    monkeypatch.setenv("TAIWA_LANG", language)
+
+    head = taiwa.ok(*words).lines[0]
+
+    assert head.strip()
+    assert not re.search("[A-Za-z]", head)

@@ -45,7 +45,7 @@ def list_(common: CommonOptions) -> None:
     found = all_apps()
     item = [{"app": app.name, "about": app.about, "origin": app.origin, "problem": app.problem} for app in found]
     rows = [(app.name, app.origin, app.problem or _(app.about)) for app in found]
-    print_rows(item, ("app", "origin", "about"), rows, as_json=common.as_json)
+    print_rows(item, (_("app"), _("origin"), _("about")), rows, as_json=common.as_json)
 
 
 @apps.command("new")

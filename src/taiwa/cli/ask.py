@@ -35,7 +35,7 @@ from taiwa.cli.output import (
     wait_for_turn,
 )
 from taiwa.flows.ask.types import Feedback, UserProfile, parse_verdict
-from taiwa.i18n import ngettext
+from taiwa.i18n import _, ngettext
 from taiwa.kernel.attachments import path_kind
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
@@ -242,8 +242,8 @@ def list_(common: CommonOptions) -> None:
     """
     users = common.repository(reading=True).store.users.list()
     rows = [(each.name, str(each.feedback), str(each.sessions)) for each in users]
-    none = "there are no users yet; create one with taiwa user set NAME office=Osaka"
-    heads = ("user", "feedback", "conversations")
+    none = _("there are no users yet; create one with taiwa user set NAME office=Osaka")
+    heads = (_("user"), _("feedback"), _("conversations"))
     print_rows(users, heads, rows, frozenset({1, 2}), as_json=common.as_json, none=none)
 
 
@@ -267,7 +267,7 @@ def show_(common: CommonOptions, name: str) -> None:
     print_line("")
     own, moved = thresholds_of(profile), thresholds_of(replace(profile, thresholds=profile.effective_thresholds))
     rows = [(each, f"{own[each]:g}", f"{moved[each]:g}") for each in own]
-    table(("threshold", "own", "with feedback"), rows, frozenset({1, 2}))
+    table((_("threshold"), _("own"), _("with feedback")), rows, frozenset({1, 2}))
     print_line("")
     counts = Counter(each.verdict for each in users.feedback(name))
     ratings = ", ".join(f"{verdict} {count}" for verdict, count in sorted(counts.items())) or "none yet"

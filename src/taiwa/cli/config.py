@@ -55,7 +55,7 @@ def show_(common: CommonOptions) -> None:
     if common.as_json:
         print_json({row.key: {"value": row.value, "origin": row.origin} for row in rows})
         return
-    table(("setting", "value", "from"), [(row.key, row.value, row.origin) for row in rows])
+    table((_("setting"), _("value"), _("from")), [(row.key, row.value, row.origin) for row in rows])
     print_notice(f"the config file is {settings.path}")
 
 
@@ -151,7 +151,7 @@ def _show_prices(settings: "Settings", part: str, *, as_json: bool) -> None:
     rows += [(name, each, "the table") for name, each in listed.items() if name not in own]
     if rows:
         rates = ("input", "output", "cache_read")
-        table(("model", *(rate.replace("_", " ") for rate in rates), "from"),
+        table((_("model"), _("input"), _("output"), _("cache read"), _("from")),
               [(name, *(str(each.get(rate, "")) for rate in rates), place) for name, each, place in rows])  # fmt: skip
     elif part and (found is not None or settings.prices):
         print_line(_("no price of a model whose name contains {name}", name=part))
@@ -282,8 +282,8 @@ def list_(common: CommonOptions) -> None:
     settings = load()
     rows = list_keys(settings, key_variables(settings))
     item = [{"origin": row.origin, "variable": row.variable, "stored": row.is_stored} for row in rows]
-    shown, none = [(row.origin, _place(row)) for row in rows], "no keys are stored; a local server needs none"
-    print_rows(item, ("server", "key"), shown, as_json=common.as_json, none=none)
+    shown, none = [(row.origin, _place(row)) for row in rows], _("no keys are stored; a local server needs none")
+    print_rows(item, (_("server"), _("key")), shown, as_json=common.as_json, none=none)
 
 
 def _place(row: "KeyRow") -> str:
@@ -336,7 +336,7 @@ def plugins(common: CommonOptions) -> None:
         print_notice("no installed package offers a plug-in; docs/library.md#plug-ins shows how to write one")
         return
     table(
-        ("kind", "name", "package", "state"),
+        (_("kind"), _("name"), _("package"), _("state")),
         [
             (each.plugin.kind, each.plugin.name, f"{each.plugin.package} {each.plugin.version}", each.state)
             for each in found

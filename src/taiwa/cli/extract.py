@@ -30,6 +30,7 @@ from taiwa.cli.output import (
     table,
 )
 from taiwa.cli.say import run_batch
+from taiwa.i18n import _
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.operations import generate
@@ -203,7 +204,7 @@ def parse(common: CommonOptions, file: str, target: str, guess: bool) -> None:
         return
     click.echo(pretty(found.value))
     if found.guessed:
-        print_notice("parsed by a guess; -v shows where, --no-guess refuses it", "yellow")
+        print_notice(_("parsed by a guess; -v shows where, --no-guess refuses it"), "yellow")
     print_each(fix_lines(found.fixes) if common.verbose else ())
 
 
@@ -232,7 +233,7 @@ def schema(common: CommonOptions, target: str, style: "SchemaStyle", count: bool
         return
     if count:
         rows = [(name, f"about {number:,}") for name, number in found.tokens.items()]
-        table(("style", "tokens"), rows, frozenset({1}))
+        table((_("style"), _("tokens")), rows, frozenset({1}))
         return
     print_line(found.texts[style])
     if style == "openai":

@@ -132,7 +132,7 @@ def _print_refreshed(summary: "IndexSummary", done: "RefreshReport") -> None:
     print_line(f"{summary.name}: {_contents(summary)} (files: {', '.join(parts) or 'none'}; {done.seconds:.1f} s)")
     if done.problems:
         shown = done.problems[:SHOWN]
-        table(("file", "problem"), [(problem.path, problem.why) for problem in shown])
+        table((_("file"), _("problem")), [(problem.path, problem.why) for problem in shown])
         if len(done.problems) > SHOWN:
             more = f"{len(done.problems) - SHOWN:,}"
             print_notice(_("… and {count} more: taiwa index show {name}", count=more, name=summary.name))
@@ -169,8 +169,8 @@ def list_(common: CommonOptions, audience: tuple[str, ...], caller: str) -> None
         )
         for each in found
     ]  # fmt: skip
-    heads = ("index", "documents", "passages", "not read", "changed", "folder")
-    none = "there are no indexes yet; create one with `taiwa index FOLDER`"
+    heads = (_("index"), _("documents"), _("passages"), _("not read"), _("changed"), _("folder"))
+    none = _("there are no indexes yet; create one with `taiwa index FOLDER`")
     print_rows(found, heads, rows, frozenset({1, 2, 3}), as_json=common.as_json, none=none)
 
 
@@ -212,13 +212,13 @@ def show_(common: CommonOptions, name: str, is_owner: bool, shows_access: bool, 
     if rules:
         print_line("")
         lines = [(each.where, each.pattern, " or ".join(each.names) or "no one", f"{each.files:,}") for each in rules]
-        table(("rule", "matches", "for", "files"), lines, frozenset({3}))
+        table((_("rule"), _("matches"), "for", _("files")), lines, frozenset({3}))
     elif shows_access:
         print_line(_("no access rules: everyone sees each document without `access:` in its front matter"))
     rows = [(each.path, f"{each.passages:,}", _seen_by(each), each.known.problem or each.title) for each in documents]
     if rows:
         print_line("")
-        table(("document", "passages", "for", "title, or why it was not read"), rows, frozenset({1}))
+        table((_("document"), _("passages"), "for", _("title, or why it was not read")), rows, frozenset({1}))
 
 
 @index.command("remove")

@@ -105,7 +105,7 @@ def _print_sessions(repository: "Repository", limit: int, tag: str, *, as_json: 
         )
         for each in entries
     ]  # fmt: skip
-    heads = ("session", "app", "turns", "model", "cost", "last", "first words")
+    heads = (_("session"), _("app"), _("turns"), _("model"), _("cost"), _("last"), _("first words"))
     none = (
         _("no conversation has the tag {tag}", tag=tag)
         if tag
@@ -271,7 +271,7 @@ def search(common: CommonOptions, text: str | None, limit: int) -> None:
     hits = repository.store.search(text, limit)
     rows = [(hit.hash[:12], ", ".join(hit.refs[:3]), bracketed(hit.excerpt.text, hit.excerpt.marks)) for hit in hits]
     none = _("no turn contains {text}", text=repr(text))
-    print_rows(hits, ("node", "session", "text"), rows, as_json=common.as_json, none=none)
+    print_rows(hits, (_("node"), _("session"), _("text")), rows, as_json=common.as_json, none=none)
 
 
 @click.command()
@@ -466,7 +466,7 @@ def history(common: CommonOptions, path: str) -> None:
     entries = inspect.value_history(common.repository(reading=True), path, common.session)
     rows = [(each.node[:12], each.by, inspect.format_value(each.value)) for each in entries]
     none = _("{path} never had a value", path=path)
-    print_rows(entries, ("node", "by", "value"), rows, as_json=common.as_json, none=none)
+    print_rows(entries, (_("node"), _("by"), _("value")), rows, as_json=common.as_json, none=none)
 
 
 def print_state(here: "Conversation", *, as_json: bool) -> None:

@@ -187,7 +187,7 @@ def providers(common: CommonOptions) -> None:
     if common.as_json:
         print_json([{"name": name, "base_url": address, "key": key} for name, address, key in rows])
         return
-    table(("name", "address", "key"), rows)
+    table((_("name"), _("address"), _("key")), rows)
     print_notice(
         "any other server: http://HOST:PORT/v1#MODEL; no model is set: `taiwa config set model NAME`"
         if settings.model is None
@@ -224,7 +224,7 @@ def show(common: CommonOptions, name: str | None) -> None:
     print_line(f"{target.name}  {PLACES.get(target.base_url, target.base_url)}{wire}", "bold")
     read = {kind: kind in target.inputs for kind in get_args(InputKind)}
     rows = [(name, "yes" if can else "no") for name, can in (*supported.items(), *read.items())]
-    table(("capability", "supported"), rows)
+    table((_("capability"), _("supported")), rows)
     known = "the decode loop of taiwa" if target.base_url == "local" else "from the table; `taiwa probe` measures them"
     print_notice(known if found is None else f"probed on {found.day}")
 
@@ -260,7 +260,7 @@ def alias(common: CommonOptions, alias: str | None, name: str | None, remove: bo
         shown = {word: each for word, each in settings.aliases.items() if alias in (None, word)}
         if alias is not None and not shown:
             raise InputError(f"no alias {alias!r}; set it with `taiwa models alias {alias} MODEL`")
-        print_rows(shown, ("alias", "model"), list(shown.items()), as_json=common.as_json)
+        print_rows(shown, (_("alias"), _("model")), list(shown.items()), as_json=common.as_json)
         return
     if remove:
         remove_value(settings.path, f"aliases.{alias}")
@@ -356,7 +356,7 @@ def probe(common: CommonOptions, name: str | None) -> None:
         print_json({"model": report.model, "base_url": report.base_url, "server": report.server, "requests": report.requests,
               "findings": findings})  # fmt: skip
         return
-    table(("check", "verdict", "reason"), [(each.name, each.verdict, each.note) for each in report.findings])
+    table((_("check"), _("verdict"), _("reason")), [(each.name, each.verdict, each.note) for each in report.findings])
     served = f" on {report.server}" if report.server else ""
     print_notice(
         f"{report.model}{served}: "

@@ -152,6 +152,8 @@ def edit(common: CommonOptions, revision: str, text: str | None, name: str | Non
     """
     from taiwa.operations.open_session import find_turn
 
+    if any(map(str.isspace, revision)):  # the text, without a turn before it
+        raise InputError('edit takes the number of a turn and a text: taiwa edit 2 "TEXT"')
     session_name, turns = find_turn(common.repository(), common.place(revision))
     session = open_session(replace(common, session=session_name))
     attachments = common.read_attachments() or None

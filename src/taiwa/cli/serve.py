@@ -157,7 +157,7 @@ def serve(
         print_line(f"API key   {'as given' if given else key}")
         print_line(f"browser   {server.login_url}  (once)")
     else:
-        print_notice("no key is needed: every program on this machine can use the server")
+        print_notice(_("no key is needed: every program on this machine can use the server"))
     print_line("Ctrl-C stops it; open answers may finish, and can be resumed otherwise.")
     sys.stdout.flush()  # flush for a program that reads the key from a pipe
     start_log(as_json=options.json_log)
@@ -222,7 +222,7 @@ def add_(common: CommonOptions, name: str, max_cost: str | None, rate: str | Non
     common.repository().store.callers.add(caller, key)
     print_item({"caller": name, "key": key}, key, as_json=common.as_json)
     if not common.as_json:
-        print_notice("the key is printed only once; clients send it as their API key")
+        print_notice(_("the key is printed only once; clients send it as their API key"))
 
 
 def _amount(text: str | None) -> int | None:
@@ -278,8 +278,8 @@ def list_(common: CommonOptions) -> None:
         )
         for each, cost in zip(callers, spent, strict=True)
     ]  # fmt: skip
-    heads = ("caller", "limit", "today", "rate", "as", "since")
-    none = "there are no callers yet; create a key with taiwa serve keys add NAME"
+    heads = (_("caller"), _("limit"), _("today"), _("rate"), _("as"), _("since"))
+    none = _("there are no callers yet; create a key with taiwa serve keys add NAME")
     print_rows(item, heads, rows, frozenset({1, 2, 3}), as_json=common.as_json, none=none)
 
 

@@ -500,7 +500,7 @@ def list_(common: CommonOptions, servers: tuple[str, ...]) -> None:
         specs = [tool.spec for tool in (*own, *foreign)]
     rows = [(spec.name, spec.description.partition("\n")[0]) for spec in specs]
     item = [{"tool": name, "about": about} for name, about in rows]
-    print_rows(item, ("tool", "about"), rows, as_json=common.as_json)
+    print_rows(item, (_("tool"), _("about")), rows, as_json=common.as_json)
 
 
 @tools.command("show")
@@ -527,7 +527,7 @@ def show_(common: CommonOptions, name: str, servers: tuple[str, ...]) -> None:
         (each, _kind(part), "required" if each in needed else str(part.get("default", "")))
         for each, part in properties.items()
     ]
-    table(("parameter", "type", "default"), rows)
+    table((_("parameter"), _("type"), _("default")), rows)
 
 
 # A word that begins with a minus is an input here: taiwa tools call calculator "-2^2".

@@ -168,7 +168,7 @@ def replay(common: CommonOptions, revision: str) -> None:
         print_result(rows)
     elif common.verbose or wrong:
         lines = [(str(row.turn), row.hash[:12], row.kind, str(row.calls), row.difference or "ok") for row in rows]
-        table(("turn", "node", "kind", "calls", "result"), lines, frozenset({0, 3}))
+        table((_("turn"), _("node"), _("kind"), _("calls"), _("result")), lines, frozenset({0, 3}))
     if wrong:
         raise CorruptError(
             ngettext(
@@ -213,7 +213,7 @@ def fsck(common: CommonOptions) -> None:
         rest: dict[str, Json] = {"readable": list(readable)} if problems else {}
         print_json({"nodes": _count_nodes(repository), "problems": found, **rest})
     elif problems:
-        table(("where", "what"), [(problem.where, problem.what) for problem in problems])
+        table((_("where"), _("what")), [(problem.where, problem.what) for problem in problems])
         if readable:
             print_notice(_("readable conversations: {names}", names=", ".join(readable)))
             print_notice(_("save each of them: taiwa export {name} -o {name}.jsonl", name=readable[0]))
@@ -356,7 +356,7 @@ def cost(common: CommonOptions, by: "Axis", caller: str) -> None:
         return
     lines = tuple(line for line in lines if line.requests or line.cost_nano)  # without calls of tools only
     if not lines:
-        print_notice("nothing was spent yet")
+        print_notice(_("nothing was spent yet"))
         return
     reasoned = any(line.usage.reasoning_tokens for line in lines)
     rows = [
@@ -367,7 +367,9 @@ def cost(common: CommonOptions, by: "Axis", caller: str) -> None:
         )
         for line in lines
     ]  # fmt: skip
-    header = (by, "requests", "failed", "input", "cached", "output", *(("reasoning",) if reasoned else ()), "cost")
+    numbers = (_("requests"), _("failed"), _("input"), _("cached"), _("output"))
+    axis = {"day": _("day"), "owner": _("caller"), "model": _("model"), "app": _("app"), "session": _("session")}[by]
+    header = (axis, *numbers, *((_("reasoning"),) if reasoned else ()), _("cost"))
     table(header, rows, frozenset(range(1, len(header))))
     calls_without_usage = sum(line.calls_without_usage for line in lines)
     if calls_without_usage:
