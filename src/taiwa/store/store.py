@@ -18,7 +18,7 @@ from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import Node, restore_messages, restore_thinking
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.errors import ConfigError, ConflictError, CorruptError, InputError
-from taiwa.kernel.serialization import Json, canonical, record
+from taiwa.kernel.serialization import Json, canonical, items_at, record
 from taiwa.sql import Clock, Database, PostgresUrl, is_postgres_url, now_us
 from taiwa.store.maintenance import (
     DeleteResult,
@@ -478,11 +478,24 @@ def _node(data: dict[str, Any]) -> Node:
                 raise InputError("attachments must be a list")
             attachments = tuple(map(read_reference, cast("list[object]", listed)))
             thinking, messages = restore_thinking(data.get("thinking")), restore_messages(data.get("messages"))
-            delta, findings = check_json(data.get("delta")), check_json(data.get("findings"))
+            delta, findings = check_json(data.get("delta")), _findings(data.get("findings"))
             node = Node(parent, kind, app, user, answer, delta, state, attachments, thinking, messages, *texts)
             return replace(node, findings=findings)
         case _:
             raise InputError("a field of the node is missing or has the wrong type")
+
+
+def _findings(data: object) -> Json:
+    """Check that what a turn rests on can be read, since whatever shows the turn reads it."""
+    found = check_json(data)
+    calls = items_at(found, "calls")
+    if not isinstance(found, dict | None) or not all(isinstance(each, dict) for each in calls):
+        raise InputError("the findings of a node cannot be read")
+    if isinstance(found, dict) and "documents" in found:
+        from taiwa.flows.ask.ask_result import AskResult
+
+        AskResult.of(found)
+    return found
 
 
 def _base(nodes: Nodes, node: Node, claimed: object) -> str | None:
