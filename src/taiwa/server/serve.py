@@ -90,6 +90,14 @@ def build(state: ServerState) -> ASGIApp:
         status = error.status if wire.status is None else wire.status(error)
         return json_response(wire.error(error), status, error.headers)
 
+    def failed(error: ApiError, request: Request) -> Response:
+        """Return an error as its wire formats it, to a browser that opens a page as a page."""
+        path = request.url.path
+        wire = next((wire for wire in WIRES if wire.has(path)), page.wire)
+        if wire in (page.wire, page_settings.wire) and is_browser(request.method, request.headers):
+            return page.problem(request, error)
+        return error_response(error, path)
+
     def endpoint(function: Endpoint, status: int = 200) -> Callable[[Request], Awaitable[Response]]:
         async def run(request: Request) -> Response:
             request.scope["path_params"] = {key: unquote(str(each)) for key, each in request.path_params.items()}
@@ -97,9 +105,9 @@ def build(state: ServerState) -> ASGIApp:
                 found = await function(request)
                 return found if isinstance(found, Response) else json_response(found, status)
             except ApiError as error:
-                return error_response(error, request.url.path)
+                return failed(error, request)
             except TaiwaError as error:
-                return error_response(api_error(error), request.url.path)
+                return failed(api_error(error), request)
             except ClientDisconnect:
                 return Response(status_code=499)
 
@@ -112,7 +120,7 @@ def build(state: ServerState) -> ASGIApp:
         meant = (f"/v1{path}", path.removeprefix("/v1"), path.rstrip("/"))  # of a wrong base URL
         near = next((each for each in meant if any(route.path_regex.match(each) for route in routes)), "")
         text += f"; did you mean {near[:200]}? Check the base URL" if near and error.status_code == 404 else ""
-        response = error_response(ApiError(error.status_code, text, INVALID, STATUS_CODES.get(error.status_code)), path)
+        response = failed(ApiError(error.status_code, text, INVALID, STATUS_CODES.get(error.status_code)), request)
         if error.status_code == 405:
             methods = (each.methods or () for each in routes if each.path_regex.match(path))
             response.headers["allow"] = ", ".join(sorted({method for each in methods for method in each}))

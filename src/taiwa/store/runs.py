@@ -323,6 +323,12 @@ class Runs:
             failure = None if error is None else unpack(error)
             return UnfinishedRun(run, model, str(kept.get("text", "")), failure, int(str(kept.get("at_us", run.at_us))))
 
+    def begun_with(self, ref: str) -> str:
+        """Return the text of the last run of a session, "" without one or once it is committed."""
+        select = f"{RUN} AND run.ref = ? ORDER BY run.seq DESC LIMIT 1"
+        rows = self._db.rows(select, self._owner, composed(ref))
+        return _run(rows[0]).text if rows else ""
+
     def open_runs(self, ref: str | None = None) -> tuple[Run, ...]:
         """Return the interrupted runs, oldest first: open, and their process has ended."""
         ref = None if ref is None else composed(ref)

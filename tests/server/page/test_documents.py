@@ -159,6 +159,24 @@ def test_the_documents_to_be_searched_are_chosen_where_a_conversation_begins(tab
 
 
 @pytest.mark.usefixtures("tab")
+def test_an_index_leads_to_a_question_to_its_documents_alone(tab: Tab, tmp_path: Path) -> None:
+    path = tmp_path / "tea.md"
+    path.write_text("# Tea\n\nGyokuro is shaded for three weeks before the harvest.\n")
+    tab.page.goto(f"{tab.base}/documents")
+    tab.page.fill("[name=index]", "tea")
+    tab.page.set_input_files("[name=files]", str(path))
+    tab.page.click("text=Upload")
+    tab.page.wait_for_url("**/documents/tea")
+    tab.page.click("text=Ask about these documents")
+    tab.ready()
+
+    assert tab.page.is_checked("[name=app][value=ask]")
+    assert [box.get_attribute("value") for box in tab.page.locator(".indexes input:checked:visible").all()] == ["tea"]
+    tab.page.fill("#text", "How long is gyokuro shaded?")
+    tab.page.click("#send")
+    tab.has(".sources", "tea.md")
+
+
 def test_documents_and_the_inspector_are_accessible(open_tab: OpenTab, server: Serving) -> None:
     session = ask(server, "how many days of paid leave does everybody have")["session"]
     for width in (1280, 360):

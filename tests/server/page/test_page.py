@@ -254,6 +254,22 @@ def test_hostile_texts_load_run_and_break_nothing(open_tab: OpenTab, serve: Serv
     tab.has(".hits", "script")
 
 
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [("/c/gone", "The conversation does not exist."), ("/documents/gone", "These documents do not exist."),
+     ("/nowhere", "There is nothing at this address."), ("/?q=%00", "")],
+)  # fmt: skip
+def test_an_address_that_leads_nowhere_is_a_page_to_a_browser(tab: Tab, server: Serving, path: str, words: str) -> None:
+    tab.page.goto(tab.base + path)
+    tab.page.wait_for_selector("a[href='/']")
+    tab.problems = [each for each in tab.problems if "404" not in each]  # which Chromium reports
+    plain = server.client.get(path)
+
+    assert words in tab.page.inner_text("main")
+    assert plain.status_code in (200, 404)
+    assert not words or plain.json()["error"]["message"]
+
+
 def test_without_a_key_there_is_no_page(browser: Any, server: Serving) -> None:
     page = browser.new_page()
 

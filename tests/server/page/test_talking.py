@@ -7,6 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.history import add_turn
 from taiwa.kernel.messages import TextDelta, ThinkingDelta
@@ -299,6 +301,10 @@ def test_a_server_that_is_killed_in_mid_stream_is_missed_and_its_turn_resumed(
         tab.begin_only("one")
         tab.has("#live", "The first part.")
     tab.page.wait_for_selector("#lost:not([hidden])")
+    tab.page.fill("#text", "two")
+    tab.page.click("#send", force=True) if tab.page.locator("#send").is_visible() else tab.page.click("#stop")
+    tab.has("#notices", "No connection to the server", ready=False)
+    assert tab.page.input_value("#text") == "two"
     with serving("The whole answer.", store=store, port=port) as server:
         tab.has(".unfinished", "one")
         tab.page.wait_for_selector("#lost", state="hidden")
@@ -534,6 +540,100 @@ def test_while_the_state_delta_is_written_the_answer_says_so(open_tab: OpenTab, 
     tab.count(".turn", 1)
 
     assert tab.page.locator("#live .thinking").count() == 0
+
+
+def test_a_reader_who_scrolls_up_a_little_is_left_there_also_by_what_waited_its_turn(
+    open_tab: OpenTab, serve: Serve
+) -> None:
+    long = TextDelta("\n\n".join(f"Paragraph {n} of a long answer." for n in range(60)) + "\n\n")
+    model = GatedModel(long, rest="\n\n".join(f"Line {n} of the rest." for n in range(60)))
+    tab = open_tab(serve(model))
+    tab.begin_only("Which tea?", "plain")
+    tab.has("#live", "Paragraph 59", ready=False)
+    at = "(s => [s.scrollTop, s.scrollHeight - s.scrollTop - s.clientHeight])(document.querySelector('#transcript'))"
+    tab.page.wait_for_function(f"() => {at}[1] < 2")
+    tab.page.mouse.move(700, 300)
+    tab.page.mouse.wheel(0, -40)
+    tab.page.wait_for_function(f"() => {at}[1] > 30")
+    before = tab.page.evaluate(at)[0]
+    tab.page.fill("#text", "And another?")
+    tab.page.press("#text", "Enter")
+    model.gate.set()
+    tab.count(".turn", 2)
+
+    assert tab.page.evaluate(at)[0] == pytest.approx(before, abs=40)
+    tab.page.click("#newest")
+    tab.page.wait_for_function(f"() => {at}[1] < 2")
+
+
+def test_a_conversation_is_called_by_its_first_words_from_its_beginning(open_tab: OpenTab, serve: Serve) -> None:
+    server = serve(model := GatedModel())
+    tab = open_tab(server)
+    tab.begin_only("Which tea keeps me awake?", "plain")
+    tab.has("#live", "The first part.", ready=False)
+    for place in (".bar h1", "#list li:first-child a > :first-child"):
+        assert tab.page.inner_text(place) == "Which tea keeps me awake?"
+    model.gate.set()
+    tab.count(".turn", 1)
+    tab.page.fill("#q", "awake")
+    tab.page.press("#q", "Enter")
+    tab.has(".hits small", "Which tea keeps me awake?")
+    server.repository.store.refs.label("plain-1", title="Tea at night")
+    tab.page.reload()
+    tab.has(".hits small", "Tea at night")
+
+
+def test_menus_and_panels_over_the_page_are_closed_by_escape_and_by_a_click_beside_them(
+    open_tab: OpenTab, server: Serving
+) -> None:
+    tab = open_tab(server, viewport={"width": 768, "height": 900})
+    tab.begin("Which tea?", "chat")
+    for opener, opened, beside in (
+        ("[data-toggle=nav]", "nav.open", 700), ("[data-toggle=side]", "aside.open", 100), (".bar .menu summary", ".menu[open]", 100),
+    ):  # fmt: skip
+        tab.page.click(opener)
+        tab.page.wait_for_selector(opened)
+        tab.page.keyboard.press("Escape")
+        assert tab.page.locator(opened).count() == 0
+        assert tab.page.evaluate("(opener) => document.activeElement === document.querySelector(opener)", opener)
+        tab.page.keyboard.press("Enter")
+        tab.page.wait_for_selector(opened)
+        tab.page.mouse.click(beside, 600)
+        assert tab.page.locator(opened).count() == 0
+        assert tab.page.get_attribute(opener, "aria-expanded") in ("false", None)
+
+
+TABLE = """| Tea | Steeping | Temperature | Price | Origin | Notes |
+|---|---|---|---|---|---|
+| Gyokuro | 120 | 55 | 38.00 | Shizuoka | umami, shaded for three weeks before the harvest |"""
+LINES = """(cell) => {
+  const words = document.createRange();
+  words.selectNodeContents(cell);
+  return words.getClientRects().length;
+}"""
+
+
+def test_a_table_scrolls_before_it_breaks_a_word(open_tab: OpenTab, serve: Serve) -> None:
+    tab = open_tab(serve(scripted_model(TABLE)), viewport={"width": 360, "height": 740})
+    tab.begin("Which tea?", "plain")
+
+    cells = tab.page.locator(".answer :is(th, td):not(:last-child)").all()
+    assert [cell.evaluate(LINES) for cell in cells] == [1] * 10
+    assert tab.page.evaluate("document.querySelector('#transcript').scrollWidth <= innerWidth")
+
+
+def test_two_answers_side_by_side_use_the_whole_width(open_tab: OpenTab, serve: Serve) -> None:
+    tab = open_tab(serve(scripted_model("One.", "Two.")))
+    tab.begin("Which tea?", "plain")
+    tab.page.click("[data-act=again]")
+    tab.has(".siblings", "2/2")
+    tab.page.click("[data-act=beside]")
+    tab.count("#beside .column", 2)
+
+    frame, column = (tab.page.locator(each).first.bounding_box() for each in ("#beside", "#beside .column"))
+    assert frame is not None
+    assert column is not None
+    assert column["width"] > frame["width"] * 0.45
 
 
 def test_thoughts_fold_when_the_answer_begins_and_stay_with_how_long_they_took(open_tab: OpenTab, serve: Serve) -> None:

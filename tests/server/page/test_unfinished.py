@@ -155,3 +155,36 @@ def test_no_conversation_is_left_behind_by_a_message_that_is_refused(open_tab: O
 
     assert answer.status_code == 400
     assert server.repository.store.refs.list() == ()
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_the_reason_of_a_failure_is_in_view_behind_a_long_answer_and_after_a_reload(
+    open_tab: OpenTab, serve: Serve, width: int
+) -> None:
+    long = "\n\n".join(f"Paragraph {n} of an answer that is longer than the screen." for n in range(60))
+    tab = open_tab(serve(BreakingModel("stop", ModelError("the connection was lost"), begin=long)),
+                   viewport={"width": width, "height": 700})  # fmt: skip
+    tab.begin("Which tea?", "plain")
+    tab.page.fill("#text", "And another?")
+    tab.page.click("#send")
+    for _ in range(2):
+        tab.has(".unfinished .reason", "could not answer")
+        tab.page.wait_for_function(IN_VIEW, arg=".unfinished .ways")
+        tab.page.reload()
+        tab.ready()
+
+
+IN_VIEW = """(selector) => {
+  const [part, frame] = [selector, "#transcript"].map((each) => document.querySelector(each).getBoundingClientRect());
+  return part.top >= frame.top && part.bottom <= frame.bottom;
+}"""
+
+
+def test_a_stopped_answer_says_so_once(open_tab: OpenTab, serve: Serve) -> None:
+    tab = open_tab(serve(GatedModel()))
+    tab.begin_only("one")
+    tab.has("#live", "The first part.")
+    tab.page.keyboard.press("Escape")
+    tab.has("#turns .reason", "stopped")
+
+    assert tab.page.locator("#notices p:not(.hidden)").count() == 0

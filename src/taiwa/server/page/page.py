@@ -40,6 +40,7 @@ from taiwa.server.page.text import (
 )
 from taiwa.server.page.transcript import CountBreaks, Transcript, beside, count_breaks, transcript, unfinished_view
 from taiwa.sessions.repository import Repository
+from taiwa.store import Ref
 from taiwa.tools.registry import BUILT_IN
 
 if TYPE_CHECKING:
@@ -94,15 +95,17 @@ class Page:
     tag: str = ""
     """The tag of the listed conversations, "" for all."""
 
-    def start(self, apps: Sequence[App], query: str, indexes: Json) -> str:
-        """Render the page that starts a conversation, with the indexes to choose from, or shows search results."""
+    def start(self, apps: Sequence[App], query: str, indexes: Json, app: str = "", index: str = "") -> str:
+        """Render the page that starts a conversation, with an app and an index chosen if they are named, or shows search results."""
+        refs = {ref.name: ref for ref in self.repository.store.refs.list()} if query.split() else {}
         hits = [
-            {"session": hit.refs[0], "hash": hit.hash, "parts": marked(hit.excerpt.text, hit.excerpt.marks)}
+            {"session": hit.refs[0], "hash": hit.hash, "at": hit.at_us, "title": self._title(refs[hit.refs[0]]),
+             "parts": marked(hit.excerpt.text, hit.excerpt.marks)}
             for hit in (self.repository.store.search(query) if query.split() else ())
             if hit.refs
-        ]
+        ]  # fmt: skip
         return self._render("start.html", title=self._("New conversation"), session="", at="", query=query, hits=hits,
-                            apps=apps, examples=self._examples(apps), tools=BUILT_IN, indexes=indexes, persons=self._persons(),
+                            apps=apps, wanted=app, index=index, examples=self._examples(apps), tools=BUILT_IN, indexes=indexes, persons=self._persons(),
                             model="", tip="", end="", **self._list())  # fmt: skip
 
     def conversation(self, place: Place, model: str, tip: str) -> str:
@@ -116,11 +119,20 @@ class Page:
             "temperature": given.sampling.temperature,
             "max_tokens": given.sampling.max_tokens,
         }
-        ref = next(each for each in self.repository.store.refs.list() if each.name == place.session)
-        return self._render("conversation.html", title=visible(ref.title) or place.session, ref=ref, options={key: "" if value is None else value for key, value in options.items()}, query="", window=window, persons=persons,
+        store = self.repository.store
+        ref = next(each for each in store.refs.list() if each.name == place.session)
+        return self._render("conversation.html", title=self._title(ref), ref=ref, options={key: "" if value is None else value for key, value in options.items()}, query="", window=window, persons=persons,
                             model=model, tip=tip, person=app.document_settings.get("user") or app.values.get("user") or "", end=place.tip,
                             pending=self.pending(place.session) if place.tip == tip else "",
                             **self._panel(place), **self._list(session=place.session))  # fmt: skip
+
+    def _title(self, ref: Ref, text: str | None = None) -> str:
+        """Return the title of a conversation, or the first `text` in it, also while that is not answered."""
+        store = self.repository.store
+        if not ref.title and text is None:
+            first = store.nodes.first_turn(ref.tip)
+            text = "" if first is None else said(first)
+        return short(ref.title or text or store.runs.begun_with(ref.name) or ref.name, 80)
 
     def turns(self, window: Transcript, at: str) -> str:
         """Render turns of a transcript."""
@@ -315,15 +327,12 @@ class Page:
             if each.ref.client
         }
         begun = {name: text for name, text in answering.items() if not repository.store.refs.has(name)}
-        waiting = {ref.name: found.run.text for ref in (each.ref for each in listed if not each.ref.turns)
-                   if (found := repository.store.runs.unfinished(ref.name))}  # fmt: skip
         return {
             "tags": tags,
             "tag": tag,
-            "conversations": listed,
+            "conversations": [(each, self._title(each.ref, each.text)) for each in listed],
             "more": more is not None,
             "breaks": breaks,
-            "waiting": waiting,
             "answering": answering,
             "begun": begun,
             "moves": moves[0],
@@ -371,6 +380,13 @@ def entry_page(language: str, *, used: bool = False) -> str:
     """Render the page that asks for the key of the server, after a link that was `used` before or without a cookie."""
     shared = {"_": translator("page", language), "language": language, "used": used}
     return _templates().get_template("enter.html").render(shared)
+
+
+def problem_page(language: str, code: str, message: str) -> str:
+    """Render the page for an address that leads nowhere."""
+    said = LABELS["error"].get(code, LABELS["error"]["not_found"])
+    shared = {"_": translator("page", language), "language": language, "said": said, "message": visible(message)}
+    return _templates().get_template("problem.html").render(shared)
 
 
 @cache

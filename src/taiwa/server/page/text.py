@@ -370,6 +370,7 @@ LABELS: Mapping[str, Mapping[str, str]] = {
         "model_error": gettext_noop("The model could not answer."),
         "model_not_found": gettext_noop("This model is not offered here."),
         "moved": gettext_noop("The conversation went on meanwhile. Read it, and send again."),
+        "not_found": gettext_noop("There is nothing at this address."),
         "overloaded": gettext_noop("The server of the model is overloaded."),
         "person_not_found": gettext_noop("The person does not exist."),
         "rate_limit_exceeded": gettext_noop("That was too much at once. Try again in a moment."),

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from starlette.requests import Request
 from starlette.responses import Response
 
+from taiwa.flows.turn import FINISH_WARNINGS
 from taiwa.i18n import LANGUAGES, Translate, translator
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
@@ -19,6 +20,7 @@ from taiwa.operations.markdown_html import MarkdownStream, visible
 from taiwa.operations.resent_history import Completion
 from taiwa.server.conversation_turns import FollowedRun, unfinished_turn
 from taiwa.server.http_responses import (
+    NO_STORE,
     ApiError,
     EventStream,
     error_to_json,
@@ -27,7 +29,7 @@ from taiwa.server.http_responses import (
     json_response,
 )
 from taiwa.server.page.assets import Body, asset
-from taiwa.server.page.page import LISTED, POLICY, Page, entry_page
+from taiwa.server.page.page import LISTED, POLICY, Page, entry_page, problem_page
 from taiwa.server.page.panels import PANELS, Place
 from taiwa.server.page.transcript import LAST_TURNS, common_node, transcript
 from taiwa.server.request import (
@@ -87,6 +89,12 @@ def entry(request: Request, *, used: bool = False) -> Response:
     return Response(entry_page(language_of(request), used=used), 401, headers, HTML)
 
 
+def problem(request: Request, error: ApiError) -> Response:
+    """Respond with a page that says what is wrong with its address."""
+    body = problem_page(language_of(request), error.code or error.type, error.message)
+    return Response(body, error.status, {"content-security-policy": POLICY, **NO_STORE, **error.headers}, HTML)
+
+
 async def respond(request: Request, render: Callable[[Page], str]) -> Response:
     """Respond with HTML over the conversations of the caller, rendered in a thread."""
     page = _page(request)
@@ -118,9 +126,10 @@ def _place(request: Request, repository: Repository, panel: str = "") -> Place:
 
 async def start(request: Request) -> Response:
     """Show the page that starts a conversation, or search results."""
-    catalogue, query = state_of(request).catalogue, request.query_params.get("q", "")
+    catalogue = state_of(request).catalogue
+    query, app, index = (request.query_params.get(name, "") for name in ("q", "app", "in"))
     indexes = await documents.list_indexes(request)
-    return await respond(request, lambda page: page.start(catalogue.load_apps(), query, indexes))
+    return await respond(request, lambda page: page.start(catalogue.load_apps(), query, indexes, app, index))
 
 
 async def conversation(request: Request) -> Response:
@@ -318,7 +327,8 @@ async def _written(run: FollowedRun, translate: Translate) -> AsyncGenerator[byt
             case Notice(code="state"):
                 yield event({}, "state")
             case Notice():
-                if each.event.level == "warning" or each.event.code == "waiting":
+                is_said = each.event.text in FINISH_WARNINGS.values()  # by the turn itself
+                if each.event.code == "waiting" or (each.event.level == "warning" and not is_said):
                     yield event({"text": translate(each.event.text)}, "notice")
             case ApiError():
                 yield _numbered(run, event(error_to_json(each.event), "failed"))

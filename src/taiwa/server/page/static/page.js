@@ -1,7 +1,7 @@
 // The page: clicks, forms and keys lead to the actions of its parts. HTML comes rendered and escaped from the server only.
 import { $, $$, ask, attempt, call, here, html, name, notify, page, put, texts } from "./server.js";
 import { begin, confirmed, create, edit, expect, listenToTalk, stop } from "./talk.js";
-import { answerPerson, filter, fold, followList, fork, go, label, listenToPlaces, meant, more, older, openPanel, openRow, print, remove, rename, scroller, scrub, select, show, step, verify } from "./places.js";
+import { answerPerson, filter, fold, followList, fork, go, label, listenToPlaces, meant, more, older, openPanel, openRow, print, remove, rename, scrub, select, show, step, toEnd, verify } from "./places.js";
 import { bisect, compare, listenToInspector, set, why } from "./state.js";
 import { answers, forms, listenToSettings, serve, unlock } from "./settings.js";
 import { listenToDocuments } from "./documents.js";
@@ -39,12 +39,12 @@ const acts = {
   label: ({ pinned, archived }, button) => label(meant(button), { pinned: pinned === "1", archived: archived === "1" }),
   rename: (_, button) => rename(meant(button)),
   remove: (_, button) => remove(meant(button)),
-  newest: () => { scroller.scrollTop = scroller.scrollHeight; },
+  newest: () => ($("#later").hidden ? toEnd() : show(page.end)),
   code: async (_, button) => { await navigator.clipboard.writeText(button.nextElementSibling.textContent); notify(texts.copied); },
   fetch: async () => { await call("POST", "/page/models", { fetch: true }); await load($("[data-now]")); },
   use: async ({ model, server }) => { await call("POST", "/page/models", { model, ...(server && { server }) }); location.reload(); },
   beside: async ({ node }) => {
-    put($("#beside .columns"), await html(`/page/beside/${name}?at=${node}`));
+    put($("#beside div"), await html(`/page/beside/${name}?at=${node}`));
     $("#beside").showModal();
   },
   keep: async ({ node }) => {
@@ -58,6 +58,17 @@ const acts = {
   },
   answers, fork, print, serve, unlock, verify,
 };
+
+// Close what is open over the page: a menu, or a panel on a narrow screen; return the control that opened it.
+function shut() {
+  const open = $(".menu[open], nav.open, aside.open");
+  if (!open) return null;
+  open.open = false;
+  open.classList.remove("open");
+  const by = open.id ? $(`[data-toggle=${open.id}]`) : $("summary", open);
+  if (open.id) by.ariaExpanded = "false";
+  return by;
+}
 
 async function copy(node) {
   await navigator.clipboard.writeText((await call("GET", `/api/nodes/${node}`)).answer ?? "");
@@ -78,8 +89,8 @@ document.addEventListener("click", attempt(async (event) => {
   const link = event.target.closest("a[data-confirm]");
   if (link) { event.preventDefault(); return confirmed(link); }
   if (event.target.matches("#row, #row a")) $("#row").close(); // beside it, or an export
-  const menu = $(".menu[open]");
-  if (menu && !event.target.closest(".menu summary")) menu.open = false;
+  if (!event.target.closest(".menu summary, nav, aside, dialog, [data-toggle]")) shut();
+  else if (event.target.closest(".menu div")) event.target.closest(".menu").open = false;
   const target = event.target.closest("[data-act], [data-go], [data-select], [data-edit], [data-example], [data-copy], [data-why], [data-bisect], [data-option], [data-toggle], [role=tab]");
   if (!target) return;
   target.closest("#row")?.close();
@@ -152,6 +163,8 @@ document.addEventListener("keydown", attempt(async (event) => {
     if (next) { item.tabIndex = -1; next.tabIndex = 0; next.focus(); }
     return;
   }
+  const opened = event.key === "Escape" && !event.target.closest?.("dialog[open]") && shut();
+  if (opened) return opened.focus();
   if (event.key === "Escape" && page.run && !event.target.closest?.("dialog[open]")) return stop();
   if (event.key === "Escape" && event.target.id === "text") return event.target.blur();
   // A closed dialog keeps the focus until a frame is drawn.

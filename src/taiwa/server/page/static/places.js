@@ -8,8 +8,13 @@ const turns = $("#turns");
 const side = $("#side");
 export const scroller = $("#transcript");
 
-// Whether the reader is at the end, which what is written then keeps in view.
-export const pinned = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 120;
+// Whether the reader is at the end, where all that grows is kept in view.
+let atEnd = true;
+export const pinned = () => atEnd;
+export function toEnd() {
+  atEnd = true;
+  scroller.scrollTop = scroller.scrollHeight;
+}
 
 export const shown = () => $$(".turn", turns);
 const panelName = () => $("[role=tab][aria-selected=true]").id.slice(4);
@@ -50,8 +55,8 @@ export async function show(end, at = end, push = true, tip = "", follows = true)
   const url = `/c/${name}${end === page.tip ? "" : `?end=${end}`}`;
   if (push && url !== location.pathname + location.search) history.pushState(null, "", url);
   restoreDraft();
-  if (follows) scroller.scrollTop = scroller.scrollHeight;
-  await select(at, follows);
+  if (follows) toEnd();
+  await select(at, follows && at !== end);
 }
 
 // Load more of the branch at one end of the document, and let go of it at the other.
@@ -165,10 +170,8 @@ export function followList() {
 
 // Show what is open at the end after a change: a turn that failed or was interrupted, a clarifying question.
 export async function refresh() {
-  const follows = pinned();
   put($("#pending"), page.end === page.tip ? await html(`/page/pending/${name}`) : "");
   countDown();
-  if (follows) scroller.scrollTop = scroller.scrollHeight;
 }
 
 // The seconds before the server of the model takes another request.
@@ -299,9 +302,20 @@ export function listenToPlaces() {
   const kept = localStorage.getItem("side");
   if (kept && !new URLSearchParams(location.search).has("panel")) document.body.classList.toggle("folded", kept === "closed");
   countDown();
-  scroller.addEventListener("scroll", () => { $("#newest").hidden = pinned(); }, { passive: true });
-  scroller.scrollTo({ top: scroller.scrollHeight, behavior: "instant" });
-  $(`#n-${page.at}.selected`)?.scrollIntoView({ block: "nearest" });
+  let top = 0;
+  const left = () => ($("#later").hidden ? scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight : Infinity);
+  const offer = () => { $("#newest").hidden = left() < 120; };
+  scroller.addEventListener("scroll", () => { // a step up leaves the end, however small; what grew meanwhile does not
+    if (left() < 2 || scroller.scrollTop < top || !$("#later").hidden) atEnd = left() < 2;
+    else if (left() < 120) atEnd = true;
+    top = scroller.scrollTop;
+    offer();
+  }, { passive: true });
+  scroller.addEventListener("wheel", ({ deltaY }) => { if (deltaY < 0 && scroller.scrollTop) atEnd = false; }, { passive: true });
+  const growth = new ResizeObserver(() => { if (atEnd) toEnd(); offer(); }); // turns also grow when they are drawn for the first time
+  for (const part of [scroller, ...scroller.children]) growth.observe(part);
+  toEnd();
+  if (page.at !== page.end) $(`#n-${page.at}`)?.scrollIntoView({ block: "nearest" });
   showWord(new URLSearchParams(location.search).get("find"));
   const watch = new IntersectionObserver((seen) => { for (const each of seen) if (each.isIntersecting && scroller.scrollHeight > scroller.clientHeight) more(each.target.id); }, { root: scroller, rootMargin: "300px" });
   watch.observe($("#earlier"));

@@ -13,13 +13,16 @@ export const page = { session, at, end, tip, run: "" };
 export const name = encodeURIComponent(session);
 export const here = `/api/conversations/${name}`;
 
+// A browser's own sentence about a server that is not there is in English, and says nothing.
+const reach = (path, options) => fetch(path, options).catch(() => { throw new Error(texts.lost); });
+
 export async function call(method, path, body) {
   const options = { method, headers: {} };
   if (body !== undefined) {
     options.headers["content-type"] = "application/json";
     options.body = JSON.stringify(body);
   }
-  const response = await fetch(path, options);
+  const response = await reach(path, options);
   const answer = await response.json().catch(() => ({}));
   if (!response.ok) throw failure(answer, response);
   return answer;
@@ -33,7 +36,7 @@ export function failure(answer, response) {
 }
 
 export async function html(path) {
-  const response = await fetch(path);
+  const response = await reach(path);
   if (!response.ok) throw failure(await response.json().catch(() => ({})), response);
   return response.text();
 }

@@ -2,7 +2,7 @@
 import { $, add, ask, attempt, call, failure, fill, here, name, notify, page, put, texts } from "./server.js";
 import { files, listenForFiles, sent, setFiles } from "./files.js";
 import { options } from "./settings.js";
-import { mark, pinned, refresh, scroller, show } from "./places.js";
+import { mark, pinned, refresh, show, toEnd } from "./places.js";
 
 const text = $("#text");
 const live = $("#live");
@@ -51,8 +51,9 @@ function giveBack() {
 // Which branch is meant, and where the conversation must stand, so that nothing another tab did is lost.
 export const branch = () => ({ expected: page.tip, ...(page.end === page.tip ? {} : { parent: page.end }) });
 
-export async function begin(body) {
+export async function begin(body, follows = true) {
   const model = $("#model").value;
+  if (follows) toEnd();
   mine = true;
   busy(true);
   try {
@@ -78,8 +79,9 @@ export async function send(event) {
   clear();
   try {
     if (!page.session) return await start(said, attachments);
+    if (event) toEnd(); // what waited its turn is not followed by a reader who has left the end
     begun(said, pending.files.map((each) => each.name));
-    await begin({ text: said, attachments });
+    await begin({ text: said, attachments }, false);
   } catch (error) {
     put(live ?? $("#files"), "");
     giveBack();
@@ -127,7 +129,7 @@ function begun(said, names) {
   closed = part("div", "answer");
   open = part("div", "answer");
   live.append(waiting, closed, open);
-  if (mine || pinned()) live.scrollIntoView({ block: "end" });
+  if (pinned()) toEnd();
 }
 
 const LONGEST_THOUGHT = 600; // shown
@@ -137,7 +139,6 @@ let thinksSince = 0;
 
 // Parts of an answer come faster than a screen can show them: one of them is drawn per frame.
 function draw(change) {
-  const follow = pinned();
   waiting?.remove();
   if (thinksSince) {
     thoughts.open = false;
@@ -145,7 +146,6 @@ function draw(change) {
     thinksSince = 0;
   }
   change();
-  if (follow) scroller.scrollTop = scroller.scrollHeight;
 }
 
 // The answer is over, however it ended.
