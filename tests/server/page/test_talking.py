@@ -6,6 +6,7 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -198,12 +199,13 @@ def test_a_conversation_is_renamed_and_deleted_after_a_question(tab: Tab) -> Non
     tab.page.click("[data-act=rename]")
     tab.page.fill("#ask-text", "茶")
     tab.page.press("#ask-text", "Enter")
-    tab.has("h1", "茶")
+    tab.page.wait_for_url(f"**/c/{quote('茶')}")
+    tab.has("h1", "one")
     tab.page.click(".menu summary")
     tab.page.click("[data-act=remove]")
     tab.has("#ask h2", "茶")
     tab.page.click("#ask button[value=cancel]")
-    tab.has("h1", "茶")
+    tab.has("#list small:last-child", "茶")
     tab.page.click(".menu summary")
     tab.page.click("[data-act=remove]")
     tab.page.click("#ask-ok")

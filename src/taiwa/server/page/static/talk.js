@@ -163,6 +163,8 @@ const heard = {
   run({ run, said, files: names, parent }) {
     page.run = run;
     first = $(".turn") ? "" : said;
+    const heading = $(".bar h1");
+    if (heading.textContent === page.session) heading.textContent = said || page.session; // its run was not stored when the page was drawn
     busy(true);
     mark(parent);
     put($("#pending"), "");
