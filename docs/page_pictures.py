@@ -61,6 +61,7 @@ def take(browser: Any, language: str, folder: Path) -> None:  # noqa: ANN401
         _wait(page, 2)
         page.click("[data-act=verify]")
         expect(page.locator("#badge.good")).to_be_visible(timeout=60_000)
+        page.click("#notices p:not(.hidden)")
         page.click("[data-why='items.1.name']")
         expect(page.locator("#why h2")).to_be_visible(timeout=60_000)
         page.screenshot(path=folder / f"page-{language}.png")

@@ -10,10 +10,12 @@ export const scroller = $("#transcript");
 
 // Whether the reader is at the end, where all that grows is kept in view.
 let atEnd = true;
+let top_ = 0; // where the reader was at the last step
 export const pinned = () => atEnd;
 export function toEnd() {
   atEnd = true;
   scroller.scrollTop = scroller.scrollHeight;
+  top_ = scroller.scrollTop;
 }
 
 export const shown = () => $$(".turn", turns);
@@ -302,13 +304,12 @@ export function listenToPlaces() {
   const kept = localStorage.getItem("side");
   if (kept && !new URLSearchParams(location.search).has("panel")) document.body.classList.toggle("folded", kept === "closed");
   countDown();
-  let top = 0;
   const left = () => ($("#later").hidden ? scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight : Infinity);
   const offer = () => { $("#newest").hidden = left() < 120; };
   scroller.addEventListener("scroll", () => { // a step up leaves the end, however small; what grew meanwhile does not
-    if (left() < 2 || scroller.scrollTop < top || !$("#later").hidden) atEnd = left() < 2;
+    if (left() < 2 || scroller.scrollTop < top_ || !$("#later").hidden) atEnd = left() < 2;
     else if (left() < 120) atEnd = true;
-    top = scroller.scrollTop;
+    top_ = scroller.scrollTop;
     offer();
   }, { passive: true });
   scroller.addEventListener("wheel", ({ deltaY }) => { if (deltaY < 0 && scroller.scrollTop) atEnd = false; }, { passive: true });

@@ -41,9 +41,9 @@ export async function html(path) {
   return response.text();
 }
 
-export function notify(message) {
-  const line = document.createElement("p");
-  line.textContent = message;
+export function notify(message, className = "") {
+  const line = Object.assign(document.createElement("p"), { textContent: message, className });
+  line.addEventListener("click", () => line.remove());
   $("#notices").append(line);
   setTimeout(() => line.remove(), 8000);
 }

@@ -213,7 +213,7 @@ const heard = {
     const waits = !$("#queued").hidden;
     $("#queued").hidden = true;
     if (waits) await send();
-    $("#notices").append(Object.assign(document.createElement("p"), { className: "hidden", textContent: texts.answered }));
+    notify(texts.answered, "hidden"); // to a screen reader
   },
   async failed(answer) {
     await ended();
