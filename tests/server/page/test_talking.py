@@ -170,11 +170,11 @@ def test_two_models_answer_side_by_side_and_one_answer_is_kept(open_tab: OpenTab
         serve(scripted_model(ANSWER.format(n=1), name="one"), scripted_model(ANSWER.format(n=2), name="two"))
     )
     tab.begin("Which tea?")
-    tab.has(".turn footer small", "one ·")
+    tab.has(".turn footer small", "one")
     tab.page.click(".turn footer summary")
     tab.page.click("footer [data-model=two]")
     tab.has(".siblings", "2/2")
-    tab.has(".turn footer small", "two ·")
+    tab.has(".turn footer small", "two")
     tab.page.click("[data-act=beside]")
     tab.count("#beside .column", 2)
     assert [each.inner_text() for each in tab.page.locator(".column h3").all()] == ["one", "two"]
