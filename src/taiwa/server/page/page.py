@@ -376,17 +376,19 @@ class Page:
         return {code: said for code, text in LABELS["error"].items() if (said := self._(text)) != text}
 
 
-def entry_page(language: str, *, used: bool = False) -> str:
-    """Render the page that asks for the key of the server, after a link that was `used` before or without a cookie."""
-    shared = {"_": translator("page", language), "language": language, "used": used}
+def entry_page(language: str, *, used: bool = False, code: str = "", message: str = "") -> str:
+    """Render the page that asks for the key of the server, after a link that was `used` before or without a cookie; with the `code` of
+    an error, the page for an address that leads nowhere.
+    """
+    said = LABELS["error"].get(code, LABELS["error"]["not_found"]) if code else ""
+    shared = {
+        "_": translator("page", language),
+        "language": language,
+        "used": used,
+        "said": said,
+        "message": visible(message),
+    }
     return _templates().get_template("enter.html").render(shared)
-
-
-def problem_page(language: str, code: str, message: str) -> str:
-    """Render the page for an address that leads nowhere."""
-    said = LABELS["error"].get(code, LABELS["error"]["not_found"])
-    shared = {"_": translator("page", language), "language": language, "said": said, "message": visible(message)}
-    return _templates().get_template("problem.html").render(shared)
 
 
 @cache

@@ -29,7 +29,7 @@ from taiwa.server.http_responses import (
     json_response,
 )
 from taiwa.server.page.assets import Body, asset
-from taiwa.server.page.page import LISTED, POLICY, Page, entry_page, problem_page
+from taiwa.server.page.page import LISTED, POLICY, Page, entry_page
 from taiwa.server.page.panels import PANELS, Place
 from taiwa.server.page.transcript import LAST_TURNS, common_node, transcript
 from taiwa.server.request import (
@@ -91,7 +91,7 @@ def entry(request: Request, *, used: bool = False) -> Response:
 
 def problem(request: Request, error: ApiError) -> Response:
     """Respond with a page that says what is wrong with its address."""
-    body = problem_page(language_of(request), error.code or error.type, error.message)
+    body = entry_page(language_of(request), code=error.code or error.type, message=error.message)
     return Response(body, error.status, {"content-security-policy": POLICY, **NO_STORE, **error.headers}, HTML)
 
 
