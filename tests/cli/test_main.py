@@ -181,6 +181,20 @@ def test_an_unknown_command_names_the_nearest_by_its_spelling_or_its_help(taiwa:
     assert refused.err == f"taiwa: unknown command {word!r}; did you mean {near}? (see taiwa --help)\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("config", "unset", "model"), "unknown command 'unset'; choose one of show, set, remove, path (see taiwa config --help)"),
+        (("index", "remove"), "missing argument 'NAME' (see taiwa index remove --help)"),
+        (("say", "--max-tokens", "0", "x"), "invalid value for '--max-tokens': 0 is not in the range x>=1 (see taiwa say --help)"),
+    ],
+)  # fmt: skip
+def test_an_error_of_the_line_is_written_as_every_other(taiwa: Taiwa, words: tuple[str, ...], line: str) -> None:
+    refused = taiwa(*words)
+
+    assert (refused.code, refused.err) == (2, f"taiwa: {line}\n")
+
+
 def test_a_wrong_option_is_one_line_that_leads_to_the_help(taiwa: Taiwa) -> None:
     refused = taiwa("say", "--nix", "Hi")
 

@@ -87,7 +87,7 @@ def generate(common: CommonOptions, text: str | None, **values: Any) -> None:  #
 
     \b
     taiwa generate -m local:./qwen --type shop:Order "Two large lattes, please" -v
-    taiwa generate -m local:./qwen --choice tea,coffee "What do you drink?" --json
+    taiwa generate --type 'name, age int' "Invent a person." --json
     taiwa generate -m local:./qwen --regex "[0-9]{4}-[0-9]{2}" --count 4 --temperature 1 --seed 1 "When?"
     taiwa generate -m vllm:qwen --grammar sum.lark - < question.txt
     taiwa generate -m vllm:qwen-vl --choice yes,no -a cat.png "Is this a cat?"

@@ -586,8 +586,8 @@ def _format_of(path: Path) -> str:
 def import_(common: CommonOptions, file: str, name: str | None, trust: bool, yes: bool) -> None:
     """Read an exported conversation from FILE (`-` for standard input): check every hash, and import all of it or nothing.
 
-    A list of messages in the form of OpenAI, Anthropic or ShareGPT is imported as a conversation of the app plain; of several
-    lists, or lines, each is one.
+    A list of messages in the form of OpenAI, Anthropic or ShareGPT is imported as a conversation of the app plain; each of
+    several lists, or lines, is a conversation.
 
     It does not become the latest conversation. The model, tools and documents of an imported app are used only after
     you trust it, here or with taiwa apps trust.

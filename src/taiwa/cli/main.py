@@ -312,7 +312,8 @@ def _usage_error(error: click.ClickException) -> str:
         message = f"unknown option {error.option_name!r}" + (f"; did you mean {' or '.join(near)}?" if near else "")
     for name, plain_name in (("integer range", "whole number"), ("float range", "number"), ("integer", "whole number")):
         message = message.replace(f"is not a valid {name}.", f"is not a {plain_name}.")
-    return f"{message}{hint}"
+    message = re.sub(r"\. (\w)", lambda begun: f"; {begun[1].lower()}", message.removesuffix("."))
+    return f"{message[:1].lower()}{message[1:]}{hint}"
 
 
 def _options_like(command: click.Command, name: str) -> list[str]:

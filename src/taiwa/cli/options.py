@@ -119,10 +119,6 @@ def filled_by_options(
 class CommonOptions:
     """The common options of one command; options that the command lacks have their defaults."""
 
-    judge_model: str | None = option("--judge-model", metavar="MODEL", help="Assess the dialogue with this model.")
-    rewrite_model: str | None = option(
-        "--rewrite-model", metavar="MODEL", help="Rewrite the dialogue as queries with this model."
-    )
     model: str | None = option(
         "-m", "--model", metavar="MODEL", help="Use this model, such as openai:NAME or http://host:port/v1#NAME."
     )
@@ -232,6 +228,10 @@ class CommonOptions:
         "--wire",
         type=click.Choice(["chat", "responses", "completions", "messages"]),
         help="Use /v1/chat/completions, /v1/responses, /v1/completions or /v1/messages; the default depends on the provider.",
+    )
+    judge_model: str | None = option("--judge-model", metavar="MODEL", help="Assess the dialogue with this model.")
+    rewrite_model: str | None = option(
+        "--rewrite-model", metavar="MODEL", help="Rewrite the dialogue as queries with this model."
     )
     no_store: bool = option("--no-store", is_flag=True, help="Write nothing to the store.")
     strict: bool = option("--strict", is_flag=True, help="Fail the turn if its state delta cannot be read.")
@@ -444,6 +444,15 @@ def common_options(*names: str, **helps: str) -> Callable[[Callable[..., R]], Ca
 
 class Group(click.Group):
     """A group that lists each command with the complete first sentence of its help."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Name the commands if one is unknown; they are few."""
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            named = ", ".join(name for name, command in self.commands.items() if not command.hidden)
+            ctx.fail(f"unknown command {args[0]!r}; choose one of {named}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands."""

@@ -251,7 +251,7 @@ def _count_nodes(repository: "Repository") -> int | None:
 )
 @common_options("as_json", "dry_run", "store", dry_run="Count what would be deleted; delete nothing.")
 def gc(common: CommonOptions, keep: int | None, snapshots: bool) -> None:
-    """Delete nodes and attachments that no conversation reaches. The turns that edit, retry and undo left stay.
+    """Delete nodes and attachments that no conversation reaches. Turns that edit, retry and undo replaced stay.
 
     \b
     taiwa gc --dry-run
