@@ -321,6 +321,7 @@ def _with_named_keys(schema: Mapping[str, Json], root: Mapping[str, Json], *, as
     if rule is True or _allows_any_key(rule):
         return without
     if listed is None:
+        # In a closed object whose keys all fit, the rule excludes nothing.
         is_idle = extra is False and all(_allows_key(rule, key) for key in properties)
         return without if is_idle else named
     names = [each for each in listed if isinstance(each, str)]
@@ -876,6 +877,7 @@ def _violation(
     if keyword == "type":
         allowed = types(schema)
         left: list[Json] = [kind for kind in TYPES if kind not in allowed]
+        # What is left are numbers that are not whole, for which there is no type.
         if "integer" in allowed and "number" not in allowed:
             return None
         return {"type": left} if left else False
@@ -887,12 +889,14 @@ def _violation(
         others = {name: cast("Json", inner(part)) for name, part in cast("Mapping[str, Schema]", value).items()}
         if None in others.values():
             return None
+        # A key that is absent violates nothing, so the violating one is required.
         return _either([{"type": "object", "required": [name], "properties": {name: others[name]}} for name in others])
     if keyword in BOUNDS:
         return None if isinstance(value, bool) else {"type": "number", BOUNDS[keyword]: value}
     if keyword in COUNTS:
         kind, opposite, step = COUNTS[keyword]
         count = (whole(schema, keyword) or 0) + step
+        # Below a minimum of 0 there is nothing.
         return False if count < 0 else {"type": kind, opposite: count}
     if keyword == "not":
         return cast("Schema", value)

@@ -268,6 +268,7 @@ def _drop_anchors(node: Node, *, first: bool, last: bool) -> Node:
         case Alternation(options):
             return Alternation(tuple(_drop_anchors(option, first=first, last=last) for option in options))
         case Repeat(part, least, most):
+            # What may repeat has no end of its own, so an anchor in it would stand inside a text.
             once = most == 1
             return Repeat(_drop_anchors(part, first=first and once, last=last and once), least, most)
         case Chars():
@@ -707,6 +708,7 @@ class _Nfa:
             return
         tails: dict[tuple[tuple[int, int], ...], int] = {(): end}  # characters with the same ending share states
         for sequence in encode_utf8(ranges):
+            # From the last byte backwards, so that equal endings of characters meet in one state.
             for cut in range(len(sequence) - 1, 0, -1):
                 if sequence[cut:] not in tails:
                     place = self.add()
@@ -724,6 +726,7 @@ Cuts: TypeAlias = list[int]
 def _determinize(nfa: _Nfa, start: int, end: int) -> tuple[Rows, set[int], Cuts]:
     """Return the deterministic automaton: states are sets of states, and symbols that nothing distinguishes form a class."""
     last = END_OF_CHARS if nfa.chars else END_OF_BYTES
+    # Only where a range begins or ends can two symbols differ: a few classes instead of 1,114,112 characters.
     cuts = sorted({0, last, *(edge for row in nfa.moves for low, high, _ in row for edge in (low, high + 1))})
     number = {cut: place for place, cut in enumerate(cuts)}
     first = _closure(nfa, [start])
@@ -735,6 +738,7 @@ def _determinize(nfa: _Nfa, start: int, end: int) -> tuple[Rows, set[int], Cuts]
                 for kind in range(number[low], number[high + 1]):
                     reached[kind].add(target)
                     steps += 1
+        # Most classes of a state lead to the same places.
         closures: dict[frozenset[int], frozenset[int]] = {}
         row = rows[states[here]]
         for kind, targets in reached.items():

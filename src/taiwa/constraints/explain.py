@@ -101,6 +101,7 @@ def json_position(text: str) -> JsonPosition:
             want = "value"
         elif not sign.isspace():
             want, begun = "in word", token[0]
+        # White space ends a number or a word, which have no closing sign.
         elif want == "in word":
             want = "after value"
     if not stack and want == "after value":

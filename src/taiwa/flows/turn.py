@@ -185,6 +185,7 @@ def say(
         app, consulted = conversation.app, None
         layout, constrained = yield from _choose_layout(app, prefix, calls_tools=bool(tools))
         records = layout == "record" and bool(app.model_fields) and bool(text)
+        # The state comes first, so that the search and the reply know what this message changed.
         recorded, state = (yield from _record(conversation, text)) if records else (None, None)
         if documents is not None:
             from taiwa.flows.ask.consult import consult
@@ -206,6 +207,7 @@ def say(
                 raise RefusalError("the model refused to answer", request=request.digest)
         except (RefusalError, UnsupportedError) as error:
             lacks_words = isinstance(error, UnsupportedError) and error.capability == "words"
+            # An app that only answers from documents can quote them without a model.
             if consulted is None or not app.only_answers or not (lacks_words or isinstance(error, RefusalError)):
                 raise
             why = NO_WORDS if lacks_words else f"quoting the passages instead: {error.message}"
@@ -231,6 +233,7 @@ def say(
             *(call.result.text for call in calls),
             *(each.text for each in files if each.kind is None and each.data),
         )
+        # JSON that the model repeats from a document, a tool or a file must not set state.
         if layout == "text+delta" and parsed.delta and _is_quoted(app, response.text, sources):
             parsed = replace(parsed, delta={}, missing=True)
         return (yield from _settle(

@@ -288,6 +288,7 @@ def restore(data: Json) -> Any:  # noqa: ANN401  (the type of a record is known 
     if cls is None:
         raise CorruptError(f"unknown tag {tag!r} in a record")
     parts = {key: restore(part) for key, part in data.items() if key != TAG}
+    # A wrong type would otherwise fail far from here, in code that trusts its values.
     for name, fits in _checks(str(tag)).items():
         if name in parts and not fits(parts[name]):
             raise CorruptError(f"a record of {tag!r} does not fit: its {name} is a {type(parts[name]).__name__}")

@@ -177,6 +177,7 @@ def resolve(
     bare, text = split_options(name)
     override = (overrides or {}).get(name) or (overrides or {}).get(bare)
     prefix, colon, model = name.partition(":")
+    # A path may have a colon after its first slash, so `openai:x.gguf` is a name and `./a:b.gguf` a file.
     is_file = is_gguf_file(bare) and (prefix == "local" or "/" in prefix or not colon)
     if prefix == "gguf" or is_file or bare in MODEL_FILES:
         model = name.removeprefix("gguf:").removeprefix("local:")
@@ -190,6 +191,7 @@ def resolve(
     if model.startswith("//") or prefix in ("http", "https"):
         return _resolve_url(name, bare, options, override, servers or {})
     if not colon or (prefix not in PROVIDERS and prefix not in base_urls):
+        # Asked last: a package cannot take over the name of a provider.
         if colon and (plugin := find_plugin("models", prefix)) is not None:
             return Target(name, PLUGIN, model, None, _open_plugin(name, plugin).capabilities, inside=True)
         known_names = (*PROVIDERS, *IN_PROCESS, *base_urls, *plugin_names("models"))

@@ -283,6 +283,7 @@ def _place(
     base = base if app.hash == base.app.hash else change_app(base, app)
     unknown = unknown or app.unknown_turns
     adopts = is_relayed(app)  # a turn of an app with state has a delta, which the client does not know
+    # The address covers turns that are not stored too, so that the next request of the client finds this node.
     for turn in turns:
         address = next_address(address, turn_digest(turn))
         if adopts:

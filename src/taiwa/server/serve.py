@@ -100,6 +100,7 @@ def build(state: ServerState) -> ASGIApp:
 
     def endpoint(function: Endpoint, status: int = 200) -> Callable[[Request], Awaitable[Response]]:
         async def run(request: Request) -> Response:
+            # `route` leaves slashes within names escaped, so that a path is not divided there.
             request.scope["path_params"] = {key: unquote(str(each)) for key, each in request.path_params.items()}
             try:
                 found = await function(request)
@@ -108,6 +109,7 @@ def build(state: ServerState) -> ASGIApp:
                 return failed(error, request)
             except TaiwaError as error:
                 return failed(api_error(error), request)
+            # The status of nginx for a client that has gone: only the log shows it.
             except ClientDisconnect:
                 return Response(status_code=499)
 

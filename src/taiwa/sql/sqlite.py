@@ -329,6 +329,7 @@ class SqliteDatabase(Database):
         target, where = _Migrating(sql, self.spec, self.path), self.path or "in memory"
         current = base.check_version(target, self.spec, where)  # before any change: the file may be another program's
         size = 0 if current or self.path is None else self.path.stat().st_size
+        # SQLite reads a truncated file until it needs a missing page, perhaps after writing to it.
         if size % sql.execute("PRAGMA page_size").fetchone()[0]:
             raise CorruptError(f"{self.spec} {self.path} is damaged: its end is missing; {self.spec.repair}")
         if writable:
@@ -437,6 +438,7 @@ class _OwnerNumber:
             file = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, mode)
             with suppress(PermissionError):  # it belongs to another account, which has already done so
                 os.fchmod(file, mode)
+            # Drawn, since processes in containers share ids; shifted, since an offset has 63 bits and one is added.
             number = 1 + (int.from_bytes(os.urandom(8)) >> 2)
             fcntl.lockf(file, fcntl.LOCK_EX, 1, number)
             self._number = number
@@ -448,6 +450,7 @@ class _OwnerNumber:
         try:
             if self._file is None:
                 self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            # The lock is only tried, and given back: a dead process does not hold it.
             fcntl.lockf(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, number)
         except FileNotFoundError:
             return False

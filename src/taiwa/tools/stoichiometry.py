@@ -222,6 +222,7 @@ def positive_solution(rows: Sequence[Sequence[int]], columns: int) -> list[Fract
     """
     table: list[Row] = []
     for number, row in enumerate(rows):
+        # The constants of A (1 + y) = 0; a row changes its sign so that its artificial variable starts at zero or more.
         wanted = -sum(row)
         sign = -1 if wanted < 0 else 1
         slack = [int(other == number) for other in range(len(rows))]
@@ -340,6 +341,7 @@ class _System:
             return Balance("impossible", self._contradiction())
         if len(basis) == 1:
             return self._single(basis[0])
+        # Written coefficients that balance are an answer, although others exist.
         if not self._marked and self._conserved():
             return self._answer([term.count or Fraction(1) for term in self._reaction.terms])
         # Without the rows that are equal; other dependent rows are harmless.
@@ -358,6 +360,7 @@ class _System:
         names = [term.species.text for term in compress(self._reaction.terms, self._marked or repeat(True))]
         if self._marked and not vector[-1]:
             return Balance("impossible", self._contradiction())
+        # A vector of the null space has no sign of its own; the one with more positive entries names fewer faults.
         direction = -1 if sum(entry > 0 for entry in vector) < sum(entry < 0 for entry in vector) else 1
         if self._marked:
             direction = 1 if vector[-1] > 0 else -1

@@ -353,9 +353,11 @@ def _portable(schema: Json, path: str) -> Json:
         if key in ("properties", "$defs", "definitions") and isinstance(part, dict):
             portable[key] = {name: _portable(inner, f"{path}.{name}") for name, inner in part.items()}
         elif key in ("anyOf", "allOf", "oneOf") and isinstance(part, list):
+            # The server has no `oneOf`; an answer that fits two of its parts is found when it is parsed.
             portable["anyOf" if key == "oneOf" else key] = [_portable(inner, path) for inner in part]
         elif key == "items":
             portable[key] = _portable(part, f"{path}[]")
+        # Of `minItems` the server takes 0 and 1.
         elif key not in UNSUPPORTED_KEYWORDS and not (key == "minItems" and part not in (0, 1)):
             portable[key] = part
     kind = schema.get("type")

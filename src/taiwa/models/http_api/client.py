@@ -633,8 +633,10 @@ class HttpModel:
                     logger.debug("answered after %.2f s", self.clock.now() - began)
                     return
                 except ModelError as error:
+                    # Before anything reads the error: a server may repeat the key that it refuses.
                     mask_error(error, self.secrets)
                     logger.info("failed after %.2f s: %s", self.clock.now() - began, error.message)
+                    # A GET generates nothing; a server that has begun to answer has worked.
                     error.may_be_charged = method == "POST" and (error.may_be_charged or attempt.is_answered)
                     wait = None
                     if attempt.may_repeat:

@@ -410,6 +410,7 @@ def repeated_period(tokens: Sequence[int], periods: int = MIN_PERIODS) -> int:
     Small models often end in such a loop at temperature 0, and never leave it.
     """
     for period in range(1, MAX_PERIOD + 1):
+        # Lengths only grow with the period, so a text that is too short for this one is for all others.
         length = max(MIN_REPEATED, periods * period)
         if len(tokens) < length:
             return 0

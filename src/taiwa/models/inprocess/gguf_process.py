@@ -492,6 +492,7 @@ class Llama:
         """Remove the tokens behind the first ones; all of them if the memory of the model cannot go back."""
         if len(sequence.tokens) <= count:
             return
+        # A recurrent state holds all tokens at once and cannot drop the last ones.
         if self.call("memory_seq_rm")(self.memory, sequence.place, count, -1):
             del sequence.tokens[count:]
         else:
