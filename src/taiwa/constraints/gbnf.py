@@ -84,6 +84,7 @@ def automaton_rules(automaton: Automaton, name: str, start: int = 0) -> Iterator
     entered = _entered(automaton, start)
     if len(entered) > MOST_RULES:
         raise InputError(f"the grammar would have more than {MOST_RULES:,} rules: make its repetitions smaller")
+    # A state with one way in and one out is written as a literal, so that `true` is one rule and not four.
     chains = {state for state, count in entered.items() if count == 1 and state != start and _only(automaton, state)}
     names = {state: name if state == start else f"{name}-{place}" for place, state in enumerate(entered)}
     for state in entered:

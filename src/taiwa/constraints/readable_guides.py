@@ -576,6 +576,7 @@ class EarleyRules:
             if self.terminals[name].moves[there]:
                 threads.append((name, there, column))
             if there in self.terminals[name].finals:
+                # Ignored text changes nothing: the items before it are those after it.
                 if name in self.ignored:
                     read += column.items
                 read += ((rule, dot + 1, origin) for rule, dot, origin in column.terminals.get(name, ()))
@@ -616,6 +617,7 @@ class EarleyRules:
                 continue
             column.waiting.setdefault(symbol, []).append(item)
             todo += ((each, 0, column) for each in self._of.get(symbol, ()))
+            # An empty rule may be complete before its parents wait for it, so it is skipped (Aycock and Horspool).
             if symbol in self.nullable:
                 todo.append((number, dot + 1, origin))
 

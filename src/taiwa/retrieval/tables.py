@@ -139,6 +139,7 @@ def _in_columns(lines: Sequence[Sequence[Box]]) -> list[list[str]] | None:
         row = [""] * len(columns)
         for box in line:
             near = [at for at, column in enumerate(columns) if _in_line(box, column) or _overlap(box, column)]
+            # A cell in two columns, or two in one: text that happens to be spaced widely.
             if len(near) != 1 or row[near[0]]:
                 return None
             row[near[0]] = box[2]
@@ -148,6 +149,7 @@ def _in_columns(lines: Sequence[Sequence[Box]]) -> list[list[str]] | None:
             rows.append(row)
     if all(LIST_MARK.fullmatch(row[0]) for row in rows):
         return None
+    # Most rows of a table are full; scattered text fills few.
     widths = Counter(sum(map(bool, row)) for row in rows)
     return rows if len(rows) >= LEAST_ROWS and widths[len(columns)] * 2 > len(rows) else None
 

@@ -351,6 +351,7 @@ class _Reader:
 
     def next_member(self, frame: OpenContainer, char: str) -> None:
         scan = self.scan
+        # `[{…, {…}]`: a member cannot begin with a bracket, so the brace of the object before is missing.
         if char in OPENERS and len(self.frames) > 1 and not self.frames[-2].is_object:
             self.close(at=scan.at, missing=True)
         elif scan.key_at(scan.at, bare=True) is not None or char in QUOTES:

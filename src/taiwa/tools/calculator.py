@@ -217,6 +217,7 @@ def _logarithm(number: Fraction) -> tuple[Fraction, bool]:
 
 
 def _log10(number: Fraction) -> tuple[Fraction, bool]:
+    # Powers of ten are exact; everything else is approximated.
     exponent = len(str(number.numerator)) - len(str(number.denominator))
     if number > 0 and Fraction(10) ** exponent == number:
         return Fraction(exponent), True

@@ -219,6 +219,7 @@ def suggest_spellings(text: str) -> tuple[str, ...]:
     words = WORD.findall(text)
     if not words or " " in text or len(text) > (LONGEST_WORD if text.isalpha() else SPELLING_MAX_CHARS):
         return ()
+    # Every letter of a wrong spelling may be a symbol or half of one, so the ways are bounded, not listed.
     partial = [""]
     steps = 0
     for piece in re.findall(r"[A-Za-z]+|[^A-Za-z]+", text):

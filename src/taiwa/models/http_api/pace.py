@@ -100,6 +100,7 @@ class Pace:
             tokens = read + self._answer
             wait = 0.0
             if limits.requests is not None and len(self._sent) >= limits.requests:
+                # Free once the oldest of the last N calls is a minute old.
                 wait = self._sent[-limits.requests].at + MINUTE - now
             if limits.tokens is not None and self._sent:
                 wait = max(wait, self._until_free(tokens, limits.tokens, now))
@@ -123,4 +124,5 @@ class Pace:
         """Count the tokens that a call had in place of those expected."""
         with self._lock:
             call.tokens = read + written
+            # A mean that follows the last few answers.
             self._answer += (written - self._answer) / 4
