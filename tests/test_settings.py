@@ -151,7 +151,7 @@ def test_the_config_file_lies_where_the_standard_says() -> None:
 
 
 def test_without_a_model_none_is_chosen(path: Path) -> None:
-    with pytest.raises(NoModelError, match="no model is set; use -m NAME, or fetch a small one"):
+    with pytest.raises(NoModelError, match="no model is set; use -m NAME or TAIWA_MODEL=NAME, or fetch a small one"):
         load({}, HOME, path).chosen_model()
     assert load({"model": "openai:gpt-5"}, HOME, path).chosen_model() == "openai:gpt-5"
 

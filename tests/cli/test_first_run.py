@@ -73,7 +73,7 @@ def test_without_a_key_a_pipe_hears_how_to_set_a_model(taiwa: Taiwa) -> None:
 
     assert (said.code, said.out) == (2, "")
     assert said.err == (
-        "taiwa: no model is set; use -m NAME, or fetch a small one: taiwa models pull qwen2.5-coder-1.5b --use\n"
+        "taiwa: no model is set; use -m NAME or TAIWA_MODEL=NAME, or fetch a small one: taiwa models pull qwen2.5-coder-1.5b --use\n"
     )
 
 
