@@ -39,15 +39,14 @@ from taiwa.evals.report import (
     rounded,
 )
 from taiwa.evals.run import EvalRow, Job
-from taiwa.flows.extract import ExtractError, OutputMode, PromptStyle, extract
+from taiwa.flows.extract import ExtractError, OutputMode, extract
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.serialization import Json, canonical
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.structured import OutputType
 
 DEFAULT_WAYS = ("taiwa", "openai", "instructor", "pydantic-ai")
-STYLES = get_args(PromptStyle)
-WAYS = (*DEFAULT_WAYS, "pydantic-ai:tool", *(f"taiwa:{each}" for each in (*STYLES, *get_args(OutputMode))))
+WAYS = (*DEFAULT_WAYS, "pydantic-ai:tool", *(f"taiwa:{each}" for each in get_args(OutputMode)))
 KEY = Path(__file__).with_name("typechat_key.yaml")
 INSTRUCTION = "Translate the user's request into JSON of the type {name}."
 """Given to the ways that write no instructions themselves."""
@@ -105,9 +104,9 @@ class ExtractTask(RealTask):
     _models: dict[str, Any] = field(default_factory=dict[str, Any], init=False, repr=False)
 
     async def by_taiwa(self, job: Job, limits: UsageLimits) -> tuple[Found, RunUsage]:
-        """Extract with all defaults; a variant is a style of the prompt, or a mode."""
+        """Extract with all defaults; a variant is a mode."""
         backend, _, variant = job.setting.partition(":")
-        more: dict[str, Any] = {"style" if variant in STYLES else "mode": variant} if variant else {}
+        more: dict[str, Any] = {"mode": variant} if variant else {}
         program = extract(output_type(job.item), job.item.text, sampling=self.real.sampling, **more)
         try:
             done = await self.ours(backend).runtime(limits).run_result(program)

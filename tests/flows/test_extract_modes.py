@@ -203,24 +203,6 @@ def test_what_was_said_is_the_same_in_every_mode(drive: Drive, mode: Any) -> Non
     assert model.requests[0].messages[1:] == (user("Two teas."),)
 
 
-def test_the_style_of_typechat_words_type_and_request_in_one_message(drive: Drive) -> None:
-    model = scripted_model(BAD, GOOD, **can("json_schema"))
-
-    done = drive(lambda: extract(ORDER, 'Two "teas", {please}.', style="typechat"), model)
-
-    first, again = (request.messages for request in model.requests)
-    (message,) = first
-    assert done.value.value == Order("tea", 2)
-    assert message.role == "user"
-    assert message.text.splitlines()[0].endswith(
-        'JSON objects of type "Order" according to the following TypeScript definitions:'
-    )
-    assert f"```\n{ORDER.render()}\n```" in message.text
-    assert '"""\nTwo "teas", {please}.\n"""' in message.text
-    assert again[: len(first)] == first
-    assert model.requests[0].constraint == JsonSchema(ORDER.schema(), "Order")
-
-
 @pytest.mark.parametrize(
     ("able", "shown"), [({"json_schema"}, True), ({"json_schema", "small"}, False), ({"small"}, True)]
 )
@@ -233,22 +215,6 @@ def test_a_small_model_is_told_the_name_of_a_type_that_its_server_enforces(
     prompt = model.requests[0].messages[0].text
     assert (ORDER.render() in prompt) is shown
     assert "Order" in prompt
-
-
-def test_an_unknown_style_is_refused(drive: Drive) -> None:
-    with pytest.raises(InputError, match="unknown style 'chat'; choose one of auto, plain, after, typechat"):
-        drive(lambda: extract(ORDER, "Two teas.", style="chat"), scripted_model(GOOD))  # type: ignore[call-overload]
-
-
-def test_the_type_may_follow_what_the_user_says_last(drive: Drive) -> None:
-    model = scripted_model(GOOD, **can("json_schema"))
-
-    drive(lambda: extract(ORDER, (user("Hi."), assistant("Yes?"), user("Two teas.")), style="after"), model)
-
-    *before, last = model.requests[0].messages
-    assert before == [user("Hi."), assistant("Yes?")]
-    assert last.text.startswith("Two teas.\n\n")
-    assert ORDER.render() in last.text
 
 
 FENCE = "```"

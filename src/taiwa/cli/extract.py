@@ -36,13 +36,12 @@ from taiwa.kernel.usage_limits import RunUsage
 from taiwa.operations import generate
 
 if TYPE_CHECKING:
-    from taiwa.flows.extract import StyleChoice
     from taiwa.kernel.attachments import Attachment
     from taiwa.operations.generate import SchemaStyle
 
 USAGE = "extract takes a TYPE and a TEXT, piped text, a file (-f, -a), or --file and the name of a file of texts"
 MODES = ("auto", "native", "tool", "tool_optional", "prompt")
-DEFAULTS = {"max_repairs": 1, "repair_budget": None, "guess": False, "mode": "auto", "style": "auto"}
+DEFAULTS = {"max_repairs": 1, "repair_budget": None, "guess": False, "mode": "auto"}
 """The defaults of the options that are parameters of the app `extract`."""
 
 
@@ -72,13 +71,6 @@ def _type_is_an_argument(_context: click.Context, _option: click.Parameter, give
 @click.option(
     "--mode", type=click.Choice(MODES), default="auto", show_default=True, help="Set how the value is requested."
 )
-@click.option(
-    "--style",
-    type=click.Choice(("auto", "plain", "after", "typechat", "name")),
-    default="auto",
-    show_default=True,
-    help="Show the type in the system message (plain), after the text, as TypeChat does, or only its name.",
-)
 @click.option("--strict", "stops", is_flag=True, help="Stop at a line that cannot be read, before anything is sent.")
 @row_options
 @common_options(
@@ -95,7 +87,6 @@ def extract(
     repair_budget: int | None,
     guess: bool,
     mode: Any,  # noqa: ANN401  (one of MODES)
-    style: "StyleChoice",
     stops: bool,
     width: int,
     resume: bool,
@@ -122,7 +113,7 @@ def extract(
     """
     if text is None and file is None and common.continues:
         target, text = None, target
-    given = {"max_repairs": max_repairs, "repair_budget": repair_budget, "guess": guess, "mode": mode, "style": style}
+    given = {"max_repairs": max_repairs, "repair_budget": repair_budget, "guess": guess, "mode": mode}
     params = tuple(f"{name}={value}" for name, value in given.items() if value != DEFAULTS[name])
     common = replace(common, schema=target, params=params)
     if file is None:

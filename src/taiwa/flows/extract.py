@@ -56,12 +56,6 @@ T = TypeVar("T")
 OutputMode: TypeAlias = Literal["native", "tool", "tool_optional", "prompt"]
 """The server enforces the schema · a call of a function is required · a call is optional · the prompt describes the type."""
 
-PromptStyle: TypeAlias = Literal["plain", "after", "typechat", "name"]
-"""Where a request shows the type: in the system message, where a prefix cache keeps it · after the user's last text · before it,
-in one message with it, as TypeChat does · nowhere, only its name is given."""
-
-StyleChoice: TypeAlias = PromptStyle | Literal["auto"]
-
 ModeChoice: TypeAlias = OutputMode | Literal["auto"]
 
 NEEDS: dict[OutputMode, Capability] = {"native": "json_schema", "tool": "tools"}
@@ -72,19 +66,6 @@ REFUSALS: dict[OutputMode, str] = {
     "tool_optional": "tools tool_choice functions function_call json_schema",
 }
 """The name that a server gives when it refuses a mode: the capability, or the parameter of its protocol."""
-
-TYPECHAT = """\
-You are a service that translates user requests into JSON objects of type "{name}" according to the following TypeScript definitions:
-```
-{type}
-```
-The following is a user request:
-\"\"\"
-{request}
-\"\"\"
-The following is the user request translated into a JSON object with 2 spaces of indentation and no properties with the value undefined:
-"""
-"""The request prompt of TypeChat, https://github.com/microsoft/TypeChat (MIT, Microsoft Corporation)."""
 
 NAMED = "Reply only with JSON of the type {name}, and nothing else."
 
@@ -142,7 +123,8 @@ class TypedRequest(Generic[T]):
     messages: tuple[Message, ...]
     sampling: Sampling
     watch: Callable[[], Watcher] = HideOutput
-    style: StyleChoice = "auto"
+    is_named: bool = False
+    """Whether the model is only told the name of the type."""
     bounded: dict[str, Json] | None = None
     """The schema with a bound for a list that the model repeated without end; None for the schema of the type."""
 
@@ -154,8 +136,8 @@ class TypedRequest(Generic[T]):
     def request(self, mode: OutputMode, more: tuple[Message, ...] = ()) -> Request:
         """Make the request of a mode; `more` follows the messages."""
         if mode in ("native", "prompt"):
-            style = "plain" if self.style == "auto" else self.style
-            messages = _show_type(self.messages, self.wanted.name, self.wanted.render(), style)
+            shown = NAMED.format(name=self.wanted.name) if self.is_named else TYPED.format(type=self.wanted.render())
+            messages = _instruct(self.messages, shown)
         else:
             sentence = FORCED if mode == "tool" else OFFERED
             messages = _instruct(self.messages, sentence.format(name=self.function.name))
@@ -172,20 +154,6 @@ class TypedRequest(Generic[T]):
         """The function whose arguments are the answer."""
         name = NOT_IN_NAMES.sub("_", self.wanted.name)[:64] or "answer"
         return ToolSpec(name, f"Takes the answer, {self.wanted.name}.", self.schema)
-
-
-def _show_type(messages: tuple[Message, ...], name: str, rendered: str, style: PromptStyle) -> tuple[Message, ...]:
-    """Return messages that show a type, in the mode `native` or `prompt`."""
-    if style == "plain":
-        return _instruct(messages, TYPED.format(type=rendered))
-    if style == "name":
-        return _instruct(messages, NAMED.format(name=name))
-    *before, last = messages
-    if style == "typechat":
-        text = TYPECHAT.format(name=name, type=rendered, request=last.text)
-    else:
-        text = f"{last.text}\n\n{TYPED.format(type=rendered)}"
-    return *before, user(text, last.attachments)
 
 
 def _instruct(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
@@ -546,12 +514,12 @@ class ExtractError(OutputValidationError):
 @overload
 def extract(
     wanted: type[T] | OutputSpec[T], prompt: str | Sequence[Message], *, repair: RepairPolicy = ..., mode: ModeChoice = ...,
-    style: StyleChoice = ..., sampling: Sampling = ..., watch: Callable[[], Watcher] = ...,
+    sampling: Sampling = ..., watch: Callable[[], Watcher] = ...,
 ) -> Program[TypedAnswer[T]]: ...  # fmt: skip
 @overload
 def extract(
     wanted: Schema, prompt: str | Sequence[Message], *, repair: RepairPolicy = ..., mode: ModeChoice = ...,
-    style: StyleChoice = ..., sampling: Sampling = ..., watch: Callable[[], Watcher] = ...,
+    sampling: Sampling = ..., watch: Callable[[], Watcher] = ...,
 ) -> Program[TypedAnswer[Json]]: ...  # fmt: skip
 def extract(
     wanted: type[T] | OutputSpec[T] | Schema,
@@ -559,16 +527,13 @@ def extract(
     *,
     repair: RepairPolicy = DEFAULT_REPAIR,
     mode: ModeChoice = "auto",
-    style: StyleChoice = "auto",
     sampling: Sampling = Sampling(),
     watch: Callable[[], Watcher] = HideOutput,
 ) -> Program[TypedAnswer[Any]]:
     """Ask for a value of a type: `yield from extract(Order, "Two teas, please.")`.
 
-    `style` is where they show the type; see `PromptStyle`.
-
     Raises (when run):
-        InputError: `repair`, `mode` or `style` has an invalid value. ConfigError: `budget_cost` is set and no price is known.
+        InputError: `repair` or `mode` has an invalid value. ConfigError: `budget_cost` is set and no price is known.
         ExtractError: no attempt was valid within the limits of `repair`.
         RefusalError: the model refused to answer.
     """
@@ -576,17 +541,14 @@ def extract(
     repair.check()
     if repair.budget_cost is not None and (yield from perform(GetPrice(Usage()))) is None:
         raise ConfigError("no price is known for the model, so budget_cost cannot hold; set one in `prices`")
-    if style != "auto" and style not in get_args(PromptStyle):
-        raise InputError(f"unknown style {style!r}; choose one of auto, {', '.join(get_args(PromptStyle))}")
     capabilities = frozenset[Capability]()
-    if mode == "auto" or (mode == "native" and style == "auto"):
+    if mode in ("auto", "native"):
         capabilities = yield from perform(GetCapabilities())
     modes = modes_for(mode, capabilities)
     messages = (user(prompt),) if isinstance(prompt, str) else tuple(prompt)
-    if style == "auto" and modes[0] == "native" and "small" in capabilities:
-        # Measured on 0.5 billion parameters: a type of 1,000 tokens is copied from, and the answer runs on.
-        style = "name"
-    typed: TypedRequest[Any] = TypedRequest(output_spec(wanted), messages, sampling, watch, style=style)
+    # Measured on 0.5 billion parameters: a type of 1,000 tokens is copied from, and the answer runs on.
+    is_named = modes[0] == "native" and "small" in capabilities
+    typed: TypedRequest[Any] = TypedRequest(output_spec(wanted), messages, sampling, watch, is_named=is_named)
     loop = _ExtractionLoop(typed, repair, modes)
     while True:
         found = yield from loop.attempt()

@@ -36,7 +36,6 @@ def extract_turn(app: App, attachments: tuple[Attachment, ...] = ()) -> TurnProg
             (*opening, *earlier_messages(conversation), user(text, attachments)),
             repair=RepairPolicy(values["max_repairs"], budget_tokens=values["repair_budget"], guess=values["guess"]),
             mode=values["mode"],
-            style=values["style"],
             sampling=settled(merge_sampling(app.sampling, app.answer_options.sampling)),
         )
         if isinstance(found.value, NeedsClarification):
