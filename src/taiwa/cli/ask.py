@@ -133,10 +133,9 @@ def ask(
 
 
 def _exit_code(result: "AskResult") -> int:
-    if result.act_name == "ask":
+    if (act := result.act_name) == "ask":
         return ASKED_BACK
-    is_answer = result.act_name == "advise" or (result.act_name == "search" and result.is_answered)
-    return 0 if is_answer else NOT_ANSWERED
+    return 0 if act == "advise" or (act == "search" and result.is_answered) else NOT_ANSWERED
 
 
 def _read_profile(user: str) -> UserProfile | None:

@@ -8,8 +8,8 @@ the history from its root. A turn of the flow `ask` assigns its session to the u
 
 import json
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
@@ -383,18 +383,6 @@ class ActiveTurn:
                 runs.end(self.run, "failed", error)
             else:
                 runs.release(self.run)
-
-    @contextmanager
-    def record_failure(self) -> Generator[None]:
-        """Record a failure of the turn; an interrupted turn can be resumed."""
-        try:
-            yield
-        except BaseException as error:
-            self.fail(error)
-            raise
-        finally:
-            if self.resources is not None:
-                self.resources.close()
 
     def _committed(self, session: str, after: Conversation, expected: str | None) -> Conversation:
         repository, turn_input = self.repository, self.turn_input

@@ -303,14 +303,21 @@ class BaseSession:
         return result
 
     @contextmanager
-    def _count_usage(self, turn: ActiveTurn) -> Generator[None]:
+    def _record_failure(self, turn: ActiveTurn) -> Generator[None]:
+        """Record a failure of the turn, and count its cost; an interrupted turn can be resumed."""
         try:
-            with turn.record_failure():
-                yield
-        except TaiwaError as error:
-            if isinstance(error.spent, RunUsage):
-                self.spent = self.spent + error.spent
+            yield
+        except BaseException as error:
+            turn.fail(error)
+            self._count_failed(error)
             raise
+        finally:
+            if turn.resources is not None:
+                turn.resources.close()
+
+    def _count_failed(self, error: BaseException) -> None:
+        if isinstance(error, TaiwaError) and isinstance(error.spent, RunUsage):
+            self.spent = self.spent + error.spent
 
 
 class Session(BaseSession):
@@ -446,14 +453,14 @@ class Session(BaseSession):
         return self._export()
 
     def _run(self, turn: ActiveTurn) -> TurnResult:
-        with self._count_usage(turn):
+        with self._record_failure(turn):
             done = self._runtime(turn).run_result(turn.program, turn.journal)
         return self._settle(turn, done)
 
     def _events(self, begin: Callable[[], ActiveTurn]) -> Generator[TurnEvent, None, TurnResult]:
         turn = begin()
         done: list[RunResult[TurnValue]] = []
-        with self._count_usage(turn):
+        with self._record_failure(turn):
             for event in self._runtime(turn).stream(turn.program, turn.journal):
                 if isinstance(event, RunResult):
                     done.append(event)
@@ -602,7 +609,7 @@ class AsyncSession(BaseSession):
             settled.make(lambda: self._settle(turns[0], done))
 
         try:
-            async with self._record_failure(turns):
+            async with self._record_failures(turns):
                 runtime, execution = await self._begin_turn(start, turns, now)
                 try:
                     await runtime.finish(execution, settle, now)
@@ -625,15 +632,14 @@ class AsyncSession(BaseSession):
             raise
 
     @asynccontextmanager
-    async def _record_failure(self, turns: list[ActiveTurn]) -> AsyncGenerator[None]:
+    async def _record_failures(self, turns: list[ActiveTurn]) -> AsyncGenerator[None]:
         """Record a failure of a turn begun in a thread, and count its cost."""
         try:
             yield
         except BaseException as error:
             for turn in turns:
                 await finish_in_thread(partial(turn.fail, error))
-            if isinstance(error, TaiwaError) and isinstance(error.spent, RunUsage):
-                self.spent = self.spent + error.spent
+            self._count_failed(error)
             raise
         finally:
             for turn in turns:
@@ -647,7 +653,7 @@ class AsyncSession(BaseSession):
         done: list[RunResult[TurnValue]] = []
         # Closed here rather than by the garbage collector, so that closing the iterator cancels the call.
         async with (
-            self._record_failure(turns),
+            self._record_failures(turns),
             aclosing(self._runtime(turn).stream(turn.program, turn.journal)) as events,
         ):
             async for event in events:

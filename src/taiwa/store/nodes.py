@@ -428,12 +428,12 @@ class Nodes:
         return parent
 
     def _insert(self, node: Node, parent: int | None, base: int | None, app: int, turns: int) -> int:
-        state = hash_to_bytes(node.state_hash) if node.state_hash else b""
+        name, state = node.hash, hash_to_bytes(node.state_hash) if node.state_hash else b""
         check_json(node.delta)
         check_json(node.findings)
         body = pack(node_texts(node))
-        values = (hash_to_bytes(node.hash), parent, base, node.kind, app, turns, state, body, self._db.clock())
-        seq = self._own("node", node.hash, self._db.insert(INSERT, *values))
+        values = (hash_to_bytes(name), parent, base, node.kind, app, turns, state, body, self._db.clock())
+        seq = self._own("node", name, self._db.insert(INSERT, *values))
         self.blobs.link("node", seq, node.files)
         return seq
 

@@ -8,6 +8,8 @@ another line or that a Markdown or HTML viewer would load or run.
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, TypeAlias, TypeVar, cast
 
 from taiwa.flows.ask.answer import Answer, AnswerSource, Citation, Claim
@@ -59,6 +61,8 @@ SNIPPET = 300
 """Characters of a passage to show around a quotation."""
 
 BEFORE = 80
+
+NUMBER = attrgetter("number")
 
 GAP = re.compile(r"\s+|(?<=[。！？])")
 
@@ -294,16 +298,15 @@ class AskResult:
         answer = self.answer
         if self.words:
             yield self.words
-            if answer is not None and answer.sources:
-                yield "\n".join(_sources(answer, sentence))
+            if answer is not None and answer.claims:
+                yield from _sources(answer, sentence)
         elif answer is None or not answer.passages:
             yield sentence("The documents that you may see contain nothing about this.")
         else:
             yield from self.remarks(sentence)
             if answer.claims:
                 yield "\n".join(_claim(claim, sentence) for claim in answer.claims)
-            if answer.sources:
-                yield "\n".join(_sources(answer, sentence))
+                yield from _sources(answer, sentence)
         if self.options:
             head = sentence(MORE)
             yield "\n".join((head, *_options(self.options)))
@@ -345,14 +348,15 @@ def _claim(claim: Claim, sentence: Translate) -> str:
 
 
 def _sources(answer: Answer, sentence: Translate) -> Iterator[str]:
-    """Yield source and snippet of each cited passage, with the quotations in brackets."""
-    passages = {passage_key(passage): passage for passage in answer.passages}
-    for source in answer.sources:
-        yield f"[{source.number}] {format_source(source, sentence)}"
-        passage = passages[source.passage]
-        cited = [each for each in answer.citations if each.number == source.number]
-        marks = [(each.start - passage.start, each.end - passage.start) for each in cited]
-        yield INDENT + _snippet(passage.text, marks)
+    """Yield the block of source and snippet of each cited passage, with the quotations in brackets; nothing without citations."""
+    passages, lines = {passage_key(passage): passage for passage in answer.passages}, list[str]()
+    for number, cited in groupby(sorted(answer.citations, key=NUMBER), key=NUMBER):
+        first, *more = cited
+        passage = passages[first.passage]
+        marks = [(each.start - passage.start, each.end - passage.start) for each in (first, *more)]
+        lines += [f"[{number}] {format_source(first, sentence)}", INDENT + _snippet(passage.text, marks)]
+    if lines:
+        yield "\n".join(lines)
 
 
 def _snippet(text: str, marks: Sequence[tuple[int, int]]) -> str:

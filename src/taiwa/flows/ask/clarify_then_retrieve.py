@@ -24,7 +24,6 @@ from taiwa.flows.ask.read_dialogue import (
     announced_topic,
     detect_route,
     is_option_number,
-    last_user_text,
     only_names_option,
     reply_language,
     select_option,
@@ -169,13 +168,16 @@ def clarify(
         InputError: the dialogue has no text of the user, or the policy is unknown.
         OutputValidationError: the assessment could not be read.
     """
-    if not user_texts(dialogue):
+    texts = user_texts(dialogue)
+    if not texts:
         raise InputError("the dialogue has no text of the user")
-    option = select_option(last_user_text(dialogue), clarification.offered) if clarification.offered else None
+    option = select_option(texts[-1], clarification.offered) if clarification.offered else None
     turns = tuple(dialogue)
-    if option is not None and turns[-1].role == "user" and only_names_option(turns[-1].text, option):
-        turns = (*turns[:-1], user(option.label))  # a number alone means nothing to a model or an index
-    step = _DialogueStep(turns, options, clarification, profile, policy, option, known)
+    said = texts[-1]
+    if option is not None and turns[-1].role == "user" and only_names_option(said, option):
+        said = option.label  # a number alone means nothing to a model or an index
+        turns = (*turns[:-1], user(said))
+    step = _DialogueStep(turns, said, options, clarification, profile, policy, option, known)
     yield from step.search()
     decision = yield from step.decide()
     act = decision.act
@@ -199,9 +201,10 @@ def clarify(
 
 @dataclass
 class _DialogueStep:
-    """One run of `clarify`; `option` is the offered option that the last text names."""
+    """One run of `clarify`; `said` is the last text of the user, and `option` the offered option that it names."""
 
     dialogue: tuple[Message, ...]
+    said: str
     options: ClarifyOptions
     clarification: ClarificationState
     profile: UserProfile
@@ -214,9 +217,9 @@ class _DialogueStep:
 
     @cached_property
     def route(self) -> Route:
-        if self.clarification.offered and self.option is None and is_option_number(last_user_text(self.dialogue)):
+        if self.clarification.offered and self.option is None and is_option_number(self.said):
             return "none"  # a number that no option has
-        return detect_route(last_user_text(self.dialogue), asked=bool(self.clarification.rounds))
+        return detect_route(self.said, asked=bool(self.clarification.rounds))
 
     @cached_property
     def relevant_dialogue(self) -> tuple[Message, ...]:
@@ -242,7 +245,7 @@ class _DialogueStep:
     def language(self) -> str:
         return reply_language(self.dialogue, self.profile.language, self.locale)
 
-    @property
+    @cached_property
     def history(self) -> tuple[Message, ...]:
         """The turns before the text, in its language only: in another one they share no words with the documents sought."""
         language = guess_language(self.text) if len(self.text.split()) > 2 or not self.text.isascii() else "und"

@@ -68,7 +68,10 @@ class Consulted:
     """
 
     found: Clarified
+    act: Act
     text: str
+    query: str
+    """The question that is searched for."""
     history: tuple[Message, ...]
     language: str
     options: AskTurnOptions
@@ -76,19 +79,9 @@ class Consulted:
     only_answers: bool
 
     @property
-    def act(self) -> Act:
-        """The act that was decided."""
-        return self.found.act
-
-    @property
     def passages(self) -> tuple[Passage, ...]:
         """The passages for an answer."""
         return self.found.passages if isinstance(self.act, Search) else ()
-
-    @property
-    def query(self) -> str:
-        """The question that is searched for."""
-        return self.text if self.found.queries is None else self.found.queries.text
 
     @property
     def needs_model(self) -> bool:
@@ -187,7 +180,10 @@ def consult(
         dialogue, options.clarify, clarification=clarification, profile=options.profile, known=known
     )  # fmt: skip
     language = reply_language(dialogue, options.profile.language, found.decision.situation.locale)
-    return Consulted(found, text, dialogue[:-1], language, options, term_weights or PLAIN, only_answers)
+    query = text if found.queries is None else found.queries.text
+    return Consulted(
+        found, found.decision.act, text, query, dialogue[:-1], language, options, term_weights or PLAIN, only_answers
+    )
 
 
 def clarification_of(conversation: Conversation) -> ClarificationState:
@@ -208,7 +204,7 @@ def dialogue_of(turns: Sequence[PastTurn]) -> tuple[Message, ...]:
 def other_meanings(found: Clarified, text: str) -> tuple[Option, ...]:
     """Return the meanings of a short text as options: groups of the passages, or of those of the best group."""
     declined = found.decision.situation.clarification.declined
-    if not isinstance(found.act, Search) or declined or _count_words(text) > BROAD_WORDS:
+    if not isinstance(found.decision.act, Search) or declined or _count_words(text) > BROAD_WORDS:
         return ()
     passages = [passage for passage in found.passages if not ONLY_HEADINGS.fullmatch(passage.text)]
     return narrow_options(passages, group_options(passages))
