@@ -212,9 +212,22 @@ def sentences(text: str) -> tuple[str, ...]:
     >>> sentences("4.5 km, please!  Or 5?\\n好的。评分4.5分以上。")
     ('4.5 km, please!', 'Or 5?', '好的。', '评分4.5分以上。')
     """
-    ends = [0, *(border.end() for border in SENTENCE_END.finditer(text)), len(text)]
-    parts = (text[start:end].strip() for start, end in pairwise(ends))
+    parts = (text[start:end] for start, end in sentence_spans(text))
     return tuple(part for part in parts if any(char.isalnum() for char in part))
+
+
+def sentence_spans(text: str, start: int = 0, end: int | None = None) -> Iterator[tuple[int, int]]:
+    """Yield where the sentences and lines of a part of a text begin and end, without space around them.
+
+    >>> list(sentence_spans("- Ask (4.5 h!)  Then go. ", 2))
+    [(2, 14), (16, 24)]
+    """
+    end = len(text) if end is None else end
+    ends = (border.end() for border in SENTENCE_END.finditer(text, start, end))
+    for begin, stop in pairwise((start, *ends, end)):
+        part = text[begin:stop]
+        if part.strip():
+            yield begin + len(part) - len(part.lstrip()), begin + len(part.rstrip())
 
 
 def plural(count: int, singular: str) -> str:

@@ -30,6 +30,7 @@ from taiwa.extras import missing_extra
 from taiwa.isolation import Handler, IsolatedProcess, ProcessLimits
 from taiwa.kernel.errors import ConfigError, ToolError
 from taiwa.kernel.serialization import Json, value
+from taiwa.kernel.text import SENTENCE_END
 from taiwa.plugins import find_plugin, plugin_names
 from taiwa.retrieval.analyzer import DENSE
 from taiwa.retrieval.document_access import AccessUnclearError, front_matter
@@ -877,7 +878,6 @@ WIDE = re.compile(f"[{DENSE}\u3000-\u3002\uff01-\uff0f]")
 EXTRA = 1.5
 PARAGRAPH = re.compile(r"\n[ \t\u3000]*\n\s*")
 LINE = re.compile(r"\n\s*")
-SENTENCE = re.compile(r"(?<=[。！？｡])[」』）〉》】”’\"')]*\s*|(?<=[.!?])[\"')\]”’]*\s+")
 GAP = re.compile(r"\s+")
 LONGEST_PATH = 6
 LONGEST_HEADING = 120
@@ -919,7 +919,7 @@ def _packed(text: str, start: int, end: int, room: int) -> Iterator[tuple[int, i
     """Merge neighbours as long as they fit."""
     first = last = -1
     size = 0.0
-    for begin, stop in _parts(text, start, end, room, (PARAGRAPH, LINE, SENTENCE, GAP)):
+    for begin, stop in _parts(text, start, end, room, (PARAGRAPH, LINE, SENTENCE_END, GAP)):
         more = _size(text, last if first >= 0 else begin, stop)
         if first >= 0 and size + more <= room:
             last, size = stop, size + more

@@ -157,8 +157,7 @@ class OutputType(Generic[T]):
         missing = sorted(set(required) - set(fields))
         if missing:
             raise InputError(f"{name} requires {missing[0]!r}, which is not one of its fields")
-        parts = dict(fields)
-        layout = {key: part if key in required else NotRequired[part] for key, part in parts.items()}
+        layout = {key: part if key in required else NotRequired[part] for key, part in fields.items()}
         annotation = cast("Any", TypedDict)(name if name.isidentifier() else "Fields", layout)
         annotation.__pydantic_config__ = {"extra": "forbid"}
         return cast("OutputType[dict[str, Json]]", OutputType(FieldsValidator(annotation), name=name))

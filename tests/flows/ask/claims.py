@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from random import Random
 
 from taiwa.apps.catalog import HANDBOOK
-from taiwa.flows.ask.answer import EMPHASIS, SENTENCE
+from taiwa.flows.ask.answer import EMPHASIS
 from taiwa.flows.ask.check_citations import supports
+from taiwa.kernel.text import SENTENCE_END
 
 CHINESE = """员工每年有十五天年假，工作满五年后增加两天。|请在出差前三天提交申请。|实习生不能申请远程办公。|宿舍晚上十一点关门。|会议室可以提前两周预订。
 病假超过3天需要医生证明。|访客必须在前台登记。|迟到30分钟以内不扣工资。|报销单应在六十天内提交。|试用期为三个月。|周末可以使用实验室。|实验室里禁止吸烟。
@@ -104,7 +105,9 @@ def sentences() -> Iterator[tuple[str, str]]:
             for line in path.read_text("utf-8").splitlines():
                 if line and line[0] not in "#|-0123456789":
                     yield from (
-                        (language, each.strip()) for each in SENTENCE.split(EMPHASIS.sub("", line)) if len(each) > 11
+                        (language, each.strip())
+                        for each in SENTENCE_END.split(EMPHASIS.sub("", line))
+                        if len(each) > 11
                     )
     yield from (("zh", each.strip()) for each in CHINESE.replace("\n", "|").split("|"))
 

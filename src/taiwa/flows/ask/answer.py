@@ -23,7 +23,7 @@ from taiwa.kernel.errors import RefusalError, UnsupportedError
 from taiwa.kernel.messages import Message, Passage, Regex, Request, Response, Sampling, passage_key, system, user
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.serialization import value as value_class
-from taiwa.kernel.text import defuse, strip_control, table_cells, terms
+from taiwa.kernel.text import defuse, sentence_spans, strip_control, table_cells, terms
 
 
 @value_class(tag="citation")
@@ -424,8 +424,6 @@ LINKING = 0.6
 
 MAX_PAIR_CHARACTERS = 240
 
-SENTENCE = re.compile(r"(?<=[。！？｡])[」』）〉》】”’\"')]*\s*|(?<=[.!?])[\"')\]”’]*\s+(?=\S)")
-
 MARK = re.compile(r"(?:[-*+•・]|\d{1,3}[.)]|>)\s+")
 
 RULE = re.compile(r"[\s|:+-]*-{2,}[\s|:+-]*")
@@ -679,15 +677,8 @@ def place_of(words: str, passages: Sequence[Passage]) -> tuple[Passage, int, int
 
 def _sentences(text: str, start: int, end: int) -> Iterator[_Unit]:
     mark = MARK.match(text, start, end)
-    at = mark.end() if mark else start
-    for border in SENTENCE.finditer(text, at, end):
-        if border.end() > at:
-            stop = border.start() + len(border[0].rstrip())
-            if text[at:stop].strip():
-                yield _Unit(at, stop)
-            at = border.end()
-    if text[at:end].strip():
-        yield _Unit(at, end)
+    for begin, stop in sentence_spans(text, mark.end() if mark else start, end):
+        yield _Unit(begin, stop)
 
 
 def _weigh(query: str, history: Sequence[Message]) -> dict[str, float]:
