@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.cli.demo import PARTS, Demo, DemoPart, DemoStep, _quoted, at_home
+from taiwa.cli.demo import PARTS, Demo, DemoPart, DemoStep, at_home
 from tests.cli.conftest import Place, Taiwa
 from tests.cli.terminal import Terminal
 from tests.house.source import ROOT
@@ -27,7 +27,7 @@ def test_every_step_has_its_expected_output() -> None:
 def test_it_shows_the_commands_that_it_runs() -> None:
     commands = [line[2:].rpartition(" | ")[2] for line in SHOWN.splitlines() if line.startswith("$ ")]
 
-    assert commands == [step.command.replace("{text}", _quoted(step.text)) for step in STEPS]
+    assert commands == [step.command for step in STEPS]
 
 
 def test_it_prints_that_no_model_answers_and_what_to_try_next() -> None:
@@ -113,52 +113,6 @@ def test_a_store_that_is_damaged_during_the_demo_is_an_error_of_each_step(
     assert "Traceback" not in data.out + data.err
 
 
-def test_in_interactive_mode_the_user_types_texts(taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch) -> None:
-    questions = PARTS[2].steps[:2]  # the second one replies to the clarifying question of the first
-    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(PARTS[0].steps[0]), only(*questions)))
-
-    shown = taiwa.ok("demo", "-i", input="12*12\n" + "\n2\n")
-
-    assert '$ taiwa tools call calculator "12*12"' in shown.out
-    assert "$ taiwa ask -c 2" in shown.out
-    assert "Traceback" not in shown.out + shown.err
-
-
-@pytest.mark.parametrize("typed", ["", "\n", "-\n--\n\n"])
-def test_the_end_of_input_ends_the_demo_with_its_closing_text(
-    taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch, typed: str
-) -> None:
-    call = DemoStep(SAME, "taiwa tools call calculator {text}", "1+1")
-    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(call, call, call, call),))
-
-    shown = taiwa.ok("demo", "--interactive", input=typed)
-
-    assert shown.lines[-1] == "  taiwa chat order"
-    assert shown.out.count("$ taiwa tools call") == typed.count("\n")
-
-
-@pytest.mark.parametrize(
-    "typed", ["--help", "$(reboot) `x` \"y\" 'z' \\", "\x1b[2J\x07", "a" * 5_000, "-m openai:x", "😀 水"]
-)
-def test_typed_text_is_passed_as_text_and_never_run(taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
-    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(DemoStep(SAME, "taiwa tools call calculator {text}", "1+1")),))
-
-    shown = taiwa.ok("demo", "-i", input=typed + "\n")
-
-    assert "\x1b[2J" not in shown.out
-    assert "Usage" not in shown.out
-    assert "Traceback" not in shown.err
-
-
-def test_bytes_that_are_not_utf8_are_requested_again(taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taiwa.cli.demo.PARTS", (only(DemoStep(SAME, "taiwa tools call calculator {text}", "1+1")),))
-
-    shown = taiwa.ok("demo", "-i", input=b"\xff\xfe\n\n")
-
-    assert "not UTF-8" in shown.err
-    assert shown.lines.count('$ taiwa tools call calculator "1+1"') == 1
-
-
 def test_on_a_terminal_it_has_colours_and_can_be_interrupted(place: Place) -> None:
     with Terminal(place.environment(), "demo") as shown:
         shown.see("$ taiwa tools call calculator")
@@ -168,20 +122,6 @@ def test_on_a_terminal_it_has_colours_and_can_be_interrupted(place: Place) -> No
 
     assert b"\x1b[1m" in shown.raw
     assert "taiwa chat order" not in shown.text
-    assert "Traceback" not in shown.text
-
-
-@pytest.mark.slow
-def test_on_a_terminal_ctrl_d_ends_interactive_mode(place: Place) -> None:
-    with Terminal(place.environment(), "demo", "--interactive") as shown:
-        shown.see("> ")
-        shown.type("90/60\n")
-        shown.see('$ taiwa tools call calculator "90/60"')
-        shown.see("> ")
-        shown.type("\x04")
-        shown.see("taiwa chat order")
-        assert shown.end() == 0
-
     assert "Traceback" not in shown.text
 
 

@@ -9,12 +9,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Generator, Sequence
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO, cast
-from unicodedata import category
 
 import click
 
@@ -37,7 +36,7 @@ ASKED_BACK = 3
 
 @dataclass(frozen=True, slots=True)
 class DemoStep:
-    """A command; `{text}` in it stands for a text that the user may replace, and `piped` is its standard input.
+    """A command; `piped` is its standard input.
 
     `shows` must occur in its output, and `code` is its exit code. A `reply` follows only if the previous step asked a
     clarifying question.
@@ -45,7 +44,6 @@ class DemoStep:
 
     about: str
     command: str
-    text: str = ""
     shows: str = ""
     code: int = 0
     reply: bool = False
@@ -65,9 +63,9 @@ BROKEN = 'Here you are: {"name": "tea", cups: 2, "note": None,}'
 EXACT = DemoPart(
     gettext_noop("Exact tools, which a model calls for what it cannot work out."),
     (
-        DemoStep(gettext_noop("Arithmetic."), "taiwa tools call calculator {text}", "3*(17.5+2)^2", "1140.75"),
-        DemoStep(gettext_noop("Chemistry."), "taiwa tools call molar_mass {text}", "H2SO4", "98.072 g/mol"),
-        DemoStep(gettext_noop("Units."), "taiwa tools call unit_conversion {text}", "3 gallons to l", "11.356"),
+        DemoStep(gettext_noop("Arithmetic."), 'taiwa tools call calculator "3*(17.5+2)^2"', "1140.75"),
+        DemoStep(gettext_noop("Chemistry."), 'taiwa tools call molar_mass H2SO4', "98.072 g/mol"),
+        DemoStep(gettext_noop("Units."), 'taiwa tools call unit_conversion "3 gallons to l"', "11.356"),
     ),
     "taiwa tools list",
 )  # fmt: skip
@@ -77,18 +75,16 @@ TYPED = DemoPart(
         DemoStep(gettext_noop("An answer that is not quite JSON is repaired; -v says how."),
                  "taiwa parse - -v --type 'name, cups int, note?'", shows='"cups": 2', piped=BROKEN),
         DemoStep(gettext_noop("A constraint: at each position only the tokens are possible that can still lead to an allowed text."),
-                 'taiwa explain --regex "[0-9]{1,3}%" {text}', "42%", "accepted"),
+                 'taiwa explain --regex "[0-9]{1,3}%" "42%"', "accepted"),
     ),
     'taiwa explain --regex "[0-9]{1,3}%" 42% --html masks.html',
 )  # fmt: skip
 QUESTIONS = DemoPart(
     gettext_noop("Questions about documents: without a model, the program searches, asks back, and quotes."),
     (
-        DemoStep(gettext_noop("An incomplete question: the program asks for clarification,"), "taiwa ask -s desk {text}",
-                 "I have a question about leave.", code=ASKED_BACK),
-        DemoStep(gettext_noop("and with the reply it finds an answer with its source."), "taiwa ask -c {text}", "1", "[1]", reply=True),
-        DemoStep(gettext_noop("A clear question is answered at once."), "taiwa ask -s galway {text}",
-                 "How many days of annual leave do I have in Galway?", "26"),
+        DemoStep(gettext_noop("An incomplete question: the program asks for clarification,"), 'taiwa ask -s desk "I have a question about leave."', code=ASKED_BACK),
+        DemoStep(gettext_noop("and with the reply it finds an answer with its source."), 'taiwa ask -c 1', "[1]", reply=True),
+        DemoStep(gettext_noop("A clear question is answered at once."), 'taiwa ask -s galway "How many days of annual leave do I have in Galway?"', "26"),
     ),
     'taiwa ask "What may a hotel in Dublin cost a night?" -v     (your documents: --in FOLDER)',
 )  # fmt: skip
@@ -122,13 +118,12 @@ STATEFUL = DemoPart(
     gettext_noop("A conversation with typed state, made by one file; a message, its answer and the state are one node."),
     (
         DemoStep(gettext_noop("The file trip.md holds the fields and two sentences of instructions."), f"taiwa apps check {APP_FILE}", shows="no errors"),
-        DemoStep(gettext_noop("A first message: the model is asked what it changes, then answers."), f"taiwa say {APP_FILE} -s trip {{text}}",
-                 "I want to go to Lisbon with my sister in May."),
-        DemoStep(gettext_noop("Another."), "taiwa say -s trip {text}", "On Friday we would like to see a football match."),
+        DemoStep(gettext_noop("A first message: the model is asked what it changes, then answers."), f'taiwa say {APP_FILE} -s trip "I want to go to Lisbon with my sister in May."'),
+        DemoStep(gettext_noop("Another."), 'taiwa say -s trip "On Friday we would like to see a football match."'),
         DemoStep(gettext_noop("The state is data, checked by its type."), "taiwa state -s trip", shows="people: 2"),
         DemoStep(gettext_noop("Every value can be traced to the turn that set it."), "taiwa why plan.Friday -s trip", shows="set by turn 2"),
         DemoStep(gettext_noop("A fork continues on another branch …"), "taiwa fork trip three", shows="three"),
-        DemoStep(gettext_noop("… from the same state."), "taiwa say -s three {text}", "Actually there are three of us, my brother is coming too."),
+        DemoStep(gettext_noop("… from the same state."), 'taiwa say -s three "Actually there are three of us, my brother is coming too."'),
         DemoStep(gettext_noop("Two branches, compared."), "taiwa diff trip three", shows="people: 2 → 3"),
         DemoStep(gettext_noop("A replay from the records: no model call, every hash checked."), "taiwa replay trip", shows="0 model calls"),
     ),
@@ -137,20 +132,17 @@ STATEFUL = DemoPart(
 SOLVED = DemoPart(
     gettext_noop("Reasoning with tools: the model is interrupted where it calls one, and continues after the exact result."),
     (
-        DemoStep(gettext_noop("Chemistry."), "taiwa solve {text}", "How many grams do 3 moles of sulfuric acid weigh?", "294.2"),
-        DemoStep(gettext_noop("Everyday life."), "taiwa solve {text}",
-                 "A train travels 210 km in 2.5 hours. What is its average speed in km/h?", "84"),
+        DemoStep(gettext_noop("Chemistry."), 'taiwa solve "How many grams do 3 moles of sulfuric acid weigh?"', "294.2"),
+        DemoStep(gettext_noop("Everyday life."), 'taiwa solve "A train travels 210 km in 2.5 hours. What is its average speed in km/h?"', "84"),
     ),
     'taiwa solve "A pen costs 3 dollars. How much change is there from 50 dollars for 12 pens?" --trace',
 )  # fmt: skip
 EXTRACTED = DemoPart(
     gettext_noop("A typed answer: the text becomes a value of a type; the grammar of the type masks every token that does not fit."),
     (
-        DemoStep(gettext_noop("Fields from a sentence."), "taiwa extract 'name, people int, day' {text}",
-                 "A table for four on Friday evening, please. The name is Tanaka.", '"people": 4'),
+        DemoStep(gettext_noop("Fields from a sentence."), 'taiwa extract \'name, people int, day\' "A table for four on Friday evening, please. The name is Tanaka."', '"people": 4'),
         DemoStep(gettext_noop("A pattern: the model chooses among what fits, and forced tokens cost no pass of the model."),
-                 'taiwa generate --regex "(Paris|Kyoto|Tokyo|Rome|Milan) is the capital of (France|Japan|Italy)\\." -v {text}',
-                 "What is the capital of Japan?", "Tokyo is the capital of Japan."),
+                 'taiwa generate --regex "(Paris|Kyoto|Tokyo|Rome|Milan) is the capital of (France|Japan|Italy)\\." -v "What is the capital of Japan?"', "Tokyo is the capital of Japan."),
     ),
     'taiwa extract "name, people int, day" -f letter.txt',
 )  # fmt: skip
@@ -165,13 +157,8 @@ MODEL_PARTS = (STATEFUL, SOLVED, EXTRACTED, ASKED)
 """What the small model shows."""
 PAUSE, PER_LINE, LONGEST_PAUSE = 1.2, 0.12, 3.0
 """Seconds to wait on a terminal after a command and after each line that it printed, and the maximum; a pipe has no pauses."""
-LONGEST_LINE = 100_000
 KEPT_SECONDS = 120
 """Seconds that the model stays loaded after a command; it is released at the end."""
-
-
-class _EndedError(Exception):
-    """The user ended the input."""
 
 
 class _Copy:
@@ -193,70 +180,39 @@ class _Copy:
 class Demo:
     """Runs the steps, and counts those with unexpected output."""
 
-    def __init__(self, *, interactive: bool = False) -> None:
-        self._interactive = interactive
-        self._lines = sys.stdin
+    def __init__(self) -> None:
         self.failed = self.steps = 0
 
     def part(self, number: int, part: DemoPart) -> None:
         """Run the steps of a part."""
         print_line(f"\n{number}. {_(part.title)}", "bold")
-        code, free = 0, False
+        code = 0
         for step in part.steps:
             if step.reply and code != ASKED_BACK:
                 continue
             print_line(f"\n{_(step.about)}")
-            text = self._read_text(step)
-            free = free or text != step.text
-            code = self._step(step, text, free=free)
+            code = self._step(step)
         print_line("")
         print_line(_("try next: {command}", command=part.then), "green")
 
-    def _step(self, step: DemoStep, text: str, *, free: bool) -> int:
-        """Run a command; with a text of the user its output is not checked."""
-        command = step.command.replace("{text}", _quoted(text))
-        print_line(f"$ {f'echo {shlex.quote(step.piped)} | ' if step.piped else ''}{command}", "cyan")
-        code, printed = _run(command, step.piped)
+    def _step(self, step: DemoStep) -> int:
+        """Run a command and check its output."""
+        print_line(f"$ {f'echo {shlex.quote(step.piped)} | ' if step.piped else ''}{step.command}", "cyan")
+        code, printed = _run(step.command, step.piped)
         if code == INTERRUPTED:
             raise click.Abort
-        if not free:
-            self.steps += 1
-            wrong = code != step.code
-            if wrong:
-                print_notice(
-                    _("unexpected exit code {code}; {wanted} was expected", code=code, wanted=step.code), "yellow"
-                )
-            elif step.shows not in printed:
-                print_notice(_("unexpected output: {wanted} was expected", wanted=repr(step.shows)), "yellow")
-            self.failed += wrong or step.shows not in printed
-        if sys.stdout.isatty() and not self._interactive:
+        self.steps += 1
+        if wrong := code != step.code:
+            print_notice(_("unexpected exit code {code}; {wanted} was expected", code=code, wanted=step.code), "yellow")
+        elif step.shows not in printed:
+            print_notice(_("unexpected output: {wanted} was expected", wanted=repr(step.shows)), "yellow")
+        self.failed += wrong or step.shows not in printed
+        if sys.stdout.isatty():
             time.sleep(min(PAUSE + PER_LINE * printed.count("\n"), LONGEST_PAUSE))
         return code
 
-    def _read_text(self, step: DemoStep) -> str:
-        """Return the text that the user types, or the example."""
-        if not self._interactive or not step.text:
-            return step.text
-        print_line(_("example: {text}", text=step.text))
-        while True:
-            click.echo("> ", nl=False)
-            raw = self._lines.buffer.readline(LONGEST_LINE)
-            if not raw:
-                print_line("")
-                raise _EndedError
-            try:
-                line = raw.decode()
-            except UnicodeDecodeError:
-                print_notice(_("that line is not UTF-8; type it again"), "yellow")
-                continue
-            text = "".join(sign for sign in line if category(sign) != "Cc").strip()
-            if not self._lines.isatty():  # a terminal has already echoed it
-                print_line(text)
-            return text if text.strip("-") else step.text
-
 
 @click.command()
-@click.option("-i", "--interactive", is_flag=True, help="Type your own texts.")
 @click.option("--fetch", is_flag=True, help="Fetch the small model first if it is not here, without a question.")
 @click.option("--page", is_flag=True, help="Show conversations in the browser instead.")
 @click.option("--no-browser", is_flag=True, help="With --page, print the address without opening a browser.")
@@ -267,7 +223,7 @@ class Demo:
     show_default=True,
     help="With --page, end after this many minutes.",
 )
-def demo(*, interactive: bool, fetch: bool, page: bool, no_browser: bool, minutes: int) -> None:
+def demo(*, fetch: bool, page: bool, no_browser: bool, minutes: int) -> None:
     """Watch a small model keep a state, solve with tools, fill in types and answer from documents, on this machine.
 
     The model is the one that `taiwa models pull` fetches first; without it, what needs no model is shown. No key and no input
@@ -276,7 +232,6 @@ def demo(*, interactive: bool, fetch: bool, page: bool, no_browser: bool, minute
 
     \b
     taiwa demo
-    taiwa demo --interactive
     taiwa demo --page
     """
     if page:
@@ -289,10 +244,8 @@ def demo(*, interactive: bool, fetch: bool, page: bool, no_browser: bool, minute
         )
     else:
         print_line(_("This is what taiwa does without a language model; each command is what you would type."))
-    if interactive:
-        print_line(_("Type your own text at >; an empty line takes the example, Ctrl-D ends."))
-    show = Demo(interactive=interactive)
-    with tempfile.TemporaryDirectory(prefix="taiwa-") as folder, at_home(Path(folder), model), suppress(_EndedError):
+    show = Demo()
+    with tempfile.TemporaryDirectory(prefix="taiwa-") as folder, at_home(Path(folder), model):
         for number, part in enumerate(MODEL_PARTS if model else PARTS, 1):
             show.part(number, part)
     if show.failed:
@@ -336,14 +289,6 @@ def small_model(*, fetch: bool) -> str:
         else:
             here = True
     return FIRST_MODEL if here else ""
-
-
-def _quoted(text: str) -> str:
-    """Quote a text for a shell."""
-    if text.isalnum():
-        return text
-    word = shlex.quote(text) if set(text) & set('"$`\\!') else f'"{text}"'
-    return f"-- {word}" if text.startswith("-") else word
 
 
 def _run(command: str, piped: str = "") -> tuple[int, str]:
