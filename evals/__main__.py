@@ -89,7 +89,7 @@ def run_sets(
     "--policies", default="look_first,article", show_default=True, metavar="NAMES", help="With -m: policies to measure."
 )
 @click.option(
-    "--assess-by", type=click.Choice(("auto", "typed", "functions", "labels")), default="auto",
+    "--assess-by", type=click.Choice(("auto", "typed", "functions")), default="auto",
     show_default=True, help="With -m: how the model assesses a dialogue.",
 )  # fmt: skip
 @run_options
@@ -104,7 +104,7 @@ def clarify(common: CommonOptions, options: EvalOptions, policies: str, assess_b
     \b
     python -m evals clarify --data taiwa:handbook
     python -m evals clarify --data qulac.json --data clamber.jsonl --out runs/clarify
-    python -m evals clarify --data abg-coqa.json -m ollama:qwen3 --assess-by labels -j 8 --json
+    python -m evals clarify --data abg-coqa.json -m ollama:qwen3 --assess-by functions -j 8 --json
     """
     from evals.dialogue.clarifying import ClarifyingTask, clarify_items
     from taiwa.flows.ask.decide_search_or_clarify import policy_named

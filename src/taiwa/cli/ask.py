@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 USAGE = "ask takes a QUESTION, piped text, or a file (-f)"
 ASKED_BACK = 3
 POLICIES = ("look_first", "article", "functions", "never", "always")
-ASSESS_BY = ("documents", "auto", "typed", "functions", "labels", "no-model")
+ASSESS_BY = ("documents", "auto", "typed", "functions", "no-model")
 QUOTED = re.compile("(⟦[^⟧]*⟧)")
 
 

@@ -20,12 +20,12 @@ from taiwa.kernel.messages import (
     Request,
     StreamEnd,
     TextDelta,
-    TokenLogprob,
     assistant,
     user,
 )
 from taiwa.kernel.runtime import Runtime
 from taiwa.retrieval import InMemoryRetriever
+from tests.flows.ask.scored import written
 
 TRAINS = Passage("travel.md", "Trains are booked by yourself.", heading=("Trains",), page=4, id="p3")
 LEAVE = Passage("leave.md", "Everybody has 20 days.", heading=("Leave",), id="p1")
@@ -38,22 +38,21 @@ class Judge:
     """Scores every statement alike and rewrites, and writes nothing else."""
 
     name = "judge"
-    capabilities: frozenset[Capability] = frozenset({"logprobs", "json_schema"})
+    capabilities: frozenset[Capability] = frozenset({"json_schema"})
 
-    def __init__(self, digit: str = "1", lacks: str = "words") -> None:
-        self.digit, self.lacks = digit, lacks
+    def __init__(self, level: int = 1, lacks: str = "words") -> None:
+        self.level, self.lacks = level, lacks
 
     def stream(self, request: Request) -> Iterator[Chunk]:
-        told = (TokenLogprob(self.digit, -0.01, ((self.digit, -0.01),)),) if request.top_logprobs else ()
-        if not told and not request.messages[0].text.startswith(REWRITES):
+        if request.constraint is None and not request.messages[0].text.startswith(REWRITES):
             raise UnsupportedError("not learnt", capability=self.lacks)
-        yield TextDelta(self.digit if told else "who books trains for others")
-        yield StreamEnd(logprobs=told)
+        yield TextDelta("who books trains for others" if request.constraint is None else written(*[self.level] * 5))
+        yield StreamEnd()
 
 
 def turn(model: Judge, text: str) -> tuple[Reply, list[Notice]]:
     reply, notes = Reply(""), list[Notice]()
-    asking = AskTurnOptions(ClarifyOptions(assess_by="labels"))
+    asking = AskTurnOptions(ClarifyOptions(assess_by="typed"))
     for event in Runtime(model, retriever=SHELF).stream(say(text, documents=asking)(begin(APP))):
         if isinstance(event, Notice):
             notes.append(event)
@@ -67,20 +66,20 @@ def test_passages_are_quoted_for_a_model_that_only_assesses() -> None:
     assert reply.text.startswith("Trains are booked by yourself. [1]")
     assert reply.documents is not None
     assert reply.documents.to_json()["source"] == "extractive"
-    assert reply.documents.scores["source"] == "labels"
+    assert reply.documents.scores["source"] == "typed"
     assert [note.text for note in notes if note.code == "answer"] == [
         "the model writes no answers; quoting the passages instead"
     ]
 
 
 def test_advice_that_a_model_cannot_write_is_a_fixed_sentence() -> None:
-    reply, _ = turn(Judge("5"), "zzz")
+    reply, _ = turn(Judge(5), "zzz")
     assert reply.text
 
 
 def test_the_query_is_the_rewritten_one() -> None:
     dialogue = (user("who books trains"), assistant("Oneself."), user("and trains for others?"))
-    found = Runtime(Judge(), retriever=SHELF).run(ask(dialogue, ClarifyOptions(assess_by="labels")))
+    found = Runtime(Judge(), retriever=SHELF).run(ask(dialogue, ClarifyOptions(assess_by="typed")))
     assert found.answer is not None
     assert (found.answer.source, found.answer.query) == ("extractive", "who books trains for others")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.ask.assess_question import REPETITION, AssessmentMethod, assess
+from taiwa.flows.ask.assess_question import AssessmentMethod, assess
 from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions, clarify
 from taiwa.flows.ask.prompts import load_prompts
 from taiwa.flows.ask.types import SCORES, Ask, Assessment
@@ -27,7 +27,7 @@ from taiwa.models.http_api.client import HttpModel
 from taiwa.models.providers import resolve
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.retrieval import InMemoryRetriever
-from tests.flows.ask.scored import LACK, WORRY, digit, scored, written
+from tests.flows.ask.scored import LACK, WORRY, scored, written
 from tests.flows.driving import Drive
 from tests.peers.llama import KEY as LLAMA_KEY
 from tests.peers.llama import LlamaServer
@@ -35,25 +35,7 @@ from tests.peers.llama import LlamaServer
 LEAVE = (user("Tell me about leave."),)
 ONES = {"in_internal_docs": 1, "ask_person": 1}
 NONE: frozenset[Capability] = frozenset()
-LABELS = frozenset[Capability](("logprobs",))
 TOOLS = frozenset[Capability](("tools",))
-
-
-ALIKE = dict(zip(SCORES, (3, 1, 5, 1, 5), strict=True))
-
-
-def test_two_back_ends_give_one_assessment(drive: Drive) -> None:
-    typed = drive(lambda: assess(LEAVE), scripted_model(written(*ALIKE.values()), capabilities=NONE)).value
-    labels = drive(
-        lambda: assess(LEAVE),
-        scripted_model(*(digit(**{f"_{level}": 1.0}) for level in ALIKE.values()), capabilities=LABELS),
-    ).value
-
-    for found, source in ((typed, "typed"), (labels, "labels")):
-        assert {name: getattr(found, name) for name in SCORES} == ALIKE
-        assert found.source == source
-    assert typed.confidence == ()
-    assert set(dict(labels.confidence).values()) == {1.0}
 
 
 # --- typed -------------------------------------------------------------------------------------------------------------
@@ -117,87 +99,22 @@ def test_facts_and_earlier_texts_are_part_of_the_material(drive: Drive) -> None:
     assert given_to["earlier"] == ["I nurse a child"]
 
 
-# --- labels ------------------------------------------------------------------------------------------------------------
-
-
-def test_a_score_is_the_expected_value_of_its_labels(drive: Drive) -> None:
-    model = scripted_model(digit(_2=0.5, _4=0.25, No=0.25), *[digit(_1=1.0)] * 4, capabilities=LABELS)
-
-    found = drive(lambda: assess(LEAVE), model).value
-
-    assert found.clarity == round((2 * 0.5 + 4 * 0.25) / 0.75, 3)
-    assert found.probability_at_least("clarity", 2) == pytest.approx(1)
-    assert found.probability_at_least("clarity", 3) == pytest.approx(1 / 3, abs=1e-6)
-    assert 0 < dict(found.confidence)["clarity"] < 0.75
-    assert dict(found.confidence)["is_question"] == 1
-
-
-def test_each_score_is_one_token_of_one_request_that_shares_its_beginning(drive: Drive) -> None:
-    model = scripted_model(*[digit(_1=1.0)] * 5, capabilities=LABELS)
-
-    drive(lambda: assess(LEAVE), model)
-
-    assert len(model.requests) == 5
-    assert {request.messages[0] for request in model.requests} == {model.requests[0].messages[0]}
-    assert {request.messages[1].parts[0] for request in model.requests} == {model.requests[0].messages[1].parts[0]}
-    for request, name in zip(model.requests, SCORES, strict=True):
-        last = request.messages[1].parts[-1]
-        assert isinstance(last, Text)
-        assert load_prompts("en").entries("statements")[name] in last.text
-        assert request.sampling.max_tokens == 1
-        assert request.top_logprobs == 20
-
-
-@pytest.mark.parametrize("answer", [digit(No=0.9, _1=0.1), digit(Hmm=1.0), assistant("1")])
-def test_low_label_probability_falls_back_to_a_typed_answer(drive: Drive, answer: Response | Message) -> None:
-    response = answer if isinstance(answer, Response) else Response(answer)
-    model = scripted_model(*[response] * 5, written(4), capabilities=LABELS)
-
-    done = drive(lambda: assess(LEAVE), model)
-
-    assert done.value.clarity == 4
-    assert done.value.source == "typed"
-    assert "assessed without probabilities" in done.notes[0].text
-
-
-def test_labels_without_probabilities_are_an_error_if_requested(drive: Drive) -> None:
-    with pytest.raises(OutputValidationError, match="the server returned none"):
-        drive(lambda: assess(LEAVE, by="labels"), scripted_model(*["1"] * 5, capabilities=LABELS))
-
-
-def test_questions_back_are_written_only_if_the_scores_need_them(drive: Drive) -> None:
-    unclear = [digit(_4=1.0), *[digit(_1=1.0)] * 4]
-    words = json.dumps({"ask_missing_info": LACK, "res_consultation": WORRY})
-    model = scripted_model(*unclear, words, capabilities=LABELS)
-
-    found = drive(lambda: assess(LEAVE, needs_questions=lambda each: each.clarity > 2), model).value
-
-    assert (found.ask_missing_info, found.res_consultation, found.source) == (LACK, WORRY, "labels")
-    clear = scripted_model(*[digit(_1=1.0)] * 5, capabilities=LABELS)
-    assert (
-        drive(lambda: assess(LEAVE, needs_questions=lambda each: each.clarity > 2), clear).value.ask_missing_info == ""
-    )
-
-
 # --- on real servers ---------------------------------------------------------------------------------------------------
 
 
-def test_a_real_chat_server_is_tried_by_every_way_and_gives_scores(llama: LlamaServer) -> None:
-    """The weights are random, so the labels hold nearly nothing; the schema holds the written scores to 1 to 5."""
+def test_a_real_chat_server_gives_scores(llama: LlamaServer) -> None:
+    """The weights are random; the schema holds the written scores to 1 to 5."""
     name = f"{llama.base_url}#tiny"
-    wishes = {"logprobs": True, "json_schema": True}
-    notes: list[str] = []
+    wishes = {"json_schema": True}
     found = None
 
     with HttpModel(resolve(name, overrides={name: wishes}), LLAMA_KEY) as model:
         for event in Runtime(model).stream(assess(LEAVE)):
-            notes.append(getattr(event, "text", ""))
             found = getattr(event, "value", None)
 
     assert isinstance(found, Assessment)
     assert found.source == "typed"
     assert all(1 <= getattr(found, score) <= 5 for score in SCORES)
-    assert [note for note in notes if "of the probability" in note or "returned none" in note]
 
 
 # --- what no text can do -----------------------------------------------------------------------------------------------
@@ -216,7 +133,7 @@ INJECTIONS = (
 
 
 @pytest.mark.parametrize("words", INJECTIONS)
-@pytest.mark.parametrize("capabilities", [NONE, TOOLS, LABELS])
+@pytest.mark.parametrize("capabilities", [NONE, TOOLS])
 def test_text_of_a_user_cannot_set_a_score_or_imitate_a_turn(words: str, capabilities: frozenset[Capability]) -> None:
     model = answering(4, capabilities)
 
@@ -239,8 +156,6 @@ def answering(level: int, capabilities: frozenset[Capability]) -> ScriptedModel:
     """A model that means one level of every score, in every way."""
 
     def reply(request: Request) -> str | Response:
-        if request.top_logprobs:
-            return digit(**{f"_{level}": 1.0})
         whole = written(*[level] * 5)
         return (
             Response(Message("assistant", (ToolCall("Assessment", whole),)), "tool_calls") if request.tools else whole
@@ -377,9 +292,3 @@ def test_neither_question_nor_consultation_is_a_result(drive: Drive) -> None:
     found = drive(lambda: assess(LEAVE, by="functions"), scripted_model(answer, capabilities=NONE)).value
 
     assert (found.is_question, found.is_consultation) == (5, 5)
-
-
-def test_a_repetitive_question_back_is_dropped() -> None:
-    assert REPETITION.search("休暇、休暇、休暇、どれですか")
-    assert REPETITION.search("Which insurance insurance insurance insurance?")
-    assert not REPETITION.search("Is it for a day, or for a day and a half?")

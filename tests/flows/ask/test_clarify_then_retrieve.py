@@ -37,7 +37,7 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.retrieval import InMemoryRetriever
-from tests.flows.ask.scored import LACK, WORRY, digit, written
+from tests.flows.ask.scored import LACK, WORRY, written
 from tests.flows.driving import Drive
 
 NONE: frozenset[Capability] = frozenset()
@@ -388,21 +388,6 @@ def test_where_the_documents_decide_no_model_assesses_or_rewrites(drive: Drive, 
     assert isinstance(done.value.act, Search)
     assert done.value.decision.reasons == ("clear",)
     assert (played.requests, done.value.searched) == ([], ("From which day is a note needed?",))
-
-
-def test_scores_that_are_noise_decide_nothing(drive: Drive) -> None:
-    dialogue = (user("From which day is a note needed for sick leave?"),)
-
-    flat = scripted_model(
-        *[digit(_1=0.23, _2=0.2, _3=0.21, _4=0.22, _5=0.14)] * 5, capabilities=frozenset({"logprobs"})
-    )
-    done = drive(lambda: clarify(dialogue), flat, retriever=HANDBOOK)
-
-    assert isinstance(done.value.act, Search)
-    assert done.value.decision.situation.assessment is None
-    assert [note.text for note in done.notes if note.level == "warning"] == [
-        "the scores of the model are noise; the documents decide"
-    ]
 
 
 HOSTILE = (

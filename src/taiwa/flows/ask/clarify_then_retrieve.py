@@ -58,7 +58,7 @@ from taiwa.kernel.text import guess_language
 AssessBy: TypeAlias = AssessmentMethod | Literal["documents", "no-model"]
 """How a dialogue is assessed; with `documents` and `no-model` they alone decide, and with `no-model` no model answers either."""
 
-ASSESS_BY: tuple[AssessBy, ...] = ("documents", "auto", "typed", "functions", "labels", "no-model")
+ASSESS_BY: tuple[AssessBy, ...] = ("documents", "auto", "typed", "functions", "no-model")
 
 NOT_ASSESSED = ("documents", "no-model")
 
@@ -280,11 +280,7 @@ class _DialogueStep:
         needs_scores = self.policy is not None or table is not None or self.options.policy not in WITHOUT_SCORES
         if self.options.assess_by not in NOT_ASSESSED and needs_scores:
             assessment = yield from self.assess()
-            if assessment.is_noise and not self.is_published:
-                text = "the scores of the model are noise; the documents decide"
-                yield from notify(text, code="downgrade", warning=True)
-            else:
-                situation = replace(situation, assessment=assessment)
+            situation = replace(situation, assessment=assessment)
         return policy(situation)
 
     @property
@@ -314,18 +310,9 @@ class _DialogueStep:
         open_question = sentence("Could you say more precisely what you want to know?")
         return (yield from by_role("judge", assess(
             self.dialogue, by=by, about=self.profile.facts, earlier=tuple(turn.text for turn in self.earlier),
-            needs_questions=self.needs_questions, language=self.language, table=self.options.table,
+            language=self.language, table=self.options.table,
             open_question=open_question,
         )))  # fmt: skip
-
-    def needs_questions(self, assessment: Assessment) -> bool:
-        """Whether the scores could lead to a clarifying question that a model has to write."""
-        if self.options.table is not None:
-            return True
-        thresholds = self.profile.effective_thresholds
-        is_consultation = assessment.is_consultation <= thresholds.consultation
-        undocumented = assessment.in_internal_docs > thresholds.documented
-        return assessment.clarity >= thresholds.unclear or (is_consultation and undocumented)
 
     def queries(self) -> Program[Queries]:
         """Rewrite the dialogue as queries; without an assessment the text is the query, and the history weighs its terms."""

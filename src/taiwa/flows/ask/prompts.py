@@ -41,10 +41,6 @@ class Prompts:
         """Return the instructions for scores and questions of these names at once."""
         return self._own("assess", names) or self._join("material", "scale", "statements", "questions")
 
-    def clarify(self, names: Sequence[str]) -> str:
-        """Return the instructions for clarifying questions of these names alone."""
-        return self._own("clarify", names) or self._join("material", "questions")
-
     def call_function(self, names: Sequence[str]) -> str:
         """Return the instructions for a call of a function with fields of these names."""
         own = self._own("assess", names)
@@ -67,11 +63,6 @@ class Prompts:
         rest = [ENTRY.sub("", self.sections["questions"]).strip()] if asked else []
         scale = [self.sections["scale"]] if scores else []
         return "\n".join((self._insert(text), *scale, *scores, *asked, *rest)).rstrip()
-
-    def score(self, name: str) -> tuple[str, str]:
-        """Return the instructions and the question for one score as one digit."""
-        statement = self.entries("statements")[name]
-        return self.sections["material"], self.sections["digit"].replace("{statement}", statement)
 
     def answer(self, language: str) -> str:
         """Return the instructions for an answer with citations in a language (en, ja, zh; "": that of the question)."""
@@ -161,7 +152,7 @@ class _Reader:
         head, *_ = re.split(r"^##[ \t]", body, maxsplit=1, flags=re.MULTILINE)
         sections: dict[str, str] = {}
         for name, text in SECTION.findall(body):
-            self.known("section", name, (*load_prompts("en").sections, "assess", "clarify"))
+            self.known("section", name, (*load_prompts("en").sections, "assess"))
             if name in sections:
                 raise self.error(f"the section `## {name}` occurs twice; keep one")
             sections[name] = text.strip()

@@ -54,28 +54,22 @@ class PolicyTable:
     prompts: tuple[tuple[str, str], ...] = ()
 
 
-AssessmentSource: TypeAlias = Literal["typed", "functions", "labels"]
-"""A typed answer, the choice of a function, probabilities of labels, or the decision wire."""
+AssessmentSource: TypeAlias = Literal["typed", "functions"]
+"""A typed answer, or the choice of a function."""
 
 SCORES = ("clarity", "is_question", "is_consultation", "in_internal_docs", "ask_person")
 
 QUESTIONS = ("ask_missing_info", "res_consultation", "ask_user_meta_info")
 
 P_FALSE = (0.05, 0.45, 0.65, 0.8, 0.95)
-"""Probability that a statement is false, by the level that a model wrote without probabilities."""
-
-
-MIN_CONFIDENCE = 0.1
-"""The confidence of at least one score of an assessment: a model of 1.5 billion parameters had 0.015 for `clarity`."""
+"""Probability that a statement is false, by the level that a model wrote."""
 
 
 @value(tag="assessment")
 class Assessment:
     """Five scores, 1 (true) to 5 (false), and the possible clarifying questions.
 
-    A score is a whole number if a model wrote it, and the expected level if it was computed from probabilities. Then
-    `probabilities` contains them by score, level 1 first, and `confidence` is 1 if one level has all the probability and 0
-    if all levels are equally likely. `own_scores` and `own_questions` are those of a policy file. `reply` is a clarifying question
+    `own_scores` and `own_questions` are those of a policy file. `reply` is a clarifying question
     of a model that answered in words instead.
     """
 
@@ -88,16 +82,9 @@ class Assessment:
     res_consultation: str = ""
     ask_user_meta_info: str = ""
     source: AssessmentSource = "typed"
-    probabilities: tuple[tuple[str, tuple[float, ...]], ...] = ()
-    confidence: tuple[tuple[str, float], ...] = ()
     own_scores: tuple[tuple[str, float], ...] = ()
     own_questions: tuple[tuple[str, str], ...] = ()
     reply: str = ""
-
-    @property
-    def is_noise(self) -> bool:
-        """Whether every distribution of probabilities is flat: the model wrote digits, but judged nothing."""
-        return bool(self.confidence) and max(each for _, each in self.confidence) < MIN_CONFIDENCE
 
     def score(self, name: str) -> float:
         """Return a score, also one of the policy's own; 1 if it was not assessed."""
@@ -113,9 +100,6 @@ class Assessment:
         >>> Assessment(clarity=4).probability_at_least("clarity", 2)
         0.8
         """
-        probabilities = dict(self.probabilities).get(name)
-        if probabilities is not None:
-            return min(sum(each for at, each in enumerate(probabilities, 1) if at >= level), 1.0)
         if level <= 1:
             return 1.0
         # P_FALSE holds for a threshold of 2; another threshold shifts the scale. Between levels it is linear.

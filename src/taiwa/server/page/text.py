@@ -400,7 +400,6 @@ LABELS: Mapping[str, Mapping[str, str]] = {
         "auto": gettext_noop("as the model allows"),
         "typed": gettext_noop("by a typed answer"),
         "documents": gettext_noop("by the documents found"),
-        "labels": gettext_noop("by probabilities of labels"),
         "no-model": gettext_noop("without a model"),
     },
 }
