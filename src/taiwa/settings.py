@@ -35,7 +35,9 @@ ADDRESS_VARIABLES: Mapping[str, str] = {
 """The variables in which the libraries of some providers read their address."""
 OLLAMA_PORT = 11434
 PRICES = ("input", "output", "cache_read", "cache_write", "currency")
-NO_MODEL = "no model is set; use -m NAME or TAIWA_MODEL=NAME, or fetch a small one: taiwa models pull qwen2.5-coder-1.5b --use"
+NO_MODEL = (
+    "no model is set; use -m NAME or TAIWA_MODEL=NAME, or fetch a small one: taiwa models pull qwen2.5-coder-1.5b --use"
+)
 
 
 NO_LIMITS = UsageLimits()

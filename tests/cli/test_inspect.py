@@ -329,7 +329,9 @@ def test_what_is_shown_of_a_conversation_is_in_the_language_of_the_user(
 
 
 @pytest.mark.parametrize("language", ["ja", "zh"])
-@pytest.mark.parametrize("words", [("log",), ("cost", "--by", "day"), ("state", "history", "topics"), ("search", "tea")])
+@pytest.mark.parametrize(
+    "words", [("log",), ("cost", "--by", "day"), ("state", "history", "topics"), ("search", "tea")]
+)
 def test_heads_of_tables_are_in_the_language_of_the_user(
     language: str, words: tuple[str, ...], taiwa: Taiwa, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,7 +79,9 @@ def test_an_app_that_searches_documents_takes_no_attachments() -> None:
     session = conversation(scripted_model())
     asking = taiwa.Client(scripted_model("no"), store=session.repository.store).session("ask")
 
-    with pytest.raises(InputError, match=r"the app 'ask' does not take attachments; index the files: taiwa index FOLDER"):
+    with pytest.raises(
+        InputError, match=r"the app 'ask' does not take attachments; index the files: taiwa index FOLDER"
+    ):
         asking.say("What is this?", [CAT])
 
 

@@ -385,9 +385,7 @@ def _step(step: "RecordedStep", last: Request | None) -> dict[str, Json] | None:
             "arguments": dict(called.arguments) if called else None,
             "text": result.as_text if result else None,
             "value": result.value if result else None,
-            "attachments": [members(each, "name sha256 type=media_type size") for each in result.attachments]
-            if result
-            else [],
+            "attachments": to_json(result.attachments if result else ()),
             **_ending(entry),
         }
     if isinstance(effect, Retrieve):

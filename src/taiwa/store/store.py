@@ -485,7 +485,7 @@ def _node(data: dict[str, Any]) -> Node:
             raise InputError("a field of the node is missing or has the wrong type")
 
 
-def _findings(data: object) -> Json:
+def _findings(data: Json) -> Json:
     """Check that what a turn rests on can be read, since whatever shows the turn reads it."""
     found = check_json(data)
     calls = items_at(found, "calls")
