@@ -149,6 +149,14 @@ def test_calls_in_the_text_of_a_model_with_masks_can_only_be_those_of_its_tools(
     assert masks == [ToolCallsInText(SPECS, after_prefix=True)] * 2
 
 
+def test_a_server_that_could_call_functions_is_not_sent_a_mask_for_each_request(drive: Drive) -> None:
+    model = scripted_model(UnsupportedError("no", capability="tools"), "It is 4.", capabilities=MASKED | {"tools"})
+
+    drive(lambda: turn(app(state="")), model, tools=[ADDER])
+
+    assert model.requests[-1].constraint is None
+
+
 def test_calls_are_checked_afterwards_if_the_mask_is_refused(drive: Drive) -> None:
     refused = UnsupportedError("no grammar", capability="grammar")
     model = scripted_model(refused, "It is <<adder: 2+2>> 5", ", so 4.", capabilities=MASKED)

@@ -749,8 +749,8 @@ def complete_with_tools(
 
 
 def can_mask(capabilities: frozenset[Capability]) -> bool:
-    """Whether calls in a text can be masked at no cost: a server on another machine may compile a grammar for seconds."""
-    return {"grammar", "local"} <= capabilities
+    """Whether calls in a text can be masked at no cost: a server, which calls functions too, compiles a grammar for each request."""
+    return {"grammar", "local"} <= capabilities and "tools" not in capabilities
 
 
 class _TaggedBeforeDelta(TaggedFormat):
