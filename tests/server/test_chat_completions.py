@@ -1,6 +1,7 @@
 """Chat Completions: what is sent to the model, and what comes back, whole and streamed."""
 
 import asyncio
+import base64
 import json
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -238,6 +239,23 @@ def test_a_refusal_is_the_same_whole_and_streamed() -> None:
     streamed = {name: "".join(part["delta"].get(name) or "" for part in parts) for name in ("content", "refusal")}
     assert (choice["finish_reason"], parts[-1]["finish_reason"]) == ("content_filter", "content_filter")
     assert {name: choice["message"][name] for name in streamed} == streamed == dict.fromkeys(streamed, "I cannot.")
+
+
+def test_images_of_several_messages_reach_the_model_and_the_conversation_goes_on() -> None:
+    data = base64.b64encode(b"\x89PNG\r\n\x1a\n0000").decode()
+    image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
+    with serving("Two dots.", "Yes.") as served:
+        said = [
+            {"role": "user", "content": [image]},
+            {"role": "user", "content": [image, {"type": "text", "text": "?"}]},
+        ]
+        answer = served.chat(said, taiwa={}).json()
+        said += [answer["choices"][0]["message"], {"role": "user", "content": "Sure?"}]
+        again = served.chat(said, taiwa={}).json()
+
+        sent = served.model.requests[0].messages
+        assert [(len(message.attachments), message.text) for message in sent if message.role == "user"] == [(2, "?")]
+        assert again["taiwa"]["parent"] == answer["taiwa"]["node"]
 
 
 def test_reasoning_is_a_field_of_its_own() -> None:

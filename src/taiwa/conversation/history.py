@@ -434,15 +434,33 @@ class Transcript:
 
 
 def split_turns(messages: Sequence[Message]) -> tuple[tuple[tuple[Message, ...], ...], tuple[Message, ...]]:
-    """Divide a history into its turns, each with its answer last, and the unanswered messages."""
+    """Divide a history into its turns, each with its answer last, and the unanswered messages.
+
+    The attachments of a turn move to its last message of the user, where nodes keep them.
+    """
     turns: list[tuple[Message, ...]] = []
     begun: list[Message] = []
     for message in messages:
         begun.append(message)
         if message.role == "assistant":
-            turns.append(tuple(begun))
+            turns.append(_with_files_last(tuple(begun)))
             begun = []
-    return tuple(turns), tuple(begun)
+    return tuple(turns), _with_files_last(tuple(begun))
+
+
+def _with_files_last(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    of_user = [message for message in messages if message.role == "user"]
+    files = tuple(file for message in of_user[:-1] for file in message.attachments)
+    if not files:
+        return messages
+    kept: list[Message] = []
+    for message in messages:
+        if message.attachments and message is not of_user[-1]:
+            parts = tuple(part for part in message.parts if part not in files and part != Text(""))
+            kept += [Message("user", parts)] if parts else []
+        else:
+            kept.append(message)
+    return attach(tuple(kept), files)
 
 
 def turn_digest(messages: Iterable[Message]) -> str:

@@ -334,14 +334,8 @@ def _unknown_turns(turns: Sequence[Sequence[Message]]) -> tuple[str, ...]:
 
 
 def detach(messages: Sequence[Message]) -> tuple[tuple[Attachment, ...], tuple[Message, ...]]:
-    """Return the attachments of messages, and the messages without them.
-
-    Raises:
-        InputError: a message other than the last one of the user has attachments.
-    """
+    """Return the attachments of a turn of `split_turns`, and its messages without them."""
     last = max((at for at, message in enumerate(messages) if message.role == "user"), default=-1)
-    if any(message.attachments for at, message in enumerate(messages) if at != last):
-        raise InputError("in a turn of several messages, attachments must be in the last message of the user")
     files = tuple(file for message in messages for file in message.attachments)
     if not files:
         return (), tuple(messages)
