@@ -119,6 +119,15 @@ def test_a_body_that_a_form_could_send_is_refused(served: Serving, kind: str) ->
     assert response.status_code == 415
 
 
+@pytest.mark.parametrize("name", ["seed", "temperature", "max_tokens", "n"])
+def test_a_number_of_any_size_is_named(served: Serving, name: str) -> None:
+    response = served.chat("Hi", **{name: 10**400})
+
+    assert response.status_code == 400
+    assert error_of(response)["param"] == name
+    assert len(error_of(response)["message"]) < 120
+
+
 @pytest.mark.parametrize(
     ("path", "meant"),
     [

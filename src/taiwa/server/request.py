@@ -119,7 +119,7 @@ class Fields:
 
     def _within(self, name: str, value: float, least: float, most: float) -> float:
         if not least <= value <= most:
-            raise self.error(name, f"must be from {least} to {most}, got {value:g}", "invalid_value")
+            raise self.error(name, f"must be from {least} to {most}, got {str(value)[:40]}", "invalid_value")
         return value
 
     def object(self, name: str) -> "Fields | None":
