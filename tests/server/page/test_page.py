@@ -142,9 +142,10 @@ def test_undo_redo_and_fork_move_the_whole_conversation(tab: Tab) -> None:
     tab.count(".turn", 2)
     tab.page.locator("#text").blur()
     tab.page.keyboard.press("f")
-    tab.page.fill("#ask-text", "side")
+    tab.page.fill("#ask-text", "another plan")
     tab.page.keyboard.press("Enter")
-    tab.has("h1", "side")
+    tab.page.wait_for_url("**/c/another-plan")
+    tab.has("h1", "another plan")
 
 
 def test_everything_is_reached_by_keys_and_question_mark_lists_them(tab: Tab) -> None:

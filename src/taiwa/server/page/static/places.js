@@ -226,7 +226,10 @@ export async function answerPerson(field) {
 
 export async function fork() {
   const wanted = await ask(texts.name, "");
-  if (wanted) location.assign(`/c/${encodeURIComponent((await call("POST", `${here}/fork`, { node: page.at, name: wanted })).session)}`);
+  if (!wanted) return;
+  const { session: made } = await call("POST", `${here}/fork`, { node: page.at, name: wanted.replace(/\s+/g, "-") });
+  await call("POST", `${api(made)}/label`, { title: wanted }); // its first words are those of the other one
+  location.assign(`/c/${encodeURIComponent(made)}`);
 }
 
 // The menu of a row in the list, and what is done with its conversation or with the shown one.
