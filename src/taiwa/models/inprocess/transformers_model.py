@@ -303,7 +303,7 @@ class NetworkBatch:
             input_ids=library.from_numpy(ids).to(device),
             position_ids=library.from_numpy(positions).to(device),
             attention_mask=self._mask,
-            past_key_values=self._cache,
+            cache=self._cache,
         ).numpy()
         if union is None:
             return [line if few is None else line[few] for line, few in zip(logits, rows, strict=True)]
@@ -345,7 +345,10 @@ class Network:
         self.device = model.device
         self.lock = RLock()
         """Serialises passes: torch uses all threads for one pass anyway, and the rows are set on the shared head."""
-        self._keeps_logits = "logits_to_keep" in inspect.signature(model.forward).parameters
+        parameters = inspect.signature(model.forward).parameters
+        self._keeps_logits = "logits_to_keep" in parameters
+        # The older name warns at each pass since transformers 5.24.
+        self._cache_name = "cache" if "cache" in parameters else "past_key_values"
         self.head = _Head(model.get_output_embeddings()) if self._keeps_logits else None
         if self.head is not None and not self._agrees():
             self.head.undo()
@@ -359,9 +362,10 @@ class Network:
         """Return an empty KV cache of the kind that this model needs."""
         return transformers().DynamicCache(config=self.model.config)
 
-    def run(self, rows: "Rows | None", **inputs: Any) -> Any:  # noqa: ANN401  (tensors)
+    def run(self, rows: "Rows | None", *, cache: Any, **inputs: Any) -> Any:  # noqa: ANN401  (tensors)
         """Run one pass and return the logits after the last token of each text: (B, V), or (B, len(rows))."""
         library = torch()
+        inputs[self._cache_name] = cache
         if self._keeps_logits:
             inputs["logits_to_keep"] = 1
         with self.lock, library.inference_mode():
@@ -386,9 +390,9 @@ class Network:
         library = torch()
         rows = np.linspace(0, len(self.vocabulary) - 1, TESTED_ROWS).astype(np.intp)
         ids = library.tensor([[self.vocabulary.end[0], int(rows[1])]], device=self.device)
-        whole = self.run(None, input_ids=ids, past_key_values=self.cache())[0].numpy()[rows]
+        whole = self.run(None, input_ids=ids, cache=self.cache())[0].numpy()[rows]
         try:
-            part = self.run(rows, input_ids=ids, past_key_values=self.cache())[0].numpy()
+            part = self.run(rows, input_ids=ids, cache=self.cache())[0].numpy()
         except (RuntimeError, IndexError, ValueError):
             return False
         return part.shape == whole.shape and bool(np.allclose(part, whole, rtol=1e-2, atol=1e-3))
@@ -440,7 +444,7 @@ class NetworkSequence:
             last = start + CHUNK >= len(unread)
             ids = library.tensor([part], device=self._network.device)
             needed = rows if last else np.zeros(1, dtype=np.intp)  # only the last logits are used
-            logits = self._network.run(needed, input_ids=ids, past_key_values=self.cache)[0].numpy()
+            logits = self._network.run(needed, input_ids=ids, cache=self.cache)[0].numpy()
         assert logits is not None, "at least one token must be read"
         self.tokens.extend(tokens)
         return logits
