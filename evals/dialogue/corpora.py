@@ -31,7 +31,7 @@ from taiwa.evals.retrieval import (
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Passage
 from taiwa.kernel.serialization import Json, value
-from taiwa.retrieval.readers import split_into_chunks
+from taiwa.retrieval.chunks import split_into_chunks
 from taiwa.retrieval.types import ParsedDocument
 
 __all__ = ["BUNDLED", "CorpusContent", "CorpusFormat", "load_rows", "read_corpora"]

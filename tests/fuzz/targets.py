@@ -26,8 +26,9 @@ from taiwa.models.http_api.capabilities import file_text
 from taiwa.models.http_api.stream_decoder import SseReader
 from taiwa.models.scripted import function_model
 from taiwa.operations.generate import ExplainOptions, explain
+from taiwa.retrieval.chunks import split_into_chunks
 from taiwa.retrieval.document_access import audience_of, read_rules
-from taiwa.retrieval.readers import read_document, split_into_chunks
+from taiwa.retrieval.readers import read_document
 from taiwa.retrieval.types import UnreadableError
 from taiwa.sessions.repository import Repository
 from taiwa.store import Store

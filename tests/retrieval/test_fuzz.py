@@ -10,8 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from taiwa.kernel.errors import ConfigError
+from taiwa.retrieval.chunks import split_into_chunks
 from taiwa.retrieval.document_access import audience_of, read_rules
-from taiwa.retrieval.readers import read_document, split_into_chunks
+from taiwa.retrieval.readers import read_document
 from taiwa.retrieval.types import PUBLIC, UnreadableError
 from tests.retrieval.documents import docx, pdf
 

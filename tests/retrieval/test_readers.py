@@ -11,8 +11,9 @@ import pytest
 from taiwa.extras import install_command
 from taiwa.isolation import IsolatedProcess, ProcessLimits
 from taiwa.kernel.serialization import Json
-from taiwa.retrieval import readers
-from taiwa.retrieval.readers import IsolatedReader, document_format, read_document, reader_name, sections
+from taiwa.retrieval import read_docx, read_text, readers
+from taiwa.retrieval.read_html import sections
+from taiwa.retrieval.readers import IsolatedReader, document_format, read_document, reader_name
 from taiwa.retrieval.types import ParsedDocument, UnreadableError
 from tests.retrieval.documents import docx, pdf
 
@@ -123,7 +124,7 @@ def test_a_fragment_of_the_text_is_read_again_and_said_to_be_one(monkeypatch: py
 
 def test_a_docx_whose_reader_loses_its_text_is_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = docx("Everybody has ten days of leave a year.")
-    monkeypatch.setattr(readers, "sections", lambda _: ParsedDocument("Every"))
+    monkeypatch.setattr(read_docx, "sections", lambda _: ParsedDocument("Every"))
 
     assert parsed(raw, "docx").doubt.startswith("only 13% of its text")
 
@@ -163,7 +164,7 @@ def test_a_web_page_in_an_old_encoding_says_so_itself() -> None:
 
 
 def test_an_archive_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readers, "MOST_UNPACKED", 1 << 20)
+    monkeypatch.setattr(read_docx, "MOST_UNPACKED", 1 << 20)
     bomb = tmp_path / "bomb.docx"
     bomb.write_bytes(docx("words", extra={"word/media/image1.png": bytes(2 << 20)}))
 
@@ -241,11 +242,11 @@ def test_a_file_made_to_exhaust_its_reader_is_refused_and_the_next_one_is_read(r
 
 
 def test_a_text_of_too_many_lines_is_read_without_its_headings(apart: IsolatedReader) -> None:
-    few, many = (apart.read(b"# a\n" * count, "markdown").chunks for count in (10, readers.MOST_LINES + 1))
+    few, many = (apart.read(b"# a\n" * count, "markdown").chunks for count in (10, read_text.MOST_LINES + 1))
 
     assert [chunk.heading for chunk in few] == [("a",)] * 10
     assert {chunk.heading for chunk in many} == {()}
-    assert sum(len(chunk.text) for chunk in many) > 3 * readers.MOST_LINES
+    assert sum(len(chunk.text) for chunk in many) > 3 * read_text.MOST_LINES
 
 
 def test_one_process_reads_many_files_of_every_format(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.retrieval.readers import _size, read_markdown, split_into_chunks
+from taiwa.retrieval.chunks import _size, split_into_chunks
+from taiwa.retrieval.read_text import read_markdown
 from taiwa.retrieval.types import Heading, ParsedDocument
 
 SENTENCES = st.sampled_from(

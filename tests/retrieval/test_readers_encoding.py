@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.retrieval.readers import decode
+from taiwa.retrieval.decoding import decode
 from taiwa.retrieval.types import UnreadableError
 
 JAPANESE = "有給休暇は、入社から半年が過ぎた社員に年に十日あたえられます。申請は前の週までに。"

@@ -4,7 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from taiwa.retrieval.readers import read_document, read_table, sections, split_into_chunks
+from taiwa.retrieval.chunks import split_into_chunks
+from taiwa.retrieval.read_html import sections
+from taiwa.retrieval.read_text import read_table
+from taiwa.retrieval.readers import read_document
 from taiwa.retrieval.tables import aligned_tables, guess_header, table_text
 from tests.retrieval.documents import docx, pdf
 

@@ -365,7 +365,7 @@ def _table_rows(name: str, stream: BinaryIO) -> Iterator[BatchInput]:
     Raises:
         InputError: it cannot be read.
     """
-    from taiwa.retrieval.readers import SEPARATOR_ROW, delimiter_of
+    from taiwa.retrieval.read_text import SEPARATOR_ROW, delimiter_of
 
     stream.seek(0)
     lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")

@@ -56,7 +56,7 @@ def read_fragment(file: BinaryIO, where: str) -> str:
     Raises:
         InputError: it is too large, or is not text.
     """
-    from taiwa.retrieval.readers import decode as decode_any
+    from taiwa.retrieval.decoding import decode as decode_any
     from taiwa.retrieval.types import UnreadableError
 
     raw = read_bytes(file, where)

@@ -1,0 +1,107 @@
+"""Documents of plain text: Markdown with its headings, tables, and lines."""
+
+import csv
+import io
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+from taiwa.retrieval.document_access import front_matter
+from taiwa.retrieval.tables import guess_header, table_text
+from taiwa.retrieval.types import Heading, ParsedDocument, lines_of
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
+
+MOST_LINES = 50_000
+"""Maximum lines of Markdown with headings; a longer file is read as plain text."""
+LINK = re.compile(r"!?\[(?P<words>[^\]\[]*)\](?:\([^()]*\)|\[[^\]]*\])")
+EMPHASIS = re.compile(r"[*`~]+|(?<!\w)_+|_+(?!\w)|\s*\{#[^}]*\}\s*$")
+LONGEST_SOURCE = 1_000
+"""Maximum characters of the source of a heading."""
+
+
+def read_markdown(text: str) -> ParsedDocument:
+    """Read Markdown; front matter gives the title and `access:`, and is not part of the text.
+
+    Raises:
+        AccessUnclearError: the access in the front matter cannot be understood.
+    """
+    front = front_matter(text)
+    body = text[front.end :]
+    headings: list[Heading] = []
+    if body.count("\n") <= MOST_LINES:
+        starts = lines_of(body)
+        tokens = _parser().parse(body)
+        for at, token in enumerate(tokens):
+            # Only headings of the document itself: a heading within a quotation or a list starts no section.
+            if token.type == "heading_open" and token.level == 0 and token.map:
+                words = _plain_heading(tokens[at + 1].content[:LONGEST_SOURCE])
+                headings.append(Heading(front.end + starts[token.map[0]], int(token.tag[1]), words))
+    title = front.title or first_heading(headings)
+    # Spaces replace the front matter, so that all offsets stay valid.
+    return ParsedDocument(" " * front.end + body, title, tuple(headings), access=front.access)
+
+
+def first_heading(headings: Iterable[Heading]) -> str:
+    """Return the first heading of the highest level, "" if there is none."""
+    return next((each.words for each in headings if each.level == 1), "")
+
+
+@cache
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+
+    # Without the inline grammar: only the starts of blocks are needed, and inline parsing is slow.
+    return MarkdownIt("commonmark", {"maxNesting": 20}).enable("table").disable(["inline", "text_join"])
+
+
+def _plain_heading(words: str) -> str:
+    """Return the words of a heading without markup."""
+    return " ".join(EMPHASIS.sub("", LINK.sub(lambda link: link["words"], words)).split())
+
+
+QUOTED = re.compile(r'"[^"]*"')
+LONGEST_CELL = 64 << 10
+
+
+def read_text(text: str) -> ParsedDocument:
+    """Read plain text: it has no headings, but may have front matter.
+
+    Raises:
+        AccessUnclearError: as `read_markdown`.
+    """
+    front = front_matter(text, "comments")
+    return ParsedDocument(" " * front.end + text[front.end :], front.title, access=front.access)
+
+
+SEPARATOR_ROW = ["sep=", ""]
+"""The line with which Excel names the delimiter."""
+
+
+def read_table(text: str) -> ParsedDocument:
+    """Read CSV or TSV as a table of Markdown; a text that cannot be read so stays as it is.
+
+    Raises:
+        AccessUnclearError: as `read_markdown`.
+    """
+    reading = read_text(text)
+    body = reading.text.lstrip()
+    csv.field_size_limit(LONGEST_CELL)
+    lines = csv.reader(io.StringIO(body, newline=""), delimiter=delimiter_of(body.partition("\n")[0]))
+    try:
+        rows = [row for row in lines if any(row) and row != SEPARATOR_ROW]
+    except csv.Error:
+        return reading
+    width = max(map(len, rows), default=0)
+    if len(rows) < 2 or width < 2 or len(rows) * width > 2 * len(body):
+        return reading
+    return replace(reading, text=table_text(*guess_header(rows, usual=True)))
+
+
+def delimiter_of(line: str) -> str:
+    """Return the delimiter of a table from its first line."""
+    return max(",\t;|", key=QUOTED.sub("", line).count)
