@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from taiwa.json_schema import Document, are_disjoint, complement, equal_json, name_keys, pattern_without
+from taiwa.json_schema import Document, name_keys
+from taiwa.schema_values import are_disjoint, complement, equal_json, pattern_without
 from tests.json_schema_cases import MAKERS, Maker, cases
 
 

@@ -10,9 +10,9 @@ from taiwa import constraints
 from taiwa.constraints import UnsupportedConstraintError, Vocabulary
 from taiwa.constraints.allowed_tokens import MatcherGuide
 from taiwa.constraints.schema_rewriter import rewrite_schema
-from taiwa.json_schema import find_unsatisfiable
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.messages import JsonSchema
+from taiwa.schema_values import find_unsatisfiable
 from tests.json_schema_cases import cases
 
 BYTES = Vocabulary.of_bytes()

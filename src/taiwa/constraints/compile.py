@@ -21,11 +21,11 @@ from taiwa.constraints.schema_regex import space_regex
 from taiwa.constraints.schema_rewriter import RewrittenSchema, rewrite_schema
 from taiwa.constraints.tool_call_grammar import ToolCallGrammar
 from taiwa.constraints.vocabulary import Vocabulary, import_llguidance
-from taiwa.json_schema import find_unsatisfiable
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.messages import Choice, Grammar, JsonSchema, Regex, ToolCallsInText
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import truncate
+from taiwa.schema_values import find_unsatisfiable
 
 if TYPE_CHECKING:
     from taiwa.constraints.allowed_tokens import Describe

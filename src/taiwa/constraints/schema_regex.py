@@ -33,7 +33,6 @@ from taiwa.constraints.automaton import (
 from taiwa.constraints.guide import SchemaClause, UnsupportedConstraintError, Whitespace, check_json
 from taiwa.json_schema import (
     Document,
-    are_disjoint,
     bound,
     check_keywords,
     has_type,
@@ -47,6 +46,7 @@ from taiwa.json_schema import (
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Regex
 from taiwa.kernel.serialization import Json
+from taiwa.schema_values import are_disjoint
 
 FRACTION = rf"(\.[0-9]{{1,{MOST_DECIMALS}}})?"
 NO_FRACTION = rf"(\.0{{1,{MOST_DECIMALS}}})?"

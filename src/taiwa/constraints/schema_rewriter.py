@@ -26,10 +26,8 @@ from taiwa.json_schema import (
     Document,
     Schema,
     SchemaLocation,
-    are_disjoint,
     check_keywords,
     child,
-    complement,
     is_any,
     is_object,
     join_pointer,
@@ -41,6 +39,7 @@ from taiwa.json_schema import (
 )
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
+from taiwa.schema_values import are_disjoint, complement
 
 MOST_CASES = 5
 """The number of conditions of one schema that split into cases; the engine multiplies the cases."""

@@ -30,7 +30,6 @@ from taiwa.json_schema import (
     KEYWORDS,
     Document,
     Schema,
-    are_disjoint,
     has_type,
     join_pointer,
     listed_values,
@@ -60,6 +59,7 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.serialization import Json, items_at, text_at
 from taiwa.models.http_api.capabilities import Capabilities
 from taiwa.models.http_api.provider_interface import ConstraintWire, Enforce
+from taiwa.schema_values import are_disjoint
 from taiwa.structured.rendering import is_strict, strict_form
 
 EncodableConstraint: TypeAlias = JsonSchema | Regex | Grammar | Choice | ToolCallsInText
