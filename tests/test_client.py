@@ -11,7 +11,7 @@ import pytest
 
 import taiwa
 from taiwa.apps.catalog import load_text
-from taiwa.client import AsyncClient, Client
+from taiwa.client.clients import AsyncClient, Client
 from taiwa.flows.route import NeedsClarification, Routed
 from taiwa.kernel.effects import CallTool, Complete, Effect, Program, Retrieve, perform
 from taiwa.kernel.errors import InputError, LimitError, ModelError, OutputValidationError, RefusalError, ToolError

@@ -26,7 +26,7 @@ from evals.real.task import (
     time_fields,
 )
 from taiwa import constraints
-from taiwa.client import generate_program
+from taiwa.client.programs import generate_program
 from taiwa.constraints import Vocabulary
 from taiwa.evals.data import DataSet, Fields, Item, read_fields
 from taiwa.evals.report import SetReport

@@ -24,7 +24,8 @@ from evals.real.task import (
     share_fields,
     time_fields,
 )
-from taiwa.client import solve_program, solve_tools
+from taiwa.client.arguments import solve_tools
+from taiwa.client.programs import solve_program
 from taiwa.evals.data import DataSet, Item, question_items, read_rows
 from taiwa.evals.report import Column, SetReport, parse_number, plain, sum_field
 from taiwa.evals.run import EvalRow, Job

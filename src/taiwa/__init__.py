@@ -17,12 +17,9 @@ if TYPE_CHECKING:
     from taiwa import programs
     from taiwa.apps.catalog import load_app
     from taiwa.cli.main import exit_on_error
-    from taiwa.client import (
+    from taiwa.client.clients import (
         AsyncClient,
         Client,
-        Extraction,
-        Generation,
-        SessionInfo,
         ask,
         extract,
         find,
@@ -35,6 +32,7 @@ if TYPE_CHECKING:
         stream_extract,
         try_extract,
     )
+    from taiwa.client.results import Extraction, Generation, SessionInfo
     from taiwa.conversation.app import App
     from taiwa.conversation.reducers import Reducer
     from taiwa.flows.ask.ask_result import AskResult
@@ -195,7 +193,8 @@ MODULES = {
     "apps.catalog": "load_app",
     "flows.ask.ask_result": "AskResult",
     "cli.main": "exit_on_error",
-    "client": "AsyncClient Client Extraction Generation SessionInfo ask extract find generate open route run solve stream stream_extract try_extract",
+    "client.clients": "AsyncClient Client ask extract find generate open route run solve stream stream_extract try_extract",
+    "client.results": "Extraction Generation SessionInfo",
     "conversation.app": "App",
     "conversation.reducers": "Reducer",
     "flows.function_api": "Api",

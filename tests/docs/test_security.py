@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from taiwa.client import Client as TaiwaClient
+from taiwa.client.clients import Client as TaiwaClient
 from taiwa.kernel.messages import Request
 from taiwa.models.scripted import function_model
 from tests.cli.conftest import ModelServer, Place, Taiwa, _server, apps, delta, model_server, place, taiwa
