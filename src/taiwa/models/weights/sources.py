@@ -127,11 +127,13 @@ class HubSource:
 
     def read(self, file: ModelFile, offset: int) -> Iterator[bytes]:
         """Yield the bytes of the file from an offset."""
-        url = self._url(file.repo, file.path)
+        hub = file.hub
+        assert hub is not None, "the hub is asked only for files that it has"
+        url = self._url(hub.repo, hub.path)
         found = self._metadata(url)
         digest = (found.etag or "").lower()
         if (found.size or file.size) != file.size or (len(digest) == SHA256_DIGITS and digest != file.sha256):
-            raise SourceError(f"has another file under the name {file.path}")
+            raise SourceError(f"has another file under the name {hub.path}")
         token = self._token()
         yield from read_url(url, {"authorization": f"Bearer {token}"} if token else {}, offset)
 

@@ -73,6 +73,20 @@ YES = ("true", "yes", "approve", "approved")
 
 
 @dataclass(frozen=True, slots=True)
+class RunIds:
+    """The ids of a run, of its thread, and of the run that it follows ("" for none)."""
+
+    thread: str
+    run: str
+    parent: str
+
+    @property
+    def key(self) -> str:
+        """The identifier of the run for its caller, and the prefix of its message ids."""
+        return _digest(f"{self.thread}\0{self.run}")
+
+
+@dataclass(frozen=True, slots=True)
 class RunInput:
     """A parsed request; `messages` are the converted messages of the client, `given` the original ones.
 
@@ -80,9 +94,7 @@ class RunInput:
     """
 
     version: str | None
-    thread: str
-    run: str
-    parent: str
+    ids: RunIds
     messages: tuple[Message, ...]
     given: tuple[Json, ...]
     tools: tuple[ToolSpec, ...]
@@ -90,11 +102,6 @@ class RunInput:
     state: Mapping[str, Json] | None
     answers: Mapping[str, str | None]
     extension: Extension | None
-
-    @property
-    def key(self) -> str:
-        """The identifier of the run for its caller, and the prefix of its message ids."""
-        return _digest(f"{self.thread}\0{self.run}")
 
 
 def read_input(body: Fields, most_messages: int) -> RunInput:
@@ -117,9 +124,7 @@ def read_input(body: Fields, most_messages: int) -> RunInput:
     state = body.data.get("state")
     return RunInput(
         body.optional_text("protocolVersion"),
-        thread,
-        run,
-        body.optional_text("parentRunId") or "",
+        RunIds(thread, run, body.optional_text("parentRunId") or ""),
         tuple(read_messages(body)),
         tuple(body.items("messages")),
         tools,
@@ -221,16 +226,9 @@ def _read_file(data: str, path: str) -> list[Attachment]:
 
 
 @dataclass(slots=True)
-class ThreadRun:
-    """A run of a thread, and what is known of it after its end."""
+class RunOutcome:
+    """What is known of a run after its end."""
 
-    caller: str
-    asked: RunInput
-    session: str
-    run: LiveRun | None
-    state: Mapping[str, Json] | None
-    """The state before the turn; None for an app without state."""
-    snapshot: list[Json] | None = None
     calls: list[Event] = field(default_factory=list[Event])
     """The tools that the server executed, with arguments and results."""
     waiting: tuple[str, tuple[ApprovalRequest, ...]] = ("", ())
@@ -239,16 +237,30 @@ class ThreadRun:
     cancelled: bool = False
 
 
+@dataclass(slots=True)
+class ThreadRun:
+    """A run of a thread."""
+
+    caller: str
+    asked: RunInput
+    session: str
+    run: LiveRun | None
+    state: Mapping[str, Json] | None
+    """The state before the turn; None for an app without state."""
+    snapshot: list[Json] | None = None
+    outcome: RunOutcome = field(default_factory=RunOutcome)
+
+
 async def create(request: Request) -> Response:
     """Perform a run and stream its events; a run that was already performed is streamed again."""
     state, caller = state_of(request), caller_of(request)
     body = await read_body(request)
     asked = await interpret(request, partial(read_input, body, state.options.limits.messages))
     repository = state.repository(caller)
-    known = state.live.get(_live_key(caller, asked.key))
+    known = state.live.get(_live_key(caller, asked.ids.key))
     if known is not None:
         return EventStream(partial(stream, known))
-    recorded = await asyncio.to_thread(repository.store.served.find, _stored_id(asked.key))
+    recorded = await asyncio.to_thread(repository.store.served.find, _stored_id(asked.ids.key))
     if recorded is not None and recorded.node is not None:
         return EventStream(_recorded(recorded))
     state.runs.check_room(caller)
@@ -261,7 +273,7 @@ async def create(request: Request) -> Response:
     live, completion = begun
     if completion is None:
         return EventStream(partial(stream, live))
-    key = _live_key(caller, asked.key)
+    key = _live_key(caller, asked.ids.key)
     if key in state.live:  # another request started the same run meanwhile
         return EventStream(partial(stream, state.live[key]))
 
@@ -300,13 +312,15 @@ def _resumed(
 
 def _decided(state: ServerState, caller: str, choice: Choice, asked: RunInput) -> tuple[ThreadRun, Completion] | None:
     """Resume the turn of the thread that waits for the approval of calls, if the request decides on them."""
-    repository, session = state.repository(caller), session_of(asked.thread)
+    repository, session = state.repository(caller), session_of(asked.ids.thread)
     run = next(iter(reversed(repository.store.runs.open_runs(session))), None) if asked.answers else None
     if run is None or _approval_id(run) not in asked.answers or not waiting_calls(run):
         return None
     approve = decide_waiting(run, approved=_is_yes(asked.answers[_approval_id(run)]))
     live, completion = _resumed(state, caller, choice, asked, session, run, approve)
-    repository.store.served.put(ServedObject(_stored_id(asked.key), "run", session, None, {"thread": asked.thread}))
+    repository.store.served.put(
+        ServedObject(_stored_id(asked.ids.key), "run", session, None, {"thread": asked.ids.thread})
+    )
     return live, completion
 
 
@@ -326,7 +340,7 @@ def _is_yes(answer: str | None) -> bool:
 def _begin(state: ServerState, caller: str, choice: Choice, asked: RunInput) -> tuple[ThreadRun, Completion | None]:
     """Find the position of the turn in its thread; a thread without a message to answer has none."""
     repository = state.repository(caller)
-    session = session_of(asked.thread)
+    session = session_of(asked.ids.thread)
     if (decided := _decided(state, caller, choice, asked)) is not None:
         return decided
     parent = _parent(repository, asked)
@@ -357,7 +371,9 @@ def _begin(state: ServerState, caller: str, choice: Choice, asked: RunInput) -> 
     base = None if completion.turn_input is None else completion.turn_input.base
     before = base.state if base is not None and base.app.model_fields else None
     name = completion.session.name
-    repository.store.served.put(ServedObject(_stored_id(asked.key), "run", name, None, {"thread": asked.thread}))
+    repository.store.served.put(
+        ServedObject(_stored_id(asked.ids.key), "run", name, None, {"thread": asked.ids.thread})
+    )
     return ThreadRun(caller, asked, name, None, before, snapshot), completion
 
 
@@ -383,9 +399,9 @@ def _live_key(caller: str, key: str) -> str:
 
 def _parent(repository: Repository, asked: RunInput) -> str:
     """Return the node of the parent run; "" if it is not a run of this thread."""
-    if not asked.parent:
+    if not asked.ids.parent:
         return ""
-    found = repository.store.served.find(_stored_id(_digest(f"{asked.thread}\0{asked.parent}")))
+    found = repository.store.served.find(_stored_id(_digest(f"{asked.ids.thread}\0{asked.ids.parent}")))
     return found.node or "" if found is not None and found.kind == "run" else ""
 
 
@@ -427,7 +443,7 @@ def _with_answers(
     text = asked.answers.get(interrupt_id(refs.tip(session)))
     if not text:
         return messages, None
-    said: Json = {"id": f"msg_{asked.key}_0", "role": "user", "content": text}
+    said: Json = {"id": f"msg_{asked.ids.key}_0", "role": "user", "content": text}
     return (*messages, Message("user", (Text(text),))), [*asked.given, said]
 
 
@@ -472,24 +488,26 @@ def _finish(state: ServerState, repository: Repository, live: ThreadRun, run: Li
     result = run.last
     if isinstance(result, ApiError) and result.code == APPROVAL_REQUIRED:
         waiting = repository.store.runs.open_runs(run.completions[0].session.name)
-        live.waiting = (_approval_id(waiting[-1]), waiting_calls(waiting[-1])) if waiting else live.waiting
+        live.outcome.waiting = (
+            (_approval_id(waiting[-1]), waiting_calls(waiting[-1])) if waiting else live.outcome.waiting
+        )
     if not isinstance(result, TurnResult):
         return
     if result.calls:
         steps = trace(repository, result.node).steps
-        live.calls = [dict(step) for step in steps if step["kind"] == "tool"]
+        live.outcome.calls = [dict(step) for step in steps if step["kind"] == "tool"]
     if live.asked.extension is None:
-        live.extension = unasked(run.completions, [result]).get("taiwa")
+        live.outcome.extension = unasked(run.completions, [result]).get("taiwa")
     else:
-        live.extension = live.asked.extension.write([result], repository, state.catalogue)
+        live.outcome.extension = live.asked.extension.write([result], repository, state.catalogue)
     writer = EventWriter(live)
     events: list[Json] = [*writer.begin()]
     pieces = (each.event for each in run.events if isinstance(each.event, (TextDelta, ThinkingDelta)))
     for kind, group in groupby(pieces, type):
         events.extend(writer.piece(kind("".join(each.text for each in group))))
     events.extend(writer.end(run.events[-1]))
-    body: dict[str, Json] = {"thread": live.asked.thread, "events": events}
-    repository.store.served.put(ServedObject(_stored_id(live.asked.key), "run", result.session, result.node, body))
+    body: dict[str, Json] = {"thread": live.asked.ids.thread, "events": events}
+    repository.store.served.put(ServedObject(_stored_id(live.asked.ids.key), "run", result.session, result.node, body))
 
 
 async def stream(live: ThreadRun, send_now: SendNow) -> AsyncGenerator[bytes]:
@@ -527,7 +545,7 @@ async def cancel(request: Request) -> Json:
     live = state_of(request).live.get(_live_key(caller_of(request), _digest(f"{thread}\0{run}")))
     if live is None:
         raise ApiError(404, "the run does not exist, or has ended", code="run_not_found")
-    live.cancelled = True
+    live.outcome.cancelled = True
     live.run.finish()
     return {"cancelled": True}
 
@@ -537,7 +555,7 @@ class EventWriter:
 
     def __init__(self, live: ThreadRun) -> None:
         self._live = live
-        self._name = f"msg_{live.asked.key}"
+        self._name = f"msg_{live.asked.ids.key}"
         self._has_text = False
         self._spans = 0
         self._thinks = False
@@ -546,9 +564,9 @@ class EventWriter:
         """Write the beginning of a run: its start, and what the client does not have yet."""
         asked = self._live.asked
         started: Event = {
-            "type": "RUN_STARTED", "threadId": asked.thread, "runId": asked.run, "protocolVersion": PROTOCOL_VERSION,
+            "type": "RUN_STARTED", "threadId": asked.ids.thread, "runId": asked.ids.run, "protocolVersion": PROTOCOL_VERSION,
         }  # fmt: skip
-        yield started | ({"parentRunId": asked.parent} if asked.parent else {})
+        yield started | ({"parentRunId": asked.ids.parent} if asked.ids.parent else {})
         if self._live.state is not None:
             yield {"type": "STATE_SNAPSHOT", "snapshot": dict(self._live.state)}
         if self._live.snapshot is not None:
@@ -572,7 +590,7 @@ class EventWriter:
 
     @property
     def _span(self) -> str:
-        return f"rsn_{self._live.asked.key}_{self._spans}"
+        return f"rsn_{self._live.asked.ids.key}_{self._spans}"
 
     def _end_span(self) -> Iterator[Event]:
         if self._thinks:
@@ -584,8 +602,8 @@ class EventWriter:
         """Write what follows the text of the answer, and the end of the run."""
         if isinstance(last.event, ApiError):
             problem = last.event
-            if self._live.waiting[0] and self._live.asked.version:
-                yield from self._wait_for_approval(*self._live.waiting)
+            if self._live.outcome.waiting[0] and self._live.asked.version:
+                yield from self._wait_for_approval(*self._live.outcome.waiting)
                 return
             yield {"type": "RUN_ERROR", "message": problem.message, "code": problem.code or problem.type}
             return
@@ -603,8 +621,8 @@ class EventWriter:
         pending = yield from self._pending(result)
         if self._live.state is not None and (patch := json_patch(dict(self._live.state), dict(result.state))):
             yield {"type": "STATE_DELTA", "delta": patch}
-        if self._live.extension is not None:
-            yield {"type": "CUSTOM", "name": "taiwa", "value": self._live.extension}
+        if self._live.outcome.extension is not None:
+            yield {"type": "CUSTOM", "name": "taiwa", "value": self._live.outcome.extension}
         yield from self.finish(result, pending)
 
     def _wait_for_approval(self, name: str, calls: Sequence[ApprovalRequest]) -> Iterator[Event]:
@@ -615,21 +633,21 @@ class EventWriter:
         message = "\n".join(map(str, calls))
         asked: Event = {"id": name, "reason": TOOL_CALL, "message": message, "responseSchema": APPROVED}
         yield {
-            "type": "RUN_FINISHED", "threadId": self._live.asked.thread, "runId": self._live.asked.run,
+            "type": "RUN_FINISHED", "threadId": self._live.asked.ids.thread, "runId": self._live.asked.ids.run,
             "outcome": {"type": "interrupt", "interrupts": [asked]},
         }  # fmt: skip
 
     def finish(self, result: TurnResult | None, pending: Sequence[str] = ()) -> Iterator[Event]:
         """Write the end of a successful run."""
         asked = self._live.asked
-        finished: Event = {"type": "RUN_FINISHED", "threadId": asked.thread, "runId": asked.run}
+        finished: Event = {"type": "RUN_FINISHED", "threadId": asked.ids.thread, "runId": asked.ids.run}
         outcome: Event = {"type": "success"}
         # Clients from before 1.0 fail on this field, also if it says that the run was cancelled.
         if pending and asked.version:
             outcome["pendingToolCallIds"] = list(pending)
         if result is not None and (question := _question(result)) is not None:
             outcome = {"type": "interrupt", "interrupts": [question]}
-        if self._live.cancelled:
+        if self._live.outcome.cancelled:
             outcome = {"type": "cancelled"} if asked.version else {}
         if outcome:
             finished["outcome"] = outcome
@@ -639,8 +657,8 @@ class EventWriter:
 
     def _performed(self) -> Iterator[Event]:
         """Write the tools that the server executed."""
-        for at, step in enumerate(self._live.calls):
-            name = f"call_{self._live.asked.key}_{at}"
+        for at, step in enumerate(self._live.outcome.calls):
+            name = f"call_{self._live.asked.ids.key}_{at}"
             yield from self._call(name, str(step["name"]), to_json(step["arguments"] or {}).decode())
             content = step["text"] if isinstance(step["text"], str) else str(step["error"] or "")
             yield {
@@ -651,9 +669,9 @@ class EventWriter:
     def _pending(self, result: TurnResult) -> Generator[Event, None, list[str]]:
         """Write the calls that the client must execute; return their ids."""
         names: list[str] = []
-        calls = () if self._live.calls else response_of(result).message.tool_calls
+        calls = () if self._live.outcome.calls else response_of(result).message.tool_calls
         for at, call in enumerate(calls):
-            names.append(call.id or f"call_{self._live.asked.key}_{at}")
+            names.append(call.id or f"call_{self._live.asked.ids.key}_{at}")
             yield from self._call(names[-1], call.name, call.arguments or "{}", self._name)
         return names
 
