@@ -161,7 +161,7 @@ def test_a_key_decides_for_whom_documents_are_searched(server: Serving) -> None:
 
 def priced(server: Serving) -> None:
     """Let a million tokens of the scripted model cost one unit."""
-    catalogue = server.server.state.catalogue
+    catalogue = server.server.state.served
     catalogue.settings = replace(catalogue.settings, prices={"scripted": {"input": 1, "output": 1}})
 
 

@@ -63,7 +63,7 @@ def test_a_request_has_one_id_in_its_headers_its_error_and_the_log(
 def test_models_exist_since_the_server_was_started() -> None:
     with serving() as served:
         created = served.client.get("/v1/models").json()["data"][0]["created"]
-        assert created == served.server.state.catalogue.created > 0
+        assert created == served.server.state.served.created > 0
         written = served.client.get("/v1/models/scripted", headers={"anthropic-version": "2023-06-01"}).json()
         assert not written["created_at"].startswith("1970")
 

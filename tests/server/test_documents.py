@@ -138,7 +138,7 @@ def test_some_files_of_an_upload_are_refused_and_the_others_indexed(server: Serv
     ],
 )
 def test_a_name_that_leads_elsewhere_or_is_not_read_is_refused(filled: Serving, path: str, status: int) -> None:
-    folder = uploads_folder(filled.server.state.catalogue.settings)
+    folder = uploads_folder(filled.server.state.served.settings)
     before = sorted(folder.parent.rglob("*.md"))
     response = filled.client.post("/api/indexes/handbook/documents", params={"path": path}, content=b"# Tea\n")
 
@@ -235,7 +235,7 @@ def test_documents_of_a_folder_of_the_server_are_read_and_not_changed(server: Se
     folder = tmp_path / "docs"
     folder.mkdir()
     (folder / "guide.md").write_text(HANDBOOK)
-    settings = server.server.state.catalogue.settings
+    settings = server.server.state.served.settings
     with open_library(settings) as library:
         list(index_folder(library, settings, IndexOptions(str(folder))))
     shown = get(server, "indexes/docs")
@@ -252,7 +252,7 @@ def test_documents_of_a_folder_of_the_server_are_read_and_not_changed(server: Se
 def test_only_the_named_indexes_are_served(tmp_path: Path) -> None:
     store = str(tmp_path / "store.db")
     with serving(store=store) as first:
-        settings = first.server.state.catalogue.settings
+        settings = first.server.state.served.settings
         from taiwa.operations.documents import IndexOptions, index_folder, open_library
 
         for name in ("one", "two"):
@@ -279,9 +279,7 @@ def test_an_upload_that_is_too_large_leaves_nothing(tmp_path: Path) -> None:
         raw = served.client.post("/api/indexes/a/documents", params={"path": "a.md"}, content=pieces())
         assert [whole.status_code, raw.status_code] == [413, 413]
         assert get(served, "indexes") == []
-        assert not [
-            each for each in uploads_folder(served.server.state.catalogue.settings).rglob("*") if each.is_file()
-        ]
+        assert not [each for each in uploads_folder(served.server.state.served.settings).rglob("*") if each.is_file()]
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_passages_are_found_without_a_model(desk: Serving) -> None:
 
 def test_a_passage_that_was_found_is_read_by_its_id(desk: Serving, tmp_path: Path) -> None:
     (tmp_path / "leave.md").write_text("# Leave\n\nAnnual leave is 28 days.\n", "utf-8")
-    settings = desk.server.state.catalogue.settings
+    settings = desk.server.state.served.settings
     with open_library(settings) as library:
         find_indexes(library, [str(tmp_path)], settings)
 

@@ -11,7 +11,7 @@ from taiwa.kernel.errors import UnsupportedError
 from taiwa.kernel.messages import Request, ToolSpec, user
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.providers import open_model, resolve, resolve_asked, resolve_probed
-from taiwa.server.served import Catalogue
+from taiwa.server.served import ServedModels
 from taiwa.sessions.replay import replay_history
 from taiwa.settings import Settings, load
 from tests.models.inprocess.stub_model import StubModel
@@ -460,7 +460,7 @@ def test_a_request_may_name_a_served_model_by_its_alias_or_in_full(upstream: Fau
     (tmp_path / "config.yaml").write_text(f"aliases: {{tea: '{name}'}}\n")
     settings = load(environ={"TAIWA_CONFIG": str(tmp_path / "config.yaml")})
     for served in ("tea", name):
-        catalogue = Catalogue(settings, (), (served,), {})
+        catalogue = ServedModels(settings, (), (served,), {})
         assert {catalogue.choose(asked).model for asked in ("tea", name, f"order@{name}", "order@tea")} == {served}
 
 

@@ -150,7 +150,7 @@ def serve(
     options = ServerOptions(token=key, indexes=read_indexes(settings, indexes), **values)
     server = TaiwaServer(common.repository(settings), settings, options)
     print_line(
-        f"taiwa serves {', '.join(server.state.catalogue.models) or 'no model'} and {len(server.state.catalogue.apps)} apps at {server.url}"
+        f"taiwa serves {', '.join(server.state.served.models) or 'no model'} and {len(server.state.served.apps)} apps at {server.url}"
     )
     print_line(f"base URL  {server.url}/v1")
     if key:

@@ -20,7 +20,7 @@ from taiwa.kernel.usage_limits import currency_units
 from taiwa.operations.resent_history import Completion
 from taiwa.server.http_responses import ApiError
 from taiwa.server.runs import LiveRun, RunEvent, Runs, Take
-from taiwa.server.served import Catalogue
+from taiwa.server.served import ServedModels
 from taiwa.server.shared_store import RemoteRun, Sharing
 from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions, has_moved_since
 from taiwa.sessions.repository import Repository
@@ -326,7 +326,7 @@ def session_of_run(
 
 
 def open_conversation(
-    catalogue: Catalogue, repository: Repository, turns: TurnOptions, name: str, model: str = ""
+    served: ServedModels, repository: Repository, turns: TurnOptions, name: str, model: str = ""
 ) -> AsyncSession:
     """Open a conversation with the model of its last answer, the given model, or that of its app.
 
@@ -336,12 +336,12 @@ def open_conversation(
     """
     conversation = repository.at(repository.session(name))
     last = model or repository.last_model(conversation.tip, name)
-    priced_model = catalogue.open_for(conversation.app, last)
+    priced_model = served.open_for(conversation.app, last)
     return AsyncSession(repository, name, conversation, priced_model, options=turns)
 
 
 def begin_conversation(
-    catalogue: Catalogue, repository: Repository, turns: TurnOptions, app: App, model: str, name: str = ""
+    served: ServedModels, repository: Repository, turns: TurnOptions, app: App, model: str, name: str = ""
 ) -> AsyncSession:
     """Create a conversation without turns.
 
@@ -349,7 +349,7 @@ def begin_conversation(
         InputError: the name exists. ConfigError: the model is unknown, or its key is missing.
     """
     repository.trust(app.hash)  # the operator of the server has chosen to serve it
-    priced_model = catalogue.open_for(app, model)
+    priced_model = served.open_for(app, model)
     with repository.store.transaction():
         if name and repository.store.refs.has(name):
             raise InputError(f"conversation {name!r} exists already; choose another name")

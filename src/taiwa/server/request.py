@@ -22,7 +22,7 @@ from taiwa.server.indexing import Indexing
 from taiwa.server.page.transcript import CountBreaks, count_breaks
 from taiwa.server.repeats import Repeats
 from taiwa.server.runs import LiveRun, OnEnd, Runs
-from taiwa.server.served import Catalogue, EmbeddingModel
+from taiwa.server.served import EmbeddingModel, ServedModels
 from taiwa.server.shared_store import Sharing
 from taiwa.sessions.commit_turn import TurnOptions
 from taiwa.sessions.repository import Repository
@@ -237,7 +237,7 @@ class ServerState:
 
     options: ServerOptions
     repositories: Repositories
-    catalogue: Catalogue
+    served: ServedModels
     access: Access
     turns: TurnOptions
     runs: Runs

@@ -33,7 +33,7 @@ from taiwa.server.http_responses import INTERNAL, INVALID, ApiError, api_error, 
 from taiwa.server.indexing import Indexing, uploads_folder
 from taiwa.server.request import ServerState, read_body, state_of
 from taiwa.server.runs import Runs
-from taiwa.server.served import Catalogue, EmbeddingModel, check_served
+from taiwa.server.served import EmbeddingModel, ServedModels, check_served
 from taiwa.server.shared_store import Sharing
 from taiwa.server.wire_interface import Endpoint, Route, Wire, document
 from taiwa.server.wires import (
@@ -222,8 +222,8 @@ def _set_cookie(response: Response, access: Access, value: str) -> None:
 
 
 async def _models(request: Request) -> Json:
-    catalogue = state_of(request).catalogue
-    ids, created = catalogue.ids(), catalogue.created
+    served = state_of(request).served
+    ids, created = served.ids(), served.created
     if "anthropic-version" not in request.headers:
         return {"object": "list", "data": [_model_object(name, created) for name in ids]}
     data: list[Json] = [messages.model_object(name, created) for name in ids]
@@ -231,10 +231,10 @@ async def _models(request: Request) -> Json:
 
 
 async def _model(request: Request) -> Json:
-    catalogue = state_of(request).catalogue
-    chosen = catalogue.choose(request.path_params["name"])
+    served = state_of(request).served
+    chosen = served.choose(request.path_params["name"])
     write = messages.model_object if "anthropic-version" in request.headers else _model_object
-    return write(chosen.id, catalogue.created)
+    return write(chosen.id, served.created)
 
 
 async def _openapi(_: Request) -> Json:
@@ -289,7 +289,7 @@ class TaiwaServer:
         self.state = ServerState(
             options,
             repositories,
-            Catalogue(settings, options.apps, options.models, models),
+            ServedModels(settings, options.apps, options.models, models),
             self.access,
             turns,
             Runs(options.limits.runs, None if spans is None else spans.put),
@@ -317,7 +317,7 @@ class TaiwaServer:
         failed: list[ConfigError] = []
         for name in names:
             try:
-                self.state.catalogue.open(self.state.catalogue.choose(name))
+                self.state.served.open(self.state.served.choose(name))
             except ConfigError as error:
                 failed.append(error)
         if failed and len(failed) == len(names):
@@ -425,7 +425,7 @@ class _Uvicorn(uvicorn.Server):
         await self._state.sharing.close()
         await super().shutdown(sockets)
         self._captured_signals.clear()  # uvicorn would raise them again, but a requested stop is a success
-        await self._state.catalogue.aclose()
+        await self._state.served.aclose()
 
 
 def bind(host: str, port: int) -> socket.socket:

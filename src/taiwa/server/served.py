@@ -39,7 +39,7 @@ class Choice:
     model: str
 
 
-class Catalogue:
+class ServedModels:
     """The apps and models of a server. A request may name `APP`, `MODEL`, or `APP@MODEL`; no other model is ever opened.
 
     `given` are models that the embedding program opened, by name.

@@ -34,7 +34,7 @@ def everybody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 
 def offer(everybody: Serving, *models: Any) -> None:
     """Serve these models from now on; without one, answers are quotations."""
-    catalogue = everybody.server.state.catalogue
+    catalogue = everybody.server.state.served
     catalogue._given = {model.name: model for model in models}
     catalogue.models = tuple(catalogue._given)
 

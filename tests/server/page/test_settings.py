@@ -76,7 +76,7 @@ def own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Serving]:
 
 
 def stored(server: Serving) -> tuple[KeyRow, ...]:
-    return list_keys(server.server.state.catalogue.settings, {}, {})
+    return list_keys(server.server.state.served.settings, {}, {})
 
 
 def test_the_owner_adds_a_server_with_its_key_and_uses_its_models(open_tab: OpenTab, own: Serving) -> None:
@@ -104,7 +104,7 @@ def test_the_owner_adds_a_server_with_its_key_and_uses_its_models(open_tab: Open
 
     assert stored(own) == ()
     assert load().model == f"{url}#bancha"
-    assert own.server.state.catalogue.models == ("scripted", f"{url}#bancha")
+    assert own.server.state.served.models == ("scripted", f"{url}#bancha")
 
 
 def test_a_key_that_cannot_be_tested_is_stored_and_a_model_is_named(open_tab: OpenTab, own: Serving) -> None:
@@ -129,7 +129,7 @@ def test_a_key_that_cannot_be_tested_is_stored_and_a_model_is_named(open_tab: Op
 
 
 def test_models_are_called_by_their_own_names_and_the_first_one_is_chosen(open_tab: OpenTab, own: Serving) -> None:
-    catalogue = own.server.state.catalogue
+    catalogue = own.server.state.served
     catalogue.models = ("openai:gpt-tea", "http://127.0.0.1:9/v1#sencha")
     tab = open_tab(own)
     assert tab.page.locator("#model option").all_inner_texts() == ["gpt-tea", "sencha"]
@@ -181,7 +181,7 @@ def test_a_server_that_others_reach_takes_no_models_keys_or_limits(options: dict
             assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden")
         assert server.client.get("/page/models?server=http://127.0.0.1:9/v1").status_code == 403
         assert "Add a server" not in server.client.get("/settings").text
-        assert server.server.state.catalogue.models == ("scripted",)
+        assert server.server.state.served.models == ("scripted",)
 
 
 def test_a_caller_of_a_server_and_a_page_of_another_site_set_nothing(serve: Serve, own: Serving) -> None:
@@ -254,7 +254,7 @@ def test_what_cannot_be_set_is_refused_in_one_line(
 def test_the_settings_are_accessible_and_nothing_is_cut(
     open_tab: OpenTab, own: Serving, locale: str, width: int
 ) -> None:
-    own.server.state.catalogue.models = ("openai:gpt-tea", "http://127.0.0.1:9/v1#a-model-with-a-rather-long-name")
+    own.server.state.served.models = ("openai:gpt-tea", "http://127.0.0.1:9/v1#a-model-with-a-rather-long-name")
     tab = open_tab(own, bypass_csp=True, locale=locale, viewport={"width": width, "height": 800})
     tab.page.goto(f"{tab.base}/settings")
     tab.ready()

@@ -79,9 +79,9 @@ def test_without_a_model_documents_are_asked_and_what_was_found_is_used_with_a_c
     monkeypatch.setattr("taiwa.server.served.set_value", lambda _, key, name: opened.append(f"{key}={name}"))
     with serving(quotes=True) as server:
         monkeypatch.setattr(
-            server.server.state.catalogue,
+            server.server.state.served,
             "offer",
-            lambda name: setattr(server.server.state.catalogue, "models", (name,)),
+            lambda name: setattr(server.server.state.served, "models", (name,)),
         )
         tab = open_tab(server)
         assert tab.page.is_checked("[name=app][value=ask]")
@@ -118,7 +118,7 @@ def test_a_small_model_is_fetched_with_its_progress_and_used(
     monkeypatch.setattr("taiwa.server.page.start.pull_model", pull)
     monkeypatch.setattr("taiwa.server.served.set_value", lambda *_: None)
     with serving(quotes=True) as server:
-        catalogue = server.server.state.catalogue
+        catalogue = server.server.state.served
         monkeypatch.setattr(catalogue, "offer", lambda name: setattr(catalogue, "models", (name,)))
         tab = open_tab(server)
         tab.page.click("[data-act=fetch]")

@@ -116,8 +116,8 @@ def test_an_app_takes_its_parameters_from_a_form_and_the_model_is_changed_in_mid
     )
     first, second = scripted_model("from one", name="one"), scripted_model("from two", name="two")
     with serving(model=first, apps=(str(app),)) as server:
-        server.server.state.catalogue._given["two"] = second
-        server.server.state.catalogue.models = ("one", "two")
+        server.server.state.served._given["two"] = second
+        server.server.state.served.models = ("one", "two")
         tab = open_tab(server)
         tab.page.fill("[data-param=level]", "3")
         tab.page.click(".params summary")

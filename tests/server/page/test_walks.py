@@ -71,8 +71,8 @@ def test_a_wrong_value_is_traced_and_corrected_on_a_branch(open_tab: OpenTab) ->
 
 def test_two_models_answer_the_same_question_side_by_side(open_tab: OpenTab) -> None:
     with serving(model=scripted_model("Green.", name="one")) as server:
-        server.server.state.catalogue._given["two"] = scripted_model("Black.", name="two")
-        server.server.state.catalogue.models = ("one", "two")
+        server.server.state.served._given["two"] = scripted_model("Black.", name="two")
+        server.server.state.served.models = ("one", "two")
         tab = open_tab(server)
         walk = Walk(tab)
         tab.page.fill("#text", "Which tea?")

@@ -264,7 +264,7 @@ async def create(request: Request) -> Response:
     if recorded is not None and recorded.node is not None:
         return EventStream(_recorded(recorded))
     state.runs.check_room(caller)
-    choice = state.catalogue.choose(str(request.path_params.get("model") or state.catalogue.default))
+    choice = state.served.choose(str(request.path_params.get("model") or state.served.default))
     begun: tuple[ThreadRun, Completion | None] | None = None
     if recorded is not None:
         begun = await asyncio.to_thread(_reopen, state, caller, choice, asked, recorded)
@@ -305,7 +305,7 @@ def _resumed(
     approve: Approve | None = None,
 ) -> tuple[ThreadRun, Completion]:
     turns = state.turns if approve is None else replace(state.turns, approve=approve)
-    reopened = session_of_run(state.repository(caller), session, run, state.catalogue.open(choice), turns)
+    reopened = session_of_run(state.repository(caller), session, run, state.served.open(choice), turns)
     before = reopened.state if reopened.app.model_fields else None
     return ThreadRun(caller, asked, session, None, before), Completion(reopened)
 
@@ -362,7 +362,7 @@ def _begin(state: ServerState, caller: str, choice: Choice, asked: RunInput) -> 
         if here is not None and not asked.given:
             snapshot = _stored_messages(repository, here.tip)
         return ThreadRun(caller, asked, session, None, shown, snapshot), None
-    priced_model = state.catalogue.open(choice)
+    priced_model = state.served.open(choice)
     context = "\n".join([CONTEXT, *(to_json(entry).decode() for entry in asked.context)]) if asked.context else ""
     given = AnswerOptions("\n\n".join(filter(None, (system, context))) or None, client_tools=asked.tools)
     options = replace(options, messages=readable(messages, priced_model.model), request=given)
@@ -499,7 +499,7 @@ def _finish(state: ServerState, repository: Repository, live: ThreadRun, run: Li
     if live.asked.extension is None:
         live.outcome.extension = unasked(run.completions, [result]).get("taiwa")
     else:
-        live.outcome.extension = live.asked.extension.write([result], repository, state.catalogue)
+        live.outcome.extension = live.asked.extension.write([result], repository, state.served)
     writer = EventWriter(live)
     events: list[Json] = [*writer.begin()]
     pieces = (each.event for each in run.events if isinstance(each.event, (TextDelta, ThinkingDelta)))

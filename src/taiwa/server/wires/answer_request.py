@@ -37,7 +37,7 @@ from taiwa.operations.result_json import to_json
 from taiwa.server.http_responses import ApiError, EventStream, SendNow, invalid, json_response, until_left
 from taiwa.server.request import Fields, ServerState, caller_of, start_run, state_of
 from taiwa.server.runs import LiveRun, OnEnd
-from taiwa.server.served import Catalogue
+from taiwa.server.served import ServedModels
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
 
@@ -66,12 +66,12 @@ class Extension:
     include: tuple[str, ...] = ()
     unknown: UnknownTurns | None = None
 
-    def write(self, results: list[TurnResult], repository: Repository, catalogue: Catalogue) -> Json:
+    def write(self, results: list[TurnResult], repository: Repository, served: ServedModels) -> Json:
         """Write the positions of the turns: an object for one answer, an array for several. Reads from the store."""
-        written: list[Json] = [self._write(result, repository, catalogue) for result in results]
+        written: list[Json] = [self._write(result, repository, served) for result in results]
         return written[0] if len(written) == 1 else written
 
-    def _write(self, result: TurnResult, repository: Repository, catalogue: Catalogue) -> Json:
+    def _write(self, result: TurnResult, repository: Repository, served: ServedModels) -> Json:
         cost = currency_units(result.spent.cost)
         written: dict[str, Json] = {
             "session": result.session,
@@ -91,7 +91,7 @@ class Extension:
             found = cast("dict[str, Json]", to_json(trace(repository, result.node)))
             written["trace"] = {name: part for name, part in found.items() if name != "node"}
         if "masks" in self.include:
-            listed = cast("dict[str, Json]", to_json(tokens(repository, result.node, catalogue.model_named)))
+            listed = cast("dict[str, Json]", to_json(tokens(repository, result.node, served.model_named)))
             written["masks"] = listed["answers"]
         return written
 
@@ -143,14 +143,14 @@ def unasked(completions: Sequence[Completion], results: Sequence[TurnResult]) ->
 
 
 def extender(
-    extension: Extension | None, repository: Repository, catalogue: Catalogue, completions: Sequence[Completion]
+    extension: Extension | None, repository: Repository, served: ServedModels, completions: Sequence[Completion]
 ) -> Extend:
     """Return a function that writes the object `taiwa` of a response, as requested."""
 
     async def extend(results: list[TurnResult]) -> dict[str, Json]:
         if extension is None:
             return unasked(completions, results)
-        return {"taiwa": await asyncio.to_thread(extension.write, results, repository, catalogue)}
+        return {"taiwa": await asyncio.to_thread(extension.write, results, repository, served)}
 
     return extend
 
@@ -310,7 +310,7 @@ async def answer(
 
     attempt = await state.repeats.attempt(request, start)
     run, reply.id = attempt.started.result()
-    extend = extender(asked.extension, state.repository(caller), state.catalogue, run.completions)
+    extend = extender(asked.extension, state.repository(caller), state.served, run.completions)
     if asked.streams:
         await wait_connected(
             request, run.begun(), attempt.leave
@@ -349,9 +349,9 @@ async def wait_connected(request: Request, awaited: Coroutine[Any, Any, T], leav
 
 def _begin(state: ServerState, caller: str, asked: AnswerRequest, after: Place | None) -> list[Completion]:
     """Find the position of each answer to a resent history; those after the first are branches."""
-    choice = state.catalogue.choose(asked.model)
+    choice = state.served.choose(asked.model)
     extension = asked.extension or Extension()
-    repository, priced_model = state.repository(caller), state.catalogue.open(choice)
+    repository, priced_model = state.repository(caller), state.served.open(choice)
     prefills = asked.prefills or (asked.options.constraint is None and "prefix" in priced_model.model.capabilities)
     messages, prefix = split_prefix(asked.messages) if prefills else (asked.messages, "")
     given = passed_on(asked, priced_model.model, strict=state.options.strict_fields)

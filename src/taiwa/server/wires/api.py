@@ -137,7 +137,7 @@ def _model(request: Request, body: Fields) -> str:
         ApiError: it is not served.
     """
     name = body.text("model", "")
-    if name and name not in state_of(request).catalogue.models:
+    if name and name not in state_of(request).served.models:
         raise ApiError(
             404, f"the model {name[:80]!r} does not exist here (GET /v1/models lists all)", code="model_not_found", param="model"
         )  # fmt: skip
@@ -206,14 +206,14 @@ async def begin(request: Request) -> Json:
     """Start a conversation with its first turn; the response names its run."""
     state, body = state_of(request), await read_body(request, api_types.NewConversation.__annotations__)
     params, files = read_params(body), await asyncio.to_thread(read_files, body)
-    app = await asyncio.to_thread(load_app, state.catalogue.app_file(body.text("app", "plain")))
-    state.catalogue.check_attachments(app, body.text("model", ""), files)
+    app = await asyncio.to_thread(load_app, state.served.app_file(body.text("app", "plain")))
+    state.served.check_attachments(app, body.text("model", ""), files)
     repository, name = repository_of(request), body.text("name", "")
     options = await asyncio.to_thread(_answer_options, body)
     turn = TurnRequest(body.text("text"), attachments=files)
     app = (await asyncio.to_thread(served_app, app, params, repository)).with_options(options)
     session = await asyncio.to_thread(
-        begin_conversation, state.catalogue, repository, state.turns, app, _model(request, body), name
+        begin_conversation, state.served, repository, state.turns, app, _model(request, body), name
     )
     try:
         followed = await state.followed.start(state.runs, caller_of(request), session, turn)
@@ -253,7 +253,7 @@ async def say(request: Request) -> Json:
     if (number := body.count("option", 1)) is not None:
         body = Fields(body.data | {"text": await asyncio.to_thread(_option, repository, name, number)})
     session = await asyncio.to_thread(
-        open_conversation, state.catalogue, repository, state.turns, name, _model(request, body)
+        open_conversation, state.served, repository, state.turns, name, _model(request, body)
     )
     parent, expected, edit = body.text("parent", ""), body.text("expected", ""), _edited(body)
     end = await asyncio.to_thread(repository.store.resolve, parent or name)
@@ -267,7 +267,7 @@ async def say(request: Request) -> Json:
         if edit and body.flag("replay"):
             texts = await asyncio.to_thread(texts_after, repository, end, edit)
         files = await asyncio.to_thread(read_files, body) if "attachments" in body.data else None
-        state.catalogue.check_attachments(session.app, session.priced_model.model.name, files or ())
+        state.served.check_attachments(session.app, session.priced_model.model.name, files or ())
         reason = "edit" if edit else "turn"
         turn = TurnRequest(body.text("text"), parent, edit, reason, texts, files, expected, prefix)
     followed = await state.followed.start(state.runs, caller_of(request), session, turn)
@@ -303,7 +303,7 @@ async def estimate(request: Request) -> Json:
     turn = query_number(request, "turn", 1, 1, MOST_LISTED)
 
     def read(repository: Repository) -> Json:
-        session = open_conversation(state.catalogue, repository, state.turns, name, query.get("model", ""))
+        session = open_conversation(state.served, repository, state.turns, name, query.get("model", ""))
         end = repository.store.resolve(query.get("node") or name)
         answer, replay, following = estimate_turns(repository, session.priced_model, end, turn)
         return {"answer": _estimate(answer), "replay": _estimate(replay), "following": following}
@@ -342,7 +342,7 @@ async def question(request: Request) -> Json:
 async def set_params(request: Request) -> Json:
     """Continue with other parameters of the app, such as the indexes to search; parameters that are not named stay."""
     name, body = await _idle_session(request), await read_body(request, api_types.NewParams.__annotations__)
-    params, served = read_params(body), state_of(request).catalogue
+    params, served = read_params(body), state_of(request).served
     given = await asyncio.to_thread(_answer_options, body)
     named = frozenset() if body.object("options") is None else body.required("options").data.keys()
 
@@ -388,7 +388,7 @@ async def resume(request: Request) -> Json:
         turns = state.turns
         if "approve" in body.data:
             turns = replace(turns, approve=decide_waiting(interrupted, approved=body.flag("approve")))
-        return open_conversation(state.catalogue, repository, turns, name, model)
+        return open_conversation(state.served, repository, turns, name, model)
 
     session = await asyncio.to_thread(reopen)
     return run_to_json(await state.followed.resume(state.runs, caller_of(request), session))
@@ -558,7 +558,7 @@ async def trace_node(request: Request) -> Json:
 
 async def token_list(request: Request) -> Json:
     """Return the tokens of the answers of a node: forced tokens, alternatives, and positions in the schema."""
-    name, served = await _node(request), state_of(request).catalogue
+    name, served = await _node(request), state_of(request).served
     most = query_number(request, "top", 5, 1, MOST_ALTERNATIVES)
     return await _reading(request, lambda repository: to_json(tokens(repository, name, served.model_named, most)))
 
@@ -585,7 +585,7 @@ async def list_apps(request: Request) -> Json:
 
     def read(_: Repository) -> Json:
         found: list[Json] = []
-        for name, file in state_of(request).catalogue.apps.items():
+        for name, file in state_of(request).served.apps.items():
             try:
                 app = load_app(file)
             except TaiwaError as error:

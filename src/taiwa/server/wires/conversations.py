@@ -123,7 +123,7 @@ async def create(request: Request) -> Json:
 
     def make() -> ServedObject:
         whole, waiting = _divide(read_items(body, "items", partial(find_item, repository), most)[0])
-        app = load_app(state.catalogue.apps[state.catalogue.default_app]).with_params({})
+        app = load_app(state.served.apps[state.served.default_app]).with_params({})
         name = f"conv_{token_hex(16)}"
         begun = _with_turns(repository.start(app), _messages(repository, whole))
         repository.commit(name, begun, expected=None, reason="begin")

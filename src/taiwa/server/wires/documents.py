@@ -113,7 +113,7 @@ class Documents:
 
 def settings_of(request: Request) -> Settings:
     """Return the settings of the server, which locate the library."""
-    return state_of(request).catalogue.settings
+    return state_of(request).served.settings
 
 
 def _audience(request: Request, scope: IndexScope) -> frozenset[str]:

@@ -89,14 +89,14 @@ class _Answer(Response):
 
 def context_of(state: ServerState, caller: str) -> McpContext:
     """Return the context of a caller's tools: the caller's data, and the served apps and models."""
-    catalogue = state.catalogue
+    served = state.served
 
     def open_model(app: App | None) -> PricedModel:
-        return catalogue.open_for(app) if app is not None else catalogue.open(catalogue.choose(catalogue.default))
+        return served.open_for(app) if app is not None else served.open(served.choose(served.default))
 
     return McpContext(
         state.repository(caller),
-        catalogue.settings,
+        served.settings,
         state.turns,
         _ask_app(state),
         open_model,
@@ -121,7 +121,7 @@ async def _perform(state: ServerState, caller: str, completion: Completion) -> T
 def _served_apps(state: ServerState) -> list[App]:
     """Return the served apps without an error."""
     apps: list[App] = []
-    for file in state.catalogue.apps.values():
+    for file in state.served.apps.values():
         with suppress(TaiwaError):
             apps.append(load_unchanged(file))
     return apps
@@ -129,7 +129,7 @@ def _served_apps(state: ServerState) -> list[App]:
 
 def _ask_app(state: ServerState) -> App | None:
     """Return the first served app that searches documents, or None."""
-    for file in state.catalogue.apps.values():
+    for file in state.served.apps.values():
         try:
             app = load_app(file)
             if app.only_answers:

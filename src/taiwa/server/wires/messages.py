@@ -339,7 +339,7 @@ async def count_tokens(request: Request) -> Json:
     state, repository = state_of(request), repository_of(request)
     read = partial(read_request, await read_body(request), state.options.limits.messages, counts=True)
     asked = await interpret(request, read)
-    choice = state.catalogue.choose(asked.model)
+    choice = state.served.choose(asked.model)
     options = CompletionOptions(choice.app, asked.messages, request=asked.options)
     return {"input_tokens": await asyncio.to_thread(estimate_input, repository, options)}
 

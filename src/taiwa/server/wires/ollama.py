@@ -208,7 +208,7 @@ async def _answer(request: Request, asked: OllamaRequest, *, generates: bool) ->
     reply = _Reply(asked, generates=generates)
     asked = replace(asked, model=_untagged(state, asked.model))
     if not asked.messages:
-        state.catalogue.choose(asked.model)
+        state.served.choose(asked.model)
         return reply.loaded()
     return await answer(request, asked, reply, NDJSON)
 
@@ -216,7 +216,7 @@ async def _answer(request: Request, asked: OllamaRequest, *, generates: bool) ->
 def _untagged(state: ServerState, name: str) -> str:
     """Return the served name of a model; in this protocol, `latest` is the tag of a name without one."""
     bare = name.removesuffix(":latest")
-    names = (*state.catalogue.ids(), *(state.embeddings.names if state.embeddings is not None else ()))
+    names = (*state.served.ids(), *(state.embeddings.names if state.embeddings is not None else ()))
     return bare if bare in names and name not in names else name
 
 
@@ -306,15 +306,15 @@ def _line(data: Json) -> bytes:
 
 async def tags(request: Request) -> Json:
     """List the models."""
-    return {"models": [_model(name) for name in state_of(request).catalogue.ids()]}
+    return {"models": [_model(name) for name in state_of(request).served.ids()]}
 
 
 async def show(request: Request) -> Json:
     """Describe a model."""
     body, state = await read_body(request, SHOW), state_of(request)
     name = body.text("model", "") or body.text("name")
-    choice = state.catalogue.choose(_untagged(state, name))
-    priced_model = await asyncio.to_thread(partial(state.catalogue.open, choice))
+    choice = state.served.choose(_untagged(state, name))
+    priced_model = await asyncio.to_thread(partial(state.served.open, choice))
     able = priced_model.model.capabilities
     found: list[Json] = ["completion", *(["tools"] if "tools" in able else [])]
     return {

@@ -78,8 +78,8 @@ def _packed(request: Request, body: Body, media_type: str, cache_control: str = 
 
 def _page(request: Request) -> Page:
     state, theme = state_of(request), request.cookies.get(THEME_COOKIE, "")
-    return Page(repository_of(request), language_of(request), state.count_breaks, state.catalogue.models,
-                theme if theme in THEMES else THEMES[0], state.catalogue.currency,
+    return Page(repository_of(request), language_of(request), state.count_breaks, state.served.models,
+                theme if theme in THEMES else THEMES[0], state.served.currency,
                 unquote(request.cookies.get(TAG_COOKIE, "")))  # fmt: skip
 
 
@@ -126,10 +126,10 @@ def _place(request: Request, repository: Repository, panel: str = "") -> Place:
 
 async def start(request: Request) -> Response:
     """Show the page that starts a conversation, or search results."""
-    catalogue = state_of(request).catalogue
+    served = state_of(request).served
     query, app, index = (request.query_params.get(name, "") for name in ("q", "app", "in"))
     indexes = await documents.list_indexes(request)
-    return await respond(request, lambda page: page.start(catalogue.load_apps(), query, indexes, app, index))
+    return await respond(request, lambda page: page.start(served.load_apps(), query, indexes, app, index))
 
 
 async def conversation(request: Request) -> Response:
@@ -139,7 +139,7 @@ async def conversation(request: Request) -> Response:
     def render(page: Page) -> str:
         tip = page.repository.store.refs.tip(_name(request, page.repository))  # a turn that ends after this is an event
         place = _place(request, page.repository)
-        models = state.catalogue.models
+        models = state.served.models
         written = [run for run in state.followed.of(place.session, caller) if not run.ended]
         last = (
             written[-1].runs[-1].completions[0].session.priced_model.model.name
@@ -372,7 +372,7 @@ async def pending(request: Request) -> Response:
 
 async def token_view(request: Request) -> Response:
     """Return the tokens of the answers of a turn: forced tokens, chosen tokens, and alternatives."""
-    served = state_of(request).catalogue
+    served = state_of(request).served
 
     def render(page: Page) -> str:
         place = _place(request, page.repository)

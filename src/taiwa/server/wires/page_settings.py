@@ -55,11 +55,11 @@ async def _do(action: Callable[[], T]) -> T:
 
 async def show(request: Request) -> Response:
     """Show the settings."""
-    catalogue, owns = state_of(request).catalogue, await asyncio.to_thread(is_owner, request)
-    served = [(name, catalogue.server_of(name)) for name in catalogue.models]
-    keys = list_keys(catalogue.settings, key_variables(catalogue.settings)) if owns else ()
-    limits, path = catalogue.settings.limits, str(catalogue.settings.path)
-    return await respond(request, lambda page: page.settings(served, keys, tuple(PROVIDERS), limits, path, owns=owns))
+    served, owns = state_of(request).served, await asyncio.to_thread(is_owner, request)
+    listed = [(name, served.server_of(name)) for name in served.models]
+    keys = list_keys(served.settings, key_variables(served.settings)) if owns else ()
+    limits, path = served.settings.limits, str(served.settings.path)
+    return await respond(request, lambda page: page.settings(listed, keys, tuple(PROVIDERS), limits, path, owns=owns))
 
 
 async def models(request: Request) -> Response:
@@ -67,10 +67,10 @@ async def models(request: Request) -> Response:
     await asyncio.to_thread(_check_owner, request)
     state, server = state_of(request), request.query_params.get("server", "")
     if server:
-        settings = state.catalogue.settings
+        settings = state.served.settings
         listed, problem = await _do(lambda: _listed(server, settings))
         return await respond(request, lambda page: page.found(listed, server=server, problem=problem))
-    found = await asyncio.to_thread(found_models, state.catalogue.settings)
+    found = await asyncio.to_thread(found_models, state.served.settings)
     offered = await asyncio.to_thread(offered_model)
     return await respond(request, lambda page: page.found(found, offered, state.live.get(FETCHING)))
 
@@ -90,21 +90,21 @@ async def change_models(request: Request) -> Response:
     """
     await asyncio.to_thread(_check_owner, request)
     state, body = state_of(request), await read_body(request, ("model", "named", "server", "fetch", "first", "remove"))
-    catalogue = state.catalogue
+    served = state.served
 
     def use(name: str) -> None:
-        catalogue.offer(name)
-        catalogue.serve(catalogue.models)
+        served.offer(name)
+        served.serve(served.models)
 
     def change() -> None:
         if first := body.text("first", ""):
-            catalogue.serve((first, *(name for name in catalogue.models if name != first)))
+            served.serve((first, *(name for name in served.models if name != first)))
         elif removed := body.text("remove", ""):
-            catalogue.serve([name for name in catalogue.models if name != removed])
+            served.serve([name for name in served.models if name != removed])
         elif named := body.text("named", "").strip():
-            use(name_at(resolve_server(body.text("server"), catalogue.settings), named))
+            use(name_at(resolve_server(body.text("server"), served.settings), named))
         else:
-            name, server, settings = body.text("model"), body.text("server", ""), catalogue.settings
+            name, server, settings = body.text("model"), body.text("server", ""), served.settings
             known = list_models(resolve_server(server, settings), settings) if server else found_models(settings)
             if name not in {each.name for each in known}:
                 where = f"is not listed by {server[:80]!r}" if server else "was not found on this machine"
@@ -114,7 +114,7 @@ async def change_models(request: Request) -> Response:
     if not body.flag("fetch"):
         await _do(change)
     elif (now := state.live.get(FETCHING)) is None or now.ended:
-        fetching = state.live[FETCHING] = Fetching(catalogue.settings, use)
+        fetching = state.live[FETCHING] = Fetching(served.settings, use)
         start_in_thread(fetching.run, "fetch-model")
     return json_response({})
 
@@ -124,17 +124,17 @@ async def change_keys(request: Request) -> Response:
     that could not be tested is, with the reason.
     """
     await asyncio.to_thread(_check_owner, request)
-    catalogue, body = state_of(request).catalogue, await read_body(request, ("server", "key", "remove"))
+    served, body = state_of(request).served, await read_body(request, ("server", "key", "remove"))
 
     def change() -> str:
-        target, problem = resolve_server(body.text("server"), catalogue.settings), ""
+        target, problem = resolve_server(body.text("server"), served.settings), ""
         if body.flag("remove"):
-            remove_key(catalogue.settings, target.origin)
+            remove_key(served.settings, target.origin)
         else:
             key = Secret(body.text("key"), f"the key for {target.origin}")
             problem = try_key(target, key)
-            set_key(catalogue.settings, target.origin, key)
-        catalogue.reopen()
+            set_key(served.settings, target.origin, key)
+        served.reopen()
         return problem
 
     return json_response({"untested": await _do(change)})
@@ -145,9 +145,9 @@ async def set_limits(request: Request) -> Response:
     await asyncio.to_thread(_check_owner, request)
     state, text = state_of(request), (await read_body(request, ("max_cost",))).text("max_cost").strip() or "none"
     limits = cast("UsageLimits", await _do(lambda: parse_setting("max_cost", text, "the page")))
-    await _do(lambda: set_value(state.catalogue.settings.path, "max_cost", text))
-    state.catalogue.settings = replace(state.catalogue.settings, limits=limits)
-    repository_of(request).limit_all_runs(state.catalogue.settings.limits)
+    await _do(lambda: set_value(state.served.settings.path, "max_cost", text))
+    state.served.settings = replace(state.served.settings, limits=limits)
+    repository_of(request).limit_all_runs(state.served.settings.limits)
     return json_response({})
 
 

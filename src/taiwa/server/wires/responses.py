@@ -358,7 +358,7 @@ def _end(state: ServerState, live: LiveResponse, items: list[Json], included: Bo
             take_pending(repository, str(conversation["id"]))
         if (names := included.get("taiwa")) is not None:
             extension = Extension(include=tuple(map(str, cast("list[Json]", names))))
-            final["taiwa"] = extension.write([run.last], repository, state.catalogue)
+            final["taiwa"] = extension.write([run.last], repository, state.served)
         else:
             final |= unasked(run.completions, [run.last])
     if live.begun["store"]:
@@ -409,17 +409,17 @@ async def _start(request: Request, asked: ResponseRequest) -> LiveResponse:
 
 def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -> tuple[Completion, Body]:
     """Find the position of the turn, and store the response as started."""
-    choice = state.catalogue.choose(asked.model)
+    choice = state.served.choose(asked.model)
     if asked.decision is not None:
         return _decide(state, repository, asked, *asked.decision)
     if asked.search is not None:
-        choice = asked.search.choice(state.catalogue, choice)
+        choice = asked.search.choice(state.served, choice)
     after = _place(repository, asked)
     waiting = pending_messages(repository, asked.conversation) if asked.conversation else ()
     messages = (*waiting, *asked.messages)
     if asked.previous and after is not None and not messages:
         after, messages = before_last_turn(repository, after)
-    priced_model = state.catalogue.open(choice)
+    priced_model = state.served.open(choice)
     given = passed_on(asked, priced_model.model, strict=state.options.strict_fields)
     options = CompletionOptions(choice.app, messages, request=given)
     if asked.extension is not None:
@@ -428,7 +428,7 @@ def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -
         asked_for = replace(given, filters=asked.search.filters)
         params: Body = {**options.params, "in": [*asked.search.indexes]}
         options = replace(options, app=choice.app, params=params, request=asked_for)
-    completion = begin_completion(repository, state.catalogue.open(choice), options, state.turns, after)
+    completion = begin_completion(repository, state.served.open(choice), options, state.turns, after)
     if completion.turn_input is not None:
         used = answer_sampling(completion.turn_input.base.app)
         # The protocol requires numbers: its defaults stand for those of the model's server, which are unknown.
@@ -459,7 +459,7 @@ def _decide(
     if found is None or run is None:
         raise invalid("input", f"response {response[:80]!r} does not wait for an approval", "item_not_found")
     turns = replace(state.turns, approve=decide_waiting(run, approved=approved))
-    priced_model = state.catalogue.open(state.catalogue.choose(asked.model))
+    priced_model = state.served.open(state.served.choose(asked.model))
     session = session_of_run(repository, found.session, run, priced_model, turns)
     _store_begun(state, repository, asked, found.session)
     return Completion(session), asked.begun
@@ -622,7 +622,7 @@ async def input_tokens(request: Request) -> Json:
 
     def estimate() -> int:
         asked = read_request(body, repository, state.options.limits.messages)
-        choice = state.catalogue.choose(asked.model)
+        choice = state.served.choose(asked.model)
         place = _place(repository, asked)
         options = CompletionOptions(choice.app, asked.messages, request=asked.options)
         return estimate_input(repository, options, place)
@@ -636,7 +636,7 @@ async def compact(request: Request) -> Json:
     state, repository = state_of(request), repository_of(request)
     state.runs.check_room(caller_of(request))
     body = await read_body(request, {"model", "input", "previous_response_id", "instructions", "prompt_cache_key"})
-    choice = state.catalogue.choose(body.text("model"))
+    choice = state.served.choose(body.text("model"))
 
     def begin() -> tuple[Completion, list[Json]]:
         most = state.options.limits.messages
@@ -654,9 +654,7 @@ async def compact(request: Request) -> Json:
         said = tuple(message for message in messages if message.role != "system")
         options = CompletionOptions(choice.app, said)
         last = max((at for at, item in enumerate(items) if is_answer(item)), default=-1)
-        return begin_compaction(repository, state.catalogue.open(choice), options, state.turns, after), items[
-            last + 1 :
-        ]
+        return begin_compaction(repository, state.served.open(choice), options, state.turns, after), items[last + 1 :]
 
     completion, rest = await asyncio.to_thread(begin)
     (result,) = await start_run(request, "Responses", [completion]).results()
@@ -704,7 +702,7 @@ async def _resume_one(state: ServerState, caller: str, name: str) -> bool:
             base = (
                 repository.start(repository.app(run.app or "")) if run.base is None else repository.checkout(run.base)
             )
-        priced_model = state.catalogue.open(state.catalogue.choose(str(begun["model"])))
+        priced_model = state.served.open(state.served.choose(str(begun["model"])))
         return Completion(AsyncSession(repository, found.session, base, priced_model, options=state.turns))
 
     live = LiveResponse(caller, LiveRun([]), begun)

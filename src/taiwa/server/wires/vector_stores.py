@@ -21,7 +21,7 @@ from taiwa.retrieval.index import COMPARISONS, ORDERS, documents_that_fit, file_
 from taiwa.server.http_responses import ApiError, error_to_json, invalid
 from taiwa.server.indexing import create_upload_index, delete_upload, drop_upload_index, room_for_uploads
 from taiwa.server.request import Fields, caller_of, kind_of, name_of, page_for, read_body, repository_of, state_of
-from taiwa.server.served import Catalogue, Choice
+from taiwa.server.served import Choice, ServedModels
 from taiwa.server.wire_interface import DELETE, GET, Route, Wire
 from taiwa.server.wires.conversations import read_metadata
 from taiwa.server.wires.documents import Documents, checked_path, keep, with_documents
@@ -48,18 +48,18 @@ class FileSearch:
     most: int = MOST_RESULTS
     filters: Json = None
 
-    def choice(self, catalogue: Catalogue, chosen: Choice) -> Choice:
+    def choice(self, served: ServedModels, chosen: Choice) -> Choice:
         """Return the app that searches, with the chosen model.
 
         Raises:
             ApiError: the chosen app has another purpose, or the app that searches is not served.
         """
         app = chosen.app
-        if app == catalogue.apps.get(APP):
+        if app == served.apps.get(APP):
             return chosen
-        if app != catalogue.apps[catalogue.default_app] or APP not in catalogue.apps:
+        if app != served.apps[served.default_app] or APP not in served.apps:
             raise invalid("tools", f"file_search needs a model, or the app {APP!r}", "unsupported_parameter")
-        return replace(chosen, app=catalogue.apps[APP])
+        return replace(chosen, app=served.apps[APP])
 
 
 def read_file_search(body: Fields) -> FileSearch | None:
