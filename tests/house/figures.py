@@ -27,6 +27,7 @@ PARSE = "parse"
 """The command that parses an answer without a model."""
 QUESTION = "How many days of annual leave do I have in Galway?"
 PROCESSES = 9
+MOST_PARAMETERS = 9
 NO_CODE = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -245,6 +246,23 @@ def processor_ms(folder: Path, *words: str) -> float:
 # --- all of them ------------------------------------------------------------------------------------------------------
 
 
+def long_constructors(source: Source) -> Iterator[str]:
+    """Yield the classes of a module whose constructor has more than nine parameters: of a dataclass, the fields that it takes."""
+    for node in source.nodes:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        made = next((each for each in node.body if isinstance(each, Function) and each.name == "__init__"), None)
+        if made is not None:
+            count = len((*made.args.posonlyargs, *made.args.args, *made.args.kwonlyargs)) - 1
+        elif any("dataclass" in name or "value" in name for name in map(ast.unparse, node.decorator_list)):
+            fields = (ast.unparse(each) for each in node.body if isinstance(each, ast.AnnAssign))
+            count = sum("ClassVar" not in each and "init=False" not in each for each in fields)
+        else:
+            continue
+        if count > MOST_PARAMETERS:
+            yield f"{source.module}.{node.name}"
+
+
 def source_figures() -> Iterator[Figure]:
     """Yield the figures that are counted without running anything."""
     paths = sorted(SRC.rglob("*.py"))
@@ -264,6 +282,8 @@ def source_figures() -> Iterator[Figure]:
     typed = cycles(import_graph(sources(), types=True))
     yield Figure("with types", len(typed), "the same, imports under TYPE_CHECKING included")
     yield Figure("undocumented", len(missing), "public functions, classes and methods")
+    long = [name for source in sources() for name in long_constructors(source)]
+    yield Figure("long constructors", len(long), f"of more than {MOST_PARAMETERS} parameters")
 
 
 def process_figures(folder: Path) -> Iterator[Figure]:

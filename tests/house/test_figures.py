@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.house.figures import PARSE, code_lines, cycles, import_graph, trace, undocumented
+from tests.house.figures import PARSE, code_lines, cycles, import_graph, long_constructors, trace, undocumented
 from tests.house.source import Source, sources
 
 TEXT = '''"""A module.
@@ -85,6 +85,17 @@ def test_public_names_without_a_docstring_are_listed() -> None:
     text = "def a(): ...\ndef _b(): ...\nclass C:\n    '''Doc.'''\n    def d(self): ...\n    def __len__(self): ...\n"
 
     assert list(undocumented(Source("taiwa.m", text))) == ["taiwa.m.a", "taiwa.m.C.d"]
+
+
+def test_a_constructor_is_long_if_it_takes_more_than_nine_parameters() -> None:
+    fields = "".join(f"    f{n}: int = 0\n" for n in range(9))
+    names = ", ".join(f"a{n}" for n in range(10))
+    text = (
+        f"@value\nclass A:\n{fields}    of: ClassVar[int] = 0\n@value(tag='b')\nclass B:\n{fields}    more: int = 0\n"
+        f"class C(TypedDict):\n{fields}    more: int\nclass D:\n    def __init__(self, {names}): ...\n"
+    )
+
+    assert list(long_constructors(Source("taiwa.m", text))) == ["taiwa.m.B", "taiwa.m.D"]
 
 
 def test_modules_do_not_import_each_other_in_cycles_for_types_either() -> None:
