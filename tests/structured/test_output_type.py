@@ -256,14 +256,53 @@ def test_the_comments_of_annotations_are_shown_to_the_model() -> None:
     assert "; many" in OutputType(Annotated[list[int], Doc("many")]).render()
 
 
-class Plain(typing.TypedDict):
+class Base(typing.TypedDict):
     name: str
+    age: "typing.NotRequired[int]"
 
 
-def test_a_typed_dict_of_typing_is_refused_on_python_3_11_with_what_to_use() -> None:
-    refused = pytest.raises(InputError, match="typing_extensions")
-    with refused if sys.version_info < (3, 12) else nullcontext():
-        OutputType(list[Plain])
+class Extended(Base, total=False):
+    nick: "typing.Required[str]"
+    tags: list[str]
+
+
+class Row(typing.TypedDict, typing.Generic[T]):
+    value: T
+
+
+class IntRow(Row[int]):
+    note: str
+
+
+class Tree(typing.TypedDict):
+    parts: "list[Tree]"
+
+
+def test_a_typed_dict_of_typing_keeps_what_is_required() -> None:
+    assert OutputType(Extended).render().split("\n") == [
+        "type Extended = {",
+        "  name: string;",
+        "  age?: number; // integer",
+        "  nick: string;",
+        "  tags?: string[];",
+        "};",
+    ]
+    data = {"name": "Aiko", "nick": "A"}
+    assert OutputType(list[Extended] | None).parse(json.dumps([data])).value == [data]
+    with pytest.raises(OutputValidationError, match="nick"):
+        OutputType(dict[str, Extended]).validate({"a": {"name": "Aiko"}})
+
+
+@dataclass
+class Holder:
+    row: Base
+
+
+@pytest.mark.parametrize("annotation", [Row[int], IntRow, Tree, Holder])
+def test_what_a_typed_dict_of_typing_loses_on_python_3_11_is_said(annotation: object) -> None:
+    lost = pytest.raises(InputError, match="must come from typing_extensions")
+    with lost if sys.version_info < (3, 12) else nullcontext():
+        OutputType(annotation)
 
 
 def test_values_are_not_coerced() -> None:

@@ -2,13 +2,13 @@ import asyncio
 import datetime
 import json
 import threading
+import typing
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NotRequired, cast
+from typing import Annotated, Any, Literal, cast
 
 import pytest
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from taiwa import tool
 from taiwa.kernel.errors import InputError, LimitError, ToolError
@@ -311,9 +311,9 @@ def test_a_tool_that_needs_approval_keeps_that_in_its_presets() -> None:
     assert not tool(send.function).confirm
 
 
-class Town(TypedDict):
+class Town(typing.TypedDict):
     city: str
-    zip: NotRequired[str]
+    zip: typing.NotRequired[str]
 
 
 def test_a_plain_typed_dict_is_a_parameter_and_a_result() -> None:

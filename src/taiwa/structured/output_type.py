@@ -57,6 +57,7 @@ from taiwa.structured.validators import (
     not_json,
     pointer,
     value_at,
+    with_bases_resolved,
 )
 
 T = TypeVar("T")
@@ -157,7 +158,8 @@ class OutputType(Generic[T]):
         missing = sorted(set(required) - set(fields))
         if missing:
             raise InputError(f"{name} requires {missing[0]!r}, which is not one of its fields")
-        layout = {key: part if key in required else NotRequired[part] for key, part in fields.items()}
+        parts = {key: with_bases_resolved(part) for key, part in fields.items()}
+        layout = {key: part if key in required else NotRequired[part] for key, part in parts.items()}
         annotation = cast("Any", TypedDict)(name if name.isidentifier() else "Fields", layout)
         annotation.__pydantic_config__ = {"extra": "forbid"}
         return cast("OutputType[dict[str, Json]]", OutputType(FieldsValidator(annotation), name=name))

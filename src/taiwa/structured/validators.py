@@ -4,6 +4,7 @@ for a model.
 
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,7 +27,10 @@ from typing import (
     get_args,
     get_origin,
     get_type_hints,
+    is_typeddict,
 )
+
+from typing_extensions import TypedDict
 
 from taiwa.kernel.errors import InputError, TaiwaError
 from taiwa.kernel.errors import describe as describe_object
@@ -218,7 +222,7 @@ class PydanticValidator(Generic[T]):
 
         refusals = (NameError, TypeError, ValueError, AttributeError, RecursionError, SyntaxError)
         try:
-            self.adapter: TypeAdapter[T] = TypeAdapter(annotation)
+            self.adapter: TypeAdapter[T] = TypeAdapter(with_bases_resolved(annotation))
             _refuse_calls(self.adapter.core_schema)
             self.schema = cast("dict[str, Json]", self.adapter.json_schema(schema_generator=_schema_generator()))
             if "propertyNames" in str(self.schema):
@@ -229,7 +233,9 @@ class PydanticValidator(Generic[T]):
             self.checks_keys = _is_closed(self.schema)
         except (PydanticUserError, SchemaError, *refusals) as error:
             first = str(error).strip().split("\n")[0]
-            if isinstance(annotation, str) or first.startswith("Unable to generate"):
+            if isinstance(error, PydanticUserError) and error.code == REFUSED:
+                first = TAKE_OTHER
+            elif isinstance(annotation, str) or first.startswith("Unable to generate"):
                 first = "use a dataclass, a pydantic model, a TypedDict, an enum, or a type made of those and JSON's"
             raise InputError(f"{describe_object(annotation)} cannot be an output type: {first}") from error
 
@@ -391,6 +397,60 @@ def not_json(data: Json) -> Iterator[tuple[tuple[str | int, ...], str]]:
             todo.extend(((*path, index), inner) for index, inner in reversed(list(enumerate(here))))
         elif not isinstance(here, (str, int, float, NoneType)):
             yield path, f"is not JSON but {type(here).__name__}"
+
+
+REFUSED = "typed-dict-version"
+"""The code of pydantic's error."""
+TAKE_OTHER = (
+    "on Python 3.11 a TypedDict of typing loses its type parameters and its bases, so one that is generic, refers to itself, or "
+    "is a field of a dataclass must come from typing_extensions"
+)
+
+
+def with_bases_resolved(annotation: Any, within: tuple[type, ...] = ()) -> Any:  # noqa: ANN401  (no static type says "a type expression")
+    """Return an annotation with each `typing.TypedDict` as one of typing_extensions that has the same keys.
+
+    The class that declares a key, or its `Required` or `NotRequired`, determines whether it is required.
+
+    Raises:
+        InputError: a TypedDict has a generic base, whose argument is lost.
+    """
+    if sys.version_info >= (3, 12):
+        return annotation
+    if is_typeddict(annotation) and type(annotation).__module__ == "typing":
+        if annotation in within or _parameters(annotation):
+            return annotation  # pydantic refuses it
+        return _copied(annotation, (*within, annotation))
+    arguments = get_args(annotation)
+    resolved = tuple(with_bases_resolved(each, within) for each in arguments)
+    if resolved == arguments:
+        return annotation
+    origin: Any = get_origin(annotation)
+    constructor: Any = {Annotated: Annotated, UnionType: Union}.get(origin, origin)
+    return constructor[resolved]
+
+
+def _parameters(hint: Any) -> tuple[object, ...]:  # noqa: ANN401
+    return (hint,) if isinstance(hint, TypeVar) else cast("tuple[object, ...]", getattr(hint, "__parameters__", ()))
+
+
+def _copied(cls: Any, within: tuple[type, ...]) -> Any:  # noqa: ANN401
+    """Create a TypedDict of typing_extensions with the keys of one of typing, including inherited ones."""
+    keys: dict[str, Any] = {}
+    for name, hint in get_type_hints(cls, include_extras=True).items():
+        if _parameters(hint):
+            raise InputError(f"the class {cls.__name__} cannot be an output type: {TAKE_OTHER}")
+        kind = get_origin(hint)
+        if kind in (Required, NotRequired):
+            keys[name] = kind[with_bases_resolved(get_args(hint)[0], within)]
+        else:
+            resolved = with_bases_resolved(hint, within)
+            keys[name] = resolved if name in cls.__required_keys__ else NotRequired[resolved]
+    made = cast("Any", TypedDict)(cls.__name__, keys)
+    for name in ("__module__", "__qualname__", "__doc__", "__pydantic_config__"):
+        if hasattr(cls, name):
+            setattr(made, name, getattr(cls, name))
+    return made
 
 
 # --- diagnostics ------------------------------------------------------------------------------------------------------
