@@ -13,7 +13,11 @@ MODULES = ("server", "files", "places", "settings", "talk", "state", "documents"
 """The modules of the script, in the order in which they are evaluated. They share one scope: no name is defined twice."""
 IMPORT = re.compile(r'^import [^;]* from "\./\w+\.js";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export ", re.MULTILINE)
-COMMENT = re.compile(r"^\s*//.*\n", re.MULTILINE)
+COMMENT = re.compile(r"^\s*//.*\n|^ +| // [^\n\"'`]*$", re.MULTILINE)
+"""A comment of a script, at the end of a line one without quotation marks, or an indentation."""
+STYLE_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+STYLE_SPACE = re.compile(r"\s*([{};,>])\s*|(?<=:)\s+")
+"""White space without a meaning; that before a colon is a descendant."""
 LEAST_PACKED = 500
 """Bytes below which compression is not worth its header."""
 
@@ -39,7 +43,9 @@ def asset(name: str) -> Body | None:
     match name:
         case "page.js":
             return Body.of(script().encode(), 9)
-        case "page.css" | "enter.js":
+        case "page.css":
+            return Body.of(STYLE_SPACE.sub(r"\1", STYLE_COMMENT.sub("", _read(name))).encode(), 9)
+        case "enter.js":
             return Body.of(_read(name).encode(), 9)
         case _:
             return None
