@@ -191,6 +191,10 @@ def test_a_caller_of_a_server_and_a_page_of_another_site_set_nothing(serve: Serv
         assert own.client.post(path, json=body, headers={"origin": "https://evil.example"}).status_code == 403
     assert own.server.access is not None
     assert LOCAL_CALLER == ""
+    caller.server.state.catalogue.models = ()
+    page = caller.client.get("/", headers={"accept": "text/html"}).text
+    assert "No model is set up." in page
+    assert "/page/models" not in page  # which would be refused
 
 
 def test_a_theme_is_kept_and_drawn_at_once(open_tab: OpenTab, serve: Serve) -> None:

@@ -95,7 +95,9 @@ class Page:
     tag: str = ""
     """The tag of the listed conversations, "" for all."""
 
-    def start(self, apps: Sequence[App], query: str, indexes: Json, app: str = "", index: str = "") -> str:
+    def start(
+        self, apps: Sequence[App], query: str, indexes: Json, app: str = "", index: str = "", *, owns: bool = False
+    ) -> str:
         """Render the page that starts a conversation, with an app and an index chosen if they are named, or shows search results."""
         refs = {ref.name: ref for ref in self.repository.store.refs.list()} if query.split() else {}
         hits = [
@@ -105,7 +107,7 @@ class Page:
             if hit.refs
         ]  # fmt: skip
         return self._render("start.html", title=self._("New conversation"), session="", at="", query=query, hits=hits,
-                            apps=apps, wanted=app, index=index, examples=self._examples(apps), tools=BUILT_IN, indexes=indexes, persons=self._persons(),
+                            apps=apps, owns=owns, wanted=app, index=index, examples=self._examples(apps), tools=BUILT_IN, indexes=indexes, persons=self._persons(),
                             model="", tip="", end="", **self._list())  # fmt: skip
 
     def conversation(self, place: Place, model: str, tip: str) -> str:

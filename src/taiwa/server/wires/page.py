@@ -18,6 +18,7 @@ from taiwa.kernel.serialization import Json, to_json
 from taiwa.operations.inspect import tokens
 from taiwa.operations.markdown_html import MarkdownStream, visible
 from taiwa.operations.resent_history import Completion
+from taiwa.server.access import LOCAL_CALLER
 from taiwa.server.conversation_turns import FollowedRun, unfinished_turn
 from taiwa.server.http_responses import (
     NO_STORE,
@@ -124,12 +125,23 @@ def _place(request: Request, repository: Repository, panel: str = "") -> Place:
     return Place(name, end, at or end, panel)
 
 
+def is_owner(request: Request) -> bool:
+    """Return whether a request comes from the owner of a private server: the holder of its token, on this machine, of a server
+    that has no other callers and no other names.
+
+    Anybody else could send the conversations and the keys of the owner elsewhere.
+    """
+    state = state_of(request)
+    is_private = state.options.is_local and state.options.token and not (state.options.hosts or state.options.origins)
+    return bool(is_private) and caller_of(request) == LOCAL_CALLER and not repository_of(request).store.callers.list()
+
+
 async def start(request: Request) -> Response:
     """Show the page that starts a conversation, or search results."""
     served = state_of(request).served
     query, app, index = (request.query_params.get(name, "") for name in ("q", "app", "in"))
-    indexes = await documents.list_indexes(request)
-    return await respond(request, lambda page: page.start(served.load_apps(), query, indexes, app, index))
+    indexes, owns = await documents.list_indexes(request), await asyncio.to_thread(is_owner, request)
+    return await respond(request, lambda page: page.start(served.load_apps(), query, indexes, app, index, owns=owns))
 
 
 async def conversation(request: Request) -> Response:

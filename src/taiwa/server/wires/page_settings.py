@@ -13,28 +13,16 @@ from taiwa.kernel.runtime import start_in_thread
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.http_api.api_keys import Secret, list_keys, remove_key, set_key
 from taiwa.models.providers import PROVIDERS, FoundModel, key_variables, list_models, name_at, resolve_server, try_key
-from taiwa.server.access import LOCAL_CALLER
 from taiwa.server.http_responses import ApiError, error_to_json, invalid, json_response
 from taiwa.server.page.start import Fetching, found_models, offered_model
-from taiwa.server.request import caller_of, read_body, repository_of, state_of
+from taiwa.server.request import read_body, repository_of, state_of
 from taiwa.server.wire_interface import GET, POST, Route, Wire
-from taiwa.server.wires.page import respond
+from taiwa.server.wires.page import is_owner, respond
 from taiwa.settings import Settings, parse_setting, set_value
 
 T = TypeVar("T")
 FETCHING = "fetching a model"
 """The key of the fetch in `ServerState.live`."""
-
-
-def is_owner(request: Request) -> bool:
-    """Return whether a request comes from the owner of a private server: the holder of its token, on this machine, of a server
-    that has no other callers and no other names.
-
-    Anybody else could send the conversations and the keys of the owner elsewhere.
-    """
-    state = state_of(request)
-    is_private = state.options.is_local and state.options.token and not (state.options.hosts or state.options.origins)
-    return bool(is_private) and caller_of(request) == LOCAL_CALLER and not repository_of(request).store.callers.list()
 
 
 def _check_owner(request: Request) -> None:
