@@ -177,7 +177,7 @@ def figures() -> str:
     shares = {kind: f"{refused / total:.1%} of {total:,}" for kind, (refused, total) in measure().items()}
     return (
         f"Of claims made from the sentences of the handbook (English, Japanese, Chinese), {shares['number']} with another number are\n"
-        f"refused, {shares['unit']} with another unit or currency, {shares['negation']} with a negation more or less, {shares['name']}\n"
+        f"refused, {shares['unit']} with another unit or currency, {shares['negation']} with an added or missing negation, {shares['name']}\n"
         f"with another name, and {shares['right']} right ones (`python -m tests.flows.ask.claims`)."
     )
 
