@@ -352,8 +352,11 @@ def _record(conversation: Conversation, text: str) -> Program[tuple[ParsedReply,
             shown = ", ".join(
                 f"{name}: {truncate(json.dumps(parsed.delta[name], ensure_ascii=False), 40)}" for name in left_out
             )
-            note = f"not recorded, since nobody said it: {shown} (`cite: false` in the app takes it all the same)"
-            yield from notify(note, code="turn", warning=True)
+            yield from notify(
+                f"not recorded, since nobody said it: {shown} (`cite: false` takes it all the same)",
+                code="turn",
+                warning=True,
+            )
         parsed = replace(parsed, delta=kept)
     turn = TurnContext(conversation.count + 1, text, "", None)
     try:
