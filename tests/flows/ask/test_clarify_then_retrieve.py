@@ -219,16 +219,17 @@ def test_a_request_for_a_human_hands_the_case_over(drive: Drive) -> None:
 
 def test_a_case_names_what_is_missing_and_whom_it_concerns(drive: Drive) -> None:
     better = written(1, 1, 5, 5, 1, ask_missing_info=LACK)
-    weak = Measured(HANDBOOK, Evidence(3, 2, 0.1, 0.1, 0.0, ("moon",)))
+    weak = Measured(HANDBOOK, Evidence(3, 2, 0.1, 0.1, 0.0, ("approv", "月面", "noth")))
     manner = ClarifyOptions(owners=(("leave*", "hr"),))
+    asked = user("Leave on 月面基地 without Approval")
 
-    done = drive(lambda: clarify((user("leave on the moon"),), manner), model(better), retriever=weak)
+    done = drive(lambda: clarify((assistant("Nothing?"), asked), manner), model(better), retriever=weak)
 
     case = done.value.case
     assert case is not None
     assert case.owner == "hr"
-    assert case.missing == (LACK, "moon")
-    assert case.searched == ("leave on the moon",)
+    assert case.missing == (LACK, "Approval", "月面")
+    assert case.searched == (asked.text,)
     assert case.passages
 
 

@@ -4,7 +4,8 @@ A model only scores; a pure function decides from the scores and the evidence in
 contains all its inputs, so it can be stored, shown and repeated.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -344,11 +345,17 @@ class _DialogueStep:
             return first or found
         return (*first, *(passage for passage in found if passage_key(passage) not in keys))[: self.options.k]
 
+    def written(self, stems: Iterable[str]) -> Iterator[str]:
+        """Yield the words of the user that begin with stems, as they were written."""
+        said = "\n".join(user_texts(self.dialogue))
+        found = (re.search(rf"{re.escape(stem)}[^\W\u3040-\u9fff]*", said, re.IGNORECASE) for stem in stems)
+        yield from (match[0] for match in found if match)
+
     def case(self, decision: Decision, queries: Queries) -> HandoverCase:
         assessment = decision.situation.assessment or Assessment()
         evidence = self.evidence or Evidence()
         texts = (assessment.ask_missing_info, assessment.res_consultation, assessment.ask_user_meta_info)
-        missing = (*filter(None, texts), *evidence.unresolved_references, *evidence.unknown)
+        missing = (*filter(None, texts), *evidence.unresolved_references, *self.written(evidence.unknown))
         sources = [passage.source for passage in self.found]
         owners = (owner for source in sources for pattern, owner in self.options.owners if fnmatchcase(source, pattern))
         searched, passages = () if self.is_published else (self.text,), self.found[: self.options.k]
