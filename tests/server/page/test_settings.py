@@ -191,7 +191,7 @@ def test_a_caller_of_a_server_and_a_page_of_another_site_set_nothing(serve: Serv
         assert own.client.post(path, json=body, headers={"origin": "https://evil.example"}).status_code == 403
     assert own.server.access is not None
     assert LOCAL_CALLER == ""
-    caller.server.state.catalogue.models = ()
+    caller.server.state.served.models = ()
     page = caller.client.get("/", headers={"accept": "text/html"}).text
     assert "No model is set up." in page
     assert "/page/models" not in page  # which would be refused
