@@ -238,7 +238,7 @@ def _print(found: "ExplainResult", *, is_walked: bool, examples: bool) -> None:
     if not is_walked:
         print_each(describe_constraint(found), print_line)
         print_line("")
-    heads = ("_(", ")token_(", ")allowed_(", ")place_(", ")expected")
+    heads = ("", _("token"), _("allowed"), _("place"), _("expected"))
     rows = [
         (
             str(number), _token(found, step) + (" (forced)" if step.forced and not step.why else ""),

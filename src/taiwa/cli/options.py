@@ -423,7 +423,7 @@ def _ask_model(settings: "Settings", found: "Sequence[FoundModel]") -> "Settings
 
     names = [each.name for each in found]
     print_notice(_("no model is set; these are available:"))
-    table(("_(", ")model_(", ")from"), [(str(n), each.name, each.source) for n, each in enumerate(found, 1)])
+    table(("", _("model"), _("from")), [(str(n), each.name, each.source) for n, each in enumerate(found, 1)])
     while True:
         reply: str = click.prompt(_("model to use from now on (a number, or any name)"), default="1", err=True).strip()
         name = names[int(reply) - 1] if reply.isdecimal() and 1 <= int(reply) <= len(names) else reply
