@@ -16,8 +16,8 @@ __all__ = ["alike", "evaluated", "real_models", "real_summary"]
 LEFT_OUT = ("failed",)
 SUMMARY = {
     ("extract", "valid"): "typed answers, valid", ("extract", "right"): "typed answers, right",
-    ("solve", "right"): "word problems, right", ("answer", "answered"): "questions to documents, answered",
-    ("answer", "right"): "questions to documents, right", ("state", "joint"): "state, right after a turn",
+    ("solve", "right"): "word problems, right", ("answer", "right"): "questions to documents, right",
+    ("state", "joint"): "state, right after a turn",
     ("constrain", "valid"): "schemas and patterns, valid",
 }  # fmt: skip
 """The shares of the summary."""

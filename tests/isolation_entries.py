@@ -14,6 +14,10 @@ def echo(start: dict[str, Json]) -> Handler:
     def answer(question: dict[str, Json], characters: int) -> dict[str, Json]:
         if "sleep" in question:
             time.sleep(float(str(question["sleep"])))
+        if "work" in question:
+            os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+            while time.process_time() < float(str(question["work"])):
+                pass
         if "leave" in question:
             os._exit(3)
         return {"start": start, "question": question, "characters": characters}

@@ -1,6 +1,8 @@
 """Work in a process of its own: it is asked in JSON, and ended at its limits with all that it holds."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -36,6 +38,19 @@ def test_text_without_an_answer_is_distinguished(process: IsolatedProcess, quest
     assert caught.value.code == code
     process.end()
     assert not process.alive
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the system counts no waiting for a processor")
+def test_the_time_in_which_other_processes_run_does_not_count(process: IsolatedProcess) -> None:
+    busy = f"import os; os.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}})\nwhile True: pass"
+    with ExitStack() as stack:
+        for _ in range(4):
+            other = stack.enter_context(subprocess.Popen([sys.executable, "-c", busy]))
+            stack.callback(other.kill)
+
+        assert process.ask({"work": 1.0}, ProcessLimits(seconds=1.2))["question"] == {"work": 1.0}
+        with pytest.raises(ToolError, match="timed out"):
+            process.ask({"work": 60}, ProcessLimits(seconds=0.3))
 
 
 def test_an_entry_that_is_not_there_fails_with_its_reason() -> None:

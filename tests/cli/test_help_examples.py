@@ -98,7 +98,7 @@ def test_the_help_of_every_command_shows_an_example(path: tuple[str, ...]) -> No
 def test_no_sentence_of_a_help_text_is_cut_off(path: tuple[str, ...]) -> None:
     command, context = ALL[path], click.Context(ALL[path], info_name=path[-1])
     shown = command.get_help(context)
-    assert "..." not in re.sub(r"\[ARGS\]\.\.\.|\[NAMES\]\.\.\.", "", shown)
+    assert "..." not in re.sub(r"\[(?:ARGS|NAMES|TAGS)\]\.\.\.", "", shown)
     for parameter in command.params:
         if isinstance(parameter, click.Option) and not parameter.hidden:
             assert re.search(r"[.\]]$", (parameter.help or "").strip()), parameter.opts

@@ -3,13 +3,14 @@
 import asyncio
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 import taiwa
-from taiwa.kernel.messages import Request
-from taiwa.models.scripted import scripted_model
+from taiwa.kernel.messages import Chunk, Request
+from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel, scripted_model
 
 SAY = """
 import sys
@@ -61,8 +62,18 @@ def test_of_two_processes_the_second_is_told_the_branch_that_keeps_its_answer(tm
 def test_of_two_tasks_the_second_is_told_the_branch_that_keeps_its_answer(tmp_path: Path) -> None:
     store = tmp_path / "taiwa.db"
 
+    class Waits(ScriptedModel):
+        async def astream(self, request: Request) -> AsyncIterator[Chunk]:
+            if request.messages[-1].text == "next":
+                await both_ask.wait()
+            async for chunk in super().astream(request):
+                yield chunk
+
+    both_ask = asyncio.Barrier(2)
+
     async def talk() -> list[object]:
-        async with taiwa.AsyncClient(scripted_model("to one", "A", "B"), store=store) as client:
+        model = Waits(("to one", "A", "B"), "scripted", ALL_CAPABILITIES, 7, None)
+        async with taiwa.AsyncClient(model, store=store) as client:
             await (await client.session(name="t")).say("one")
             both = [await client.session(name="t") for _ in range(2)]
             return await asyncio.gather(*(session.say("next") for session in both), return_exceptions=True)

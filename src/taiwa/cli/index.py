@@ -161,7 +161,7 @@ def list_(common: CommonOptions, audience: tuple[str, ...], caller: str) -> None
     from taiwa.operations.documents import open_library
 
     with open_library(common.settings(), reading=True) as library:
-        found = [library.index(name).summary(audience) for name in library.names(caller)]
+        found = tuple(library.index(name).summary(audience) for name in library.names(caller))
     rows = [
         (
             each.name, f"{each.documents:,}", f"{each.passages:,}", f"{each.problems:,}", format_time(each.at_us),

@@ -126,11 +126,10 @@ def rename(common: CommonOptions, name: str, new: str) -> None:
 @click.option("--remove", multiple=True, metavar="TAG", shell_complete=complete_tag, help="Remove this tag.")
 @common_options("as_json", "store")
 def tag(common: CommonOptions, name: str, tags: tuple[str, ...], remove: tuple[str, ...]) -> None:
-    """Give the conversation NAME these TAGS, and print all that it has.
+    """Give a conversation tags, and print all that it has.
 
     \b
     taiwa tag chat-1 work "tea trade"
-    taiwa tag chat-1 --remove work
     taiwa log --tag "tea trade"
     """
     from taiwa.store.refs import check_tags

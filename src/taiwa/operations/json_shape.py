@@ -4,6 +4,7 @@ A shape is a `TypedDict`, or a dataclass whose fields are its members. A member 
 `Annotated[T, "path.to.attribute"]` names another one, or a path, which ends at None. A function in `Annotated` converts it, and a
 dict there holds more keywords of its schema. A member that is `NotRequired` is left out if it is None.
 
+>>> from typing import Annotated, TypedDict
 >>> class Length(TypedDict):
 ...     digits: Annotated[int, "numerator", lambda number: len(str(number))]
 >>> as_json(256, Length)
