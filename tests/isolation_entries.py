@@ -16,8 +16,7 @@ def echo(start: dict[str, Json]) -> Handler:
             time.sleep(float(str(question["sleep"])))
         if "work" in question:
             os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-            while time.process_time() < float(str(question["work"])):
-                pass
+            sum(range(int(str(question["work"]))))
         if "leave" in question:
             os._exit(3)
         return {"start": start, "question": question, "characters": characters}
