@@ -193,8 +193,9 @@ class TextLoop(RationaleBuilder):
     With `prefill` the model continues its own text; otherwise each continuation is a new turn. With `stops` the server is
     asked to stop at the format's stop strings, but only with `prefill`: otherwise one could end a repetition too early.
 
-    With `masks` only calls of the tools can be written, in the form of the format. A result ends its line with `ends_lines`, as in the worked examples, and always if it is an error or the continuation is a new turn:
-    within the line, a small model joins digits and words of its own to the result, or ends there.
+    With `masks` only calls of the tools can be written, in the form of the format. A result ends its line with `ends_lines`, as in
+    the worked examples, and always if it is an error or the continuation is a new turn: within the line, a small
+    model joins digits and words of its own to the result, or ends there.
     """
 
     def __init__(
