@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from taiwa.cli.output import table
+from taiwa.cli.output import bill_line, table
+from taiwa.kernel.messages import Usage
 from taiwa.kernel.text import IGNORABLE, inert, plain
+from taiwa.kernel.usage_limits import RunUsage
 from tests.cli.conftest import Place
 from tests.cli.terminal import Terminal
 
@@ -101,3 +103,8 @@ def test_colours_are_for_terminals(place: Place) -> None:
         assert shown.end() == 0
 
     assert b"\x1b[1m" in shown.raw
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(8.0, "· 8.00 s · 5.0 tokens/s"), (0.2, "· 0.20 s")])
+def test_bill_has_the_tokens_per_second_of_calls_that_took_a_while(seconds: float, shown: str) -> None:
+    assert bill_line(RunUsage(requests=1, usage=Usage(10, 40), seconds=seconds)).endswith(shown)

@@ -507,7 +507,7 @@ def _warning(text: str) -> str:
 
 
 def bill_line(spent: RunUsage) -> str:
-    """Write a bill on one line."""
+    """Write a bill on one line, with the tokens written per second if the calls took a second or more."""
     usage = spent.usage
     tokens = _("{input} in ({cached} cached) + {output} out tokens",
         input=f"{usage.input_tokens:,}", cached=f"{usage.cache_read_tokens:,}", output=f"{usage.output_tokens:,}",
@@ -526,13 +526,16 @@ def bill_line(spent: RunUsage) -> str:
         cost = f"≤ {format_cost(spent.max_cost)}" if spent.max_cost else format_cost(spent.max_cost)
     elif spent.calls_without_usage and not usage.input_tokens:
         tokens = _("tokens not reported")
-    return _(
+    bill = _(
         "{calls} · {tokens} · {cost} · {seconds} s",
         calls=ngettext("{n} call", "{n} calls", spent.requests),
         tokens=tokens,
         cost=cost,
         seconds=f"{spent.seconds:.2f}",
     )
+    if spent.seconds < 1 or not usage.output_tokens:
+        return bill
+    return f"{bill} · {_('{n} tokens/s', n=f'{usage.output_tokens / spent.seconds:.1f}')}"
 
 
 @contextmanager
