@@ -18,8 +18,6 @@ from taiwa.retrieval.types import (
     Document,
     EmbedderChoice,
     FileFacts,
-    Gain,
-    PassageFeedback,
     may_see,
 )
 from tests.retrieval.conftest import Opens
@@ -258,17 +256,6 @@ def test_no_text_is_an_id_by_accident(shelf: IndexBackend, name: str) -> None:
     assert shelf.passage(name, NOBODY) is None
 
 
-def test_feedback_is_kept_in_order(shelf: IndexBackend) -> None:
-    shelf.add_feedback(PassageFeedback("apples?", "1-2-3", True, "ann", 5))
-    shelf.add_feedback(PassageFeedback("梨?", "1-2-4", False))
-
-    first, second = shelf.feedback()
-
-    assert first == PassageFeedback("apples?", "1-2-3", True, "ann", 5)
-    assert (second.query, second.good) == ("梨?", False)
-    assert second.at_us > 0
-
-
 def test_a_document_is_read_in_its_order(shelf: IndexBackend) -> None:
     put(shelf, document("a", "one", "two", "three"), document("b", "four", audience=(("group:hr",),)))
 
@@ -277,17 +264,14 @@ def test_a_document_is_read_in_its_order(shelf: IndexBackend) -> None:
     assert shelf.passages("c") == ()
 
 
-def test_it_remembers_by_what_it_is_asked_and_what_a_check_found(opens: Opens, shelf: IndexBackend) -> None:
+def test_it_remembers_its_embedder(opens: Opens, shelf: IndexBackend) -> None:
     assert shelf.embedder_choice() is None
-    first = EmbedderChoice("/models/a", "a-1", (0.25, -1.0), True)
+    first = EmbedderChoice("/models/a", "a-1", (0.25, -1.0))
     shelf.set_embedder(EmbedderChoice("/models/b", "b-1"))
     shelf.set_embedder(first)
-    shelf.store_gain("a-1", Gain(40, 0.5, 0.625, 0.0625, 0.25, "sentences"))
 
     other = opens().open("docs")
     assert other.embedder_choice() == first
-    assert other.gain("a-1") == Gain(40, 0.5, 0.625, 0.0625, 0.25, "sentences")
-    assert other.gain("b-1") is None
     shelf.set_embedder(None)
     assert other.embedder_choice() is None
 
@@ -337,7 +321,6 @@ def test_a_dropped_index_is_gone_with_all_it_held(opens: Opens) -> None:
         found(shelf, "apples")
     again = place.create("docs", "", Analyzer())
     assert found(again, "apples") == []
-    assert again.feedback() == ()
 
 
 def test_an_index_that_is_being_made_is_not_dropped(opens: Opens, shelf: IndexBackend) -> None:

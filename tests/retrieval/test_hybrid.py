@@ -12,9 +12,8 @@ from taiwa.kernel.errors import ConfigError, InputError, ModelError
 from taiwa.kernel.messages import Passage, user
 from taiwa.retrieval import Index, Library, ScopedRetriever
 from taiwa.retrieval.document_access import SIDECAR
-from taiwa.retrieval.hybrid import BertEncoder, HybridIndex, LabelledQuery, gain_of, own_sentences
+from taiwa.retrieval.hybrid import BertEncoder, HybridIndex
 from taiwa.retrieval.index import reciprocal_ranks
-from taiwa.retrieval.types import Gain, PassageFeedback
 from tests.lazily import Lazily
 
 tokenizers: Any = Lazily("tokenizers")
@@ -50,11 +49,6 @@ def fused(index: Index, folder: Path) -> HybridIndex:
     return HybridIndex(index, Topics())
 
 
-def with_vectors(fused: HybridIndex) -> HybridIndex:
-    """Return the index fusing whatever a check has shown."""
-    return HybridIndex(fused, fused.embedder, always=True)
-
-
 def sources(found: Sequence[Passage]) -> list[str]:
     return [passage.source for passage in found]
 
@@ -63,8 +57,8 @@ def test_what_means_the_same_is_found_though_no_word_is_shared(fused: HybridInde
     assert fused.make_vectors() == 4
 
     assert fused.by_words("holiday") == ()
-    assert sources(with_vectors(fused).find("holiday", 1)) == ["a.md"]
-    assert sources(with_vectors(fused).find("how much?", 1, history=[user("my salary")])) == ["b.md"]
+    assert sources(fused.find("holiday", 1)) == ["a.md"]
+    assert sources(fused.find("how much?", 1, history=[user("my salary")])) == ["b.md"]
 
 
 def test_vectors_are_made_once_and_again_for_what_changed(fused: HybridIndex, folder: Path) -> None:
@@ -82,8 +76,8 @@ def test_vectors_are_made_once_and_again_for_what_changed(fused: HybridIndex, fo
 def test_what_may_not_be_seen_is_not_near_either(fused: HybridIndex) -> None:
     fused.make_vectors()
 
-    assert "d.md" not in sources(with_vectors(fused).find("salary", 9))
-    assert "d.md" in sources(with_vectors(fused).find("salary", 9, ["group:hr"]))
+    assert "d.md" not in sources(fused.find("salary", 9))
+    assert "d.md" in sources(fused.find("salary", 9, ["group:hr"]))
 
 
 def test_a_vector_in_bytes_is_near_to_what_it_was(fused: HybridIndex) -> None:
@@ -99,63 +93,6 @@ def test_a_vector_in_bytes_is_near_to_what_it_was(fused: HybridIndex) -> None:
         assert near[0].score == pytest.approx(1.0, abs=0.01)
     with pytest.raises(InputError, match="a vector of 3 numbers"):
         fused.backend.nearest("random", rows[0][:3], 1, frozenset())
-
-
-def test_without_a_check_it_finds_as_the_index_does(fused: HybridIndex) -> None:
-    fused.make_vectors()
-
-    assert not fused.fuses
-    assert fused.find("vacation") == fused.by_words("vacation")
-    assert fused.find("holiday") == ()
-
-
-def test_a_gain_that_was_shown_is_remembered_and_used(fused: HybridIndex) -> None:
-    fused.make_vectors()
-    ids = {passage.source: passage.id for passage in fused.by_words("vacation wage journey", 9)}
-    asked = ["holiday", "salary", "train"]
-    pairs = [(f"{asked[n % 3]} {n}", ids[f"{'abc'[n % 3]}.md"]) for n in range(24)]
-
-    gain = gain_of(fused, pairs)
-
-    assert gain.words == 0.0
-    assert gain.fused > 0.6
-    assert gain.low > 0
-    assert fused.fuses
-    assert sources(fused.find("holiday", 1)) == ["a.md"]
-    assert not HybridIndex(fused, Other()).fuses
-
-
-class Other(Topics):
-    """A model that takes everything for the same."""
-
-    name = "other-1"
-
-    def embed(self, texts: Sequence[str], what: str) -> Any:
-        return np.ones((len(texts), 4), np.float32) / 2
-
-
-def test_no_gain_is_no_reason_to_fuse(fused: HybridIndex) -> None:
-    other = HybridIndex(fused, Other())
-    other.make_vectors()
-    (passage,) = fused.by_words("vacation", 1)
-    for number in range(25):
-        fused.add_feedback(PassageFeedback(f"vacation {number}", passage.id, True))
-
-    gain = gain_of(other)
-
-    assert gain.questions == 25
-    assert not gain.helps
-    assert not other.fuses
-
-
-def test_it_is_fused_without_a_gain_where_somebody_says_so(fused: HybridIndex) -> None:
-    fused.make_vectors()
-
-    always = HybridIndex(fused, Topics(), always=True)
-
-    assert always.fuses
-    assert sources(always.find("holiday", 1)) == ["a.md"]
-    assert always.find("holiday", 0) == ()
 
 
 class Failing(Topics):
@@ -174,7 +111,7 @@ def test_an_embedder_that_fails_leaves_the_words_and_is_let_alone_for_a_while(fu
     fused.make_vectors()
     now = [100.0]
     broken = Failing()
-    always = HybridIndex(fused, broken, always=True, clock=lambda: now[0])
+    always = HybridIndex(fused, broken, clock=lambda: now[0])
 
     assert always.find("wage") == fused.by_words("wage")
     assert always.trouble == "docs: found by words alone, as its embedder fails: it is out of order"
@@ -212,7 +149,7 @@ def test_indexes_with_and_without_vectors_are_asked_together(
     (other / "f.md").write_text("a holiday of the chief, and many other things that nobody asks for")
     plain = library.create(other, "plain")
     plain.refresh()
-    within = ScopedRetriever([HybridIndex(fused, Topics(), always=True), plain], history=[user("hello")])
+    within = ScopedRetriever([HybridIndex(fused, Topics()), plain], history=[user("hello")])
 
     found = within.find("holiday", 9)
 
@@ -222,45 +159,6 @@ def test_indexes_with_and_without_vectors_are_asked_together(
     assert within.find("holiday", 0) == ()
     assert sources(within.find("holiday", 1)) == ["plain/e.md"]
     assert within.troubles == ()
-
-
-def test_documents_ask_themselves_with_a_sentence_beside_its_neighbours(index: Index, folder: Path) -> None:
-    said = "# Part {0}\n\nNumber {0} says something about holidays, salaries and trains. This stands in every part, word for word.\n\n"
-    (folder / "long.md").write_text("".join(said.format(number) for number in range(6)))
-    (folder / "short.md").write_text("alone, with some more words to ask for")
-    index.refresh()
-
-    asked = own_sentences(index.backend, 4)
-
-    passages = index.backend.passages("long.md")
-    assert len(asked) == 4
-    for each in asked:
-        at = [passage.id for passage in passages].index(each.without)
-        assert each.question in passages[at].text
-        assert each.question.startswith("Number")
-        assert each.right == {passages[near].id for near in (at - 1, at + 1) if 0 <= near < len(passages)}
-    assert own_sentences(index.backend, 4) == asked
-
-
-def test_a_check_by_sentences_is_told_from_one_by_people(fused: HybridIndex) -> None:
-    fused.make_vectors()
-    (right,) = fused.by_words("vacation", 1)
-    (own,) = fused.by_words("journey", 1)
-    asked = [LabelledQuery(f"journey holiday {n}", frozenset({right.id}), own.id) for n in range(20)]
-
-    gain = gain_of(fused, substitutes=asked)
-
-    assert (gain.of, gain.questions, gain.words) == ("sentences", 20, 0.0)
-    assert gain.fused == 1.0
-    for number in range(20):
-        fused.add_feedback(PassageFeedback(f"vacation {number}", right.id, True))
-    assert gain_of(fused, substitutes=asked).of == "people"
-
-
-def test_too_few_questions_prove_nothing(fused: HybridIndex) -> None:
-    with pytest.raises(InputError, match="at least 20 questions"):
-        gain_of(fused, [("a", "1")])
-    assert not Gain(19, 0.0, 1.0, 0.9, 1.0).helps
 
 
 def test_ranks_are_fused_by_rank_alone() -> None:

@@ -87,13 +87,10 @@ def index() -> None:
 @click.option(
     "--embeddings",
     metavar="DIR|ENDPOINT|off",
-    help="Also search with embeddings of this model if a test shows a gain.",
+    help="Also search with embeddings of this model.",
 )
-@click.option("--force-embeddings", is_flag=True, help="Also search with embeddings if the test shows no gain.")
 @common_options("as_json", "store")
-def folder_(
-    common: CommonOptions, folder: str, name: str, language: str, embeddings: str | None, force_embeddings: bool
-) -> None:
+def folder_(common: CommonOptions, folder: str, name: str, language: str, embeddings: str | None) -> None:
     """Index the documents of FOLDER, or refresh an index.
 
     \b
@@ -104,7 +101,7 @@ def folder_(
     if embeddings is not None and not embeddings.strip():
         raise InputError("--embeddings requires the folder of a model, an endpoint (http://HOST:PORT/v1#NAME), or off")
     settings = common.settings()
-    options = documents.IndexOptions(folder, name, language, (embeddings or "").strip(), force_embeddings)
+    options = documents.IndexOptions(folder, name, language, (embeddings or "").strip())
     made: dict[str, Json] = {}
     with documents.open_library(settings, writing=True) as library:
         for step in documents.index_folder(library, settings, options, reporter()):
@@ -242,15 +239,12 @@ def _seen_by(listed: "DocumentListing") -> str:
 
 
 def _print_embeddings(found: "EmbeddingsResult | None") -> None:
-    """Print the embeddings of an index, and whether they are used."""
-    from taiwa.operations.documents import describe_embeddings
-
+    """Print the embeddings of an index."""
     if found is None:
         return
     new = f" ({found.made:,} new)" if found.made else ""
     vectors = "" if found.vectors is None else f", {found.vectors:,} vectors{new}"
     print_line(f"embeddings: {found.meaning.model}{vectors}, from {found.meaning.place}")
-    print_line(describe_embeddings(found))
 
 
 @click.command()

@@ -1,7 +1,7 @@
 """Index folders of documents, choose embeddings for an index, find passages, and open the app that answers questions."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -17,12 +17,12 @@ from taiwa.operations.results import AskTurn, DocumentText, EmbeddingsResult, Fi
 from taiwa.retrieval import Index, Library, ScopedRetriever
 from taiwa.retrieval.index import Fits
 from taiwa.retrieval.ingest import count_unsupported
-from taiwa.retrieval.types import ENOUGH, EmbedderChoice, IndexSummary
+from taiwa.retrieval.types import EmbedderChoice, IndexSummary
 from taiwa.settings import Settings
 
 if TYPE_CHECKING:
     from taiwa.conversation.app import App
-    from taiwa.retrieval.hybrid import Embedder, HybridIndex
+    from taiwa.retrieval.hybrid import Embedder
     from taiwa.retrieval.ingest import Progress, RefreshReport
     from taiwa.sessions.repository import Repository
     from taiwa.sql import PostgresUrl
@@ -34,8 +34,6 @@ WAIT = 600.0
 MAX_NAMES = 1_000
 MAX_CAUSES = 3
 """The maximum of reasons why files could not be read in one message."""
-RECHECK_SHARE = 0.1
-"""The share of new passages above which the check of the embeddings is repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +73,12 @@ class IndexOptions:
     - `folder`: a folder, a file, or the name of an index. `name`: of a new index ("": the folder's own name).
     - `language`: the language for stemming.
     - `embeddings`: the folder of a model, an endpoint (http://HOST:PORT/v1#NAME), `off`, or "" to keep those of the index.
-    - `force_embeddings`: use them regardless of the check of their gain.
     """
 
     folder: str
     name: str = ""
     language: str = "english"
     embeddings: str = ""
-    force_embeddings: bool = False
-
-    def __post_init__(self) -> None:
-        if self.force_embeddings and self.embeddings == EMBEDDINGS_OFF:
-            raise InputError(
-                f"--embeddings {EMBEDDINGS_OFF} and --force-embeddings contradict each other; pass one of them"
-            )
 
     @property
     def embedder(self) -> str:
@@ -241,7 +231,7 @@ def index_folder(
         raise
     done = _refresh(index, reporter)
     yield index.summary(None), done
-    made = _embed(index, embedder, options, settings, reporter)
+    made = _embed(index, embedder, settings, reporter)
     yield embeddings_of(index, made=made)
 
 
@@ -286,54 +276,33 @@ def _choose_embedder(index: Index, options: IndexOptions, settings: Settings) ->
     if place == EMBEDDINGS_OFF:
         index.backend.set_embedder(None)
         return None
-    if not place:
-        if options.force_embeddings and before is None:
-            raise InputError("--force-embeddings requires --embeddings")
-        return None
-    return _open_embedder(index, place, before, settings, always=options.force_embeddings)
+    return _open_embedder(index, place, before, settings) if place else None
 
 
-def _embed(
-    index: Index, embedder: "Embedder | None", options: IndexOptions, settings: Settings, reporter: Reporter
-) -> int:
-    """Compute missing vectors, and check whether they improve the ranking; return their number."""
+def _embed(index: Index, embedder: "Embedder | None", settings: Settings, reporter: Reporter) -> int:
+    """Compute missing vectors; return their number."""
     before = index.backend.embedder_choice()
     if before is None:
         return 0
-    from taiwa.retrieval.hybrid import HybridIndex, gain_of, own_sentences
+    from taiwa.retrieval.hybrid import HybridIndex
 
-    always = options.force_embeddings or (before.always and not options.embedder)
-    embedder = embedder or _open_embedder(index, before.place, before, settings, always=always)
-    fused = HybridIndex(index, embedder, always=always)
-    whole = index.summary(None).passages
-    missing = whole - index.backend.vectors(embedder.name)
+    embedder = embedder or _open_embedder(index, before.place, before, settings)
+    fused = HybridIndex(index, embedder)
+    missing = index.summary(None).passages - index.backend.vectors(embedder.name)
     with reporter.progress() as moved:
         made = fused.make_vectors(lambda done: moved(done, missing, "vectors"))
     index.backend.keep_vectors(embedder.name)
-    if whole and (options.embedder or made >= RECHECK_SHARE * whole or _is_unchecked(fused)):
-        with suppress(InputError):  # too few questions: the last check stays valid, and `describe_embeddings` says so
-            gain_of(fused, substitutes=own_sentences(fused.backend))
     return made
 
 
-def _open_embedder(
-    index: Index, place: str, before: "EmbedderChoice | None", settings: Settings, *, always: bool
-) -> "Embedder":
+def _open_embedder(index: Index, place: str, before: "EmbedderChoice | None", settings: Settings) -> "Embedder":
     embedder = open_embedder(place, settings)
     probe: tuple[float, ...] = ()
     if isinstance(embedder, EmbeddingEndpoint):
         embedder.identify(before if before is not None and before.place == place else None)
         probe = embedder.probe
-    index.backend.set_embedder(EmbedderChoice(place, embedder.name, probe, always))
+    index.backend.set_embedder(EmbedderChoice(place, embedder.name, probe))
     return embedder
-
-
-def _is_unchecked(fused: "HybridIndex") -> bool:
-    """Return whether a check is due: there was none, or users have since given enough feedback for one."""
-    gain = fused.backend.gain(fused.embedder.name)
-    if gain is None:
-        return True
-    return gain.of != "people" and len({each.query for each in fused.backend.feedback() if each.good}) >= ENOUGH
 
 
 def embeddings_of(index: Index, *, is_owner: bool = True, made: int = 0) -> EmbeddingsResult | None:
@@ -342,29 +311,7 @@ def embeddings_of(index: Index, *, is_owner: bool = True, made: int = 0) -> Embe
     if meaning is None:
         return None
     vectors = index.backend.vectors(meaning.model) if is_owner else None
-    return EmbeddingsResult(meaning, index.backend.gain(meaning.model), vectors, made)
-
-
-def describe_embeddings(found: EmbeddingsResult) -> str:
-    """Describe whether both rankings are fused, and why.
-
-    >>> from taiwa.retrieval.types import EmbedderChoice, Gain
-    >>> describe_embeddings(EmbeddingsResult(EmbedderChoice("m", "m-1"), Gain(50, 0.5, 0.52, -0.01, 0.05), 9))
-    'not fused: nDCG@10 0.500 by words, 0.520 by both, on 50 questions of users: no significant gain (+0.020; 95 %: -0.010 to +0.050)'
-    """
-    gain = found.gain
-    if gain is None:
-        figures = "not checked: too few documents of several passages, and too few questions with good feedback"
-    else:
-        whose = "questions of users" if gain.of == "people" else "sentences of the documents"
-        change = f"({gain.fused - gain.words:+.3f}; 95 %: {gain.low:+.3f} to {gain.high:+.3f})"
-        figures = (
-            f"nDCG@10 {gain.words:.3f} by words, {gain.fused:.3f} by both, on {gain.questions} {whose}:"
-            f" {'a gain' if gain.helps else 'no significant gain'} {change}"
-        )
-    if gain is not None and gain.helps:
-        return f"fused: {figures}"
-    return f"fused, because of --force-embeddings; {figures}" if found.meaning.always else f"not fused: {figures}"
+    return EmbeddingsResult(meaning, vectors, made)
 
 
 # --- questions --------------------------------------------------------------------------------------------------------

@@ -747,18 +747,7 @@ def reported_usage_to_json(spent: RunUsage) -> dict[str, Json]:
 
 @to_json.register
 def _embeddings(found: results.EmbeddingsResult) -> Json:
-    gain: dict[str, Json] | None = None
-    if found.gain is not None:
-        figures = {name: round(getattr(found.gain, name), 4) for name in ("words", "fused", "low", "high")}
-        gain = {"questions": found.gain.questions, "of": found.gain.of, **figures}
-    return {
-        "place": found.meaning.place,
-        "model": found.meaning.model,
-        "vectors": found.vectors,
-        "fused": found.is_used,
-        "forced": found.meaning.always,
-        "gain": gain,
-    }
+    return {"place": found.meaning.place, "model": found.meaning.model, "vectors": found.vectors}
 
 
 def refreshed_to_json(summary: "IndexSummary", done: "RefreshReport") -> dict[str, Json]:

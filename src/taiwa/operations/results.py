@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from taiwa.flows.ask.ask_result import AskResult
     from taiwa.flows.ask.provenance import ValueSource
     from taiwa.kernel.messages import Enforcement, Passage, Request, Usage
-    from taiwa.retrieval.types import EmbedderChoice, Gain
+    from taiwa.retrieval.types import EmbedderChoice
     from taiwa.sessions.repository import ValueOrigin
     from taiwa.store import CallRecord, CostLine, Ref
     from taiwa.store.runs import Run
@@ -132,20 +132,14 @@ class AskTurn:
 
 @value
 class EmbeddingsResult:
-    """The embeddings of an index: the model, its vectors, and whether they improve the ranking.
+    """The embeddings of an index: the model, and its vectors.
 
     `vectors` is None if the caller may not know their number; `made` counts new ones.
     """
 
     meaning: "EmbedderChoice"
-    gain: "Gain | None"
     vectors: int | None
     made: int = 0
-
-    @property
-    def is_used(self) -> bool:
-        """Whether full-text and embedding rankings are fused."""
-        return self.meaning.always or (self.gain is not None and self.gain.helps)
 
 
 @value

@@ -26,9 +26,7 @@ from taiwa.retrieval.types import (
     DocumentListing,
     EmbedderChoice,
     FileFacts,
-    Gain,
     IndexSummary,
-    PassageFeedback,
     Principals,
     TermCounts,
     Vector,
@@ -88,20 +86,6 @@ MIGRATION = Migration(
             heading {text} NOT NULL,
             text {text} NOT NULL){strict}""",
         "CREATE INDEX passage_document ON passage(document)",
-        """CREATE TABLE feedback(
-            seq {pk},
-            doc_index {int} NOT NULL REFERENCES doc_index(seq) ON DELETE CASCADE,
-            query {text} NOT NULL,
-            passage {text} NOT NULL,
-            good {int} NOT NULL,
-            user_name {text} NOT NULL,
-            at_us {int} NOT NULL){strict}""",
-        "CREATE INDEX feedback_index ON feedback(doc_index)",
-        """CREATE TABLE gain(
-            doc_index {int} NOT NULL REFERENCES doc_index(seq) ON DELETE CASCADE,
-            model {text} NOT NULL,
-            body {text} NOT NULL,
-            PRIMARY KEY(doc_index, model)){keyed}""",
         """CREATE TABLE embedder(
             doc_index {int} PRIMARY KEY REFERENCES doc_index(seq) ON DELETE CASCADE,
             body {text} NOT NULL){strict}""",
@@ -312,39 +296,13 @@ class IndexBackend(ABC):
             sum(bool(each.known.problem) for each in listed), at,
         )  # fmt: skip
 
-    def add_feedback(self, feedback: PassageFeedback) -> None:
-        """Store a user's judgement of a passage."""
-        self._db.run(
-            "INSERT INTO feedback(doc_index, query, passage, good, user_name, at_us) VALUES(?, ?, ?, ?, ?, ?)",
-            self.seq, feedback.query, feedback.passage, feedback.good, feedback.user, feedback.at_us or self._db.clock(),
-        )  # fmt: skip
-
-    def feedback(self) -> tuple[PassageFeedback, ...]:
-        """Return all feedback, oldest first."""
-        select = "SELECT query, passage, good, user_name, at_us FROM feedback WHERE doc_index = ? ORDER BY seq"
-        rows = self._db.rows(select, self.seq)
-        return tuple(PassageFeedback(query, passage, bool(good), *more) for query, passage, good, *more in rows)
-
-    def store_gain(self, model: str, gain: Gain) -> None:
-        """Store the result of a check of a model."""
-        self._db.run(
-            "INSERT INTO gain(doc_index, model, body) VALUES(?, ?, ?)"
-            " ON CONFLICT(doc_index, model) DO UPDATE SET body = excluded.body",
-            self.seq, model, json.dumps([gain.questions, gain.words, gain.fused, gain.low, gain.high, gain.of]),
-        )  # fmt: skip
-
-    def gain(self, model: str) -> Gain | None:
-        """Return the result of the last check of a model."""
-        body = self._db.one("SELECT body FROM gain WHERE doc_index = ? AND model = ?", self.seq, model)
-        return None if body is None else Gain(*json.loads(body))
-
     def embedder_choice(self) -> EmbedderChoice | None:
         """Return the embedder of the index, or None."""
         body = self._db.one("SELECT body FROM embedder WHERE doc_index = ?", self.seq)
         if body is None:
             return None
-        place, model, probe, always = json.loads(body)
-        return EmbedderChoice(place, model, tuple(probe), always)
+        place, model, probe = json.loads(body)
+        return EmbedderChoice(place, model, tuple(probe))
 
     def set_embedder(self, meaning: EmbedderChoice | None) -> None:
         """Set the embedder of the index; None searches by words alone."""
@@ -353,7 +311,7 @@ class IndexBackend(ABC):
             return
         self._db.run(
             "INSERT INTO embedder(doc_index, body) VALUES(?, ?) ON CONFLICT(doc_index) DO UPDATE SET body = excluded.body",
-            self.seq, json.dumps([meaning.place, meaning.model, meaning.probe, meaning.always], ensure_ascii=False),
+            self.seq, json.dumps([meaning.place, meaning.model, meaning.probe], ensure_ascii=False),
         )  # fmt: skip
 
     def _state(self) -> State:

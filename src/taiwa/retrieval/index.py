@@ -23,7 +23,7 @@ from taiwa.kernel.text import terms
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.backend import IndexBackend, LibraryBackend
 from taiwa.retrieval.ingest import Progress, RefreshReport, RuleListing, list_rules, refresh
-from taiwa.retrieval.types import DocumentListing, IndexSummary, PassageFeedback, Principals, TermCounts
+from taiwa.retrieval.types import DocumentListing, IndexSummary, Principals, TermCounts
 from taiwa.sql import PostgresUrl, is_postgres_url
 
 
@@ -337,10 +337,6 @@ class Index:
     def summary(self, principals: Iterable[str] | None = NO_PRINCIPALS) -> IndexSummary:
         """Summarize what the principals may see of the index."""
         return self.backend.summary(None if principals is None else frozenset(principals))
-
-    def add_feedback(self, feedback: PassageFeedback) -> None:
-        """Store a user's judgement of a passage."""
-        self.backend.add_feedback(feedback)
 
 
 class ScopedRetriever:

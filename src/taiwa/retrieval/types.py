@@ -1,4 +1,4 @@
-"""Documents and their chunks, audiences, facts of files, feedback, and measurements of an index."""
+"""Documents and their chunks, audiences, facts of files, and measurements of an index."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -19,8 +19,6 @@ Audience: TypeAlias = tuple[tuple[str, ...], ...]
 PUBLIC: Audience = ()
 CLOSED: Audience = ((),)
 """The empty audience."""
-ENOUGH = 20
-"""The minimum number of questions of a check."""
 
 
 def may_see(audience: Audience, principals: Iterable[str]) -> bool:
@@ -115,49 +113,17 @@ class TermCounts:
     holders: Mapping[str, int]
 
 
-@value(tag="passage-feedback")
-class PassageFeedback:
-    """A user's judgement of a passage that was found for a query."""
-
-    query: str
-    passage: str
-    good: bool
-    user: str = ""
-    at_us: int = 0
-
-
-@value
-class Gain:
-    """The change of nDCG@10 by fusion; `low` and `high` are a 95 % interval (paired bootstrap).
-
-    `of` is the source of the questions: `people`, or `sentences` of the documents themselves.
-    """
-
-    questions: int
-    words: float
-    fused: float
-    low: float
-    high: float
-    of: str = "people"
-
-    @property
-    def helps(self) -> bool:
-        """Whether the gain is significant."""
-        return self.questions >= ENOUGH and self.low > 0
-
-
 @value
 class EmbedderChoice:
     """The embedder of an index.
 
     `place` is the location that the user gave, `model` its permanent name, and `probe` the vector of a fixed sentence if
-    nothing else distinguishes models; `always` fuses regardless of any check.
+    nothing else distinguishes models.
     """
 
     place: str
     model: str
     probe: tuple[float, ...] = ()
-    always: bool = False
 
 
 Vector: TypeAlias = "NDArray[np.float32]"

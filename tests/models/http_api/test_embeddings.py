@@ -184,7 +184,7 @@ def index(tmp_path: Path, server: EmbeddingServer, settings: Settings) -> Iterat
         made.refresh()
         embedder = open_endpoint(f"{server.base_url}#topics", settings)
         embedder.identify()
-        made.backend.set_embedder(EmbedderChoice(f"{server.base_url}#topics", embedder.name, embedder.probe, True))
+        made.backend.set_embedder(EmbedderChoice(f"{server.base_url}#topics", embedder.name, embedder.probe))
         HybridIndex(made, embedder).make_vectors()
         yield made
 

@@ -157,7 +157,7 @@ class LazyEmbedder:
 
 
 def with_embeddings(index: Index, settings: Settings) -> Index:
-    """Return the index with embeddings if it has them and they improve its results, else the plain index.
+    """Return the index with embeddings if it has them, else the plain index.
 
     Nothing is loaded or called before the first question.
     """
@@ -165,8 +165,7 @@ def with_embeddings(index: Index, settings: Settings) -> Index:
     if choice is None:
         return index
     embedder = LazyEmbedder(choice, lambda known: open_embedder(known.place, settings, known, limits=QUESTION_LIMITS))
-    hybrid = HybridIndex(index, embedder, always=choice.always)
-    return hybrid if hybrid.fuses else index
+    return HybridIndex(index, embedder)
 
 
 def add_missing_vectors(index: Index) -> str:
