@@ -58,8 +58,6 @@ class Settings:
     path: Path
     model: str | None = None
     served_models: tuple[str, ...] = ()
-    judge_model: str | None = None
-    rewrite_model: str | None = None
     limits: UsageLimits = NO_LIMITS
     timeout: float = 600.0
     attempts: int = 3
@@ -239,8 +237,6 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {
         "model": Setting("the model used when a command names none", _text),
         "store": Setting("the file of the conversations, or postgresql://USER@HOST/DATABASE", _store),
-        "judge_model": Setting("the model with which taiwa ask assesses a dialogue", _text),
-        "rewrite_model": Setting("the model with which taiwa ask rewrites a dialogue as queries", _text),
         "served_models": Setting("further models that taiwa serve offers, separated by commas", _names),
         "max_cost": Setting(
             "the cost limit of one command, in the currency of the prices, and of each /call, /conversation and /day; none "

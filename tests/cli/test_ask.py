@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import MODEL, ModelServer, Place, Taiwa
+from tests.cli.conftest import ModelServer, Place, Taiwa
 from tests.cli.terminal import Terminal
 from tests.house.figures import trace
 from tests.peers.faults import silence
@@ -220,15 +220,13 @@ def test_the_article_s_policy_asks_what_the_model_worded(taiwa: Taiwa, model_ser
 
 
 def test_the_article_s_policy_answers_a_question_that_the_documents_answer(
-    taiwa: Taiwa, model_server: ModelServer, place: Place
+    taiwa: Taiwa, model_server: ModelServer
 ) -> None:
     question = "How many days of annual leave do I have in Galway?"
-    model_server(SCORES, SCORES)
-    place.set(model=None)
-    judge = ("--policy", "article", "--judge-model", model_server.model)
+    model_server(SCORES, "I do not know.", SCORES, "I do not know.")
 
-    result = taiwa.ok("ask", question, *judge)
-    absent = taiwa("ask", "How do I breed penguins with many hats?", *judge, "--json")
+    result = taiwa.ok("ask", question, "--policy", "article")
+    absent = taiwa("ask", "How do I breed penguins with many hats?", "--policy", "article", "--json")
 
     assert result.lines[0].startswith("Full-time colleagues in Leith have 28 days")
     assert (absent.code, absent.json["is_uncertain"]) == (4, True)
@@ -321,52 +319,6 @@ def test_a_terminal_is_answered_at_once(place: Place) -> None:
         terminal.type("休暇の申請\r")
         terminal.see("[1]")
         assert terminal.end() == 0
-
-
-def test_one_model_judges_and_another_answers_each_at_its_price(
-    taiwa: Taiwa, model_server: ModelServer, folder: Path
-) -> None:
-    price = {"input": 1, "output": 1}
-    judging = f"{model_server.url}#judge"
-    model_server(SCORES, TEN, prices={model_server.model: price, judging: price})
-
-    question = "how many days of paid leave are there"
-    judge = ("--judge-model", judging, "--max-questions", "0")
-    found = taiwa.ok("ask", question, "--in", str(folder), *judge, "--json").json
-
-    assert found["answer"] == "Everybody has 10 days of paid leave."
-    assert [request["model"] for request in model_server.requests] == ["judge", MODEL]
-    models = {row["model"]: row for row in taiwa.ok("cost", "--by", "model", "--json").json}
-    assert models[judging]["requests"] == models[model_server.model]["requests"] == 1
-    assert found["cost"] == pytest.approx(models[model_server.model]["cost"] + models[judging]["cost"])
-
-
-def test_a_model_may_judge_and_rewrite_where_answers_are_quoted(
-    taiwa: Taiwa, model_server: ModelServer, folder: Path, place: Place
-) -> None:
-    model_server(SCORES, SCORES, "How many days of paid leave are there?")
-    place.set(model=None)
-    judge = ("--judge-model", model_server.model, "--json")
-
-    first = taiwa.ok("ask", "how much paid leave is there", "--in", str(folder), *judge).json
-    second = taiwa.ok("ask", "-c", "In days, please, for everybody", *judge).json
-
-    assert first["source"] == second["source"] == "extractive"
-    assert second["queries"][0].startswith("How many days of paid leave are there?")
-    assert len(model_server.requests) == 3
-
-
-def test_the_rewriting_model_gets_the_rewriting_only(
-    taiwa: Taiwa, model_server: ModelServer, folder: Path, place: Place
-) -> None:
-    model_server(SCORES, SCORES, "How many days of paid leave are there?")
-    place.set(model=None)
-    models = ("--judge-model", f"{model_server.url}#judge", "--rewrite-model", f"{model_server.url}#rewriting")
-    taiwa("ask", "paid leave", "--in", str(folder), *models)
-
-    taiwa("ask", "-c", "how many days", *models)
-
-    assert [request["model"] for request in model_server.requests] == ["judge", "judge", "rewriting"]
 
 
 @pytest.mark.parametrize(

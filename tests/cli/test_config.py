@@ -26,7 +26,7 @@ def test_every_setting_says_where_it_comes_from(taiwa: Taiwa, place: Place, monk
     assert re.search(r"model +ollama:one +.*config\.yaml:1", taiwa.ok("config", "show").out)
 
 
-@pytest.mark.parametrize("flag", ["--model", "--store", "--judge-model", "--rewrite-model"])
+@pytest.mark.parametrize("flag", ["--model", "--store"])
 def test_the_error_of_a_value_names_its_flag(taiwa: Taiwa, flag: str) -> None:
     assert taiwa("ask", "Hi", flag, "").err == f"taiwa: {flag} must be text on one line, not ''\n"
 

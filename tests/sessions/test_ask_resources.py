@@ -16,12 +16,10 @@ from taiwa.kernel.messages import Capability, Chunk, Notice, Request
 from taiwa.kernel.serialization import Json
 from taiwa.models.scripted import scripted_model
 from taiwa.retrieval import Library
-from taiwa.sessions.ask_resources import BUNDLED_HANDBOOK, ModelPerRole, NoModel
+from taiwa.sessions.ask_resources import BUNDLED_HANDBOOK, NoModel
 from taiwa.sessions.replay import replay_history
 from taiwa.sessions.users import UserProfiles
 from taiwa.store import Store
-from tests.flows.ask.scored import written
-from tests.sessions.twins import Face, awaited, blocking
 
 NONE: frozenset[Capability] = frozenset()
 SCORES = json.dumps({"clarity": 1, "is_question": 1, "is_consultation": 5, "in_internal_docs": 1, "ask_person": 5})
@@ -354,23 +352,3 @@ def test_without_a_model_nothing_can_be_asked_of_one(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match="no model is set"):
         talk.say("hello")
-
-
-@pytest.mark.parametrize("face", [blocking, awaited])
-def test_each_role_goes_to_its_model_blocking_and_asynchronous(tmp_path: Path, folder: Path, face: Face) -> None:
-    nothing: frozenset[Capability] = frozenset()
-    scores = written(1, 1, 5, 1, 5)
-    judge = scripted_model(scores, scores, name="judge", capabilities=nothing)
-    rewriting = scripted_model("how many days of leave are there", name="rewriting", capabilities=nothing)
-    models = ModelPerRole(NoModel(), judge, rewriting)
-    talk = taiwa.open("ask", model=models, store=tmp_path / "store.db", params={"in": [str(folder)]})
-
-    for text in (QUESTION, "and in days?"):
-        result = face(talk, text).ask
-        assert result is not None
-        assert result.answer is not None
-        assert result.answer.source == "extractive"
-
-    assert (len(judge.requests), len(rewriting.requests)) == (2, 1)
-    assert result.queries[0].startswith("how many days of leave are there")
-    assert models.names == {"judge", "rewriting"}

@@ -84,7 +84,7 @@ QUOTED = re.compile("(⟦[^⟧]*⟧)")
 )
 @click.option("--quote", is_flag=True, help="Answer only with sentences of the documents, which cannot be misquoted.")
 @common_options(
-    "model", "judge_model", "rewrite_model", "temperature", "max_tokens", "session", "continue_latest", "fragments",
+    "model", "temperature", "max_tokens", "session", "continue_latest", "fragments",
     "as_json", "verbose", "max_cost", "retry_paid", "no_store", "store",
 )  # fmt: skip
 def ask(

@@ -62,16 +62,7 @@ def complete_app(_context: click.Context, _parameter: click.Parameter, begun: st
 
 ANSWERS = ("system", "temperature", "max_tokens", "tool_names", "schema")
 """The options of answers that a conversation keeps."""
-SETTINGS = (
-    "model",
-    "judge_model",
-    "rewrite_model",
-    "store",
-    "max_cost",
-    "retry_paid",
-    "requests_per_minute",
-    "tokens_per_minute",
-)
+SETTINGS = ("model", "store", "max_cost", "retry_paid", "requests_per_minute", "tokens_per_minute")
 """The options that take the place of a setting."""
 SHOWN = ("raw", "no_stream", "as_json", "verbose")
 """How an answer is printed."""
@@ -228,10 +219,6 @@ class CommonOptions:
         "--wire",
         type=click.Choice(["chat", "responses", "completions", "messages"]),
         help="Use /v1/chat/completions, /v1/responses, /v1/completions or /v1/messages; the default depends on the provider.",
-    )
-    judge_model: str | None = option("--judge-model", metavar="MODEL", help="Assess the dialogue with this model.")
-    rewrite_model: str | None = option(
-        "--rewrite-model", metavar="MODEL", help="Rewrite the dialogue as queries with this model."
     )
     no_store: bool = option("--no-store", is_flag=True, help="Write nothing to the store.")
     strict: bool = option("--strict", is_flag=True, help="Fail the turn if its state delta cannot be read.")

@@ -96,9 +96,6 @@ FINISH_WARNINGS: Mapping[FinishReason, str] = {
 
 NO_STATE = "the model wrote no state"
 
-NO_WORDS = "the model writes no answers; quoting the passages instead"
-"""Of a model that only assesses dialogues."""
-
 
 @value(tag="reply")
 class Reply:
@@ -205,13 +202,10 @@ def say(
             response, calls = yield from _complete(begun, tools, app, layout, hides=material is not None)
             if response.finish == "refusal" and app.only_answers:
                 raise RefusalError("the model refused to answer", request=request.digest)
-        except (RefusalError, UnsupportedError) as error:
-            lacks_words = isinstance(error, UnsupportedError) and error.capability == "words"
-            # An app that only answers from documents can quote them without a model.
-            if consulted is None or not app.only_answers or not (lacks_words or isinstance(error, RefusalError)):
-                raise
-            why = NO_WORDS if lacks_words else f"quoting the passages instead: {error.message}"
-            yield from notify(why, code="answer", warning=not lacks_words)
+        except RefusalError as error:
+            if consulted is None or not app.only_answers:
+                raise  # an app that only answers from documents can quote them without a model
+            yield from notify(f"quoting the passages instead: {error.message}", code="answer", warning=True)
             return (yield from _reply_by_program(conversation, text, attachments, consulted, recorded, by))
         parsed = yield from _parse_or_repair(app, request, response, repairs, layout)
         if recorded is not None and parsed.delta is not None:

@@ -205,7 +205,7 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
     async def _complete(self, run: "_Run[T]", pending: PendingEffect, effect: Complete, ticks: asyncio.Event) -> None:
         pending.begin()
         request = replace(effect.request, whole=True) if self.whole and pending.is_uncut else effect.request
-        chunks = self.require_model(effect.role).astream(request)
+        chunks = self.require_model().astream(request)
         here, stop = asyncio.current_task(), self.stop
         assert here is not None
         if stop is not None:

@@ -77,12 +77,12 @@ class HideOutput:
 
 
 Role: TypeAlias = Literal["", "judge", "rewrite", "summarize"]
-"""The model that is meant: that which answers, or that which judges what the user wants, words queries or summarises, if set."""
+"""What a call of the model is for: the answer, or to judge what the user wants, to write queries, or to summarise."""
 
 
 @value(tag="complete")
 class Complete(Effect[Response]):
-    """Call the model of a role. Without a watcher all text is shown as it arrives; the watcher is not part of the request."""
+    """Call the model. Without a watcher all text is shown as it arrives; the watcher is not part of the request."""
 
     request: Request
     watch: Callable[[], Watcher] | None = field(default=None, compare=False, repr=False)
@@ -124,9 +124,7 @@ class Notify(Effect[None]):
 
 @value(tag="get-capabilities")
 class GetCapabilities(Effect[frozenset[Capability]]):
-    """Get the capabilities of the server of the model of a role."""
-
-    role: Role = field(default="", compare=False)
+    """Get the capabilities of the server of the model."""
 
 
 @value(tag="get-price")
@@ -178,7 +176,7 @@ def gather(programs: Iterable[Program[R]]) -> Program[tuple[R, ...]]:
 
 
 def by_role(role: Role, program: Program[R]) -> Program[R]:
-    """Run a program whose requests go to the model of a role."""
+    """Run a program whose requests are for a purpose."""
     return (yield from _InRole(role, program))
 
 
@@ -194,7 +192,7 @@ class _InRole(Generator[Effect[Any], Any, R]):
         return self._marked(self.program.throw(*error))
 
     def _marked(self, effect: Effect[Any]) -> Effect[Any]:
-        if isinstance(effect, Complete | GetCapabilities):
+        if isinstance(effect, Complete):
             return replace(effect, role=self.role)
         if isinstance(effect, Gather):
             return Gather(tuple(by_role(self.role, each) for each in effect.programs))

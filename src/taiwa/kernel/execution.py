@@ -679,7 +679,7 @@ class Execution(Generic[T]):
     def _admit(self, effect: Complete) -> Admission | TaiwaError | None:
         """Return as `UsageLedger.start_request`; end the run if its budgets cannot be read."""
         try:
-            return self.ledger.start_request(effect.request, effect.role)
+            return self.ledger.start_request(effect.request)
         except TaiwaError as problem:
             self._abort(problem)
             return None

@@ -21,7 +21,6 @@ from taiwa.kernel.effects import (
     GetPrice,
     Program,
     Retrieve,
-    Role,
 )
 from taiwa.kernel.errors import ConfigError, InputError, ToolError, ToolErrorBoundary, UnknownToolError
 from taiwa.kernel.execution import LIMIT_NOTICE, Execution, Journal, Observer, PendingEffect, RunResult
@@ -138,20 +137,6 @@ class EvidenceSource(Protocol):
         ...
 
 
-@runtime_checkable
-class ModelsByRole(Protocol):
-    """A model for each role; `names` lists all of them."""
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The names of all models, as in their responses."""
-        ...
-
-    def model_of(self, role: Role) -> object:
-        """Return the model of a role."""
-        ...
-
-
 limits_logger, notices_logger = logging.getLogger("taiwa.limits"), logging.getLogger("taiwa.notices")
 
 M = TypeVar("M")
@@ -205,23 +190,15 @@ class BaseRuntime(Generic[M]):
 
     def execution(self, program: Program[T], journal: Journal | None) -> Execution[T]:
         """Start a run."""
-        names = frozenset[str]()
-        if hasattr(self.model, "model_of") and isinstance(self.model, ModelsByRole):  # the check of a protocol is slow
-            names = self.model.names
         limits = self.limits.usage_limits if isinstance(self.limits, Limits) else self.limits
         ledger = UsageLedger(
-            limits or UsageLimits(), self._model_name, self.price,
-            names=names, name_of=self._name_of if names else None, budgets=self._budgets,
-            earlier_cost=self.earlier_cost,
-        )  # fmt: skip
+            limits or UsageLimits(), self._model_name, self.price, budgets=self._budgets, earlier_cost=self.earlier_cost
+        )
         return Execution(program, ledger, journal, self._observers)
 
     @property
     def _model_name(self) -> str:
         return str(getattr(self.model, "name", ""))
-
-    def _name_of(self, role: Role) -> str:
-        return str(getattr(self.require_model(role), "name", ""))
 
     def streams(self, effect: Effect[Any]) -> TypeGuard[Complete]:
         """Return whether an effect is answered by the stream of the model."""
@@ -238,21 +215,18 @@ class BaseRuntime(Generic[M]):
             raise ConfigError(f"no handler for effect {type(effect).__name__}; pass the runtime `handlers={{...}}`")
         return found
 
-    def require_model(self, role: Role = "") -> M:
-        """Return the model of a role.
+    def require_model(self) -> M:
+        """Return the model.
 
         Raises:
             ConfigError: the runtime has no model.
         """
         if self.model is None:
             raise ConfigError("the program requires a model; pass the runtime `model=`")
-        if role and isinstance(self.model, ModelsByRole):
-            return cast(M, self.model.model_of(role))
         return self.model
 
-    def _capabilities(self, effect: GetCapabilities) -> frozenset[Capability]:
-        model = self.require_model(effect.role)
-        return cast("frozenset[Capability]", getattr(model, "capabilities", frozenset[Capability]()))
+    def _capabilities(self, _: GetCapabilities) -> frozenset[Capability]:
+        return cast("frozenset[Capability]", getattr(self.require_model(), "capabilities", frozenset[Capability]()))
 
     def _call_tool(self, effect: CallTool) -> ToolResult:
         request = self.approval_request(effect)
@@ -425,7 +399,7 @@ def answer_chunks(runtime: Runtime, effect: Complete) -> Generator[Chunk]:
     A KeyboardInterrupt raised inside, while waiting for the answer, ends only the answer: a SIGINT handler recognises this
     by the frames of this function, for any model.
     """
-    chunks = runtime.require_model(effect.role).stream(effect.request)
+    chunks = runtime.require_model().stream(effect.request)
     try:
         yield from chunks
     finally:
@@ -492,7 +466,7 @@ class _EffectThreads:
         if not self._runtime.streams(effect):
             return partial(self._execution.answer, pending, self._runtime.handle(effect))
         pending.begin()
-        chunks = self._runtime.require_model(effect.role).stream(effect.request)
+        chunks = self._runtime.require_model().stream(effect.request)
         try:
             for chunk in chunks:
                 self._posts.put(partial(self._feed, pending, chunk))

@@ -15,7 +15,6 @@ from threading import Lock
 from typing import Protocol, TypeAlias
 
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.effects import Role
 from taiwa.kernel.errors import ConfigError, InputError, LimitError, TaiwaError
 from taiwa.kernel.messages import Message, Request, Response, Text, Thinking, Usage, result_files
 from taiwa.kernel.serialization import digest, record, value
@@ -302,7 +301,6 @@ class Admission:
     """
 
     request: Request
-    model: str = ""
     usage: Usage = NO_USAGE
     cost: int = 0
     granted: tuple[int, ...] = ()
@@ -319,8 +317,7 @@ class Admission:
 class UsageLedger:
     """Counts the usage of one run, reserves what its calls may cost, and refuses calls beyond its limits.
 
-    `name_of` names the model of a role. `budgets` are shared with other runs. `earlier_cost` is that of earlier runs which the
-    limit on cost includes.
+    `budgets` are shared with other runs. `earlier_cost` is that of earlier runs which the limit on cost includes.
     """
 
     def __init__(
@@ -330,16 +327,12 @@ class UsageLedger:
         price: Price | None = None,
         clock: Callable[[], float] = time.monotonic,
         *,
-        names: frozenset[str] = frozenset(),
-        name_of: Callable[[Role], str] | None = None,
         budgets: Iterable[Budget] = (),
         earlier_cost: int = 0,
     ) -> None:
         self.limits = limits
         self._counted = RunUsage()
         self._model = model
-        self._names = names
-        self._name_of = name_of
         self._price = price
         self._clock = clock
         self._started = clock()
@@ -376,7 +369,7 @@ class UsageLedger:
         bound = self.limits.seconds or 0.0
         return LimitError("seconds", round(bound - left, 3), bound)
 
-    def start_request(self, request: Request, role: Role = "") -> Admission | TaiwaError | None:
+    def start_request(self, request: Request) -> Admission | TaiwaError | None:
         """Count a model call and reserve what it may cost; return the error of the limit that forbids it.
 
         None means that the call must wait until another one of this run has ended, which may leave enough for it.
@@ -385,13 +378,13 @@ class UsageLedger:
         if limits.requests is not None and counted.requests >= limits.requests:
             return LimitError("requests", counted.requests, limits.requests)
         error = self.time_error() if limits.seconds is not None else None
-        admitted = error or self._admit(request, role)
+        admitted = error or self._admit(request)
         if isinstance(admitted, Admission):
             self.add(RunUsage(requests=1))
             self._hold(admitted)
         return admitted
 
-    def _admit(self, request: Request, role: Role) -> Admission | TaiwaError | None:
+    def _admit(self, request: Request) -> Admission | TaiwaError | None:
         limits_cost = self.limits.cost is not None or self.limits.call_cost is not None or bool(self._budgets)
         if not limits_cost and self.limits.output_tokens is None:
             return Admission(request)
@@ -400,21 +393,20 @@ class UsageLedger:
         tokens = wanted if self.limits.output_tokens is None else self._tokens_left(wanted, self.limits.output_tokens)
         if not isinstance(tokens, int):
             return tokens
-        model = self._model if self._name_of is None else self._name_of(role)
         usage = Usage(estimate_input(request))
         granted: tuple[int, ...] = ()
         sets_tokens = own is None
         if limits_cost:
-            sets_tokens = own is None and self._quote(Usage(0, 10**6), model) != 0
-            reserved = self._reserve(usage.input_tokens, tokens, model)
+            sets_tokens = own is None and self._quote(Usage(0, 10**6)) != 0
+            reserved = self._reserve(usage.input_tokens, tokens)
             if not isinstance(reserved, tuple):
                 return reserved
             tokens, granted = reserved
         usage = replace(usage, output_tokens=tokens)
         if own is not None or sets_tokens or tokens < wanted:
             request = replace(request, sampling=replace(request.sampling, max_tokens=tokens))
-        cost = self._most_price(usage.input_tokens, tokens, model) or 0
-        return Admission(request, model, usage, cost, granted, True, sets_tokens, tokens < wanted)
+        cost = self._most_price(usage.input_tokens, tokens) or 0
+        return Admission(request, usage, cost, granted, True, sets_tokens, tokens < wanted)
 
     def _tokens_left(self, wanted: int, bound: int) -> int | LimitError | None:
         written = self._counted.usage.output_tokens + self._counted.estimated.output_tokens
@@ -424,19 +416,19 @@ class UsageLedger:
             return None
         return LimitError("output_tokens", written, bound) if left <= 0 else min(left, wanted)
 
-    def _reserve(self, read: int, wanted: int, model: str) -> tuple[int, tuple[int, ...]] | TaiwaError | None:
+    def _reserve(self, read: int, wanted: int) -> tuple[int, tuple[int, ...]] | TaiwaError | None:
         """Return the output tokens that the limits of cost leave, with what the budgets have reserved for them."""
         least = min(wanted, LEAST_ANSWER_TOKENS)
-        least_cost, most_cost = (self._most_price(read, tokens, model) for tokens in (least, wanted))
+        least_cost, most_cost = (self._most_price(read, tokens) for tokens in (least, wanted))
         counted = self._counted.max_cost
         if least_cost is None or most_cost is None:
             return ConfigError(
-                f"the price of {model} is unknown, so the cost limit cannot be checked; set it in `prices`, or fetch a "
+                f"the price of {self._model} is unknown, so the cost limit cannot be checked; set it in `prices`, or fetch a "
                 "table: taiwa prices update"
             )
         if counted is None:  # a call of a resumed run that was made without a limit
             return ConfigError(
-                f"{model} did not report the usage of a call, so the cost limit can no longer be checked"
+                f"{self._model} did not report the usage of a call, so the cost limit can no longer be checked"
             )
         cost = most_cost
         if (bound := self.limits.cost) is not None:
@@ -463,15 +455,15 @@ class UsageLedger:
             if granted[number] > cost:  # another one has less left
                 budget.settle(granted[number] - cost, 0)
                 granted[number] = cost
-        return self._affordable(read, wanted, model, cost), tuple(granted)
+        return self._affordable(read, wanted, cost), tuple(granted)
 
-    def _affordable(self, read: int, wanted: int, model: str, cost: int) -> int:
+    def _affordable(self, read: int, wanted: int, cost: int) -> int:
         """Return how many output tokens a call may have for a cost, at most `wanted`."""
         # By bisection, since a price may be any function of the tokens that does not fall.
         low, high = 0, wanted
         while low < high:
             middle = (low + high + 1) // 2
-            low, high = (middle, high) if (self._most_price(read, middle, model) or 0) <= cost else (low, middle - 1)
+            low, high = (middle, high) if (self._most_price(read, middle) or 0) <= cost else (low, middle - 1)
         return low
 
     def _hold(self, admission: Admission) -> None:
@@ -541,7 +533,7 @@ class UsageLedger:
             most = None if bound is None else self._quote(bound)
             self.add(RunUsage(calls_without_usage=1, cost=None, estimated=bound or Usage(), max_cost=most))
             return None
-        price = self._quote(response.usage, response.model)
+        price = self._quote(response.usage)
         self.add(RunUsage(usage=response.usage, cost=price, max_cost=price))
         return price
 
@@ -582,14 +574,14 @@ class UsageLedger:
         self._release(admission)
         self._give_back(admission.granted)
 
-    def _most_price(self, read: int, written: int, model: str) -> int | None:
+    def _most_price(self, read: int, written: int) -> int | None:
         """Return the highest price of a call: writing its input to a cache may cost more than reading it."""
-        costs = [self._quote(Usage(read, written, cache_write_tokens=cached), model) for cached in (0, read)]
+        costs = [self._quote(Usage(read, written, cache_write_tokens=cached)) for cached in (0, read)]
         return None if None in costs else max(cost for cost in costs if cost is not None)
 
-    def _quote(self, usage: Usage, model: str = "") -> int | None:
-        """Return the cost of a usage; a response of an unknown model is priced as the model of the run."""
-        return None if self._price is None else self._price(model if model in self._names else self._model, usage)
+    def _quote(self, usage: Usage) -> int | None:
+        """Return the cost of a usage."""
+        return None if self._price is None else self._price(self._model, usage)
 
 
 FRAME_TOKENS = 20

@@ -19,9 +19,9 @@ from taiwa.flows.ask.types import ANONYMOUS_USER, UserProfile
 from taiwa.flows.turn import Reply
 from taiwa.i18n import dialogue_version, user_language
 from taiwa.kernel.attachments import path_kind
-from taiwa.kernel.effects import Effect, Program, Role, Step, notify
-from taiwa.kernel.errors import ConfigError, InputError, NotFoundError, UnsupportedError
-from taiwa.kernel.messages import Capability, Chunk, Message, Request, StreamEnd
+from taiwa.kernel.effects import Effect, Program, Step, notify
+from taiwa.kernel.errors import ConfigError, InputError, NotFoundError
+from taiwa.kernel.messages import Capability, Chunk, Message, Request
 from taiwa.kernel.runtime import AnyModel, Handler, Retriever
 from taiwa.kernel.serialization import Json
 from taiwa.sessions.users import UserProfiles
@@ -74,69 +74,6 @@ class NoModel:
         """Raise, because no model is set."""
         self.stream(request)
         raise AssertionError  # pragma: no cover
-
-
-class NoWriter(NoModel):
-    """The answering model if only those of other roles are set; its answers are replaced by quotations."""
-
-    def stream(self, request: Request) -> Iterator[Chunk]:  # noqa: ARG002  (a model's signature)
-        """Raise, because no model writes answers."""
-        raise UnsupportedError("no model is set that writes answers; pass -m", capability="words")
-
-
-class NamedModel:
-    """A model whose responses have its name."""
-
-    def __init__(self, model: AnyModel) -> None:
-        self._model = model
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self._model.name
-
-    @property
-    def host(self) -> str:
-        """The host of its server."""
-        return str(getattr(self._model, "host", ""))
-
-    @property
-    def capabilities(self) -> frozenset[Capability]:
-        """What its server can do."""
-        return self._model.capabilities
-
-    def stream(self, request: Request) -> Iterator[Chunk]:
-        """Complete in chunks."""
-        for chunk in self._model.stream(request):
-            yield replace(chunk, model=self.name) if isinstance(chunk, StreamEnd) else chunk
-
-    async def astream(self, request: Request) -> "AsyncIterator[Chunk]":
-        """Complete in chunks."""
-        async for chunk in self._model.astream(request):
-            yield replace(chunk, model=self.name) if isinstance(chunk, StreamEnd) else chunk
-
-
-class ModelPerRole(NamedModel):
-    """A model for each role of a turn: one that judges, one that writes queries, and one that answers.
-
-    Without an answering model passages are quoted, and the judging model also writes the queries.
-    """
-
-    def __init__(self, answering: AnyModel, judge: AnyModel | None, rewriting: AnyModel | None) -> None:
-        quotes = isinstance(answering, NoModel)
-        super().__init__(NoWriter() if quotes else answering)
-        rewriting = rewriting or (judge if quotes else None)
-        others: dict[Role, AnyModel | None] = {"judge": judge, "rewrite": rewriting}
-        self._models = {role: NamedModel(model) for role, model in others.items() if model is not None}
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The names of the models."""
-        return frozenset({self.name, *(model.name for model in self._models.values())}) - {""}
-
-    def model_of(self, role: Role) -> NamedModel:
-        """Return the model of a role."""
-        return self._models.get(role, self)
 
 
 @dataclass(slots=True)
@@ -222,7 +159,7 @@ def open_rag_resources(
 def _options(app: App, repository: "Repository", model: AnyModel) -> AskTurnOptions:
     """Read the parameters of an app as options of its turns.
 
-    By default a model assesses the dialogue only for a policy that needs its scores, or if it was named for that; see
+    By default a model assesses the dialogue only for a policy that needs its scores; see
     `default_assessment`.
     """
     values = app.document_settings
@@ -234,8 +171,7 @@ def _options(app: App, repository: "Repository", model: AnyModel) -> AskTurnOpti
         name = table.name
     needs_scores = name in POLICIES_WITH_MODEL or table is not None
     quotes = values.get("quote") is True
-    assessed = needs_scores or isinstance(model, ModelPerRole)
-    default = "auto" if assessed else default_assessment(model, is_written=quotes or not app.only_answers)
+    default = "auto" if needs_scores else default_assessment(model, is_written=quotes or not app.only_answers)
     named = str(values.get("assess_by") or default)
     known: dict[str, AssessBy] = {each: each for each in ASSESS_BY}
     if named not in known:

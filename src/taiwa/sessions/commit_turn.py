@@ -35,7 +35,7 @@ from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.effects import Complete, Effect, Program, Step
 from taiwa.kernel.errors import ApprovalRequiredError, ConflictError, InputError, StoreError, TaiwaError
 from taiwa.kernel.execution import EffectStarted, Entry, Event, Journal, Observer
-from taiwa.kernel.messages import Message, Response, TextDelta, ToolResult, Usage, result_files
+from taiwa.kernel.messages import Message, TextDelta, ToolResult, Usage, result_files
 from taiwa.kernel.runtime import AnyModel, Handler, Interrupts, Retriever, Tool, start_in_thread
 from taiwa.kernel.serialization import Json, items_at, record, restore, value
 from taiwa.kernel.text import truncate
@@ -85,19 +85,11 @@ class PricedModel:
 
     model: AnyModel
     rates: Prices | None = None
-    parts: tuple["PricedModel", ...] = ()
-    """The models of a `ModelPerTask`, which are priced by their names."""
 
     @property
     def price(self) -> Price:
         """The price of a call, for limits and usage."""
-        rates = {part.model.name: part.rates for part in self.parts}
-
-        def price(name: str, usage: Usage) -> int | None:
-            found = rates.get(name, self.rates)
-            return None if found is None else found.cost(usage)
-
-        return price
+        return lambda _, usage: None if self.rates is None else self.rates.cost(usage)
 
 
 @value(tag="turn-options")
@@ -633,23 +625,10 @@ def open_resources(
 
 def sink(repository: Repository, run: int, priced_model: PricedModel) -> Callable[[Entry], None]:
     """Return the sink that writes the journal of a run with its usage."""
-    if not priced_model.parts:
-        rates = priced_model.rates
-        return repository.store.runs.sink(
-            run, model=priced_model.model.name, price=priced_model.price, price_id="" if rates is None else rates.id
-        )
-    sinks = {
-        part.model.name: repository.store.runs.sink(
-            run, model=part.model.name, price=part.price, price_id="" if part.rates is None else part.rates.id
-        )
-        for part in (*priced_model.parts, priced_model)
-    }
-
-    def write(entry: Entry) -> None:
-        name = entry.answer.model if isinstance(entry.answer, Response) else ""
-        sinks.get(name, sinks[priced_model.model.name])(entry)
-
-    return write
+    rates = priced_model.rates
+    return repository.store.runs.sink(
+        run, model=priced_model.model.name, price=priced_model.price, price_id="" if rates is None else rates.id
+    )
 
 
 def request_counter(repository: Repository, run: int, priced_model: PricedModel) -> Observer:

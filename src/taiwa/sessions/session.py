@@ -732,7 +732,9 @@ def open_priced_model(
     name = chosen_model(chosen, app, last)
     models = {} if opened is None else opened
     if app is not None and (app.documents is not None or app.runs_file):
-        return _open_models_of_ask(chosen, name, prices, models)
+        from taiwa.sessions.ask_resources import NoModel
+
+        return _open_named(name, chosen, prices, models) if name else PricedModel(NoModel())
     if not name:
         raise NoModelError
     return _open_named(name, chosen, prices, models)
@@ -753,20 +755,6 @@ def _find_prices(chosen: Settings, model: str, *, local: bool = False) -> Prices
     return find_prices(
         by_full_name(chosen, chosen.prices), model, local=local, table=usable_table(chosen.price_table_path)
     )
-
-
-def _open_models_of_ask(chosen: Settings, name: str, prices: Prices | None, opened: dict[str, AnyModel]) -> PricedModel:
-    """Open the model that answers, and those that judge and rewrite if they are set."""
-    from taiwa.sessions.ask_resources import ModelPerRole, NoModel
-
-    answering = _open_named(name, chosen, prices, opened) if name else PricedModel(NoModel())
-    others = (chosen.judge_model, chosen.rewrite_model)
-    if others == (None, None):
-        return answering
-    named = [None if each is None else _open_named(each, chosen, None, opened) for each in others]
-    judge, rewriting = (None if each is None else each.model for each in named)
-    parts = tuple(each for each in (answering, *named) if each is not None and each.model.name)
-    return PricedModel(ModelPerRole(answering.model, judge, rewriting), answering.rates, parts)
 
 
 def rerun(

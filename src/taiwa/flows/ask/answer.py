@@ -19,7 +19,7 @@ from taiwa.flows.ask.read_dialogue import REPLY_LANGUAGES, turns
 from taiwa.flows.ask.safe_text import CITATION_NUMBER, safe_line
 from taiwa.flows.ask.words import holds, tokens
 from taiwa.kernel.effects import Complete, HideOutput, Program, notify, perform
-from taiwa.kernel.errors import RefusalError, UnsupportedError
+from taiwa.kernel.errors import RefusalError
 from taiwa.kernel.messages import Message, Passage, Regex, Request, Response, Sampling, passage_key, system, user
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.serialization import value as value_class
@@ -690,11 +690,6 @@ PLAIN = TermWeights(_weigh, terms)
 """Plain words, for a retriever without an analyzer."""
 
 
-def lacks_generation(error: UnsupportedError) -> bool:
-    """Whether the model assesses dialogues but writes no text, rather than that its server lacks a capability."""
-    return error.capability == "words"
-
-
 def answer_or_quote(
     query: str,
     passages: Sequence[Passage],
@@ -703,22 +698,15 @@ def answer_or_quote(
     own_prompts: Sequence[tuple[str, str]] = (),
     history: Sequence[Message] = (),
 ) -> Program[Answer]:
-    """Answer by `answer_with_citations`, or by `extractive` if the model writes no text or finds no answer.
+    """Answer by `answer_with_citations`, or by `extractive` if the model finds no answer.
 
     Raises (when run):
         RefusalError: the model refused to answer.
     """
-    doubted = False
-    try:
-        answer = yield from answer_with_citations(
-            query, passages, language=language, own_prompts=own_prompts, history=history
-        )
-        if not answer.doubted:
-            return answer
-        doubted = True
-        yield from notify("the model found no answer in the passages; quoting the nearest ones", code="answer")
-    except UnsupportedError as error:
-        if not lacks_generation(error):
-            raise
-        yield from notify("the model writes no answers; quoting the passages instead", code="answer")
-    return replace(extractive(query, passages, history), doubted=doubted)
+    answer = yield from answer_with_citations(
+        query, passages, language=language, own_prompts=own_prompts, history=history
+    )
+    if not answer.doubted:
+        return answer
+    yield from notify("the model found no answer in the passages; quoting the nearest ones", code="answer")
+    return replace(extractive(query, passages, history), doubted=True)
