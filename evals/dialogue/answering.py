@@ -15,7 +15,7 @@ from taiwa.evals.run import Job, Measurement
 from taiwa.flows.ask.answer import Answer, TermWeights, answer_with_citations, extractive
 from taiwa.flows.ask.consult import UNCERTAIN_BELOW
 from taiwa.flows.ask.decide_search_or_clarify import answerable
-from taiwa.flows.ask.read_dialogue import reply_language
+from taiwa.flows.ask.read_dialogue import reply_language, user_texts
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.retrieval.analyzer import DENSE
@@ -78,7 +78,7 @@ class AnsweringTask(CorpusTask):
         chance = answerable(finder.evidence(sample.last), len(finder.find(sample.last, LOOKED_AT)))
         spent = RunUsage()
         if job.setting.startswith(CITED):
-            program = answer_with_citations(sample.last, passages, language=reply_language(sample.dialogue))
+            program = answer_with_citations(sample.last, passages, language=reply_language(user_texts(sample.dialogue)))
             done = await self.runtime(limits, retriever=finder).run_result(program)
             answer, spent = done.value, done.spent
             refused = not answer.documented

@@ -365,19 +365,6 @@ def test_an_error_of_the_model_fails_the_turn(drive: Drive) -> None:
         turn(drive, app(*FIELDS), ModelError("down"))
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [(" \n", "the text is empty"), ("x" * 2_000_001, "2,000,001 characters"), ("half \ud83d", "half a character")],
-)
-def test_a_text_that_cannot_be_said_costs_nothing(text: str, complaint: str) -> None:
-    model = scripted_model("never")
-
-    with pytest.raises(InputError, match=complaint):
-        Runtime(model).run(say(text)(begin(app(*FIELDS))))
-
-    assert model.requests == []
-
-
 class TestWindows:
     """What happens when the window of turns is full."""
 

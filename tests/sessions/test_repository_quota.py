@@ -241,11 +241,17 @@ def test_all_runs_of_a_process_may_share_one_budget() -> None:
         session(here, scripted_model(DEAR)).say("three")
 
 
-@pytest.mark.parametrize("text", ["", " ", "x" * 2_000_001])
-def test_a_text_that_is_refused_leaves_no_run_and_does_not_count(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "the text is empty"), (" \n", "the text is empty"), ("x" * 2_000_001, "2,000,001 characters"),
+        ("half \ud83d", "half a character"),
+    ],
+)  # fmt: skip
+def test_a_text_that_is_refused_leaves_no_run_and_does_not_count(text: str, complaint: str) -> None:
     here, model = repository(Clock(), rate=1), scripted_model("Hello.")
     for _ in range(3):
-        with pytest.raises(InputError, match="the text"):
+        with pytest.raises(InputError, match=complaint):
             session(here, model).say(text)
     assert session(here, model).say("Hi").text == "Hello."
     assert here.store.runs.run(1).status == "done"  # the first run of the store

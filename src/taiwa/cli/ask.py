@@ -122,13 +122,13 @@ def ask(
     if profile is not None:
         UserProfiles(session.repository.store).put(profile)
     live = sys.stdin.isatty() and sys.stdout.isatty() and not common.as_json
-    result = _turn(session, text, common)
-    while live and result.act_name == "ask":
+    code = _turn(session, text, common)
+    while live and code == ASKED_BACK:
         reply = click.prompt("", prompt_suffix="> ", default="", show_default=False, err=True)
         if not reply.strip():
             break
-        result = _turn(session, reply, common)
-    if code := _exit_code(result):
+        code = _turn(session, reply, common)
+    if code:
         raise click.exceptions.Exit(code)
 
 
@@ -161,24 +161,26 @@ def _app(common: CommonOptions, options: "AskOptions") -> "App | str":
     return open_ask_app(common.settings(), options, reporter())
 
 
-def _turn(session: "Session", text: str, common: CommonOptions) -> "AskResult":
-    """Run one turn and print its result."""
+def _turn(session: "Session", text: str, common: CommonOptions) -> int:
+    """Run one turn, print its result, and return the exit code."""
     turn, notes = wait_for_turn(session.stream(text))
-    assert turn.ask is not None, "a turn of the app ask has a result"
+    result = turn.ask
+    assert result is not None, "a turn of the app ask has a result"
+    code = _exit_code(result)
     for note in notes:
         if note.level == "warning" or (common.verbose and note.code != "decision"):
             print_notice(note.text, "yellow")
     if common.as_json:
         print_json(ask_to_json(text, turn))
-        return turn.ask
-    if _exit_code(turn.ask):
+        return code
+    if code:
         print_no_answer(turn.text)
     else:
         _print_answer(turn.text)
     if common.verbose:
-        print_each(_details(turn.ask))
+        print_each(_details(result))
         print_notice(f"{turn.session} {turn.node[:12]} · {bill_line(turn.spent)}")
-    return turn.ask
+    return code
 
 
 def _print_answer(text: str) -> None:

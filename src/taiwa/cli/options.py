@@ -712,7 +712,7 @@ def read_text(text: str) -> str:
         except UnicodeEncodeError as error:
             raise InputError(f"the text is not UTF-8 at character {error.start + 1:,}") from None
         return text
-    from taiwa.flows.turn import MAX_TEXT_CHARS
+    from taiwa.sessions.commit_turn import MAX_TEXT_CHARS
 
     max_bytes = 4 * MAX_TEXT_CHARS
     raw = sys.stdin.buffer.read(max_bytes + 1)

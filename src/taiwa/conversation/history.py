@@ -263,7 +263,7 @@ def add_turn(
     """Add a turn: fold its delta into the state. `messages` are those of the turn, the answer last; `prefix` and `findings` are
     those of `Node`.
     """
-    if messages == (user_message(user), assistant(answer)):
+    if messages and messages == (user_message(user), assistant(answer)):
         messages = ()
     app, delta = conversation.app.hash, _ordered(delta)
     turn = Node(

@@ -13,7 +13,7 @@ from unicodedata import normalize
 from taiwa.conversation.app import App
 from taiwa.conversation.code_files import function_named
 from taiwa.conversation.history import NO_MODEL, AnsweredBy, Conversation, add_turn
-from taiwa.flows.turn import Reply, call_json, check_text, compress_fields, shorten_history
+from taiwa.flows.turn import Reply, call_json, compress_fields, shorten_history
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import CallTool, Effect, Program, Step
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, TaiwaError, describe
@@ -76,15 +76,13 @@ def run_turn(
     """Make a turn of a program; with `paused`, the text answers its last question. `attachments` and `by` are recorded in the turn.
 
     Raises (when run):
-        InputError: the text is empty without attachments, or too long, or the state delta of the reply does not fit the fields.
+        InputError: the state delta of the reply does not fit the fields.
         ConfigError: the program is not a generator, raised, yielded something else than an effect, or returned something else than
             a reply.
         OutputValidationError: the value is not of the type of the app's answers.
     """
 
     def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
-        if text or not attachments:
-            check_text(text)
         texts = (text,) if paused is None else (*paused.texts, text)
         start = conversation if paused is None else paused.base
         start = yield from compress_fields((yield from shorten_history(start)))

@@ -46,7 +46,6 @@ from taiwa.kernel.errors import (
     OutputValidationError,
     RefusalError,
     UnsupportedError,
-    check_argument,
 )
 from taiwa.kernel.messages import (
     Choice,
@@ -64,7 +63,7 @@ from taiwa.kernel.messages import (
     assistant,
     user,
 )
-from taiwa.kernel.serialization import Json, canonical, parse_json, value
+from taiwa.kernel.serialization import Json, parse_json, value
 from taiwa.kernel.text import defuse, estimate_tokens, truncate, whole_characters
 from taiwa.structured import OutputType
 
@@ -74,8 +73,6 @@ if TYPE_CHECKING:
     from taiwa.flows.ask.consult import Consulted
     from taiwa.flows.extract import Attempt
     from taiwa.flows.solve.rationale import ExecutedCall, Rationale
-
-MAX_TEXT_CHARS = 2_000_000
 
 REPAIR_PROMPT = """\
 The JSON of your last reply cannot be used:
@@ -169,15 +166,12 @@ def say(
     are those of `term_weights`. `prefix` is prefilled. `by` is recorded in the turn.
 
     Raises (when run):
-        InputError: the text is longer than 2,000,000 characters, or empty without attachments.
         OutputValidationError: `strict`, and the delta is invalid; or the answer does not have the type of the app, or the
         assessment of the question could not be read.
         RefusalError: the model refused and wrote nothing.
     """
 
     def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
-        if text or not attachments:
-            check_text(text)
         conversation = yield from compress_fields((yield from shorten_history(conversation)))
         app, consulted = conversation.app, None
         layout, constrained = yield from _choose_layout(app, prefix, calls_tools=bool(tools))
@@ -465,15 +459,12 @@ def complete_turn(
     turn.
 
     Raises (when run):
-        InputError: a text is longer than 2,000,000 characters, or not valid Unicode.
         OutputValidationError: the model cannot enforce the schema of the request, and neither its answer nor a second one
         fits.
     """
 
     def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
         text = input_text(inputs)
-        if text:
-            check_text(text)
         conversation = yield from shorten_history(conversation)
         request = turn_request(conversation, text, attachments, inputs=tuple(inputs))
         try:
@@ -662,20 +653,6 @@ def input_text(inputs: Sequence[Message]) -> str:
 def _enforces_schemas() -> Program[bool]:
     """Return whether the server enforces schemas; call it only if one would be sent, because every effect is recorded."""
     return "json_schema" in (yield from perform(GetCapabilities()))
-
-
-def check_text(text: str) -> None:
-    """Check that the user's text can be sent.
-
-    Raises:
-        InputError: it is empty, too long, or not valid Unicode.
-    """
-    check_argument("the text", text, str, "a str")
-    if not text.strip():
-        raise InputError("the text is empty")
-    if len(text) > MAX_TEXT_CHARS:
-        raise InputError(f"the text has {len(text):,} characters; at most {MAX_TEXT_CHARS:,} are allowed in one turn")
-    canonical(text)  # a lone surrogate would otherwise fail at the commit of the turn, after it was paid for
 
 
 def shorten_history(conversation: Conversation) -> Program[Conversation]:

@@ -178,30 +178,33 @@ class PendingEffect:
     index: int
     effect: Effect[Any]
     started: float
-    active: bool = True
-    streaming: bool = False
-    chunks: list[Chunk] = field(default_factory=list[Chunk])
-    refusal: TaiwaError | None = None
+    sent: Effect[Any] = field(init=False)
+    """The effect as it is performed: limits may lower the `max_tokens` of a request."""
+    active: bool = field(default=True, init=False)
+    streaming: bool = field(default=False, init=False)
+    chunks: list[Chunk] = field(default_factory=list[Chunk], init=False)
+    refusal: TaiwaError | None = field(default=None, init=False)
     """Set when a limit is reached while the answer streams."""
-    deferred: tuple[ApprovalRequest, ...] = ()
+    deferred: tuple[ApprovalRequest, ...] = field(default=(), init=False)
     """The calls that need approval, without a decision."""
-    admission: Admission | None = None
+    admission: Admission | None = field(default=None, init=False)
     """What the limits admit of a model call; None while it waits for another one to end."""
-    in_delta: bool = False
+    in_delta: bool = field(default=False, init=False)
     """Whether the state delta is being written."""
-    thought: float = 0.0
-    thinks_since: float | None = None
-    _watcher: Watcher | None = None
-    _cut: int | None = None
-    _splitter: ThinkingSplitter | None = None
+    thought: float = field(default=0.0, init=False)
+    thinks_since: float | None = field(default=None, init=False)
+    _watcher: Watcher | None = field(default=None, init=False)
+    _cut: int | None = field(default=None, init=False)
+    _splitter: ThinkingSplitter | None = field(default=None, init=False)
 
-    @property
-    def sent(self) -> Effect[Any]:
-        """The effect as it is performed: limits may lower the `max_tokens` of a request."""
-        effect, admission = self.effect, self.admission
-        if admission is None or not isinstance(effect, Complete) or admission.request is effect.request:
-            return effect
-        return replace(effect, request=admission.request)
+    def __post_init__(self) -> None:
+        self.sent = self.effect
+
+    def admit(self, admission: Admission) -> None:
+        """Take what the limits admit of a model call."""
+        self.admission = admission
+        if isinstance(self.effect, Complete) and admission.request is not self.effect.request:
+            self.sent = replace(self.effect, request=admission.request)
 
     def begin(self) -> None:
         """Start a stream of chunks and drop those of an earlier attempt."""
@@ -443,7 +446,7 @@ class Execution(Generic[T]):
         if not isinstance(again, Admission):
             pending.admission, pending.refusal = None, again
             return
-        pending.admission = again
+        pending.admit(again)
         if self._observers:
             self._notify(EffectStarted(pending.strand.path, pending.index, pending.effect))
 
@@ -504,7 +507,8 @@ class Execution(Generic[T]):
             return False
         less = self.ledger.shrink(admission)
         if less is not None:
-            pending.admission, pending.streaming = less, False
+            pending.admit(less)
+            pending.streaming = False
             self._untaken.append(pending)
         return less is not None
 
@@ -608,7 +612,7 @@ class Execution(Generic[T]):
         self._waiting.pop(0)
         strand = pending.strand
         if isinstance(admitted, Admission):
-            pending.admission = admitted
+            pending.admit(admitted)
             self._send(pending)
         else:
             pending.active, strand.pending = False, None
@@ -669,8 +673,10 @@ class Execution(Generic[T]):
         if isinstance(admitted, TaiwaError):
             self._refuse(strand, index, admitted)
             return
-        pending = PendingEffect(strand, index, effect, self.ledger.now(), admission=admitted)
+        pending = PendingEffect(strand, index, effect, self.ledger.now())
         strand.pending = pending
+        if admitted is not None:
+            pending.admit(admitted)
         if isinstance(effect, Complete) and admitted is None:
             self._waiting.append(pending)
         else:

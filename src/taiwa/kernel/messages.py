@@ -318,6 +318,16 @@ class Request:
     whole: bool = field(default=False, compare=False)
 
     @property
+    def files(self) -> tuple[Attachment, ...]:
+        """All attachments: those of messages, and those of the results of tools."""
+        parts = (part for message in self.messages for part in message.parts)
+        return tuple(
+            file
+            for part in parts
+            for file in ((part,) if isinstance(part, Attachment) else getattr(part, "attachments", ()))
+        )
+
+    @property
     def digest(self) -> str:
         """The cache key: requests that a server cannot tell apart have equal digests on every machine."""
         return digest(self)

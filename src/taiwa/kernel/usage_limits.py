@@ -16,7 +16,7 @@ from typing import Protocol, TypeAlias
 
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConfigError, InputError, LimitError, TaiwaError
-from taiwa.kernel.messages import Message, Request, Response, Text, Thinking, Usage, result_files
+from taiwa.kernel.messages import Message, Request, Response, Text, Thinking, Usage
 from taiwa.kernel.serialization import digest, record, value
 from taiwa.kernel.text import most_tokens, plural
 
@@ -629,8 +629,7 @@ def max_attempt_usage(request: Request) -> Usage | None:
 
 
 def _max_input_tokens(request: Request) -> int:
-    files = (each for message in request.messages for each in (*message.attachments, *result_files((message,))))
-    attached = sum(each.max_tokens for each in files)
+    attached = sum(each.max_tokens for each in request.files)
     return _bytes(json.dumps(record(request), ensure_ascii=False)) + attached
 
 

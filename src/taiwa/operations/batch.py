@@ -20,7 +20,6 @@ from typing import BinaryIO, Literal, Self, TypeAlias, cast
 from taiwa.apps.catalog import convert_params, load_app
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App
 from taiwa.conversation.history import begin
-from taiwa.flows.turn import MAX_TEXT_CHARS
 from taiwa.kernel.attachments import Attachment, is_url, open_file, read_attachments
 from taiwa.kernel.errors import InputError, LimitError, RefusalError
 from taiwa.kernel.serialization import Json, digest
@@ -34,7 +33,7 @@ from taiwa.sessions.batch import (
     committed_rows,
     run_in_one_session,
 )
-from taiwa.sessions.commit_turn import TurnOptions
+from taiwa.sessions.commit_turn import MAX_TEXT_CHARS, TurnOptions
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session, open_priced_model
 from taiwa.settings import Settings

@@ -20,7 +20,6 @@ from taiwa.kernel.messages import (
     Text,
     ToolCall,
     ToolResult,
-    result_files,
 )
 from taiwa.kernel.text import estimate_tokens
 from taiwa.models.http_api.capabilities import file_text
@@ -79,6 +78,7 @@ def first_turn_request(
             f"the app {conversation.app.name!r} searches documents before its first request; see taiwa ask -v"
         )
     turn_input = TurnInput(conversation, text, attachments=tuple(attachments))
+    turn_input.check()
     return first_request(step_of(turn_input, TurnOptions(), tools)(conversation), capabilities)
 
 
@@ -119,8 +119,7 @@ def request_text(request: Request) -> str:
         blocks.append(f"── constraint: JSON Schema {request.constraint.name!r} ──")
     if request.tools:
         blocks.append(f"── tools: {', '.join(tool.name for tool in request.tools)} ──")
-    attached = (each for message in request.messages for each in (*message.attachments, *result_files((message,))))
-    files = sum(each.kind is not None for each in attached)
+    files = sum(each.kind is not None for each in request.files)
     besides = f", and {_counted(files, 'image or PDF', 'images or PDFs')}" if files else ""
     size = f"{_about(request_tokens(request))} in {_counted(len(request.messages), 'message')}{besides}"
     blocks.append(f"── {size} ──")

@@ -1,8 +1,9 @@
 """The resources of a turn of an app with documents: indexes, the user profile, and the weights of terms."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from taiwa.i18n import dialogue_version, user_language
 from taiwa.kernel.attachments import path_kind
 from taiwa.kernel.effects import Effect, Program, Step, notify
 from taiwa.kernel.errors import ConfigError, InputError, NotFoundError
-from taiwa.kernel.messages import Capability, Chunk, Message, Request
+from taiwa.kernel.messages import Capability, Chunk, Request
 from taiwa.kernel.runtime import AnyModel, Handler, Retriever
 from taiwa.kernel.serialization import Json
 from taiwa.sessions.users import UserProfiles
@@ -220,11 +221,7 @@ def term_weights_of(terms: str) -> TermWeights:
     from taiwa.retrieval.index import weight_terms
 
     analyzer = Analyzer.named(terms)
-
-    def weighed(query: str, history: Sequence[Message]) -> Mapping[str, float]:
-        return weight_terms(analyzer, query, history)
-
-    return TermWeights(weighed, analyzer.terms, analyzer.content)
+    return TermWeights(partial(weight_terms, analyzer), analyzer.terms, analyzer.content)
 
 
 def _indexes(app: App, repository: "Repository", stack: ExitStack) -> "list[Index]":

@@ -29,15 +29,15 @@ from taiwa.conversation.history import (
     turn_digest,
 )
 from taiwa.conversation.state import State
-from taiwa.flows.turn import Reply, check_text, compact, complete_turn, input_text, record_first, say
+from taiwa.flows.turn import Reply, compact, complete_turn, input_text, record_first, say
 from taiwa.kernel.approval import ApprovalRequest, Approve
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.effects import Complete, Effect, Program, Step
-from taiwa.kernel.errors import ApprovalRequiredError, ConflictError, InputError, StoreError, TaiwaError
+from taiwa.kernel.errors import ApprovalRequiredError, ConflictError, InputError, StoreError, TaiwaError, check_argument
 from taiwa.kernel.execution import EffectStarted, Entry, Event, Journal, Observer
 from taiwa.kernel.messages import Message, TextDelta, ToolResult, Usage, result_files
 from taiwa.kernel.runtime import AnyModel, Handler, Interrupts, Retriever, Tool, start_in_thread
-from taiwa.kernel.serialization import Json, items_at, record, restore, value
+from taiwa.kernel.serialization import Json, items_at, record, restore, to_json, value
 from taiwa.kernel.text import truncate
 from taiwa.kernel.usage_limits import Budget, Price, Prices, RunUsage, UsageLimits, currency_units
 from taiwa.sessions.repository import Repository
@@ -52,6 +52,22 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+MAX_TEXT_CHARS = 2_000_000
+
+
+def check_text(text: str) -> None:
+    """Check that the user's text can be sent.
+
+    Raises:
+        InputError: it is empty, too long, or not valid Unicode.
+    """
+    check_argument("the text", text, str, "a str")
+    if not text.strip():
+        raise InputError("the text is empty")
+    if len(text) > MAX_TEXT_CHARS:
+        raise InputError(f"the text has {len(text):,} characters; at most {MAX_TEXT_CHARS:,} are allowed in one turn")
+    to_json(text)  # a lone surrogate would otherwise fail at the commit of the turn, after it was paid for
 
 
 class RuntimeOptions(TypedDict, total=False):

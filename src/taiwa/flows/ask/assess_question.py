@@ -127,10 +127,11 @@ def assess(
         ModelError: the server failed.
         OutputValidationError: the answer could not be read, and there is no clarifying question.
     """
-    if not user_texts(dialogue):
+    texts = user_texts(dialogue)
+    if not texts:
         raise InputError("the dialogue has no text of the user")
     material = dialogue_message(dialogue, person=dict[str, Json](about), earlier=list[Json](earlier))
-    prompts = load_prompts(reply_language(dialogue, language)).replaced_by(() if table is None else table.prompts)
+    prompts = load_prompts(reply_language(texts, language)).replaced_by(() if table is None else table.prompts)
     if by == "functions" or (by == "auto" and table is not None and table.functions):
         functions = (table and table.functions) or shipped_policy("article").functions
         names = tuple(dict.fromkeys(name for each in functions for name in each.fields))

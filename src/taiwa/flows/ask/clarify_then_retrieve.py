@@ -108,12 +108,13 @@ DEFAULT = ClarifyOptions()
 class Clarified:
     """The next act of a dialogue.
 
-    Pass `clarification` to the next turn. `passages` were found for `queries` if the act is `Search`, and `ask` answers from them;
+    Pass `clarification` to the next turn; `language` is that of the reply. `passages` were found for `queries` if the act is `Search`, and `ask` answers from them;
     `case` is set if it is `HandOver`. `searched` are the texts that were searched for, and `evidence` is what was found on them.
     """
 
     decision: Decision
     clarification: ClarificationState
+    language: str
     queries: Queries | None = None
     passages: tuple[Passage, ...] = ()
     case: HandoverCase | None = None
@@ -144,11 +145,9 @@ def ask(
     turn = yield from clarify(dialogue, options, clarification=clarification, profile=profile, policy=policy)
     if not isinstance(turn.act, Search) or turn.queries is None:
         return turn
-    language = reply_language(dialogue, profile.language, turn.decision.situation.locale)
-    history = tuple(dialogue)[:-1]
     own = () if options.table is None else options.table.prompts
     answer = yield from answer_or_quote(
-        turn.queries.text, turn.passages, language=language, own_prompts=own, history=history
+        turn.queries.text, turn.passages, language=turn.language, own_prompts=own, history=tuple(dialogue)[:-1]
     )
     return replace(turn, answer=answer)
 
@@ -173,12 +172,11 @@ def clarify(
     if not texts:
         raise InputError("the dialogue has no text of the user")
     option = select_option(texts[-1], clarification.offered) if clarification.offered else None
-    turns = tuple(dialogue)
-    said = texts[-1]
+    turns, said = tuple(dialogue), texts[-1]
     if option is not None and turns[-1].role == "user" and only_names_option(said, option):
         said = option.label  # a number alone means nothing to a model or an index
         turns = (*turns[:-1], user(said))
-    step = _DialogueStep(turns, said, options, clarification, profile, policy, option, known)
+    step = _DialogueStep(turns, texts, said, options, clarification, profile, policy, option, known)
     yield from step.search()
     decision = yield from step.decide()
     act = decision.act
@@ -186,25 +184,27 @@ def clarify(
     after = clarification.after(act, step.passage_keys)
     if isinstance(act, Search):
         queries = yield from step.queries()
-        found = step.prefer_option(act, (yield from step.retrieve(queries)))
+        searched = (queries.text,) if step.is_published else queries.all
+        found = step.prefer_option(act, (yield from step.retrieve(searched)))
+        evidence = step.evidence
         if step.is_published:  # it decided before any search
-            searched: tuple[str, ...] = (queries.text,)
             evidence = yield from perform(GetEvidence(queries.text))
-        else:
-            searched, evidence = queries.all, step.evidence
-        return Clarified(decision, after, queries, found, searched=searched, evidence=evidence)
+        return Clarified(decision, after, step.language, queries, found, searched=searched, evidence=evidence)
     if isinstance(act, HandOver):
         queries = yield from step.queries()
         case = step.case(decision, queries)
-        return Clarified(decision, after, queries, case=case, searched=case.searched, evidence=step.evidence)
-    return Clarified(decision, after)
+        return Clarified(
+            decision, after, step.language, queries, case=case, searched=case.searched, evidence=step.evidence
+        )
+    return Clarified(decision, after, step.language)
 
 
 @dataclass
 class _DialogueStep:
-    """One run of `clarify`; `said` is the last text of the user, and `option` the offered option that it names."""
+    """One run of `clarify`; `texts` are those of the user, and `said` is the last one, or the label of the `option` that it names."""
 
     dialogue: tuple[Message, ...]
+    texts: tuple[str, ...]
     said: str
     options: ClarifyOptions
     clarification: ClarificationState
@@ -223,16 +223,20 @@ class _DialogueStep:
         return detect_route(self.said, asked=bool(self.clarification.rounds))
 
     @cached_property
+    def last(self) -> int:
+        """The place, from the end, of the user's last text about a subject, which `just answer` and `none of these` are not."""
+        return -2 if self.route in ("just_answer", "none") and len(self.texts) > 1 else -1
+
+    @cached_property
     def relevant_dialogue(self) -> tuple[Message, ...]:
-        """The dialogue up to the user's last text about a subject, which `just answer` and `none of these` are not."""
+        """The dialogue up to the user's last text about a subject."""
         texts = [index for index, turn in enumerate(self.dialogue) if turn.role == "user" and turn.text.strip()]
-        last = texts[-2] if self.route in ("just_answer", "none") and len(texts) > 1 else texts[-1]
-        return tuple(turn for turn in self.dialogue[: last + 1] if turn.role in ("user", "assistant"))
+        return tuple(turn for turn in self.dialogue[: texts[self.last] + 1] if turn.role in ("user", "assistant"))
 
     @cached_property
     def text(self) -> str:
         """The text to search for."""
-        text = self.relevant_dialogue[-1].text
+        text = self.said if self.last == -1 else self.texts[self.last]
         return announced_topic(text) if self.route == "topic" and not self.is_published else text
 
     @cached_property
@@ -244,17 +248,18 @@ class _DialogueStep:
 
     @cached_property
     def language(self) -> str:
-        return reply_language(self.dialogue, self.profile.language, self.locale)
+        return reply_language(self.texts, self.profile.language, self.locale)
 
     @cached_property
     def history(self) -> tuple[Message, ...]:
         """The turns before the text, in its language only: in another one they share no words with the documents sought."""
         language = guess_language(self.text) if len(self.text.split()) > 2 or not self.text.isascii() else "und"
         known = (user(self.known),) if self.known else ()
+        earlier = self.relevant_dialogue[:-1]
         if language == "und":
-            return (*known, *self.relevant_dialogue[:-1])
+            return (*known, *earlier)
         similar = {"und", language, *(("ja", "zh") if language in ("ja", "zh") else ())}
-        return (*known, *(turn for turn in self.relevant_dialogue[:-1] if guess_language(turn.text) in similar))
+        return (*known, *(turn for turn in earlier if guess_language(turn.text) in similar))
 
     @property
     def passage_keys(self) -> tuple[str, ...]:
@@ -326,11 +331,11 @@ class _DialogueStep:
         rewrite = rewrite_queries(dialogue, context=context, multiple=multiple, language=language, own_prompts=own)
         return (yield from by_role("rewrite", rewrite))
 
-    def retrieve(self, queries: Queries) -> Program[tuple[Passage, ...]]:
+    def retrieve(self, queries: tuple[str, ...]) -> Program[tuple[Passage, ...]]:
         """Retrieve with the queries, and fuse the results with those of the first search."""
         if self.is_published:  # the published flow searches with the rewritten question alone
-            return (yield from retrieve_fused((queries.text,), self.options.k))
-        new = tuple(query for query in queries.all if query != self.text)
+            return (yield from retrieve_fused(queries, self.options.k))
+        new = tuple(query for query in queries if query != self.text)
         if not new:
             return self.found[: self.options.k]
         return (yield from retrieve_fused(new, self.options.k, known=(self.found,)))
@@ -347,7 +352,7 @@ class _DialogueStep:
 
     def written(self, stems: Iterable[str]) -> Iterator[str]:
         """Yield the words of the user that begin with stems, as they were written."""
-        said = "\n".join(user_texts(self.dialogue))
+        said = "\n".join((*self.texts[:-1], self.said))
         found = (re.search(rf"{re.escape(stem)}[^\W\u3040-\u9fff]*", said, re.IGNORECASE) for stem in stems)
         yield from (match[0] for match in found if match)
 

@@ -29,7 +29,7 @@ from taiwa.flows.ask.ask_result import AskResult, AskTurnOptions, FoundPassage
 from taiwa.flows.ask.clarify_then_retrieve import Clarified, clarify
 from taiwa.flows.ask.decide_search_or_clarify import answerable, group_options, narrow_options
 from taiwa.flows.ask.prompts import load_prompts
-from taiwa.flows.ask.read_dialogue import REPLY_LANGUAGES, is_option_number, reply_language, select_option
+from taiwa.flows.ask.read_dialogue import REPLY_LANGUAGES, is_option_number, select_option
 from taiwa.flows.ask.types import Act, Advise, Ask, ClarificationState, Option, Search
 from taiwa.i18n import dialogue_catalogue
 from taiwa.kernel.effects import Program, notify
@@ -73,7 +73,6 @@ class Consulted:
     query: str
     """The question that is searched for."""
     history: tuple[Message, ...]
-    language: str
     options: AskTurnOptions
     term_weights: TermWeights
     only_answers: bool
@@ -97,9 +96,9 @@ class Consulted:
             return None
         table = self.options.clarify.table
         own = () if table is None else table.prompts
-        prompts = load_prompts(self.language if self.language in REPLY_LANGUAGES else "en").replaced_by(own)
+        prompts = load_prompts(self.found.language if self.found.language in REPLY_LANGUAGES else "en").replaced_by(own)
         if self.options.quote or self.only_answers:
-            wanted, asked = answer_material(self.query, self.passages, self.language, own)
+            wanted, asked = answer_material(self.query, self.passages, self.found.language, own)
             return Material(prompts.sections["quote"] if self.options.quote else wanted, asked, TURNS_READ // 2)
         asked = passages_text(self.passages, f"{prompts.sections['message']} {self.text}")
         return Material(prompts.sections["reply"], asked)
@@ -147,14 +146,14 @@ class Consulted:
         clarification = replace(found.clarification, offered=also) if also else found.clarification
         uncertain = answer is not None and not words and _is_uncertain(found, answer, self.term_weights)
         return AskResult(
-            self.act, found.decision, clarification, self.language, "" if found.queries is None else self.query, found.searched,
+            self.act, found.decision, clarification, self.found.language, "" if found.queries is None else self.query, found.searched,
             tuple(map(FoundPassage.of, passages)), self.act.options if isinstance(self.act, Ask) else also, answer, case,
             uncertain, self.options, words,
         )  # fmt: skip
 
     def render(self, result: AskResult) -> str:
         """Return the text for the user, in the language of the dialogue."""
-        return result.render_text(dialogue_catalogue(self.language, self.options.clarify.catalogue_version))
+        return result.render_text(dialogue_catalogue(self.found.language, self.options.clarify.catalogue_version))
 
 
 def consult(
@@ -179,10 +178,9 @@ def consult(
     found = yield from clarify(
         dialogue, options.clarify, clarification=clarification, profile=options.profile, known=known
     )  # fmt: skip
-    language = reply_language(dialogue, options.profile.language, found.decision.situation.locale)
     query = text if found.queries is None else found.queries.text
     return Consulted(
-        found, found.decision.act, text, query, dialogue[:-1], language, options, term_weights or PLAIN, only_answers
+        found, found.decision.act, text, query, dialogue[:-1], options, term_weights or PLAIN, only_answers
     )
 
 

@@ -109,7 +109,7 @@ def look_first(situation: Situation) -> Decision:
 
 def sentences(situation: Situation) -> Translate:
     """Return the program's own sentences in the language to reply in."""
-    language = reply_language(situation.dialogue, situation.profile.language, situation.locale)
+    language = reply_language(user_texts(situation.dialogue), situation.profile.language, situation.locale)
     return dialogue_catalogue(language, situation.catalogue_version)
 
 
@@ -235,7 +235,7 @@ class _PolicyInput:
         """Unresolved references that alone are a reason to ask: two of them, or one in the first turn."""
         evidence = self.situation.evidence
         references = () if evidence is None else evidence.unresolved_references
-        enough = 1 if len(user_texts(self.situation.dialogue)) == 1 else 2
+        enough = 1 if sum(turn.role == "user" for turn in self.situation.dialogue) == 1 else 2
         return references if len(references) >= enough else ()
 
     @cached_property

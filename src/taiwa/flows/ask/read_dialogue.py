@@ -37,20 +37,20 @@ def last_user_text(dialogue: Sequence[Message]) -> str:
     return texts[-1] if texts else ""
 
 
-def reply_language(dialogue: Sequence[Message], preferred: str = "", locale: str = "") -> str:
+def reply_language(texts: Sequence[str], preferred: str = "", locale: str = "") -> str:
     """Return the language to reply in (ja, zh, en): the preferred one, else that of the user's last text in a known language.
 
     Chinese characters alone are Japanese if the user wrote kana before; a short text of them also if `locale` is Japanese or if
     they do not exist in simplified Chinese.
 
-    >>> reply_language((user("予約"),)), reply_language((user("休暇"),), locale="ja"), reply_language((user("休暇"),), locale="zh"), reply_language((user("预约"),))
+    >>> reply_language(["予約"]), reply_language(["休暇"], locale="ja"), reply_language(["休暇"], locale="zh"), reply_language(["预约"])
     ('ja', 'ja', 'zh', 'zh')
     """
     if preferred in REPLY_LANGUAGES:
         return preferred
-    texts = user_texts(dialogue)[::-1]
     languages = [guess_language(text) for text in texts]
-    known, text = next((each for each in zip(languages, texts, strict=True) if each[0] != "und"), ("en", ""))
+    guessed = [*zip(languages, texts, strict=True)][::-1]
+    known, text = next((each for each in guessed if each[0] != "und"), ("en", ""))
     if known == "zh" and ("ja" in languages or _is_japanese(text, locale)):
         return "ja"
     return known if known in REPLY_LANGUAGES else "en"

@@ -203,7 +203,7 @@ def rewrite_queries(
     raw = texts[-1]
     if len(texts) == 1:
         return Queries(raw)
-    prompts = load_prompts(reply_language(dialogue, language)).replaced_by(own_prompts)
+    prompts = load_prompts(reply_language(texts, language)).replaced_by(own_prompts)
     instructions = prompts.sections["rewrite_several" if multiple else "rewrite_one"]
     messages = system(instructions), user(_dialogue_json(dialogue, context))
     request = Request(messages, sampling=Sampling(max_tokens=MAX_TOKENS))

@@ -14,7 +14,7 @@ from typing import Literal, cast, get_args
 
 from taiwa.kernel.attachments import Attachment, InputKind
 from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
-from taiwa.kernel.messages import Capability, Message, Part, Request, Text, ToolResult, Usage, result_files
+from taiwa.kernel.messages import Capability, Message, Part, Request, Text, ToolResult, Usage
 from taiwa.kernel.serialization import Json, count_at, item_at, text_at
 from taiwa.models.http_api.provider_interface import Target
 from taiwa.settings import Settings
@@ -342,7 +342,7 @@ def fit_attachments(
         UnsupportedError: the model cannot read an attachment.
         InputError: the bytes of an attachment are missing, or a message of another role than the user's has one.
     """
-    if not any(message.attachments or result_files((message,)) for message in request.messages):
+    if not request.files:
         return request
     messages = (_fit_message(message, model, inputs, fixed=fixed) for message in request.messages)
     return replace(request, messages=tuple(messages))
