@@ -1,20 +1,13 @@
-"""User profiles in a store: learning from feedback, and texts of earlier sessions."""
+"""User profiles in a store, and what they learn from feedback."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions, clarify
-from taiwa.flows.ask.types import Feedback, SearchEarlierSessions, Thresholds, UserProfile
+from taiwa.flows.ask.types import Feedback, Thresholds, UserProfile
 from taiwa.kernel.errors import CorruptError, InputError
-from taiwa.kernel.messages import Passage, user
-from taiwa.kernel.runtime import Runtime
-from taiwa.models.scripted import scripted_model
-from taiwa.retrieval import InMemoryRetriever
 from taiwa.sessions.users import UserProfiles
 from taiwa.store import Store
-from tests.flows.ask.scored import written
-from tests.store.turns import begin
 
 ANN = UserProfile("ann", (("office", "Osaka"),), "ja", Thresholds(eagerness=0.7))
 
@@ -59,46 +52,3 @@ def test_a_record_that_is_not_a_profile_is_corruption(store: Store) -> None:
 
     with pytest.raises(CorruptError, match="holds a Text where a UserProfile"):
         UserProfiles(store).get("ann")
-
-
-def test_only_the_texts_of_the_same_user_are_found(store: Store) -> None:
-    people = UserProfiles(store)
-    begin(store, "mine", "看護休暇は何日ありますか", "a room in Osaka", "child nursing leave in Osaka")
-    begin(store, "theirs", "nursing leave secrets of Osaka")
-    for name, session in (("ann", "mine"), ("bob", "theirs")):
-        people.put(UserProfile(name))
-        store.users.assign_session(session, name)
-
-    english = people.recall(SearchEarlierSessions("ann", "How long is nursing leave in Osaka?"))
-    japanese = people.recall(SearchEarlierSessions("ann", "看護休暇を取りたい"))
-
-    assert [each.text for each in english] == ["child nursing leave in Osaka", "a room in Osaka"]
-    assert {each.session for each in english} == {"mine"}
-    assert [each.text for each in japanese] == ["看護休暇は何日ありますか"]
-    assert people.recall(SearchEarlierSessions("ann", "nursing Osaka", 1))[0].text == "child nursing leave in Osaka"
-
-
-@pytest.mark.parametrize("text", ["", "?!", "how are you", "zebra"])
-def test_without_shared_words_nothing_is_recalled(store: Store, text: str) -> None:
-    begin(store, "mine", "nursing leave")
-    UserProfiles(store).put(ANN)
-    store.users.assign_session("mine", "ann")
-
-    assert UserProfiles(store).recall(SearchEarlierSessions("ann", text)) == ()
-    assert UserProfiles(store).recall(SearchEarlierSessions("nobody", "nursing")) == ()
-
-
-def test_a_dialogue_before_retrieval_recalls_through_the_store(store: Store) -> None:
-    begin(store, "mine", "I work at the Osaka office")
-    people = UserProfiles(store)
-    people.put(ANN)
-    store.users.assign_session("mine", "ann")
-    model = scripted_model(written(1, 1, 5), capabilities=frozenset())
-    shelf = InMemoryRetriever((Passage("a.md", "Osaka closes at six."),))
-
-    runtime = Runtime(model, retriever=shelf, handlers=people.handlers)
-    runtime.run(
-        clarify((user("When does Osaka close?"),), ClarifyOptions(earlier_sessions=3), profile=people.get("ann"))
-    )
-
-    assert "I work at the Osaka office" in model.requests[0].messages[1].text

@@ -168,7 +168,7 @@ def _turn(session: "Session", text: str, common: CommonOptions) -> int:
     assert result is not None, "a turn of the app ask has a result"
     code = _exit_code(result)
     for note in notes:
-        if note.level == "warning" or (common.verbose and note.code != "decision"):
+        if note.level == "warning" or common.verbose:
             print_notice(note.text, "yellow")
     if common.as_json:
         print_json(ask_to_json(text, turn))

@@ -1,12 +1,12 @@
 """The resources of a turn of an app with documents: indexes, the user profile, and the weights of terms."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from taiwa.apps.catalog import HANDBOOK
 from taiwa.conversation.app import App
@@ -20,10 +20,10 @@ from taiwa.flows.ask.types import ANONYMOUS_USER, UserProfile
 from taiwa.flows.turn import Reply
 from taiwa.i18n import dialogue_version, user_language
 from taiwa.kernel.attachments import path_kind
-from taiwa.kernel.effects import Effect, Program, Step, notify
+from taiwa.kernel.effects import Program, Step, notify
 from taiwa.kernel.errors import ConfigError, InputError, NotFoundError
 from taiwa.kernel.messages import Capability, Chunk, Request
-from taiwa.kernel.runtime import AnyModel, Handler, Retriever
+from taiwa.kernel.runtime import AnyModel, Retriever
 from taiwa.kernel.serialization import Json
 from taiwa.sessions.users import UserProfiles
 from taiwa.settings import NoModelError
@@ -52,9 +52,6 @@ SMALL = (
 POLICIES_WITH_MODEL = ("article", "functions")
 """Policies that require the scores of a model."""
 
-EARLIER_SESSIONS = 3
-"""Number of earlier sessions of the same user shown to the assessment."""
-
 MAX_PASSAGES = 8
 """The number of passages for an answer and options."""
 
@@ -79,11 +76,10 @@ class NoModel:
 
 @dataclass(slots=True)
 class RagResources:
-    """The retriever, handlers and options of the documents stage of a turn; `close` them after it."""
+    """The retriever and the options of the documents stage of a turn; `close` them after it."""
 
     options: AskTurnOptions
     retriever: Retriever
-    handlers: Mapping[type[Effect[Any]], Handler]
     stack: ExitStack
 
     @property
@@ -129,14 +125,13 @@ def open_rag_resources(
         ConfigError: the policy requires a model and there is none, or the user profile is invalid.
     """
     options = recorded or _options(app, repository, model)
-    handlers = UserProfiles(repository.store).handlers
     with ExitStack() as stack:
         if repository.retriever is not None and not app.document_settings.get("in"):
             if recorded is None:
                 from taiwa.retrieval.analyzer import Analyzer
 
                 options = replace(options, terms=Analyzer().name)
-            return RagResources(options, repository.retriever, handlers, stack.pop_all())
+            return RagResources(options, repository.retriever, stack.pop_all())
         from taiwa.retrieval import ScopedRetriever
         from taiwa.retrieval.index import documents_that_fit
 
@@ -154,7 +149,7 @@ def open_rag_resources(
         filters = app.answer_options.filters
         fits = None if filters is None else documents_that_fit(filters, repository.store.served.attributes)
         within = ScopedRetriever(indexes, principals.union(_strings(app.document_settings.get("as"))), fits=fits)
-        return RagResources(options, within, handlers, stack.pop_all())
+        return RagResources(options, within, stack.pop_all())
 
 
 def _options(app: App, repository: "Repository", model: AnyModel) -> AskTurnOptions:
@@ -184,7 +179,7 @@ def _options(app: App, repository: "Repository", model: AnyModel) -> AskTurnOpti
         )
     most, k = values.get("max_questions"), values.get("k")
     clarify = ClarifyOptions(
-        name, most if isinstance(most, int) else None, method, k if isinstance(k, int) else MAX_PASSAGES, earlier_sessions=EARLIER_SESSIONS,
+        name, most if isinstance(most, int) else None, method, k if isinstance(k, int) else MAX_PASSAGES,
         catalogue_version=dialogue_version(), locale=user_language(), table=table,
     )  # fmt: skip
     profile = profile_of(str(values.get("user") or ""), repository.store)

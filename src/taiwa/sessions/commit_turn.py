@@ -8,7 +8,7 @@ the history from its root. A turn of the flow `ask` assigns its session to the u
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -32,11 +32,11 @@ from taiwa.conversation.state import State
 from taiwa.flows.turn import Reply, compact, complete_turn, input_text, record_first, say
 from taiwa.kernel.approval import ApprovalRequest, Approve
 from taiwa.kernel.attachments import Attachment, read_reference
-from taiwa.kernel.effects import Complete, Effect, Program, Step
+from taiwa.kernel.effects import Complete, Program, Step
 from taiwa.kernel.errors import ApprovalRequiredError, ConflictError, InputError, StoreError, TaiwaError, check_argument
 from taiwa.kernel.execution import EffectStarted, Entry, Event, Journal, Observer
 from taiwa.kernel.messages import Message, TextDelta, ToolResult, Usage, result_files
-from taiwa.kernel.runtime import AnyModel, Handler, Interrupts, Retriever, Tool, start_in_thread
+from taiwa.kernel.runtime import AnyModel, Interrupts, Retriever, Tool, start_in_thread
 from taiwa.kernel.serialization import Json, items_at, record, restore, to_json, value
 from taiwa.kernel.text import truncate
 from taiwa.kernel.usage_limits import Budget, Price, Prices, RunUsage, UsageLimits, currency_units
@@ -75,7 +75,6 @@ class RuntimeOptions(TypedDict, total=False):
 
     tools: Iterable[Tool]
     retriever: Retriever
-    handlers: Mapping[type[Effect[Any]], Handler]
     observers: Iterable[Observer]
     limits: UsageLimits | None
     price: Price
@@ -511,7 +510,7 @@ def prepare_turn(
     runtime_options: RuntimeOptions = {"tools": tools, "price": priced_model.price, "approve": options.approve}
     if resources is not None:
         turn = resources.reporting(turn)
-        runtime_options |= {"retriever": resources.retriever, "handlers": resources.handlers}
+        runtime_options["retriever"] = resources.retriever
     return turn(base), runtime_options, paid
 
 

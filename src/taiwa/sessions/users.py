@@ -1,28 +1,21 @@
 """User profiles, in the store and as YAML, with values learned from feedback."""
 
-import re
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
-from unicodedata import normalize
 
 from taiwa.flows.ask.types import (
     ANONYMOUS_USER,
     AskTolerance,
-    EarlierTurn,
     Feedback,
-    SearchEarlierSessions,
     Thresholds,
     UserProfile,
     learn_from_feedback,
 )
-from taiwa.kernel.effects import Effect
 from taiwa.kernel.errors import ConfigError, CorruptError, InputError
-from taiwa.kernel.runtime import Handler
 from taiwa.kernel.serialization import Json, record, restore
-from taiwa.store import Hit, Store
+from taiwa.store import Store
 from taiwa.store.nodes import decoding
 from taiwa.yamlfile import Keys, read_settings, set_setting
 
@@ -133,21 +126,6 @@ def write_profile(profile: UserProfile) -> str:
 
 T = TypeVar("T")
 
-WORD = re.compile(
-    r"[^\W\d_\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3]{3,}|\d{2,}|[\u30a1-\u30fa\u30fc]{2,}|[\u3400-\u9fff\uf900-\ufaff]{2,}|[\uac00-\ud7a3]{2,}"
-)
-
-STOP_WORDS = frozenset(
-    """the and for not but are was were that this with from have has had you your they them our about there here what which who whom
-    how when where why would could should can will want need tell know please does did into any some""".split()
-)
-
-MAX_TERMS = 8
-
-HITS_PER_TERM = 200
-
-MAX_SHOWN_CHARS = 240
-
 
 class UserProfiles:
     """The user profiles of a store."""
@@ -196,39 +174,6 @@ class UserProfiles:
     def feedback(self, name: str) -> tuple[Feedback, ...]:
         """Return the feedback of a user, oldest first."""
         return tuple(_restore(each, Feedback) for each in self._store.users.feedback(name))
-
-    def recall(self, effect: SearchEarlierSessions) -> tuple[EarlierTurn, ...]:
-        """Find user texts of earlier sessions that share words with a text: most shared words first, then the newest."""
-        sessions = frozenset(self._store.users.sessions(effect.user))
-        terms = _terms(effect.text)
-        if not sessions or not terms:
-            return ()
-        shared: Counter[str] = Counter()
-        hits: dict[str, Hit] = {}
-        for term in terms:
-            for hit in self._store.search(term, HITS_PER_TERM):
-                if sessions.intersection(hit.refs):
-                    shared[hit.hash] += 1
-                    hits.setdefault(hit.hash, hit)
-        best = sorted(hits.values(), key=lambda hit: (-shared[hit.hash], -hit.at_us))
-        earlier: list[EarlierTurn] = []
-        for hit in best:
-            words = " ".join((self._store.nodes.get(hit.hash).user or "").split())
-            if words and words != " ".join(effect.text.split()):
-                session = next(name for name in hit.refs if name in sessions)
-                earlier.append(EarlierTurn(session, hit.hash, words[:MAX_SHOWN_CHARS]))
-        return tuple(earlier[: max(effect.limit, 0)])
-
-    @property
-    def handlers(self) -> Mapping[type[Effect[Any]], Handler]:
-        """The handlers of a runtime for `SearchEarlierSessions`."""
-        return {SearchEarlierSessions: self.recall}
-
-
-def _terms(text: str) -> list[str]:
-    """Return the longest words of a text that are not stop words."""
-    words = dict.fromkeys(WORD.findall(normalize("NFKC", text).casefold()))
-    return sorted((word for word in words if word not in STOP_WORDS), key=lambda word: -len(word.encode()))[:MAX_TERMS]
 
 
 def _restore(data: Json, kind: type[T]) -> T:

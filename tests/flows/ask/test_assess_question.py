@@ -89,14 +89,13 @@ def test_every_language_has_all_prompts() -> None:
             assert f"- {name}" in load_prompts(language).assess(())
 
 
-def test_facts_and_earlier_texts_are_part_of_the_material(drive: Drive) -> None:
+def test_facts_are_part_of_the_material(drive: Drive) -> None:
     model = scripted_model(written(1), capabilities=NONE)
 
-    drive(lambda: assess(LEAVE, about=(("office", "Osaka"),), earlier=("I nurse a child",)), model)
+    drive(lambda: assess(LEAVE, about=(("office", "Osaka"),)), model)
 
     given_to = json.loads(model.requests[0].messages[1].text)
     assert given_to["person"] == {"office": "Osaka"}
-    assert given_to["earlier"] == ["I nurse a child"]
 
 
 # --- on real servers ---------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.flows.ask.read_dialogue import user_texts
-from taiwa.flows.ask.rewrite import MAX_QUERIES, Queries, RewriteContext, rewrite_queries, split_questions
+from taiwa.flows.ask.rewrite import MAX_QUERIES, Queries, rewrite_queries, split_questions
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, Response, assistant, system, user
@@ -16,8 +16,8 @@ from tests.flows.driving import Drive
 LEAVE = (user("休暇について教えて"), assistant("どの休暇ですか。"), user("子の看護でも取れますか"))
 
 
-def rewrite(dialogue: Sequence[Message], context: RewriteContext = "user") -> Program[str]:
-    return (yield from rewrite_queries(dialogue, context=context, multiple=False)).text
+def rewrite(dialogue: Sequence[Message]) -> Program[str]:
+    return (yield from rewrite_queries(dialogue, multiple=False)).text
 
 
 def test_a_single_utterance_is_passed_on_unchanged_without_a_call(drive: Drive) -> None:
@@ -69,15 +69,6 @@ def test_a_dialogue_without_the_user_cannot_be_looked_up(drive: Drive) -> None:
 
 def test_empty_turns_do_not_count() -> None:
     assert user_texts((user("a"), user("\n"), user("b"))) == ("a", "b")
-
-
-def test_all_turns_may_be_shown(drive: Drive) -> None:
-    model = scripted_model("子の看護のために休暇を取れますか")
-
-    drive(lambda: rewrite(LEAVE, context="all"), model)
-
-    shown = json.loads(model.requests[0].messages[-1].text)
-    assert [turn["role"] for turn in shown] == ["user", "assistant", "user"]
 
 
 @pytest.mark.parametrize(

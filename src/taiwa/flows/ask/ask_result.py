@@ -400,8 +400,6 @@ def _case(case: HandoverCase, sentence: Translate) -> Iterator[str]:
         yield INDENT + sentence("missing: {text}", text=_line(", ".join(case.missing)))
     for passage in case.passages:
         yield INDENT + _line("· " + " › ".join((passage.source, *passage.heading)))
-    if case.owner:
-        yield INDENT + sentence("responsible: {text}", text=_line(case.owner))
 
 
 def _line(text: str, indent: str = "") -> str:

@@ -111,14 +111,13 @@ def assess(
     *,
     by: AssessmentMethod = "auto",
     about: Sequence[tuple[str, str]] = (),
-    earlier: Sequence[str] = (),
     language: str = "",
     table: PolicyTable | None = None,
     open_question: str = "",
 ) -> Program[Assessment]:
     """Assess what the user wants.
 
-    `about` are facts about the user, `earlier` their texts in other dialogues, `language` that of the prompts (ja, zh, en; "":
+    `about` are facts about the user, `language` that of the prompts (ja, zh, en; "":
     that of the dialogue), and `table` has scores, questions, functions and prompts of a policy file. `open_question` is asked
     if the model does not fill in the assessment. `auto` is `functions` if the table has some, else `typed`.
 
@@ -130,7 +129,7 @@ def assess(
     texts = user_texts(dialogue)
     if not texts:
         raise InputError("the dialogue has no text of the user")
-    material = dialogue_message(dialogue, person=dict[str, Json](about), earlier=list[Json](earlier))
+    material = dialogue_message(dialogue, person=dict[str, Json](about))
     prompts = load_prompts(reply_language(texts, language)).replaced_by(() if table is None else table.prompts)
     if by == "functions" or (by == "auto" and table is not None and table.functions):
         functions = (table and table.functions) or shipped_policy("article").functions

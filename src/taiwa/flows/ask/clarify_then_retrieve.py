@@ -6,8 +6,7 @@ contains all its inputs, so it can be stored, shown and repeated.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -30,14 +29,13 @@ from taiwa.flows.ask.read_dialogue import (
     select_option,
     user_texts,
 )
-from taiwa.flows.ask.rewrite import Queries, RewriteContext, retrieve_fused, rewrite_queries
+from taiwa.flows.ask.rewrite import Queries, retrieve_fused, rewrite_queries
 from taiwa.flows.ask.types import (
     ANONYMOUS_USER,
     Act,
     Assessment,
     ClarificationState,
     Decision,
-    EarlierTurn,
     HandOver,
     HandoverCase,
     Option,
@@ -45,15 +43,14 @@ from taiwa.flows.ask.types import (
     PolicyTable,
     Route,
     Search,
-    SearchEarlierSessions,
     Situation,
     UserProfile,
 )
 from taiwa.i18n import dialogue_catalogue
-from taiwa.kernel.effects import GetEvidence, Program, Retrieve, by_role, notify, perform
+from taiwa.kernel.effects import GetEvidence, Program, Retrieve, by_role, perform
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Evidence, Message, Passage, passage_key, user
-from taiwa.kernel.serialization import tag_of, value
+from taiwa.kernel.serialization import value
 from taiwa.kernel.text import guess_language
 
 AssessBy: TypeAlias = AssessmentMethod | Literal["documents", "no-model"]
@@ -81,9 +78,6 @@ class ClarifyOptions:
     - `policy`: when to ask for clarification, one of `POLICIES`; `max_questions` limits any policy (None: its own limit).
     - `assess_by`: how a model assesses the dialogue; `documents` and `no-model` use none, and rewrite nothing.
     - `k`: number of passages for the answer.
-    - `rewrite_context`: turns that the model sees when it rewrites the query; `multiple_queries`: it may write several.
-    - `earlier_sessions`: number of earlier dialogues of the user that the assessment sees.
-    - `owners`: pairs of a pattern of sources and the contact of a case about them.
     - `catalogue_version` and `locale`: those of `Situation`.
     - `table`: the policy of a file, with its prompts and thresholds; it replaces `policy`.
     """
@@ -92,10 +86,6 @@ class ClarifyOptions:
     max_questions: int | None = None
     assess_by: AssessBy = "auto"
     k: int = 5
-    rewrite_context: RewriteContext = "user"
-    multiple_queries: bool = True
-    earlier_sessions: int = 0
-    owners: tuple[tuple[str, str], ...] = ()
     catalogue_version: int = 0
     locale: str = ""
     table: PolicyTable | None = None
@@ -180,7 +170,6 @@ def clarify(
     yield from step.search()
     decision = yield from step.decide()
     act = decision.act
-    yield from notify(f"{decision.policy}: {tag_of(type(act))} ({', '.join(decision.reasons)})", code="decision")
     after = clarification.after(act, step.passage_keys)
     if isinstance(act, Search):
         queries = yield from step.queries()
@@ -212,9 +201,8 @@ class _DialogueStep:
     policy: Policy | None
     option: Option | None = None
     known: str = ""
-    found: tuple[Passage, ...] = ()
-    evidence: Evidence | None = None
-    earlier: tuple[EarlierTurn, ...] = ()
+    found: tuple[Passage, ...] = field(default=(), init=False)
+    evidence: Evidence | None = field(default=None, init=False)
 
     @cached_property
     def route(self) -> Route:
@@ -301,9 +289,6 @@ class _DialogueStep:
         )  # fmt: skip
 
     def assess(self) -> Program[Assessment]:
-        if self.options.earlier_sessions and self.profile.name:
-            effect = SearchEarlierSessions(self.profile.name, self.text, self.options.earlier_sessions)
-            self.earlier = yield from perform(effect)
         by: AssessmentMethod
         match self.options.assess_by:
             case "documents" | "no-model":  # not reached: they assess nothing
@@ -315,7 +300,7 @@ class _DialogueStep:
         sentence = dialogue_catalogue(self.language, self.options.catalogue_version)
         open_question = sentence("Could you say more precisely what you want to know?")
         return (yield from by_role("judge", assess(
-            self.dialogue, by=by, about=self.profile.facts, earlier=tuple(turn.text for turn in self.earlier),
+            self.dialogue, by=by, about=self.profile.facts,
             language=self.language, table=self.options.table,
             open_question=open_question,
         )))  # fmt: skip
@@ -324,11 +309,10 @@ class _DialogueStep:
         """Rewrite the dialogue as queries; without an assessment the text is the query, and the history weighs its terms."""
         if self.options.assess_by in NOT_ASSESSED:
             return Queries(self.text)
-        multiple = self.options.multiple_queries and not self.is_published
-        context, language, table = self.options.rewrite_context, self.language, self.options.table
-        own = () if table is None else table.prompts
-        dialogue = self.relevant_dialogue
-        rewrite = rewrite_queries(dialogue, context=context, multiple=multiple, language=language, own_prompts=own)
+        own = () if self.options.table is None else self.options.table.prompts
+        rewrite = rewrite_queries(
+            self.relevant_dialogue, multiple=not self.is_published, language=self.language, own_prompts=own
+        )
         return (yield from by_role("rewrite", rewrite))
 
     def retrieve(self, queries: tuple[str, ...]) -> Program[tuple[Passage, ...]]:
@@ -361,10 +345,8 @@ class _DialogueStep:
         evidence = self.evidence or Evidence()
         texts = (assessment.ask_missing_info, assessment.res_consultation, assessment.ask_user_meta_info)
         missing = (*filter(None, texts), *evidence.unresolved_references, *self.written(evidence.unknown))
-        sources = [passage.source for passage in self.found]
-        owners = (owner for source in sources for pattern, owner in self.options.owners if fnmatchcase(source, pattern))
         searched, passages = () if self.is_published else (self.text,), self.found[: self.options.k]
         return HandoverCase(
-            self.dialogue, queries.text, searched, passages, tuple(dict.fromkeys(missing)), next(owners, ""),
-            self.profile.name, decision.reasons,
+            self.dialogue, queries.text, searched, passages, tuple(dict.fromkeys(missing)), self.profile.name,
+            decision.reasons,
         )  # fmt: skip

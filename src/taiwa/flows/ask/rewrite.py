@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Sequence
 from itertools import chain
-from typing import Literal, TypeAlias
 from unicodedata import normalize
 
 from taiwa.flows.ask.prompts import load_prompts
@@ -13,7 +12,7 @@ from taiwa.flows.ask.words import NEGATION, tokens
 from taiwa.kernel.effects import Complete, HideOutput, Program, Retrieve, gather, notify, perform
 from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.messages import Message, Passage, Request, Sampling, fuse_rankings, system, user
-from taiwa.kernel.serialization import Json, value
+from taiwa.kernel.serialization import value
 from taiwa.kernel.text import fold, strip_control
 
 MAX_REPLY_CHARACTERS = 60
@@ -143,9 +142,6 @@ def is_other_script(query: str, texts: Sequence[str]) -> bool:
     return bool(LATIN.search(whole)) and CJK.search(query) is not None
 
 
-RewriteContext: TypeAlias = Literal["user", "all"]
-"""The turns that the model sees: those of the user, or those of the assistant as well."""
-
 MAX_TOKENS = 512
 
 MAX_QUERIES = 3
@@ -184,7 +180,6 @@ class Queries:
 def rewrite_queries(
     dialogue: Sequence[Message],
     *,
-    context: RewriteContext = "user",
     multiple: bool = True,
     language: str = "",
     own_prompts: Sequence[tuple[str, str]] = (),
@@ -205,7 +200,7 @@ def rewrite_queries(
         return Queries(raw)
     prompts = load_prompts(reply_language(texts, language)).replaced_by(own_prompts)
     instructions = prompts.sections["rewrite_several" if multiple else "rewrite_one"]
-    messages = system(instructions), user(_dialogue_json(dialogue, context))
+    messages = system(instructions), user(json.dumps([strip_control(text) for text in texts], ensure_ascii=False))
     request = Request(messages, sampling=Sampling(max_tokens=MAX_TOKENS))
     try:
         response = yield from perform(Complete(request, HideOutput))
@@ -226,15 +221,6 @@ def rewrite_queries(
         yield from notify(f"added to the query: {', '.join(missing)}", code="rewrite")
         written = (*written[:-1], " ".join((written[-1], *missing)))
     return Queries(raw, written, missing)
-
-
-def _dialogue_json(dialogue: Sequence[Message], context: RewriteContext) -> str:
-    shown: list[Json]
-    if context == "user":
-        shown = [strip_control(text) for text in user_texts(dialogue)]
-    else:
-        shown = [{"role": turn.role, "text": strip_control(turn.text)} for turn in turns(dialogue)]
-    return json.dumps(shown, ensure_ascii=False)
 
 
 def _lines(text: str, *, multiple: bool) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Literal, TypeAlias, get_args
 
-from taiwa.kernel.effects import Effect
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Evidence, Message, Passage
 from taiwa.kernel.serialization import value
@@ -370,31 +369,12 @@ Policy: TypeAlias = Callable[[Situation], Decision]
 
 @value(tag="handover-case")
 class HandoverCase:
-    """What a human needs to take over: the dialogue, what was searched and found, what is missing, and the contact."""
+    """What a human needs to take over: the dialogue, what was searched and found, and what is missing."""
 
     dialogue: tuple[Message, ...]
     query: str
     searched: tuple[str, ...]
     passages: tuple[Passage, ...]
     missing: tuple[str, ...]
-    owner: str = ""
     user: str = ""
     reasons: tuple[str, ...] = ()
-
-
-@value(tag="earlier-turn")
-class EarlierTurn:
-    """The beginning of an earlier turn, and the conversation that contains it."""
-
-    session: str
-    node: str
-    text: str
-
-
-@value(tag="search-earlier-sessions")
-class SearchEarlierSessions(Effect[tuple[EarlierTurn, ...]]):
-    """Find turns of the same user in other conversations that share words with a text, best first."""
-
-    user: str
-    text: str
-    limit: int = 3
