@@ -169,13 +169,13 @@ class Repl:
     open_model: "Callable[..., PricedModel] | None" = None
     """Opens the model of a conversation and its session, or a model by its name; without it the session keeps its model."""
     shown: AnswerFormat = field(default_factory=AnswerFormat)
-    attachments: tuple[Attachment, ...] = ()
+    attachments: tuple[Attachment, ...] = field(default=(), init=False)
     """What is sent with the next text."""
-    draft: str = ""
-    failed: bool = False
+    draft: str = field(default="", init=False)
+    failed: bool = field(default=False, init=False)
     """Whether a turn or a slash command failed."""
-    is_ended: bool = False
-    announced_name: str = ""
+    is_ended: bool = field(default=False, init=False)
+    announced_name: str = field(default="", init=False)
     """The announced name of a new conversation, until it has one."""
 
     @property

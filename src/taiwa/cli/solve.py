@@ -1,6 +1,5 @@
 """Solve a question step by step, with tools; list and call tools, and serve them over MCP: solve, tools, mcp."""
 
-import json
 import os
 import sys
 import time
@@ -8,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypedDict, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -44,14 +43,12 @@ from taiwa.kernel.execution import EffectFinished, Event
 from taiwa.kernel.messages import Notice, Response, TextDelta, ToolResult
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import plain
-from taiwa.operations.json_shape import as_json
 from taiwa.operations.result_json import cost_of, reported_usage_to_json, to_json
 
 if TYPE_CHECKING:
     from taiwa.conversation.app import App
     from taiwa.flows.solve.rationale import EndReason, ExecutedCall, Rationale
     from taiwa.kernel.runtime import Tool
-    from taiwa.kernel.usage_limits import RunUsage
     from taiwa.sessions.commit_turn import TurnResult
     from taiwa.sessions.session import TurnEvent
     from taiwa.settings import Settings
@@ -145,12 +142,11 @@ answer_by_option = click.option(
 @answer_by_option
 @click.option("--type", "target", metavar="TYPE", help="Return the answer as a value of TYPE, as for taiwa extract.")
 @click.option("--trace", is_flag=True, help="Show each step with times and tokens.")
-@click.option("--trace-file", type=NEW_FILE, metavar="FILE", help="Write the trace as JSONL.")
 @common_options(
     "model", "session", "continue_latest", "system", "temperature", "approve", "fragments", "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "wire",
     "no_store", "store", system="Replace the built-in instructions (system prompt).",
 )  # fmt: skip
-def solve(common: CommonOptions, question: str | None, trace: bool, trace_file: Path | None, **values: Any) -> None:  # noqa: ANN401
+def solve(common: CommonOptions, question: str | None, trace: bool, **values: Any) -> None:  # noqa: ANN401
     """Solve QUESTION step by step; tools do the calculations.
 
     Piped text is appended to QUESTION after an empty line; without QUESTION, or with `-`, it is the question. The rationale is
@@ -178,8 +174,7 @@ def solve(common: CommonOptions, question: str | None, trace: bool, trace_file: 
         if common.dry_run:
             preview(common, app, text, tools=more)
             return
-        file = stack.enter_context(_opened(trace_file)) if trace_file else None
-        _solve(common, app, text, more, Trace(file), print_trace=trace)
+        _solve(common, app, text, more, print_trace=trace)
 
 
 PARAMS = (
@@ -264,12 +259,10 @@ def _examples(path: Path | None) -> str:
     return shots_text(path)
 
 
-def _solve(
-    common: CommonOptions, app: "App | str", text: str, more: "Sequence[Tool]", trace: "Trace", *, print_trace: bool
-) -> None:
+def _solve(common: CommonOptions, app: "App | str", text: str, more: "Sequence[Tool]", *, print_trace: bool) -> None:
     from taiwa.cli.chat import InterruptHandler
 
-    interrupts = InterruptHandler()
+    interrupts, trace = InterruptHandler(), Trace()
     observers = (interrupts.watch, trace.watch)
     session = open_session(common, app, interrupts="keep", observers=observers, tools=more)
     notes: list[Notice] = []
@@ -278,10 +271,10 @@ def _solve(
             done = _print_rationale(session.stream(text), notes, silent=common.as_json)
             found = done.reply.rationale
             assert found is not None, "a turn of the app solve has a rationale"
-            trace.end(found, done.spent)
+            trace.end(found)
     finally:
         if print_trace:
-            print_each(trace.lines())
+            print_each(trace.lines)
     _print_remarks(done, found, notes, verbose=common.verbose)
     if common.as_json:
         bill = {"usage": reported_usage_to_json(done.spent), "max_cost": cost_of(done.spent.max_cost)}
@@ -295,13 +288,6 @@ def _solve(
         raise click.exceptions.Exit(NOT_ANSWERED)
     if interrupts.pressed or not found.complete or not found.answer or is_untyped:
         raise click.exceptions.Exit(INTERRUPTED if interrupts.pressed else FAILED)
-
-
-def _opened(path: Path) -> TextIO:
-    try:
-        return path.open("w", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _print_rationale(events: "Iterable[TurnEvent]", notes: list[Notice], *, silent: bool) -> "TurnResult":
@@ -369,92 +355,49 @@ def call_lines(calls: "Iterable[ExecutedCall]") -> list[str]:
     return lines
 
 
-class _CallRow(TypedDict):
-    tool: Annotated[str, "name"]
-    arguments: str
-
-
-class _ModelRow(TypedDict):
-    text: str
-    calls: Annotated[list[_CallRow], "message.tool_calls"]
-    finish: str
-    stop: str | None
-    input_tokens: Annotated[int | None, "usage.input_tokens"]
-    cached_tokens: Annotated[int | None, "usage.cache_read_tokens"]
-    output_tokens: Annotated[int | None, "usage.output_tokens"]
-    max_input_tokens: Annotated[int | None, "max_usage.input_tokens"]
-    max_output_tokens: Annotated[int | None, "max_usage.output_tokens"]
-
-
 @dataclass
 class Trace:
-    """A record of what happens in a run, with times and tokens; each row is written to `file` at once."""
+    """What happens in a run as lines with times and tokens, without calls and results, which are in the rationale."""
 
-    file: TextIO | None = None
     clock: Callable[[], float] = time.monotonic
-    rows: list[dict[str, Json]] = field(default_factory=list[dict[str, Json]], init=False)
+    lines: list[str] = field(default_factory=list[str], init=False)
 
     def __post_init__(self) -> None:
         self._began = self.clock()
 
     def watch(self, event: Event) -> None:
         """Observe a run."""
-        if isinstance(event, Notice):
-            # The row of the tool is also that of its call.
-            name = "failure" if event.code == "tool" else event.code or "note"
-            self.add({"event": name, "text": event.text})
-        elif isinstance(event, EffectFinished):
-            effect, answer, error = event.entry.effect, event.entry.answer, event.entry.error
-            failed: Json = None if error is None else str(error)
-            timed: dict[str, Json] = {"seconds": round(event.entry.seconds, 6), "error": failed}
-            if isinstance(answer, Response):
-                self.add({"event": "model", **as_json(answer, _ModelRow), **timed})
-            elif isinstance(effect, CallTool):
-                text = answer.text if isinstance(answer, ToolResult) else ""
-                called: dict[str, Json] = {"tool": effect.name, "arguments": dict(effect.arguments), "text": text}
-                detail: Json = (getattr(error, "trace", "") or None) if error is not None else None
-                self.add({"event": "tool", **called, **timed, "detail": detail})
-
-    def end(self, rationale: "Rationale", spent: "RunUsage") -> None:
-        """Record the end of the run."""
-        self.add({
-            "event": "end", "ending": rationale.ending, "tool_mode": rationale.tool_mode, "answer": rationale.answer,
-            "answered_by": rationale.answered_by, "usage": reported_usage_to_json(spent),
-        })  # fmt: skip
-
-    def add(self, row: dict[str, Json]) -> None:
-        """Record a row."""
-        row = {"at": round(self.clock() - self._began, 6), **row}
-        self.rows.append(row)
-        if self.file is not None:
-            self.file.write(json.dumps(row, ensure_ascii=False) + "\n")
-            self.file.flush()
-
-    def lines(self) -> list[str]:
-        """Write the rows as lines, without calls and results, which are in the rationale."""
         from taiwa.flows.solve.loops import TRANSCRIPT_CODES
 
-        return [_line(row) for row in self.rows if row["event"] not in TRANSCRIPT_CODES]
+        if isinstance(event, Notice):
+            if event.code not in TRANSCRIPT_CODES:
+                # The line of the tool is also that of its call.
+                self._add("failure" if event.code == "tool" else event.code or "note", one_line(event.text, 100))
+        elif isinstance(event, EffectFinished):
+            effect, answer, error = event.entry.effect, event.entry.answer, event.entry.error
+            seconds = f"{event.entry.seconds:.3f} s"
+            if isinstance(answer, Response):
+                stop = f" at {answer.stop!r}" if answer.stop else ""
+                self._add("model", f"{seconds} · {_tokens(answer)} · {answer.finish}{stop}")
+            elif isinstance(effect, CallTool):
+                arguments = " ".join(map(str, effect.arguments.values()))
+                text = str(error) if error is not None else answer.text if isinstance(answer, ToolResult) else ""
+                self._add("tool", f"{seconds} · {effect.name}: {one_line(arguments, 100)} → {one_line(text, 100)}")
+
+    def end(self, found: "Rationale") -> None:
+        """Add how the run ended."""
+        self._add("end", f"{found.ending} · {found.tool_mode} · {found.answer or '-'} ({found.answered_by})")
+
+    def _add(self, event: str, about: str) -> None:
+        self.lines.append(f"{self.clock() - self._began:7.3f} s  {event:<9} {about}")
 
 
-def _line(row: dict[str, Any]) -> str:
-    event, seconds = row["event"], f"{row.get('seconds', 0.0):.3f} s"
-    if event == "model":
-        stop = f" at {row['stop']!r}" if row["stop"] else ""
-        tokens = "tokens not reported"
-        if row["max_input_tokens"] is not None:
-            tokens = f"at most {row['max_input_tokens']:,} in + {row['max_output_tokens']:,} out"
-        if row["input_tokens"] is not None:
-            tokens = f"{row['input_tokens']:,} in ({row['cached_tokens']:,} cached) + {row['output_tokens']:,} out"
-        about = f"{seconds} · {tokens} · {row['finish']}{stop}"
-    elif event == "tool":
-        arguments = " ".join(map(str, row["arguments"].values()))
-        about = f"{seconds} · {row['tool']}: {one_line(arguments, 100)} → {one_line(row['error'] or row['text'], 100)}"
-    elif event == "end":
-        about = f"{row['ending']} · {row['tool_mode']} · {row['answer'] or '-'} ({row['answered_by']})"
-    else:
-        about = one_line(row["text"], 100)
-    return f"{row['at']:7.3f} s  {event:<9} {about}"
+def _tokens(answer: Response) -> str:
+    if (used := answer.usage) is not None:
+        return f"{used.input_tokens:,} in ({used.cache_read_tokens:,} cached) + {used.output_tokens:,} out"
+    if (most := answer.max_usage) is not None:
+        return f"at most {most.input_tokens:,} in + {most.output_tokens:,} out"
+    return "tokens not reported"
 
 
 # --- tools ------------------------------------------------------------------------------------------------------------

@@ -136,24 +136,32 @@ class FoundPassage:
 class AskResult:
     """The outcome of the documents stage of one turn.
 
-    `options` are offered to the user, with a clarifying question or beside an answer. `is_uncertain` marks an extractive answer
+    `is_uncertain` marks an extractive answer
     with weak evidence. `answer.passages` is empty in a result that was read from a store: texts of passages are not stored.
     `words` is the reply of a model that does more than answer from documents: its claims are a part of it.
     """
 
-    act: Act
     decision: Decision
     clarification: ClarificationState
     language: str
     query: str = ""
     queries: tuple[str, ...] = ()
     passages: tuple[FoundPassage, ...] = ()
-    options: tuple[Option, ...] = ()
     answer: Answer | None = None
     case: HandoverCase | None = None
     is_uncertain: bool = False
     turn_options: AskTurnOptions | None = None
     words: str = ""
+
+    @property
+    def act(self) -> Act:
+        """The act that was decided."""
+        return self.decision.act
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """What is offered to the user, with a clarifying question or beside an answer."""
+        return self.act.options if isinstance(self.act, Ask) else self.clarification.offered
 
     @property
     def is_answered(self) -> bool:
@@ -257,15 +265,14 @@ class AskResult:
         decision = _restored(data["decision"], Decision)
         clarification = _restored(data["clarification"], ClarificationState)
         case = _restored(data["case"], HandoverCase) if "case" in data else None
-        options = decision.act.options if isinstance(decision.act, Ask) else clarification.offered
         query, queries = str(data.get("query", "")), _text_tuple(data.get("queries", []))
         passages = tuple(_from_json(FoundPassage, each, PASSAGE_KEYS) for each in _list(data.get("passages", [])))
         answer = _answer_from_json(query, data) if "documented" in data else None
-        act, text = decision.act, str(data.get("answer", ""))
+        text = str(data.get("answer", ""))
         return cls(
-            act, decision, clarification, str(data.get("language", "")), query, queries, passages, options, answer,
+            decision, clarification, str(data.get("language", "")), query, queries, passages, answer,
             case, data.get("is_uncertain") is True, options_of(data),
-            "" if isinstance(act, Ask) or text == _claims_text(answer) else text,
+            "" if isinstance(decision.act, Ask) or text == _claims_text(answer) else text,
         )  # fmt: skip
 
     def render_text(self, sentence: Translate) -> str:

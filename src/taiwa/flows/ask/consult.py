@@ -30,7 +30,7 @@ from taiwa.flows.ask.clarify_then_retrieve import Clarified, clarify
 from taiwa.flows.ask.decide_search_or_clarify import answerable, group_options, narrow_options
 from taiwa.flows.ask.prompts import load_prompts
 from taiwa.flows.ask.read_dialogue import REPLY_LANGUAGES, is_option_number, select_option
-from taiwa.flows.ask.types import Act, Advise, Ask, ClarificationState, Option, Search
+from taiwa.flows.ask.types import Act, Advise, ClarificationState, Option, Search
 from taiwa.i18n import dialogue_catalogue
 from taiwa.kernel.effects import Program, notify
 from taiwa.kernel.messages import Message, Passage, Request, Response, assistant, passage_key, user
@@ -146,8 +146,8 @@ class Consulted:
         clarification = replace(found.clarification, offered=also) if also else found.clarification
         uncertain = answer is not None and not words and _is_uncertain(found, answer, self.term_weights)
         return AskResult(
-            self.act, found.decision, clarification, self.found.language, "" if found.queries is None else self.query, found.searched,
-            tuple(map(FoundPassage.of, passages)), self.act.options if isinstance(self.act, Ask) else also, answer, case,
+            found.decision, clarification, self.found.language, "" if found.queries is None else self.query, found.searched,
+            tuple(map(FoundPassage.of, passages)), answer, case,
             uncertain, self.options, words,
         )  # fmt: skip
 
