@@ -38,6 +38,7 @@ from taiwa.operations.files import write_file
 from taiwa.operations.generate import (
     ExplainOptions,
     GenerateOptions,
+    WrittenConstraint,
     describe_constraint,
     draw_automaton,
     token_text,
@@ -95,9 +96,10 @@ def generate(common: CommonOptions, text: str | None, **values: Any) -> None:  #
     kind, source = pop_constraint("generate", values, required=False)
     attachments = common.read_attachments()
     options = GenerateOptions(
-        require_prompt(text, USAGE, common.fragments, attachments), kind, source, values["system"], values["prefix"], values["stop"],
-        Sampling(values["temperature"], values["top_p"], values["max_tokens"], values["seed"]),
-        values["count"], not values["lenient"], values["whitespace"], attachments,
+        require_prompt(text, USAGE, common.fragments, attachments),
+        WrittenConstraint(kind, source, not values["lenient"], values["whitespace"]),
+        values["system"], values["prefix"], values["stop"],
+        Sampling(values["temperature"], values["top_p"], values["max_tokens"], values["seed"]), values["count"], attachments,
     )  # fmt: skip
     live = options.count == 1 and not common.as_json and not common.no_stream and sys.stdout.isatty()
     settings = common.with_first_model(common.settings())
@@ -116,7 +118,7 @@ def generate(common: CommonOptions, text: str | None, **values: Any) -> None:  #
         with HiddenAnswer() as hidden:
             found = generate_answers(settings, options, show)
     except UnsupportedError as error:
-        if options.strict and error.capability in ("regex", "grammar", "json_schema"):
+        if options.constraint.strict and error.capability in ("regex", "grammar", "json_schema"):
             hint = _("--lenient sends the request without the constraint, and validates the answer")
             raise UnsupportedError(f"{error.message}; {hint}", capability=error.capability) from None
         raise
@@ -129,30 +131,31 @@ def generate(common: CommonOptions, text: str | None, **values: Any) -> None:  #
             print_result(answer)
         else:
             _print_answer(answer, is_printed=live, verbose=common.verbose)
-    if any(each.finish == "refusal" for each in found):
+    if any(each.response.finish == "refusal" for each in found):
         raise click.exceptions.Exit(NOT_ANSWERED)
     if any(each.fits is False for each in found):
         raise click.exceptions.Exit(FAILED)
 
 
 def _print_answer(answer: "GenerateResult", *, is_printed: bool, verbose: bool) -> None:
-    if answer.finish == "refusal":
-        print_no_answer(answer.text)
+    response = answer.response
+    if response.finish == "refusal":
+        print_no_answer(response.text)
         print_notice(_("the model refused to continue"), "yellow")
         return
-    print_line("" if is_printed else answer.text)
-    if answer.finish == "length":
+    print_line("" if is_printed else response.text)
+    if response.finish == "length":
         print_notice(_("cut off at the limit of tokens; raise --max-tokens for more"), "yellow")
-    elif answer.finish == "repetition":
+    elif response.finish == "repetition":
         print_notice(_("the answer was ended because it repeated itself"), "yellow")
-    if answer.fits is False and answer.finish != "length":
+    if answer.fits is False and response.finish != "length":
         print_notice(f"does not fit: {answer.why}", "yellow")
     if not verbose:
-        if answer.enforcement is not None and answer.enforcement.checked:
-            print_notice(f"checked, not enforced: {', '.join(answer.enforcement.checked)}")
+        if response.enforcement is not None and response.enforcement.checked:
+            print_notice(f"checked, not enforced: {', '.join(response.enforcement.checked)}")
         return
-    print_each(enforcement_lines(answer.enforcement))
-    if answer.parts:
+    print_each(enforcement_lines(response.enforcement))
+    if answer.parts and (written := response.written) is not None:
         print_notice("".join(f"«{text}»" if forced else text for text, forced in answer.parts) + "   («forced»)")
         forced, count = sum(part[1] for part in answer.parts), len(answer.parts)
         print_notice(
@@ -161,18 +164,18 @@ def _print_answer(answer: "GenerateResult", *, is_printed: bool, verbose: bool) 
             + ngettext(
                 "{n} forward pass, {each} per token, {sparse} with a part of the output head",
                 "{n} forward passes, {each} per token, {sparse} with a part of the output head",
-                answer.forwards,
-                each=f"{answer.forwards / count:.2f}",
-                sparse=answer.sparse,
+                written.passes,
+                each=f"{written.passes / count:.2f}",
+                sparse=written.sparse_passes,
             )
         )
-    if answer.usage is not None:
+    if response.usage is not None:
         print_notice(
             _(
                 "tokens: {input} read ({cached} cached), {output} written",
-                input=f"{answer.usage.input_tokens:,}",
-                cached=f"{answer.usage.cache_read_tokens:,}",
-                output=f"{answer.usage.output_tokens:,}",
+                input=f"{response.usage.input_tokens:,}",
+                cached=f"{response.usage.cache_read_tokens:,}",
+                output=f"{response.usage.output_tokens:,}",
             )
         )
 

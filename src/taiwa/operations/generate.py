@@ -52,28 +52,36 @@ MAX_SHOWN_RULES = 24
 
 
 @dataclass(frozen=True, slots=True)
-class GenerateOptions:
-    """One answer, or several, under a constraint.
+class WrittenConstraint:
+    """A constraint as users write it.
 
     - `kind` and `source`: a type (`module:Type` or FILE.json), a JSON Schema file, a regular expression, a Lark grammar
       file, or comma-separated words; "" for no constraint.
-    - `system`: instructions before the text; `prefix`: the beginning of the answer; `stop`: texts before which it ends.
-    - `count`: the number of concurrent answers. `strict`: fail if a clause cannot be enforced, instead of checking it
-      afterwards.
+    - `strict`: fail if a clause cannot be enforced, instead of checking it afterwards.
     - `whitespace`: between the tokens of JSON; None leaves it to the model (see `CompileOptions`).
-    - `attachments`: attachments of the text.
+    """
+
+    kind: ConstraintKind = ""
+    source: str = ""
+    strict: bool = True
+    whitespace: "Whitespace | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateOptions:
+    """One answer, or several, under a constraint.
+
+    - `system`: instructions before the text; `prefix`: the beginning of the answer; `stop`: texts before which it ends.
+    - `count`: the number of concurrent answers. `attachments`: attachments of the text.
     """
 
     text: str
-    kind: ConstraintKind = ""
-    source: str = ""
+    constraint: WrittenConstraint = WrittenConstraint()
     system: str = ""
     prefix: str = ""
     stop: tuple[str, ...] = ()
     sampling: Sampling = Sampling(temperature=0.0)
     count: int = 1
-    strict: bool = True
-    whitespace: "Whitespace | None" = None
     attachments: tuple[Attachment, ...] = ()
 
 
@@ -81,7 +89,7 @@ class GenerateOptions:
 class ExplainOptions:
     """A constraint to explain.
 
-    - `kind` and `source`: as for `GenerateOptions`.
+    - `kind` and `source`: as for `WrittenConstraint`.
     - `vocabulary`: `small`, `bytes`, or the file of a tokenizer.
     - `engine`: `reference` for the readable guides, `llguidance` for the one that decoding uses.
     - `whitespace`: between the tokens of JSON.
@@ -238,7 +246,7 @@ def generate(
     from taiwa.models.providers import in_process
     from taiwa.sessions.session import open_priced_model
 
-    output_type, constraint = _constraint(options.kind, options.source)
+    output_type, constraint = _constraint(options.constraint.kind, options.constraint.source)
     check = None
     if constraint is not None:
         if output_type is None:
@@ -284,27 +292,22 @@ def _with_options(model: "Model", requests: "Sequence[Request]", options: Genera
     from taiwa.models.providers import in_process
 
     if isinstance(model, HttpModel):
-        return model.holding("strict" if options.strict else "lenient")
+        return model.holding("strict" if options.constraint.strict else "lenient")
     inside = in_process(model)
     if inside is None:
         return model
     from taiwa.models.inprocess.generator import CompileOptions, ModelWithOptions
 
-    compiled = CompileOptions(options.strict, options.whitespace)
+    compiled = CompileOptions(options.constraint.strict, options.constraint.whitespace)
     return ModelWithOptions(inside, compiled, requests if len(requests) > 1 else ())
 
 
 def _result(response: Response, vocabulary: "Vocabulary | None") -> GenerateResult:
-    found = GenerateResult(
-        response.text, response.finish, response.stop, response.usage, enforcement=response.enforcement
-    )
     written = response.written
     if written is None or vocabulary is None:
-        return found
+        return GenerateResult(response)
     texts = (vocabulary.tokens[token].decode("utf-8", "replace") for token in written.ids)
-    return replace(
-        found, parts=tuple(zip(texts, written.forced, strict=True)), forwards=written.passes, sparse=written.sparse_passes
-    )  # fmt: skip
+    return GenerateResult(response, parts=tuple(zip(texts, written.forced, strict=True)))
 
 
 def _constraint(kind: ConstraintKind, source: str) -> tuple[OutputType[Any] | None, Constraint | None]:
@@ -368,9 +371,9 @@ def answer_checker(constraint: Constraint, output_type: OutputType[Any] | None =
 
 def _checked(answer: GenerateResult, prefix: str, check: Callable[[str], Json]) -> GenerateResult:
     try:
-        check(prefix + answer.text)
+        check(prefix + answer.response.text)
     except OutputValidationError as error:
-        cut = "it was cut off at the length limit" if answer.finish in ("length", "cut") else ""
+        cut = "it was cut off at the length limit" if answer.response.finish in ("length", "cut") else ""
         return replace(answer, fits=False, why=cut or error.message)
     return replace(answer, fits=True)
 

@@ -622,18 +622,19 @@ def _schema(result: results.SchemaResult) -> Json:
 
 @to_json.register
 def _generated(answer: results.GenerateResult) -> Json:
+    response = answer.response
     made: dict[str, Json] = {
-        "text": answer.text,
-        "finish": answer.finish,
-        "stop": answer.stop,
+        "text": response.text,
+        "finish": response.finish,
+        "stop": response.stop,
         "fits": answer.fits,
         "why": answer.why or None,
-        "enforcement": to_json(answer.enforcement),
-        "usage": to_json(answer.usage),
+        "enforcement": to_json(response.enforcement),
+        "usage": to_json(response.usage),
     }
-    if answer.parts:
+    if answer.parts and (written := response.written) is not None:
         made["tokens"] = [{"text": text, "forced": forced} for text, forced in answer.parts]
-        made |= {"forwards": answer.forwards, "sparse_forwards": answer.sparse}
+        made |= {"forwards": written.passes, "sparse_forwards": written.sparse_passes}
     return made
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from taiwa.conversation.state import Change, StatePath
     from taiwa.flows.ask.ask_result import AskResult
     from taiwa.flows.ask.provenance import ValueSource
-    from taiwa.kernel.messages import Enforcement, Passage, Request, Usage
+    from taiwa.kernel.messages import Passage, Request, Response
     from taiwa.retrieval.types import EmbedderChoice
     from taiwa.sessions.repository import ValueOrigin
     from taiwa.store import CallRecord, CostLine, Ref
@@ -54,20 +54,13 @@ class GenerateResult:
     """One answer under a constraint.
 
     `fits` says whether the complete answer fits the constraint (None: unknown), `why` what does not. For a model in this
-    process `parts` pairs each token with whether it was forced, `forwards` counts the forward passes, and `sparse` those
-    that computed only part of the output head.
+    process `parts` pairs each token with whether it was forced.
     """
 
-    text: str
-    finish: str
-    stop: str | None
-    usage: "Usage | None"
+    response: "Response"
     fits: bool | None = None
     why: str = ""
     parts: tuple[tuple[str, bool], ...] = ()
-    forwards: int = 0
-    sparse: int = 0
-    enforcement: "Enforcement | None" = None
 
 
 @value
