@@ -29,7 +29,15 @@ from taiwa.kernel.serialization import Json, record, value
 from taiwa.kernel.text import estimate_tokens
 from taiwa.operations.documents import has_library, open_library
 from taiwa.operations.request_preview import request_tokens
-from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions, TurnResult, branch_name
+from taiwa.sessions.commit_turn import (
+    CommitTarget,
+    PricedModel,
+    Resent,
+    TurnInput,
+    TurnOptions,
+    TurnResult,
+    branch_name,
+)
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import AsyncSession
 from taiwa.store.refs import BY_CLIENT
@@ -125,7 +133,8 @@ def place_after(
         placed = _place(repository, app, repository.start(app), "", START, turns, inputs, unknown=unknown)
         if not placed.turn_input.base.new_nodes:
             return placed
-        turn_input = replace(placed.turn_input, replaces=node, branches=False)
+        target = replace(placed.turn_input.target, replaces=node, branches=False)
+        turn_input = replace(placed.turn_input, target=target)
         return replace(placed, session=session, turn_input=turn_input)
     return _place(repository, app, base, session, address, turns, inputs, unknown=unknown)
 
@@ -243,7 +252,7 @@ def place_compaction(repository: Repository, app: App, messages: Sequence[Messag
             base, input_text(turn[:-1]), turn[-1].text, None if is_relayed(base.app) else {}, files, messages=said
         )
     base, session = _stored(repository, base, "", "", None)
-    turn_input = TurnInput(base, "compact", "compact", branches=not session, may_branch=True, compacts=True)
+    turn_input = TurnInput(base, "compact", CommitTarget("compact", None, not session, True), compacts=True)
     return PlacedTurn(session or branch_name(base), turn_input)
 
 
@@ -304,15 +313,10 @@ def _place(
     turn_input = TurnInput(
         base,
         input_text(inputs),
-        "turn" if leaves is None else "edit",
-        leaves,
+        CommitTarget("turn" if leaves is None else "edit", leaves, branches=not session, may_branch=True),
         attachments=files,
         messages=inputs if is_relayed(app) else (),
-        branches=not session,
-        may_branch=True,
-        transcript=Transcript(app.name, address),
-        unknown=recorded,
-        warnings=warnings,
+        resent=Resent(Transcript(app.name, address), recorded, warnings),
     )
     return PlacedTurn(session or name or branch_name(base), turn_input)
 
@@ -453,7 +457,8 @@ class Completion:
         """Return the same turn, with the program and the protocol of its client in the log of the session."""
         if self.turn_input is None:
             return self
-        return replace(self, turn_input=replace(self.turn_input, reason=f"{BY_CLIENT}{client}"))
+        target = replace(self.turn_input.target, reason=f"{BY_CLIENT}{client}")
+        return replace(self, turn_input=replace(self.turn_input, target=target))
 
     async def perform(self, observer: Observer, stop: Stop | None = None) -> TurnResult:
         """Perform the turn, as `AsyncSession.perform`.

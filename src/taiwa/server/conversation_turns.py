@@ -22,7 +22,7 @@ from taiwa.server.http_responses import ApiError
 from taiwa.server.runs import LiveRun, RunEvent, Runs, Take
 from taiwa.server.served import ServedModels
 from taiwa.server.shared_store import RemoteRun, Sharing
-from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions, has_moved_since
+from taiwa.sessions.commit_turn import CommitTarget, PricedModel, TurnInput, TurnOptions, has_moved_since
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import AsyncSession
 from taiwa.store.runs import Run, UnfinishedRun
@@ -267,9 +267,9 @@ def place(session: AsyncSession, request: TurnRequest) -> TurnInput:
             session.repository, session.name, branch, session.priced_model, options=session.options
         )
         turn_input = on_branch.edit_input(text, request.edit, files, request.reason, request.prefix)
-        return replace(turn_input, replaces=tip)
+        return replace(turn_input, target=replace(turn_input.target, replaces=tip))
     if branch.tip != tip:
-        return TurnInput(branch, text, "branch", tip, files or (), prefix=request.prefix)
+        return TurnInput(branch, text, CommitTarget("branch", tip), files or (), prefix=request.prefix)
     return TurnInput(session.conversation, text, attachments=files or (), prefix=request.prefix)
 
 

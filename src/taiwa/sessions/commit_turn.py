@@ -140,31 +140,48 @@ class TurnOptions:
         return {"strict": self.strict, "repairs": self.repairs}
 
 
+@value(tag="commit-target")
+class CommitTarget:
+    """Where a turn is committed, and the reason in the log: `replaces` is the tip that the session leaves when it goes back.
+
+    A turn that `branches` starts a new session at a node of another one; with `may_branch` it does so only if the session has moved.
+    """
+
+    reason: str = "turn"
+    replaces: str | None = None
+    branches: bool = False
+    may_branch: bool = False
+
+
+@value(tag="resent")
+class Resent:
+    """What a client that keeps no ids resent before a turn, whose node is found again by its `transcript`.
+
+    The `unknown` turns, which were answered elsewhere, are recorded before it.
+    """
+
+    transcript: Transcript | None = None
+    unknown: tuple[PastTurn, ...] = ()
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+    """What the result of the turn warns about, apart from its answer; not stored."""
+
+
 @value(tag="turn-input")
 class TurnInput:
-    """The user's message of a turn and the conversation before it. `replaces` is the tip that the session leaves when it
-    goes back.
+    """The user's message of a turn, the conversation before it, and where it is committed.
 
-    `messages` replace the text in an app without state, and the model answers them once. A turn that `branches` starts a new
-    session at a node of another one; with `may_branch` it does so only if the session has moved. The node of a turn with a
-    `transcript` is found again by the history that its client resends. A node that `compacts` replaces all earlier turns by
-    a summary. `prefix` is prefilled. The `unknown` turns, which were answered elsewhere, are recorded before it.
+    `messages` replace the text in an app without state, and the model answers them once. A node that `compacts` replaces all earlier
+    turns by a summary. `prefix` is prefilled.
     """
 
     base: Conversation
     text: str
-    reason: str = "turn"
-    replaces: str | None = None
+    target: CommitTarget = CommitTarget()
     attachments: tuple[Attachment, ...] = ()
     messages: tuple[Message, ...] = ()
-    branches: bool = False
-    may_branch: bool = False
-    transcript: Transcript | None = None
     compacts: bool = False
     prefix: str = ""
-    unknown: tuple[PastTurn, ...] = ()
-    warnings: tuple[str, ...] = field(default=(), compare=False)
-    """What the result of the turn warns about, apart from its answer; not stored."""
+    resent: Resent = Resent()
     program: "TurnProgram | None" = field(default=None, compare=False)
     """A program that makes the turn instead of the app's; it is not stored, so an interrupted turn of it is run again."""
 
@@ -176,7 +193,7 @@ class TurnInput:
     @property
     def expected(self) -> str | None:
         """The tip that the session must have, None if it must not exist."""
-        return None if self.branches else self.replaces or self.follows
+        return None if self.target.branches else self.target.replaces or self.follows
 
     def check(self) -> None:
         """Check the turn, before anything is stored for it.
@@ -200,9 +217,9 @@ class TurnInput:
         more: dict[str, Json] = {
             "attachments": [each.reference() for each in self.attachments],
             "messages": record(self.messages),
-            "branches": self.branches,
+            "branches": self.target.branches,
             "compacts": self.compacts,
-            "transcript": record(self.transcript),
+            "transcript": record(self.resent.transcript),
             "prefix": self.prefix,
             "unknown": [
                 {
@@ -210,11 +227,13 @@ class TurnInput:
                     "answer": past.answer,
                     "attachments": [each.reference() for each in past.attachments],
                 }
-                for past in self.unknown
+                for past in self.resent.unknown
             ],
             "program": self.program is not None,
         }
-        return {"reason": self.reason, "replaces": self.replaces} | {name: part for name, part in more.items() if part}
+        return {"reason": self.target.reason, "replaces": self.target.replaces} | {
+            name: part for name, part in more.items() if part
+        }
 
 
 @value
@@ -333,7 +352,8 @@ def step_of(
 ) -> Step[Conversation, Reply]:
     """Return the step of a turn: what its app, its options and its input make it; unknown turns are recorded first."""
     turn = _own_step(turn_input, options, tools, paused, by, documents)
-    return record_first(turn_input.unknown, turn) if turn_input.unknown else turn
+    unknown = turn_input.resent.unknown
+    return record_first(unknown, turn) if unknown else turn
 
 
 def _own_step(
@@ -393,11 +413,13 @@ class ActiveTurn:
 
     def _committed(self, session: str, after: Conversation, expected: str | None) -> Conversation:
         repository, turn_input = self.repository, self.turn_input
-        place = turn_input.transcript
+        place = turn_input.resent.transcript
         if place is None:
-            return repository.commit(session, after, expected=expected, reason=turn_input.reason, run=self.run)
+            return repository.commit(session, after, expected=expected, reason=turn_input.target.reason, run=self.run)
         with repository.store.transaction(session):
-            committed = repository.commit(session, after, expected=expected, reason=turn_input.reason, run=self.run)
+            committed = repository.commit(
+                session, after, expected=expected, reason=turn_input.target.reason, run=self.run
+            )
             digest = turn_digest(after.turns[-1].all_messages)
             address = next_address(place.address, digest)
             repository.store.transcripts.put(place.app, address, digest, committed.tip, session)
@@ -416,7 +438,7 @@ class ActiveTurn:
         try:
             committed = self._committed(self.session, after, turn_input.expected)
         except ConflictError:
-            if not turn_input.may_branch:  # paid turns are kept
+            if not turn_input.target.may_branch:  # paid turns are kept
                 with self.repository.store.transaction():  # two processes take different names
                     branch = self.repository.store.refs.free_name(self.session)
                     self._committed(branch, after, None)
@@ -426,7 +448,7 @@ class ActiveTurn:
         recorded = [node.hash for node in after.new_nodes[:-1] if node.kind == "turn"]
         parent = recorded[-1] if recorded else turn_input.follows or str(after.new_nodes[1].parent)
         result = TurnResult(
-            replace(reply, warnings=(*turn_input.warnings, *reply.warnings)), self.session, committed.tip, parent, spent,
+            replace(reply, warnings=(*turn_input.resent.warnings, *reply.warnings)), self.session, committed.tip, parent, spent,
             committed.state, calls, after.turns[-1].findings if after.turns else None, turn_input.prefix,
         )  # fmt: skip
         if self.resources is not None:
@@ -466,8 +488,11 @@ def begin_turn(
         with store.transaction(session if turn_input.expected else ""):  # two processes take different names
             session = check_name(session or repository.new_name(base.app))
             tip = _tip(repository, session)
-            if tip != turn_input.expected and turn_input.may_branch:
-                session, turn_input = branch_name(base), replace(turn_input, branches=True)
+            if tip != turn_input.expected and turn_input.target.may_branch:
+                session, turn_input = (
+                    branch_name(base),
+                    replace(turn_input, target=replace(turn_input.target, branches=True)),
+                )
             elif tip != turn_input.expected:
                 raise ConflictError(conflict_message(session, tip, turn_input.expected))
             if repository.quota is not None:
@@ -480,7 +505,7 @@ def begin_turn(
             files = (
                 *turn_input.attachments,
                 *result_files(turn_input.messages),
-                *(file for past in turn_input.unknown for file in past.files),
+                *(file for past in turn_input.resent.unknown for file in past.files),
             )
             run = store.runs.begin(session, turn_input.follows, app, turn_input.text, recorded, files)
         stack.pop_all()
@@ -503,7 +528,7 @@ def prepare_turn(
     """
     base, model = turn_input.base, priced_model.model
     tools = repository.tools_of(base.app)
-    paused, paid = (None, ()) if turn_input.unknown else find_paused(repository, base)
+    paused, paid = (None, ()) if turn_input.resent.unknown else find_paused(repository, base)
     by = AnsweredBy(model.name, str(getattr(model, "host", "")))
     documents = None if resources is None else (resources.options, resources.term_weights)
     turn = step_of(turn_input, options, tools, paused, by, documents)
@@ -542,15 +567,16 @@ def resume_turn(
     attachments = tuple(map(read_reference, items_at(recorded, "attachments")))
     messages, transcript = restore(recorded.get("messages") or []), restore(recorded.get("transcript"))
     turn_input = TurnInput(
-        base, run.text, str(recorded.get("reason") or "turn"), replaces,
-        attachments, messages, branches, branches, transcript, recorded.get("compacts") is True,
-        str(recorded.get("prefix", "")), tuple(map(_past_turn, items_at(recorded, "unknown"))),
+        base, run.text, CommitTarget(str(recorded.get("reason") or "turn"), replaces, branches, branches),
+        attachments, messages, recorded.get("compacts") is True, str(recorded.get("prefix", "")),
+        Resent(transcript, tuple(map(_past_turn, items_at(recorded, "unknown")))),
     )  # fmt: skip
     turn_input = _filled(repository, turn_input)
     resources = open_resources(repository, base, priced_model, recorded)
     session = run.ref
     if has_moved:
-        session, turn_input = store.refs.free_name(run.ref), replace(turn_input, branches=True, may_branch=True)
+        session = store.refs.free_name(run.ref)
+        turn_input = replace(turn_input, target=replace(turn_input.target, branches=True, may_branch=True))
     program, runtime_options, earlier = prepare_turn(repository, turn_input, priced_model, options, resources)
     recent = store.runs.journal(run.id)
     for entry in recent:
@@ -606,10 +632,11 @@ def _recorded(run: Run) -> tuple[dict[str, Json], str | None, bool]:
 def _filled(repository: Repository, turn_input: TurnInput) -> TurnInput:
     """Fill in the bytes of the attachments in the request of a turn, and the type of its answers as code defines it."""
     fill, messages = repository.store.blobs.fill, repository.store.blobs.filled_messages(turn_input.messages)
-    unknown = tuple(replace(past, attachments=fill(past.attachments)) for past in turn_input.unknown)
+    unknown = tuple(replace(past, attachments=fill(past.attachments)) for past in turn_input.resent.unknown)
+    resent = replace(turn_input.resent, unknown=unknown)
     base = repository.with_attachments(turn_input.base)
     base = replace(base, app=repository.with_type(base.app))
-    return replace(turn_input, base=base, attachments=fill(turn_input.attachments), messages=messages, unknown=unknown)
+    return replace(turn_input, base=base, attachments=fill(turn_input.attachments), messages=messages, resent=resent)
 
 
 def _past_turn(recorded: Json) -> PastTurn:

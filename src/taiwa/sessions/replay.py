@@ -12,7 +12,7 @@ from taiwa.kernel.errors import ConfigError, TaiwaError
 from taiwa.kernel.execution import EffectStarted, Entry, Event, Journal, replay
 from taiwa.kernel.messages import Request, Response, user
 from taiwa.kernel.serialization import Json, value
-from taiwa.sessions.commit_turn import TurnInput, TurnOptions, find_paused, step_of
+from taiwa.sessions.commit_turn import Resent, TurnInput, TurnOptions, find_paused, step_of
 from taiwa.sessions.repository import HistoryEntry, Repository
 
 if TYPE_CHECKING:
@@ -149,7 +149,12 @@ def _program(
     if not messages and (node.messages or app.answer_options.shapes_reply):
         messages = (user(text),)
     turn_input = TurnInput(
-        before, text, attachments=node.attachments, messages=messages, prefix=node.prefix, unknown=recorded
+        before,
+        text,
+        attachments=node.attachments,
+        messages=messages,
+        prefix=node.prefix,
+        resent=Resent(unknown=recorded),
     )
     found, tools = documents_of(node.findings), repository.tools_of(app)
     documents = None if found is None else _document_options(found)

@@ -35,6 +35,7 @@ from taiwa.models.price_table import usable_table
 from taiwa.models.providers import by_full_name, find_prices
 from taiwa.sessions.commit_turn import (
     ActiveTurn,
+    CommitTarget,
     PricedModel,
     RuntimeOptions,
     TurnInput,
@@ -178,7 +179,7 @@ class BaseSession:
         edited = self.repository.turn(tip, back)[1]
         files = edited.attachments if attachments is None else read_attachments(attachments)
         messages = edited.messages[:-1] if text == (edited.user or "") else ()
-        return TurnInput(base, text, reason, tip, files, messages, prefix=prefix)
+        return TurnInput(base, text, CommitTarget(reason, tip), files, messages, prefix=prefix)
 
     def _retry(self, prefix: str = "") -> ActiveTurn:
         check_argument("prefix", prefix, str, "a str")

@@ -12,7 +12,7 @@ LACK = "Which leave do you mean?"
 
 def scored(*scores: float, **texts: str) -> Assessment:
     """Scores in the article's order: clarity, question, consultation, in internal documents, ask a person."""
-    return Assessment(**dict(zip(SCORES, scores, strict=False)), **texts)
+    return Assessment(tuple(zip(SCORES, scores, strict=False)), tuple(texts.items()))
 
 
 def written(*scores: int, **texts: str) -> str:

@@ -1,6 +1,7 @@
 """One assessment from its back ends, what each is asked, and what no text can do to the scores."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -60,7 +61,7 @@ def test_a_server_whose_functions_fail_is_asked_in_words(drive: Drive) -> None:
 
     done = drive(lambda: assess(LEAVE), model)
 
-    assert done.value.clarity == 2
+    assert done.value.score("clarity") == 2
     assert model.requests[1].constraint is not None
     assert done.notes[0].code == "downgrade"
 
@@ -138,7 +139,7 @@ def test_text_of_a_user_cannot_set_a_score_or_imitate_a_turn(words: str, capabil
 
     found = Runtime(model).run(assess((user("Leave?"), assistant("Which?"), user(words))))
 
-    assert found.clarity == 4
+    assert found.score("clarity") == 4
     for request in model.requests:
         assert words not in request.messages[0].text or request.messages[0].role == "user"
         holder = next(each for each in request.messages if each.role == "user")
@@ -170,7 +171,7 @@ def test_any_text_at_all_is_only_material(words: str) -> None:
 
     found = Runtime(model).run(assess((user(clean if clean.strip() else "x"),)))
 
-    assert found.clarity == 3
+    assert found.score("clarity") == 3
     assert len(json.loads(model.requests[0].messages[1].text)["dialogue"]) == 1
 
 
@@ -212,8 +213,8 @@ def test_the_chosen_function_distinguishes_question_and_consultation(drive: Driv
     question = drive(lambda: assess(LEAVE, by="functions"), asks).value
     consultation = drive(lambda: assess(LEAVE, by="functions"), worries).value
 
-    assert question == Assessment(3, 1, 5, 1, 1, LACK, source="functions")
-    assert consultation == Assessment(2, 5, 1, 4, 1, "", WORRY, source="functions")
+    assert question == replace(scored(3, 1, 5, 1, 1, ask_missing_info=LACK), source="functions")
+    assert consultation == replace(scored(2, 5, 1, 4, 1, res_consultation=WORRY), source="functions")
     assert [tool.name for tool in asks.requests[0].tools] == ["evaluate_question", "evaluate_consultation"]
 
 
@@ -222,7 +223,7 @@ def test_without_function_calling_the_choice_is_a_typed_answer(drive: Drive) -> 
 
     found = drive(lambda: assess(LEAVE, by="functions"), scripted_model(answer, capabilities=NONE)).value
 
-    assert found == Assessment(2, 5, 1, 1, 1, "", WORRY, source="functions")
+    assert found == replace(scored(2, 5, 1, 1, 1, res_consultation=WORRY), source="functions")
 
 
 def test_a_model_that_calls_another_function_is_asked_for_a_typed_answer(drive: Drive) -> None:
@@ -231,8 +232,8 @@ def test_a_model_that_calls_another_function_is_asked_for_a_typed_answer(drive: 
 
     found = drive(lambda: assess(LEAVE, by="functions"), scripted_model(other, answer, capabilities=TOOLS)).value
 
-    assert found.is_question == 1
-    assert found.clarity == 2
+    assert found.score("is_question") == 1
+    assert found.score("clarity") == 2
 
 
 @pytest.mark.parametrize("by", ["functions", "typed"])
@@ -257,7 +258,7 @@ def test_all_scores_are_required_and_a_missing_one_is_requested_again(
         else scripted_model(empty, written(3), capabilities=NONE),
     ).value
 
-    assert found.clarity == 3
+    assert found.score("clarity") == 3
 
     with pytest.raises(OutputValidationError, match="clarity: missing"):
         drive(lambda: assess(LEAVE), scripted_model("{}", "{}", "{}", capabilities=NONE))
@@ -290,4 +291,4 @@ def test_neither_question_nor_consultation_is_a_result(drive: Drive) -> None:
 
     found = drive(lambda: assess(LEAVE, by="functions"), scripted_model(answer, capabilities=NONE)).value
 
-    assert (found.is_question, found.is_consultation) == (5, 5)
+    assert (found.score("is_question"), found.score("is_consultation")) == (5, 5)

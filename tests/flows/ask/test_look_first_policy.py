@@ -64,17 +64,17 @@ def test_a_question_back_is_in_the_language_of_the_user_or_of_the_profile() -> N
 
 
 def test_the_models_own_question_goes_with_the_options() -> None:
-    assert look_first(at(replace(UNCLEAR, ask_missing_info=LACK))).act == Ask(LACK, options=TWO)
+    assert look_first(at(replace(UNCLEAR, questions=(("ask_missing_info", LACK),)))).act == Ask(LACK, options=TWO)
 
 
 def test_without_options_and_texts_no_question_is_asked() -> None:
     assert look_first(at(options=())).act == Search()
     assert look_first(at(options=())).reasons == ("unclear", "nothing_to_ask")
-    assert look_first(at(replace(UNCLEAR, ask_missing_info=LACK), options=())).act == Ask(LACK)
+    assert look_first(at(replace(UNCLEAR, questions=(("ask_missing_info", LACK),)), options=())).act == Ask(LACK)
 
 
 def test_meanings_with_the_same_answer_need_no_question() -> None:
-    found = at(replace(UNCLEAR, ask_missing_info=LACK), options=(), top_share=0.95)
+    found = at(replace(UNCLEAR, questions=(("ask_missing_info", LACK),)), options=(), top_share=0.95)
 
     assert look_first(found).reasons == ("unclear", "one_answer")
     assert isinstance(look_first(replace(found, evidence=POOR)).act, Ask)
@@ -83,8 +83,10 @@ def test_meanings_with_the_same_answer_need_no_question() -> None:
 def test_facts_about_the_user_are_asked_for_only_if_needed() -> None:
     office = "Which office do you work at?"
 
-    assert look_first(at(replace(UNCLEAR, ask_user_meta_info=office), options=())).act == Ask(office)
-    assert isinstance(look_first(at(replace(CLEAR, ask_user_meta_info=office), options=())).act, Search)
+    assert look_first(at(replace(UNCLEAR, questions=(("ask_user_meta_info", office),)), options=())).act == Ask(office)
+    assert isinstance(
+        look_first(at(replace(CLEAR, questions=(("ask_user_meta_info", office),)), options=())).act, Search
+    )
 
 
 @pytest.mark.parametrize(

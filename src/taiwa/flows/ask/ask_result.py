@@ -17,8 +17,6 @@ from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions
 from taiwa.flows.ask.safe_text import TAG
 from taiwa.flows.ask.types import (
     ANONYMOUS_USER,
-    QUESTIONS,
-    SCORES,
     Act,
     AdviceKind,
     Advise,
@@ -189,9 +187,8 @@ class AskResult:
         assessment = self.decision.situation.assessment
         if assessment is None:
             return {}
-        questions = (name for name in (*QUESTIONS, "reply") if getattr(assessment, name))
-        own = dict[str, Json](assessment.own_scores) | dict[str, Json](assessment.own_questions)
-        return {name: getattr(assessment, name) for name in (*SCORES, *questions, "source")} | own
+        reply: dict[str, Json] = {"reply": assessment.reply} if assessment.reply else {}
+        return {**dict(assessment.scores), **dict(assessment.questions), **reply, "source": assessment.source}
 
     def __str__(self) -> str:
         return self.answer_text

@@ -45,7 +45,9 @@ def _assess_by_call(
             response = yield from perform(Complete(request, HideOutput))
             for call in reversed(response.message.tool_calls):
                 if call.name in types:
-                    return _assessment(types[call.name].parse(call.arguments).value, call.name, functions, source)
+                    return _assessment(
+                        types[call.name].parse(call.arguments).value, call.name, functions, table, source
+                    )
             words = safe_line(response.text)
             if response.finish == "stop" and words and not response.text.lstrip().startswith(("{", "```")):
                 return Assessment(source=source, reply=words)
@@ -56,7 +58,7 @@ def _assess_by_call(
         if len(functions) == 1:
             ((name, output_type),) = types.items()
             values = (yield from extract(output_type, messages)).value
-            return _assessment(values, name, functions, source)
+            return _assessment(values, name, functions, table, source)
         routed = (yield from extract(Routes(types), messages)).value
     except ExtractError as error:
         asked = _written_question(error.best, table.questions) or open_question
@@ -65,8 +67,8 @@ def _assess_by_call(
         yield from notify(f"the assessment could not be read: {error.message}", code="downgrade", warning=True)
         return Assessment(source=source, reply=asked)
     if isinstance(routed, Routed):
-        return _assessment(cast("dict[str, Json]", routed.value), routed.to, functions, source)
-    return Assessment(is_question=5, is_consultation=5, source=source)  # neither: clear, without a question
+        return _assessment(cast("dict[str, Json]", routed.value), routed.to, functions, table, source)
+    return Assessment((("is_question", 5), ("is_consultation", 5)), source=source)  # neither: clear, without a question
 
 
 def _written_question(data: Json, names: Sequence[str]) -> str:
@@ -85,22 +87,19 @@ def _function_type(function: PolicyFunction, table: PolicyTable) -> "OutputType[
 
 
 def _assessment(
-    values: Mapping[str, Json], name: str, functions: Sequence[PolicyFunction], source: AssessmentSource
+    values: Mapping[str, Json],
+    name: str,
+    functions: Sequence[PolicyFunction],
+    table: PolicyTable,
+    source: AssessmentSource,
 ) -> Assessment:
     """Return the scores and questions of a function call, with the scores that the choice of the function implies."""
     implied = next(dict[str, Json](each.implies) for each in functions if each.name == name)
-    return _from_values(implied | dict(values), source)
-
-
-def _from_values(values: Mapping[str, Json], source: AssessmentSource) -> Assessment:
-    scores = {name: part for name, part in values.items() if isinstance(part, (int, float))}
-    questions = {name: part for name, part in values.items() if isinstance(part, str)}
-    clarity, question, consultation, documents, person = (scores.pop(name, 1) for name in SCORES)
-    missing, worry, meta = (questions.pop(name, "") for name in QUESTIONS)
-    return Assessment(
-        clarity, question, consultation, documents, person, missing, worry, meta, source,
-        own_scores=tuple(scores.items()), own_questions=tuple(questions.items()),
-    )  # fmt: skip
+    given = implied | dict(values)
+    names = dict.fromkeys((*table.scores, *table.questions, *given))  # in one order, whatever the model's was
+    scores = tuple((each, part) for each in names if isinstance(part := given.get(each), (int, float)))
+    questions = tuple((each, part) for each in names if isinstance(part := given.get(each), str) and part)
+    return Assessment(scores, questions, source)
 
 
 AssessmentMethod: TypeAlias = Literal["auto", "typed", "functions"]

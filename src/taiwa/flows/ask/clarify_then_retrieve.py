@@ -32,6 +32,7 @@ from taiwa.flows.ask.read_dialogue import (
 from taiwa.flows.ask.rewrite import Queries, retrieve_fused, rewrite_queries
 from taiwa.flows.ask.types import (
     ANONYMOUS_USER,
+    QUESTIONS,
     Act,
     Assessment,
     ClarificationState,
@@ -343,8 +344,8 @@ class _DialogueStep:
     def case(self, decision: Decision, queries: Queries) -> HandoverCase:
         assessment = decision.situation.assessment or Assessment()
         evidence = self.evidence or Evidence()
-        texts = (assessment.ask_missing_info, assessment.res_consultation, assessment.ask_user_meta_info)
-        missing = (*filter(None, texts), *evidence.unresolved_references, *self.written(evidence.unknown))
+        texts = filter(None, map(assessment.question, QUESTIONS))
+        missing = (*texts, *evidence.unresolved_references, *self.written(evidence.unknown))
         searched, passages = () if self.is_published else (self.text,), self.found[: self.options.k]
         return HandoverCase(
             self.dialogue, queries.text, searched, passages, tuple(dict.fromkeys(missing)), self.profile.name,

@@ -169,7 +169,7 @@ class _PolicyInput:
         words = " ".join(last_user_text(self.situation.dialogue).split())[:60]
         question = self.new_question(
             *self.questions_for_missing(),
-            (self.assessment or Assessment()).res_consultation,
+            (self.assessment or Assessment()).question("res_consultation"),
             self.sentence("I found nothing about “{words}”. Could you put it differently?", words=words),
         )
         useful = self.assessment is None or self.asking_is_cheaper or self.is_pure_consultation
@@ -191,7 +191,7 @@ class _PolicyInput:
         if not is_weak:
             return None
         if self.is_pure_consultation and not self.no_question_because:
-            asked = self.new_text(self.assessment.res_consultation)
+            asked = self.new_text(self.assessment.question("res_consultation"))
             if asked is not None:
                 return asked, ("consultation", "weak_evidence")
         if self.is_true("ask_person", self.thresholds.ask_person):
@@ -260,7 +260,7 @@ class _PolicyInput:
 
     def is_true(self, name: str, threshold: float) -> bool | None:
         """Whether a statement counts as true; None without an assessment."""
-        return None if self.assessment is None else float(getattr(self.assessment, name)) <= threshold
+        return None if self.assessment is None else self.assessment.score(name) <= threshold
 
     @property
     def is_pure_consultation(self) -> bool:
@@ -317,12 +317,12 @@ class _PolicyInput:
             references = self.sentence("What does “{words}” refer to?", words=words)
         if self.situation.route == "none":
             other = self.sentence("Could you say more precisely what you want to know?")
-        return assessment.ask_missing_info, self.question_about_user, references, other
+        return assessment.question("ask_missing_info"), self.question_about_user, references, other
 
     @cached_property
     def question_about_user(self) -> str:
         """The question for a fact about the user; empty if their profile has that fact."""
-        question = "" if self.assessment is None else self.assessment.ask_user_meta_info
+        question = "" if self.assessment is None else self.assessment.question("ask_user_meta_info")
         known = (name.casefold() for name, _ in self.situation.profile.facts)
         return "" if any(name in question.casefold() for name in known) else question
 
@@ -345,7 +345,8 @@ def choose_case(
 
     A case that asks holds only if the model wrote its question. The names of thresholds are those of `thresholds` and of the table.
 
-    >>> lacking = Assessment(clarity=3, is_question=1, is_consultation=5, ask_missing_info="Which leave?")
+    >>> scores = ("clarity", 3), ("is_question", 1), ("is_consultation", 5)
+    >>> lacking = Assessment(scores, (("ask_missing_info", "Which leave?"),))
     >>> choose_case(shipped_policy("article"), lacking)
     (Ask(question='Which leave?', case=2, options=()), 2)
     """

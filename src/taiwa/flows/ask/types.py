@@ -66,43 +66,34 @@ P_FALSE = (0.05, 0.45, 0.65, 0.8, 0.95)
 
 @value(tag="assessment")
 class Assessment:
-    """Five scores, 1 (true) to 5 (false), and the possible clarifying questions.
+    """The scores of statements, 1 (true) to 5 (false), and the possible clarifying questions, by name.
 
-    `own_scores` and `own_questions` are those of a policy file. `reply` is a clarifying question
-    of a model that answered in words instead.
+    `reply` is a clarifying question of a model that answered in words instead.
     """
 
-    clarity: float = 1
-    is_question: float = 1
-    is_consultation: float = 1
-    in_internal_docs: float = 1
-    ask_person: float = 1
-    ask_missing_info: str = ""
-    res_consultation: str = ""
-    ask_user_meta_info: str = ""
+    scores: tuple[tuple[str, float], ...] = ()
+    questions: tuple[tuple[str, str], ...] = ()
     source: AssessmentSource = "typed"
-    own_scores: tuple[tuple[str, float], ...] = ()
-    own_questions: tuple[tuple[str, str], ...] = ()
     reply: str = ""
 
     def score(self, name: str) -> float:
-        """Return a score, also one of the policy's own; 1 if it was not assessed."""
-        return float(dict(self.own_scores).get(name, getattr(self, name, 1) if name in SCORES else 1))
+        """Return a score; 1 if it was not assessed."""
+        return float(dict(self.scores).get(name, 1))
 
     def question(self, name: str) -> str:
-        """Return a clarifying question, also one of the policy's own."""
-        return dict(self.own_questions).get(name, str(getattr(self, name)) if name in QUESTIONS else "")
+        """Return a clarifying question, "" if there is none."""
+        return dict(self.questions).get(name, "")
 
     def probability_at_least(self, name: str, level: float) -> float:
         """Return the probability that a score is at least `level`, that is, that the statement is not true enough.
 
-        >>> Assessment(clarity=4).probability_at_least("clarity", 2)
+        >>> Assessment((("clarity", 4),)).probability_at_least("clarity", 2)
         0.8
         """
         if level <= 1:
             return 1.0
         # P_FALSE holds for a threshold of 2; another threshold shifts the scale. Between levels it is linear.
-        shifted = min(max(float(getattr(self, name)) - (level - 2), 1.0), 5.0)
+        shifted = min(max(self.score(name) - (level - 2), 1.0), 5.0)
         low = int(shifted)
         high = min(low + 1, 5)
         return P_FALSE[low - 1] + (P_FALSE[high - 1] - P_FALSE[low - 1]) * (shifted - low)

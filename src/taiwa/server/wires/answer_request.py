@@ -137,7 +137,7 @@ Extend: TypeAlias = Callable[[list[TurnResult]], Awaitable[dict[str, Json]]]
 def unasked(completions: Sequence[Completion], results: Sequence[TurnResult]) -> dict[str, Json]:
     """Return the object `taiwa` of a response that was not asked for it: the warnings, if its history had unknown turns."""
     inputs = (each.turn_input for each in completions if each.turn_input is not None)
-    if not any(each.warnings or each.unknown for each in inputs):
+    if not any(each.resent.warnings or each.resent.unknown for each in inputs):
         return {}
     return {"taiwa": {"warnings": [*dict.fromkeys(warning for each in results for warning in each.warnings)]}}
 
