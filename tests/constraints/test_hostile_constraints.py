@@ -214,3 +214,10 @@ def test_a_grammar_that_leaves_only_a_text_without_end_is_followed(text: str) ->
     guide = constraints.compile(Grammar(text, "root" if "::=" in text else "start"), BYTES)
 
     follow(guide, "bxxxx")
+
+
+@pytest.mark.parametrize("count", [4_000, 20_000])
+def test_a_chain_of_terminals_ends_neither_the_process_nor_its_time(count: int) -> None:
+    chain = "".join(f"A{n}: A{n + 1} /y/\n" for n in range(count))
+
+    attempt(lambda: constraints.compile(Grammar(f'start: A0\n{chain}A{count}: "x"'), BYTES))

@@ -17,6 +17,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from threading import Lock, stack_size
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from taiwa.constraints.guide import (
@@ -31,6 +32,7 @@ from taiwa.constraints.guide import (
 )
 from taiwa.constraints.vocabulary import Vocabulary, import_llguidance, split_text
 from taiwa.kernel.errors import InputError, NoValidTokenError
+from taiwa.kernel.runtime import start_in_thread
 from taiwa.kernel.serialization import Json
 
 if TYPE_CHECKING:
@@ -205,7 +207,32 @@ def matcher_of(vocabulary: Vocabulary, grammar: str) -> "LLMatcher":
     """Compile a grammar in the engine's notation; errors are reported by the matcher, not raised."""
     module = import_llguidance()
     limits = module.LLParserLimits(max_items_in_row=ITEMS, verbose_errors=False)
-    return cast("LLMatcher", module.LLMatcher(tokenizer_of(vocabulary), grammar, log_level=0, limits=limits))
+    tokenizer = tokenizer_of(vocabulary)
+
+    def make() -> "LLMatcher":
+        return cast("LLMatcher", module.LLMatcher(tokenizer, grammar, log_level=0, limits=limits))
+
+    return make() if len(grammar) <= SHALLOW else _with_deep_stack(make)
+
+
+SHALLOW = 10_000
+"""Characters of a grammar within which its rules are not nested too deep for the stack of any thread."""
+DEEP_STACK = 512 << 20
+"""Bytes of stack for the deepest nesting of a grammar, of which the system gives only those in use."""
+_stack_size = Lock()
+
+
+def _with_deep_stack(call: "Callable[[], T]") -> T:
+    """Make a call of the engine, which recurses through references and ends the process where the stack does."""
+    with _stack_size:
+        before = stack_size(DEEP_STACK)
+        try:
+            made = start_in_thread(call, "compile")
+        except RuntimeError:  # the thread cannot be started
+            raise InputError("the schema or grammar is too large for the memory of this process; divide it") from None
+        finally:
+            stack_size(before)
+    return made.result()
 
 
 @dataclass(slots=True, eq=False)

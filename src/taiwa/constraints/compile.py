@@ -74,6 +74,8 @@ BOUNDED_SPACE = r" |\n {0,24}"
 MERGED = "(min/max|pattern)Propert|intersection stack"
 MOST_CHARACTERS = 4 << 20
 """The maximum length of a source; larger ones exceed the engine's limits as well."""
+MOST_OF_GRAMMAR = 100_000
+"""The maximum length of a grammar of a user: for a larger one the engine takes minutes before it finds it too large."""
 TOO_DEEP = "the source is nested too deeply; move parts of it into $defs"
 SHOWN = 8
 
@@ -164,7 +166,7 @@ class _Compilation:
             grammar = matcher.grammar_from_regex(source.pattern)
             what, describe = f"the pattern {truncate(source.pattern, 60)!r}", f"text that matches {source.pattern}"
         else:
-            _check_text(source.text, "the grammar")
+            _check_text(source.text, "the grammar", MOST_OF_GRAMMAR)
             grammar = matcher.grammar_from_lark(f"{to_engine_lark(source)}\n{UNFORCED}")
             what, describe = "the grammar", "what the grammar says next"
         kind = "regex" if isinstance(source, Regex) else "grammar"
@@ -260,10 +262,10 @@ def _refused(what: str, message: str) -> InputError | NoValidTokenError:
     return InputError(f"{what}{where} cannot be used: {error_line(message)}")
 
 
-def _check_text(text: str, what: str) -> None:
+def _check_text(text: str, what: str, most: int = MOST_CHARACTERS) -> None:
     check_unicode(text, what)
-    if len(text) > MOST_CHARACTERS:
-        raise InputError(f"{what} has {len(text)} characters; {MOST_CHARACTERS} at most")
+    if len(text) > most:
+        raise InputError(f"{what} has {len(text)} characters; {most} at most")
 
 
 def _to_source(source: object) -> Source:

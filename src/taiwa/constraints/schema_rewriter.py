@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from math import copysign, inf, isfinite, lcm, nextafter
+from math import copysign, inf, lcm, nextafter
 from typing import cast
 
 from taiwa.constraints.allowed_tokens import engine_error
@@ -30,6 +30,7 @@ from taiwa.json_schema import (
     child,
     is_any,
     is_object,
+    is_whole,
     join_pointer,
     listed_values,
     map_subschemas,
@@ -204,7 +205,7 @@ def _is_exact(value: Json) -> bool:
     """Return whether the engine writes a value exactly."""
     if isinstance(value, (list, dict)):
         return all(map(_is_exact, value.values() if isinstance(value, dict) else value))
-    return isinstance(value, (str, bool)) or value is None or (isfinite(value) and abs(value) <= MOST_EXACT)
+    return isinstance(value, (str, bool)) or value is None or abs(value) <= MOST_EXACT
 
 
 def _numbers(conditions: _SchemaWriter) -> None:
@@ -240,7 +241,7 @@ def _number(conditions: _SchemaWriter, keyword: str) -> None:
 def _excluded(conditions: _SchemaWriter, keyword: str, number: float) -> None:
     """Exclude a bound explicitly: the engine accepts 10 itself if the values above it end before 11."""
     outwards = {"exclusiveMinimum": 1, "exclusiveMaximum": -1}.get(keyword, 0)
-    if outwards and float(number).is_integer() and outwards * number >= 0 and "number" in types(conditions.schema):
+    if outwards and is_whole(number) and outwards * number >= 0 and "number" in types(conditions.schema):
         edge = nextafter(number, outwards * inf) if number else copysign(LEAST, outwards)
         conditions.also.append({keyword.replace("exclusiveM", "m"): edge})
 

@@ -486,7 +486,12 @@ class HttpModel:
         checked: Usage | None = None
         if request.tools and self._is_assumed("tools"):
             checked = await self._check_tools()
-        call = self.codec.encode(sent)
+        if sent.constraint is None and not sent.tools:
+            call = self.codec.encode(sent)
+        else:  # a schema or a pattern of a caller may take seconds
+            from taiwa.kernel.async_runtime import finish_in_thread
+
+            call = await finish_in_thread(partial(self.codec.encode, sent))
         if call.enforcement is not None:
             from taiwa.models.http_api.constraint_encoding import ConstraintCheck
 

@@ -622,11 +622,12 @@ class _ConverterWalk:
         self._seen: set[str] = set()
 
     def visit(self, pointer: str, schema: "Json | Schema") -> None:
-        if not isinstance(schema, Mapping) or pointer in self._seen:
-            return
-        self._seen.add(pointer)
-        for part in self.taken(pointer, schema):
-            self.visit(*part)
+        todo: list[Part] = [(pointer, schema)]
+        while todo:  # without recursion: a schema may be a chain of thousands of references
+            pointer, schema = todo.pop()
+            if isinstance(schema, Mapping) and pointer not in self._seen:
+                self._seen.add(pointer)
+                todo += self.taken(pointer, schema)
 
     def keep(self, pointer: str, schema: Mapping[str, Json], *keywords: str) -> None:
         self.found |= {(pointer, keyword) for keyword in keywords if keyword in schema}

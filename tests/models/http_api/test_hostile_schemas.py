@@ -1,0 +1,108 @@
+"""Schemas of callers on their way to a model: each is encoded for every kind of server, and compiled to masks, or refused in
+one line, whatever it holds; no pattern of it gets to an engine that may not end, and the event loop goes on meanwhile.
+"""
+
+import asyncio
+import re
+import threading
+from dataclasses import replace
+from typing import Any, get_args
+
+import pytest
+from hypothesis import example, given
+
+from taiwa import constraints
+from taiwa.constraints import Vocabulary
+from taiwa.kernel.errors import NoValidTokenError, TaiwaError
+from taiwa.kernel.messages import Capability, JsonSchema, Request, user
+from taiwa.models.http_api.capabilities import Capabilities
+from taiwa.models.http_api.client import HttpModel
+from taiwa.models.http_api.constraint_encoding import ConstraintEncoder
+from taiwa.models.http_api.openai_chat import ChatCompletions
+from taiwa.models.http_api.provider_interface import ConstraintWire, WireRequest
+from taiwa.models.providers import resolve
+from taiwa.structured import OutputType
+from tests.structured.test_schema_process import schemas
+
+BOMB = "^(a+)+$"
+KEY = "a" * 40 + "!"
+EVERYTHING = Capabilities(frozenset(get_args(Capability)))
+ENCODERS = tuple(ConstraintEncoder("the server", "m", wire, EVERYTHING) for wire in get_args(ConstraintWire))
+ANTHROPIC = resolve("anthropic:claude-opus-4-5").codec
+BYTES = Vocabulary.of_bytes()
+HUGE = 10**400
+CHAIN = {f"d{n}": {"type": "object", "properties": {"n": {"$ref": f"#/$defs/d{n + 1}"}}} for n in range(1_200)}
+
+
+def through_every_door(schema: dict[str, Any]) -> None:
+    """Read a schema as a type, encode it for every server, and compile it to masks."""
+
+    def attempt(call: Any) -> None:
+        try:
+            call()
+        except (TaiwaError, NoValidTokenError) as error:
+            assert "\n" not in error.message  # noqa: PT017  (any of the calls may refuse)
+
+    constraint = JsonSchema(schema)
+    attempt(lambda: OutputType.from_json_schema(schema))
+    for encoder in (*ENCODERS, *(replace(each, strict=True) for each in ENCODERS)):
+        attempt(lambda encoder=encoder: encoder.encode(constraint))
+    attempt(lambda: ANTHROPIC.encode(Request((user("?"),), constraint=constraint)))
+    attempt(lambda: constraints.compile(constraint, BYTES, strict=False))
+
+
+@given(schemas())
+@example({"type": "integer", "const": HUGE})
+@example({"type": "string", "minLength": HUGE})
+@example({"minimum": HUGE, "exclusiveMinimum": True, "$schema": "http://json-schema.org/draft-04/schema#"})
+@example({"multipleOf": HUGE, "maximum": -HUGE})
+@example({"$defs": CHAIN | {"d1200": {"type": "null"}}, "$ref": "#/$defs/d0"})
+def test_every_schema_is_encoded_for_every_server_or_refused(schema: Any) -> None:
+    through_every_door(schema if isinstance(schema, dict) else {"not": schema})
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"pattern": BOMB, "default": KEY, "examples": [KEY], "enum": [KEY]},
+        {"const": KEY, "pattern": BOMB, "not": {"pattern": BOMB}},
+        {"oneOf": [{"const": KEY}, {"type": "string", "pattern": BOMB}]},
+        {"patternProperties": {BOMB: {}}, "properties": {KEY: {}}, "required": [KEY], "additionalProperties": False},
+        {"propertyNames": {"pattern": BOMB}, "properties": {KEY: {}}, "additionalProperties": False},
+        {"propertyNames": {"$ref": "#/$defs/a"}, "$defs": {"a": {"pattern": BOMB}}, "properties": {KEY: {}}, "additionalProperties": False},
+        {"if": {"properties": {KEY: {"pattern": BOMB}}}, "then": {"required": [KEY]}, "dependentRequired": {KEY: [KEY]}},
+    ],
+)  # fmt: skip
+def test_no_pattern_of_a_schema_gets_to_an_engine_that_backtracks(
+    schema: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = re._compile  # type: ignore[attr-defined]  # what every function of the module calls
+
+    def watched(pattern: Any, flags: int) -> Any:
+        assert BOMB not in str(pattern)
+        return compiled(pattern, flags)
+
+    monkeypatch.setattr(re, "_compile", watched)
+    for inside in (schema, {"type": "array", "items": schema}, {"properties": {"a": schema}}):
+        through_every_door({"type": "object", **inside})
+        through_every_door(inside)
+
+
+def test_the_event_loop_goes_on_while_a_constraint_is_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = HttpModel(resolve("http://127.0.0.1:9/v1#m"))
+    threads: list[int] = []
+
+    def encode(self: ChatCompletions, request: Request) -> WireRequest:
+        threads.append(threading.get_ident())
+        raise NoValidTokenError("encoded", state="")
+
+    monkeypatch.setattr(ChatCompletions, "encode", encode)
+
+    async def ask() -> None:
+        with pytest.raises(NoValidTokenError):
+            async for _ in model.astream(Request((user("?"),), constraint=JsonSchema({}))):
+                pass
+
+    asyncio.run(ask())
+    assert threads
+    assert threads != [threading.get_ident()]
