@@ -195,6 +195,23 @@ def test_a_text_that_does_not_end_stays_plain_and_is_not_tried_again(monkeypatch
     assert tried == ["*slow* <b>", "*a*"]
 
 
+def test_a_stream_whose_renderings_take_long_together_stays_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(question: dict[str, Json]) -> dict[str, Json]:
+        return {
+            "closed": "",
+            "open": "<p>*a*</p>",
+            "rest": question["text"],
+            "seconds": 0.8 * markdown_html.LIMITS.seconds,
+        }
+
+    monkeypatch.setattr(markdown_html._processes, "ask", ask)
+    stream = MarkdownStream()
+
+    shown = [stream.render().open for _ in range(4) if stream.add("*a*")]
+
+    assert shown == ["<p>*a*</p>", "<p>*a*</p>", "<pre>*a**a**a*</pre>", "<pre>*a**a**a**a*</pre>"]
+
+
 def test_texts_of_a_page_are_rendered_with_one_question_and_shown_again_without_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -12,6 +12,7 @@ from functools import cache
 from hashlib import blake2b
 from html import escape, unescape
 from importlib.util import find_spec
+from time import process_time
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
@@ -115,12 +116,13 @@ def entry(start: dict[str, Json]) -> Handler:
         text = str(question["text"])
         if "streams" not in question:
             return {"html": _renderer().render(visible(text))}
+        started = process_time()
         lines = text.split("\n")
         starts = [token.map[0] for token in _renderer().parse(visible(text)) if token.level == 0 and token.map]
         last = max(starts, default=0)
         closed, rest = "".join(f"{line}\n" for line in lines[:last]), "\n".join(lines[last:])
         html = [_renderer().render(visible(part)) for part in (closed, rest)]
-        return {"closed": html[0], "open": html[1], "rest": rest}
+        return {"closed": html[0], "open": html[1], "rest": rest, "seconds": process_time() - started}
 
     return answer
 
@@ -140,7 +142,7 @@ class StreamedHtml:
 
 class MarkdownStream:
     """Streaming Markdown: closed blocks are rendered once, and the last one again whenever it has grown by an eighth, so that
-    all work is in proportion to the text. If that takes too long, the rest stays plain.
+    all work is in proportion to the text. If that takes too long, alone or together, the rest stays plain.
 
     >>> stream = MarkdownStream()
     >>> stream.add("# Tea\\n\\nGreen"), stream.render()
@@ -150,7 +152,7 @@ class MarkdownStream:
     def __init__(self) -> None:
         self._open = ""
         self._rendered = 0
-        self._is_plain = False
+        self._left = LIMITS.seconds
 
     def add(self, text: str) -> bool:
         """Add text; return whether it is worth to render the unfinished block again."""
@@ -160,14 +162,15 @@ class MarkdownStream:
 
     def render(self) -> StreamedHtml:
         """Render what was not closed yet; this may take a while."""
-        if not self._is_plain and len(self._open) <= LONGEST:
+        if self._left > 0 and len(self._open) <= LONGEST:
             try:
                 html = _processes.ask({"text": self._open, "streams": True})
+                self._left -= cast("float", html["seconds"])
                 self._open = str(html["rest"])
                 self._rendered = len(self._open)
                 return StreamedHtml(str(html["closed"]), str(html["open"]))
             except ToolError:
-                self._is_plain = True
+                self._left = 0
         self._rendered = len(self._open)
         return StreamedHtml("", plain_html(self._open))
 
