@@ -1,6 +1,7 @@
 """An app that came with an import opens nothing until the user trusts it."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -244,3 +245,29 @@ def test_an_imported_app_runs_no_program_though_its_file_was_confirmed(
     taiwa.ok("apps", "trust", "gift", "--yes")
     taiwa.ok("say", "-s", "gift", "Hi")
     assert ran.read_text() == "foreign"
+
+
+def test_an_imported_app_runs_no_file_of_a_type_though_it_was_named_earlier(
+    taiwa: Taiwa, place: Place, model_server: ModelServer, apps: Callable[[str, str], Path]
+) -> None:
+    ran, code = place.folder / "ran", place.folder / "orders.py"
+    code.write_text(
+        f"from pathlib import Path\nfrom typing import TypedDict\n\nPath({str(ran)!r}).touch()\n\n\n"
+        "class Order(TypedDict):\n    name: str\n"
+    )
+    other, file = place.folder / "other.db", place.folder / "gift.jsonl"
+    app = apps("foreign", FRONT.format(keys="about: orders"))
+    model_server('{"name": "tea"}', '{"name": "tea"}', '{"name": "tea"}')
+    taiwa.ok("say", "foreign", "Tea", "--type", f"{code}:Order", "--store", str(other))
+    taiwa.ok("export", "foreign-1", "--app", "-o", str(file), "--store", str(other))
+    app.unlink()
+    ran.unlink()
+    del sys.modules["orders"]
+    taiwa.ok("import", str(file), "gift")
+
+    answered = taiwa.ok("say", "-s", "gift", "Tea")
+
+    assert (answered.out, ran.exists()) == ('{"name": "tea"}\n', False)
+    taiwa.ok("apps", "trust", "gift", "--yes")
+    taiwa.ok("say", "-s", "gift", "Tea")
+    assert ran.exists()

@@ -250,11 +250,11 @@ class Repository:
         return (*shared, StoredBudget(self.store, run, stored)) if stored else shared
 
     def app(self, name: str) -> App:
-        """Open the app of a node; the model, tools and limits of an untrusted app are ignored."""
+        """Open the app of a node; the model, tools, files and limits of an untrusted app are ignored."""
         if name not in self._apps:
             app = load_source(self.store.nodes.app(name))
             own = self.store.nodes.is_trusted(name)
-            options = replace(app.options, limits=None)
+            options = replace(app.options, limits=None, tool_files=(), request=None)
             self._apps[name] = app if own else replace(app, model="", tools=(), options=options)
         return self._apps[name]
 
