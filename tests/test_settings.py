@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from taiwa.kernel.errors import ConfigError
 from taiwa.models.providers import find_prices
-from taiwa.settings import NoModelError, Settings, config_path, load, remove_value, set_value, show
+from taiwa.settings import NoModelError, Settings, check_own, config_path, load, remove_value, set_value, show
 from taiwa.sql import PostgresUrl
 from taiwa.yamlfile import Keys, read_settings, remove_setting, set_setting
 
@@ -303,3 +303,14 @@ def test_a_model_whose_name_has_dots_or_is_an_address_has_prices_of_its_own(path
     assert find_prices(settings.prices, model) is not None
     remove_value(path, f"prices.{model}.output")
     assert load({}, {}, path).prices == {model: {"input": Decimal(1)}}
+
+
+@pytest.mark.parametrize(("mode", "is_own"), [(0o700, True), (0o755, True), (0o775, False), (0o703, False)])
+def test_what_other_users_can_change_is_not_ones_own(tmp_path: Path, mode: int, is_own: bool) -> None:
+    tmp_path.chmod(mode)
+
+    if is_own:
+        check_own(tmp_path)
+    else:
+        with pytest.raises(PermissionError, match="other users can change"):
+            check_own(tmp_path)

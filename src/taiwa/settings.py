@@ -5,11 +5,14 @@ value that is passed on.
 """
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
+from errno import EPERM
 from pathlib import Path
+from stat import S_IWGRP, S_IWOTH
 from types import MappingProxyType
 from typing import cast, get_args
 from urllib.parse import urlsplit
@@ -299,6 +302,17 @@ def data_folder(environ: Mapping[str, str] | None = None) -> Path:
 def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
     """Return the folder of what can be fetched or computed again."""
     return _base(os.environ if environ is None else environ, "XDG_CACHE_HOME", ".cache")
+
+
+def check_own(path: Path) -> None:
+    """Check that only this user, or root, can change a file or folder from which code is run.
+
+    Raises:
+        OSError: another user can, or it does not exist.
+    """
+    found = path.stat()
+    if sys.platform != "win32" and (found.st_uid not in (os.getuid(), 0) or found.st_mode & (S_IWGRP | S_IWOTH)):
+        raise PermissionError(EPERM, f"other users can change {path}; make it yours, and run chmod go-w")
 
 
 def load(

@@ -90,6 +90,17 @@ def test_a_copy_that_was_changed_does_not_run(write: Callable[..., Path], tmp_pa
         load(path)
 
 
+def test_a_copy_that_other_users_can_replace_does_not_run(write: Callable[..., Path], tmp_path: Path) -> None:
+    path = write(code=CODE + "# of a shared folder\n")
+    (file,) = own_code(path)
+    confirm_file(file)
+    (tmp_path / "config" / "code").chmod(0o777)
+
+    for attempt in (lambda: load(path), lambda: confirm_file(file)):
+        with pytest.raises(ConfigError, match="other users can change"):
+            attempt()
+
+
 def test_a_reducer_object_is_taken_as_it_is(write: Callable[..., Path]) -> None:
     app = confirmed(write("tops.py:joined", "str"))
 

@@ -17,7 +17,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from taiwa.kernel.errors import ConfigError
-from taiwa.settings import config_path
+from taiwa.settings import check_own, config_path
 
 HASH_CHARS = 32
 MAX_BYTES = 1024 * 1024
@@ -80,6 +80,7 @@ def confirm_file(file: CodeFile) -> None:
         if _hash(data) != file.hash:
             raise ConfigError(f"{file.path} has changed meanwhile; confirm it again")
         kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_own(kept.parent)
         part = kept.with_suffix(f".{os.getpid()}")
         part.write_bytes(data)
         part.replace(kept)
@@ -96,6 +97,9 @@ def confirmed_copy(file: str, key: str) -> Path:
     kept = _kept(key)
     try:
         data = kept.read_bytes()
+        check_own(kept.parent)  # or its file could be replaced behind this check, or its bytecode be another's
+    except PermissionError as error:
+        raise ConfigError(f"{file} is not run: {error.strerror}") from None
     except OSError:
         data = b""
     if _hash(data) != key:

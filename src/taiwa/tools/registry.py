@@ -22,7 +22,7 @@ from taiwa.kernel.runtime import Retriever
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import clean_untrusted
 from taiwa.plugins import find_plugin, load_plugin, plugin_names
-from taiwa.settings import config_path
+from taiwa.settings import check_own, config_path
 from taiwa.tools.function_tool import FunctionTool
 from taiwa.yamlfile import write_private
 
@@ -174,6 +174,7 @@ def _notes_path() -> Path:
 
 def _notes() -> dict[str, str]:
     try:
+        check_own(_notes_path())
         found: object = json.loads(_notes_path().read_text("utf-8"))
     except (OSError, ValueError):
         return {}

@@ -13,7 +13,6 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from errno import EPERM
 from functools import lru_cache, partial
 from hashlib import blake2b
 from itertools import chain, count
@@ -29,6 +28,7 @@ from taiwa.extras import missing_extra, require_posix
 from taiwa.isolation import environment_without_secrets
 from taiwa.kernel.errors import ConfigError, InputError, ModelError
 from taiwa.models.inprocess.chat_template import CONTROL_FORM, divide_names, names_pattern
+from taiwa.settings import check_own
 
 if sys.platform != "win32":
     import fcntl
@@ -237,8 +237,7 @@ def runtime_folder() -> Path:
         folder = Path(gettempdir()) / f"taiwa-{os.getuid()}"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if folder.stat().st_uid != os.getuid():
-            raise PermissionError(EPERM, "it belongs to another user")
+        check_own(folder)
     except OSError as error:
         raise ConfigError(f"a model cannot be kept loaded: {folder}: {error.strerror}") from None
     return folder
