@@ -20,16 +20,17 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from threading import Semaphore
+from threading import Lock, Semaphore
 from typing import IO, TypeAlias, cast
 
 from taiwa.kernel.attachments import MAX_RESULT_BYTES
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.serialization import Json
+from taiwa.kernel.shares import SHARES, current_share
 
 if sys.platform != "win32":
     import resource
@@ -214,8 +215,9 @@ class IsolatedProcess:
 class ProcessPool:
     """Some processes of one entry, started when they are needed; see `IsolatedProcess`. May be used from any thread.
 
-    A question that takes too long ends only its own process; those that wait for a free one wait at most for that. A forked
-    child starts its own.
+    A question that takes too long ends only its own process; those that wait for a free one wait at most for that. A share
+    other than that of the program itself asks one question at a time, so that a process is left for others. A forked child
+    starts its own.
     """
 
     def __init__(self, entry: str, name: str, limits: ProcessLimits, count: int = 2) -> None:
@@ -227,6 +229,7 @@ class ProcessPool:
     def _begin(self) -> None:
         self._owner = os.getpid()
         self._free = Semaphore(self._count)
+        self._turns = [Lock() for _ in range(SHARES + 1)]
         self._idle: deque[IsolatedProcess] = deque()
 
     def ask(self, question: dict[str, Json]) -> dict[str, Json]:
@@ -239,7 +242,7 @@ class ProcessPool:
             return _handler(self._entry, {})(question, self.limits.characters)
         if self._owner != os.getpid():
             self._begin()
-        with self._free:
+        with self._turns[share] if (share := current_share()) else nullcontext(), self._free:
             try:
                 process = self._idle.pop()
             except IndexError:

@@ -19,6 +19,7 @@ from taiwa.kernel.errors import ToolErrorBoundary
 from taiwa.kernel.execution import Execution, Journal, PendingEffect, RunResult
 from taiwa.kernel.messages import Notice, TextDelta
 from taiwa.kernel.runtime import AsyncModel, AsyncTool, BaseRuntime, check_result, drop_events, start_in_thread
+from taiwa.kernel.shares import current_share
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -388,16 +389,15 @@ class StepThreads:
             self._idle.release()
 
 
-_threads: list[StepThreads] = []
+_threads: dict[int, StepThreads] = {}
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_threads.clear)
 
 
 def step_threads() -> StepThreads:
-    """Return the threads of this process; a forked child does not inherit its parent's."""
-    if not _threads:
-        _threads.append(StepThreads())
-    return _threads[0]
+    """Return the threads of this process for the current share; a forked child does not inherit its parent's."""
+    share = current_share()
+    return _threads.get(share) or _threads.setdefault(share, StepThreads())
 
 
 @dataclass(eq=False, slots=True)

@@ -9,6 +9,7 @@ import re
 import time
 from asyncio import to_thread
 from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -17,7 +18,7 @@ from hashlib import sha256
 from ipaddress import ip_address
 from secrets import token_hex, token_urlsafe
 from threading import Lock
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -26,12 +27,14 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from taiwa.kernel.errors import ConfigError, StoreError
+from taiwa.kernel.shares import WORK_OF, current_share
 from taiwa.retrieval.index import IndexScope
 from taiwa.server.http_responses import REQUEST_ID, WRITE, ApiError, invalid, part_writer, too_many
 from taiwa.server.page.assets import ENTRY
 from taiwa.sessions.repository import Quota, Repository
 from taiwa.store.server_records import Caller
 
+T = TypeVar("T")
 LOCAL_CALLER = ""
 """The caller that holds the token of the server, and every caller if there is no token."""
 COOKIE_SECONDS = 30 * 86400
@@ -278,6 +281,29 @@ class Repositories:
             return self._others[caller]
 
 
+class SharedThreads(ThreadPoolExecutor):
+    """The threads of an event loop for blocking work, with a few of its own for each share."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._others: dict[int, ThreadPoolExecutor] = {}
+
+    def submit(self, call: Callable[..., T], /, *args: Any, **kwargs: Any) -> "Future[T]":  # noqa: ANN401
+        """Start a call in a thread of the current share."""
+        share = current_share()
+        if not share:
+            return super().submit(call, *args, **kwargs)
+        if share not in self._others:
+            self._others[share] = ThreadPoolExecutor()
+        return self._others[share].submit(call, *args, **kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the threads of all shares."""
+        for each in self._others.values():
+            each.shutdown(wait, cancel_futures=cancel_futures)
+        super().shutdown(wait, cancel_futures=cancel_futures)
+
+
 # --- the checks before routing ----------------------------------------------------------------------------------------
 
 logger = logging.getLogger("taiwa.server.requests")
@@ -359,6 +385,7 @@ class Guard:
         task = None
         try:
             response = await self._check(scope)
+            WORK_OF.set(scope.get("caller", ""))
             if response is None and scope["path"] not in PUBLIC:
                 task = self._begin(scope["caller"])
                 response = self._check_room(scope["caller"], scope["path"])

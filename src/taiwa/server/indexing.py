@@ -5,7 +5,7 @@ import logging
 import os
 import shutil
 from collections.abc import AsyncIterator, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from secrets import token_urlsafe
@@ -153,7 +153,9 @@ class Indexing:
 
     async def _perform(self, run: IndexRun, root: str) -> None:
         try:
-            async with self._locks.setdefault(run.index, asyncio.Lock()), self._room:
+            # One at a time for each caller but the owner of the server, so that one is left for others.
+            turn = self._locks.setdefault(f"@{run.caller}", asyncio.Lock()) if run.caller else nullcontext()
+            async with self._locks.setdefault(run.index, asyncio.Lock()), turn, self._room:
                 await asyncio.to_thread(self._index, run, root)
         except _CancelledError:
             run.publish("warning", {"text": "stopped; the next run reads the rest"})

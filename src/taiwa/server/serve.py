@@ -27,7 +27,7 @@ from taiwa.kernel.runtime import AnyModel
 from taiwa.kernel.serialization import Json
 from taiwa.operations.otel import LiveSpans
 from taiwa.retrieval.index import IndexScope
-from taiwa.server.access import COOKIE_SECONDS, Access, Guard, Repositories, ServerOptions, is_browser
+from taiwa.server.access import COOKIE_SECONDS, Access, Guard, Repositories, ServerOptions, SharedThreads, is_browser
 from taiwa.server.conversation_turns import FollowedRuns
 from taiwa.server.http_responses import INTERNAL, INVALID, ApiError, api_error, json_response
 from taiwa.server.indexing import Indexing, uploads_folder
@@ -407,6 +407,7 @@ class _Uvicorn(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to listen, and report it."""
+        asyncio.get_running_loop().set_default_executor(SharedThreads())
         await super().startup(sockets)
         await take_over(self._state)
         self._state.sharing.watch(partial(take_over, self._state))
