@@ -13,6 +13,7 @@ import taiwa as package
 from taiwa.retrieval.readers import document_format, read_document
 from tests.cli.conftest import ModelServer, Place, Taiwa
 from tests.peers.faults import DONE, event, head, raw
+from tests.retrieval.documents import docx
 
 HERE = Path(__file__).parent
 
@@ -23,6 +24,8 @@ def cases(kind: str) -> pytest.MarkDecorator:
 
 
 def written(case: dict[str, Any]) -> bytes:
+    if "docx" in case:
+        return docx(*case["docx"])
     unit, times = case.get("repeat", ["", 0])
     return f"{unit * times}{case['text']}".encode(case.get("encoding", "utf-8"))
 
@@ -44,19 +47,21 @@ def test_a_question_is_answered_from_its_document(case: dict[str, Any], taiwa: T
     folder.mkdir()
     (folder / case["file"]).write_bytes(written(case))
 
-    answered = taiwa.ok("ask", case["question"], "--in", str(folder))
+    answered = taiwa("ask", case["question"], "--in", str(folder))
 
-    assert answered.lines[0] == case["answer"]
+    assert (answered.code, (answered.out or answered.err).splitlines()[0]) == (case.get("code", 0), case["answer"])
 
 
 @cases("streams")
 def test_a_stream_is_read_as_servers_write_it(case: dict[str, Any], taiwa: Taiwa, model_server: ModelServer) -> None:
     lines = [f"{each}\n\n".encode() if isinstance(each, str) else event(each) for each in case["chunks"]]
-    model_server(raw(head(), *lines, event({}, finish="stop"), DONE))
+    if "wire" not in case:
+        lines += [event({}, finish="stop"), DONE]
+    model_server(raw(head(), *lines))
 
-    done = taiwa("say", "?")
+    done = taiwa(*case.get("words", ("say", "?")), "-m", f"{model_server.model}?wire={case.get('wire', 'chat')}")
 
-    assert (done.out.strip(), done.code) == (case["out"], case.get("code", 0))
+    assert (done.out.strip(), done.code) == (case["out"], case.get("code", 0)), done.err
 
 
 @cases("answers")
@@ -70,11 +75,12 @@ def test_a_call_is_made_as_models_and_relays_write_it(
 ) -> None:
     deltas = [event({"tool_calls": [each]}) for each in case["chunks"]]
     calling = raw(head(), *deltas, event({}, finish="tool_calls"), DONE)
-    model_server(calling, "Done.", capabilities={model_server.model: {"tools": True}})
+    model_server(calling, "Done.", capabilities={model_server.model: {"tools": case.get("declared", True)}})
 
     taiwa.ok("say", "?", "--tool", f"{HERE / 'report_tools.py'}:add")
 
-    sent = [each["content"] for each in model_server.requests[1]["messages"] if each["role"] == "tool"]
+    role = "tool" if case.get("declared", True) else "assistant"
+    sent = [each["content"] for each in model_server.requests[1]["messages"] if each["role"] == role]
     assert sent == case["results"]
 
 

@@ -17,7 +17,7 @@ from taiwa.flows.ask.check_citations import supports
 from taiwa.flows.ask.prompts import load_prompts
 from taiwa.flows.ask.read_dialogue import REPLY_LANGUAGES, turns
 from taiwa.flows.ask.safe_text import CITATION_NUMBER, safe_line
-from taiwa.flows.ask.words import holds, tokens
+from taiwa.flows.ask.words import holds, is_negative, tokens
 from taiwa.kernel.effects import Complete, HideOutput, Program, notify, perform
 from taiwa.kernel.errors import RefusalError
 from taiwa.kernel.messages import Message, Passage, Regex, Request, Response, Sampling, passage_key, system, user
@@ -422,6 +422,9 @@ HISTORY_TERM = 0.4
 LINKING = 0.6
 """Factor for a part with a link, which refers to another document."""
 
+AFFIRMED = 0.6
+"""Factor for a part without a negation, if the question has one: it may say the opposite."""
+
 MAX_PAIR_CHARACTERS = 240
 
 MARK = re.compile(r"(?:[-*+•・]|\d{1,3}[.)]|>)\s+")
@@ -530,8 +533,10 @@ def extractive(
 def _best_spans(
     query: str, passages: Sequence[Passage], history: Sequence[Message], weights: "TermWeights"
 ) -> Iterator[tuple[Passage, Span]]:
-    """Yield the best parts of the best passages, each text once."""
+    """Yield the best parts of the best passages, each text once; a question with a negation is answered by one first."""
     found = _spans_of(query, passages, history, weights)
+    if is_negative(query):
+        found.sort(key=lambda each: not is_negative(each[1].text))
     best = max((passage.score for passage, _ in found), default=0.0)
     texts: set[str] = set()
     for passage, span in found:
@@ -580,21 +585,24 @@ def spans(
         return tuple(None for _ in passages)
     # If content of the question occurs anywhere, a passage with only terms of the history does not answer it.
     own = frozenset(term for term in own if len(term) > 1) or own  # 給 of 給与 is in 有給休暇 too
+    asks_not = is_negative(query)
     found: list[Span | None] = []
     for at, passage in enumerate(passages):
         if own.isdisjoint(held[at]) and own:
             found.append(None)
             continue
         inner = {term: weight * (HEADING_TERM if term in above[at] else 1.0) for term, weight in rare.items()}
-        best = _best(passage.text, units[at], unit_terms[at], inner)
+        best = _best(passage.text, units[at], unit_terms[at], inner, asks_not=asks_not)
         if best is None and any(has_term(term, above[at]) for term in own):
             best = _first(passage.text, units[at])
         found.append(best)
     return tuple(found)
 
 
-def _best(text: str, units: Sequence[_Unit], unit_terms: Sequence[frozenset[str]], rare: Weights) -> Span | None:
-    """Return the best unit or pair of short neighbours."""
+def _best(
+    text: str, units: Sequence[_Unit], unit_terms: Sequence[frozenset[str]], rare: Weights, *, asks_not: bool
+) -> Span | None:
+    """Return the best unit or pair of short neighbours; `asks_not`: the question has a negation."""
     best: Span | None = None
     for at, unit in enumerate(units):
         for last in range(at, min(at + 2, len(units))):
@@ -605,6 +613,8 @@ def _best(text: str, units: Sequence[_Unit], unit_terms: Sequence[frozenset[str]
             score /= 1 + 0.15 * joined + (units[last].end - unit.start) / 1_500
             if LINKED.search(text, unit.start, units[last].end):
                 score *= LINKING
+            if asks_not and not is_negative(text[unit.start : units[last].end]):
+                score *= AFFIRMED
             if score > 0 and (best is None or score > best.score * 1.0001):
                 best = Span(unit.start, units[last].end, score, _plain(text, unit, units[last].end))
     return best

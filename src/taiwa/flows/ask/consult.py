@@ -31,6 +31,7 @@ from taiwa.flows.ask.decide_search_or_clarify import answerable, group_options, 
 from taiwa.flows.ask.prompts import load_prompts
 from taiwa.flows.ask.read_dialogue import REPLY_LANGUAGES, is_option_number, select_option
 from taiwa.flows.ask.types import Act, Advise, ClarificationState, Option, Search
+from taiwa.flows.ask.words import is_negative
 from taiwa.i18n import dialogue_catalogue
 from taiwa.kernel.effects import Program, notify
 from taiwa.kernel.messages import Message, Passage, Request, Response, assistant, passage_key, user
@@ -231,6 +232,8 @@ def _is_uncertain(found: Clarified, answer: Answer, term_weights: TermWeights) -
     chance = answerable(found.evidence, len(found.passages))
     if answer.source == "generated" and all(claim.supported for claim in answer.claims):
         return False
+    if is_negative(answer.query) and not any(is_negative(each.words) for each in answer.citations):
+        return True  # the quoted sentences may say the opposite
     if answer.doubted and chance < found.decision.situation.profile.thresholds.strong_evidence:
         return True
     if found.evidence is None or found.evidence.passages >= MIN_PASSAGES:

@@ -8,7 +8,7 @@ from unicodedata import normalize
 
 from taiwa.flows.ask.prompts import load_prompts
 from taiwa.flows.ask.read_dialogue import reply_language, turns, user_texts
-from taiwa.flows.ask.words import NEGATION, tokens
+from taiwa.flows.ask.words import is_negative
 from taiwa.kernel.effects import Complete, HideOutput, Program, Retrieve, gather, notify, perform
 from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.messages import Message, Passage, Request, Sampling, fuse_rankings, system, user
@@ -35,13 +35,6 @@ SUBJECT = re.compile(
     r"|\b(?:of|for|in|at|about|from|with|by) ([a-z][\w-]{2,})"
 )
 """What is asked about, by its place: before a title of respect or a possessive, or behind a preposition without an article."""
-
-QUESTION_OF_NEGATION = re.compile(
-    r"(?:^|(?<=[.!?;,] ))\w+n['’]t\b|ま(?:せん|せんでした)か|ない(?:です|でしょう)?か|(.)[不没]\1|有没有", re.IGNORECASE
-)
-"""A negation that only asks."""
-
-HAN_NEGATION = re.compile("[不没沒無无未非勿别]")
 
 WORD = re.compile(r"[A-Za-z][A-Za-z'-]{2,}|[\u30a1-\u30fa\u30fc]{2,}|[\u3400-\u9fff\uf900-\ufaff]{2,}")
 
@@ -100,12 +93,7 @@ def loses_negation(query: str, text: str) -> bool:
     >>> loses_negation("which rooms are free?", "which ones are not free?"), loses_negation("is it free?", "Isn't it free?")
     (True, False)
     """
-    return _is_negative(text) and not _is_negative(query)
-
-
-def _is_negative(text: str) -> bool:
-    plain = QUESTION_OF_NEGATION.sub(" ", normalize("NFKC", text))
-    return NEGATION in (token.text for token in tokens(plain)) or HAN_NEGATION.search(plain) is not None
+    return is_negative(text) and not is_negative(query)
 
 
 def missing_terms(query: str, required: Sequence[str]) -> tuple[str, ...]:

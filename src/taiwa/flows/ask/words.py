@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import NamedTuple
-from unicodedata import name
+from unicodedata import name, normalize
 
 from taiwa.kernel.text import fold
 
@@ -46,10 +46,17 @@ SPACED = re.compile(r"[\s\W]")
 INFLECTION = re.compile(r"(?<=\w{3})(?:'s|'|ies|ied|ys|es|ed|ing|s|e|y)\Z")
 
 OBLIGATION = re.compile(
-    r"な(?:ければ|いと|くては|きゃ)(?:な(?:りません|らない)|いけ(?:ません|ない))|かもしれ(?:ません|ない)"
+    r"な(?:ければ|いと|くては|きゃ)(?:な(?:りません|らな[いか])|いけ(?:ません|な[いか]))|かもしれ(?:ません|ない)"
 )
 
-KANA_NEGATION = re.compile("ません|ない|なかっ|なく|ずに|せず|ぬ")
+KANA_NEGATION = re.compile("ません|ない|なかっ|なく|ずに|[わらかさたれえけせ]ず(?![つかれに])|ぬ")
+
+HAN_NEGATION = re.compile("[不没沒無无未非勿别]")
+
+QUESTION_OF_NEGATION = re.compile(
+    r"(?:^|(?<=[.!?;,] ))\w+n['’]t\b|ま(?:せん|せんでした)か|ない(?:です|でしょう)?か|(.)[不没]\1|有没有", re.IGNORECASE
+)
+"""A negation that only asks."""
 
 KANA_PART = re.compile("(から|まで|より|だけ|のみ|しか)|でき|[はがをにのもでとへや]")
 """Limits, which count, and particles, which separate words."""
@@ -94,6 +101,16 @@ def word_set(text: str) -> frozenset[str]:
     ['2', 'night', 'quiet', 'room']
     """
     return frozenset(token.text for token in tokens(text) if token.text != NEGATION)
+
+
+def is_negative(text: str) -> bool:
+    """Whether a text has a negation that does not only ask.
+
+    >>> is_negative("Where are dogs not allowed?"), is_negative("Aren't dogs allowed?"), is_negative("犬は入れません。")
+    (True, False, True)
+    """
+    plain = QUESTION_OF_NEGATION.sub(" ", OBLIGATION.sub("", normalize("NFKC", text)))
+    return NEGATION in (token.text for token in tokens(plain)) or HAN_NEGATION.search(plain) is not None
 
 
 def _plain(text: str) -> str:
