@@ -648,18 +648,30 @@ class _ValueRepair:
         self.fixes.append(Fix(code, self.position, level))
 
     def unwrapped(self, data: Json) -> Json:
-        """Remove `{"value": …}` or `{"Order": …}` around an answer whose type has no such key."""
+        """Remove what stands around an answer whose type lacks it: a list of one, or a key: `value`, the name of the type, or, as a
+        guess, any other around an object with all keys that the type requires.
+        """
+        options = members(self.type_ir.root, self.type_ir)
+        if isinstance(data, list):
+            is_one = len(data) == 1 and isinstance(data[0], dict)
+            if not is_one or not all(isinstance(option, ir.ObjectNode) for option in options):
+                return data
+            self.fix("unwrapped", "likely")
+            return data[0]
         if not isinstance(data, dict) or len(data) != 1:
             return data
         key, inner = next(iter(data.items()))
-        if key != WRAP and key.casefold() != self.type_ir.name.casefold():
-            return data
-        for option in members(self.type_ir.root, self.type_ir):
+        for option in options:
             open_object = isinstance(option, ir.ObjectNode) and not isinstance(option.extra, ir.NeverNode | None)
             named = isinstance(option, ir.ObjectNode) and option.get(key) is not None
             if isinstance(option, ir.AnyNode) or open_object or named:
                 return data
-        self.fix("unwrapped", "safe" if key == WRAP else "likely")
+        if key == WRAP or key.casefold() == self.type_ir.name.casefold():
+            self.fix("unwrapped", "safe" if key == WRAP else "likely")
+        elif isinstance(inner, dict) and any(_has_required(option, inner) for option in options):
+            self.fix("unwrapped", "guess")
+        else:
+            return data
         return inner
 
     def node(self, node: ir.Node, data: Json, depth: int) -> Json:
@@ -705,6 +717,14 @@ class _ValueRepair:
             return text
         self.fix("json-in-string", "likely")
         return self.node(node, inner, depth + 1) if not isinstance(inner, str) else text
+
+
+def _has_required(node: ir.Node, data: Mapping[str, Json]) -> bool:
+    """Return whether an object has all keys that a node requires, which must be some."""
+    required = (
+        {each.name for each in node.properties if each.required} if isinstance(node, ir.ObjectNode) else set[str]()
+    )
+    return bool(required) and required <= data.keys()
 
 
 def is_complete(target: OutputType[T], result: LenientResult) -> bool:
