@@ -293,12 +293,23 @@ class TextLoop(RationaleBuilder):
         Returns the call and the text after it.
         """
         text = strip_repetition(response.text, self.text)
+        text += self._unasked_calls(response, text)
         call = self._scanner.feed(text)
         if call is None:
             return (yield from self._take_whole(response, text)), ""
         self._add(text[: call.end], max(call.end - call.size, 0))
         yield from self.show(hidden_tail(text[: call.end], call.size), "call")
         return call, text[call.end :]
+
+    def _unasked_calls(self, response: Response, text: str) -> str:
+        """Return the function calls of a response as its format writes them: some servers read them out of the text by themselves."""
+        if not self.calls.specs:
+            return ""
+        written = ""
+        for call in response.message.tool_calls:
+            shown = _input(call, self.calls.specs.get(call.name))
+            written += self.tool_format.write_call(call.name, shown, f"{self.text}{text}{written}")
+        return written
 
     def _take_whole(self, response: Response, text: str) -> Program[CallMatch | None]:
         """Add the text of a response without a call: it may have stopped at the end of one, which is not in the text."""
