@@ -124,6 +124,29 @@ def test_unenforceable_clauses_are_refused_or_listed(
     assert lenient.code in {0, 1}
 
 
+@pytest.mark.parametrize("wire", ["chat", "messages", "responses"])
+def test_a_list_of_words_is_sent_as_a_schema_to_a_server_about_which_nothing_is_known(
+    taiwa: Taiwa, model_server: ModelServer, wire: str
+) -> None:
+    model_server()
+
+    taiwa("generate", "-m", f"{model_server.model}?wire={wire}", "--choice", "tea,coffee", "hello")
+    lenient = taiwa(
+        "generate", "-m", f"{model_server.model}?wire={wire}", "--choice", "tea,coffee", "--lenient", "hello"
+    )
+
+    sent, plain = (json.dumps(request) for request in model_server.requests)
+    assert '["tea", "coffee"]' in sent
+    assert "coffee" not in plain
+    assert "the written dialogue is over" in lenient.err
+
+
+def test_an_answer_without_a_text_is_reported(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server("")
+
+    assert "the model returned no text" in taiwa.ok("generate", "hello").err
+
+
 def test_a_server_is_asked_in_its_words_and_its_answer_is_checked(
     taiwa: Taiwa, model_server: ModelServer, file: Callable[[str, object], str]
 ) -> None:
@@ -140,7 +163,7 @@ def test_a_server_is_asked_in_its_words_and_its_answer_is_checked(
 
 
 def test_a_server_that_takes_no_pattern_says_so(taiwa: Taiwa, model_server: ModelServer) -> None:
-    model_server("12")
+    model_server("12", capabilities={model_server.model: {"json_schema": False}})
 
     done = taiwa("generate", "--regex", "[0-9]+", "hello")
 
@@ -152,7 +175,7 @@ def test_a_server_that_takes_no_pattern_says_so(taiwa: Taiwa, model_server: Mode
 def test_a_server_that_takes_no_list_of_words_says_so_and_the_command_that_allows_it(
     taiwa: Taiwa, model_server: ModelServer
 ) -> None:
-    model_server("yes", "yes")
+    model_server("yes", "yes", capabilities={model_server.model: {"json_schema": False}})
 
     done = taiwa("generate", "--choice", "yes,no", "hello")
     command = "taiwa config set 'capabilities.NAME.regex' true"

@@ -148,6 +148,8 @@ def _print_answer(answer: "GenerateResult", *, is_printed: bool, verbose: bool) 
         print_notice(_("cut off at the limit of tokens; raise --max-tokens for more"), "yellow")
     elif response.finish == "repetition":
         print_notice(_("the answer was ended because it repeated itself"), "yellow")
+    elif not response.text.strip() and not answer.fits:
+        print_notice(_("the model returned no text"), "yellow")
     if answer.fits is False and response.finish != "length":
         print_notice(f"does not fit: {answer.why}", "yellow")
     if not verbose:

@@ -790,6 +790,17 @@ def test_a_proxy_is_used_for_strangers_and_never_for_this_machine(
             assert isinstance(error_of(face, local), OverloadedError)
 
 
+def test_a_proxy_that_cannot_be_reached_is_named_in_place_of_the_server(
+    face: Face, sleeps: Sleeps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+
+    with model_at("http://model.invalid/v1", sleeps) as strange:
+        error = error_of(face, strange)
+
+    assert "no connection to the proxy on the way to model.invalid" in str(error)
+
+
 def test_a_proxy_of_a_kind_that_cannot_be_used_is_told(
     face: Face, sleeps: Sleeps, monkeypatch: pytest.MonkeyPatch
 ) -> None:

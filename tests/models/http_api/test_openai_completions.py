@@ -156,9 +156,10 @@ def test_an_answer_in_one_piece_is_read() -> None:
     assert collect_response(chunks).finish == "length"
 
 
-def test_an_answer_of_chat_completions_is_no_completion() -> None:
+def test_an_answer_in_the_form_of_chat_completions_is_read_and_one_without_a_text_is_none() -> None:
+    assert collect_response(decode(b'{"choices": [{"message": {"content": "5"}}]}')).text == "5"
     with pytest.raises(ProtocolError, match="without a text"):
-        decode(b'{"choices": [{"message": {"content": "5"}}]}')
+        decode(b'{"choices": [{"index": 0}]}')
 
 
 def test_log_probabilities_are_read_in_both_forms() -> None:

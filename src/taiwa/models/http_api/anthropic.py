@@ -27,6 +27,7 @@ from taiwa.models.http_api.errors import error_in_response, protocol_error
 from taiwa.models.http_api.provider_interface import (
     NO_OPTIONS,
     Decoder,
+    Enforce,
     ModelOptions,
     Server,
     WireRequest,
@@ -84,6 +85,7 @@ class AnthropicMessages:
     capabilities: Capabilities
     label: str = "Anthropic"
     options: ModelOptions = NO_OPTIONS
+    enforce: Enforce = "auto"
 
     def takes(self, field: str) -> bool:
         """Whether a field of `Sampling.extra` can be sent."""
@@ -121,7 +123,11 @@ class AnthropicMessages:
         effort = {"none": "", "minimal": "low"}.get(options.effort, options.effort)
         output: dict[str, Json] = {"effort": effort} if effort and takes_effort(self.model) else {}
         if request.constraint is not None:
-            output["format"] = self._format(request.constraint)
+            try:
+                output["format"] = self._format(request.constraint)
+            except UnsupportedError:
+                if self.enforce != "lenient":
+                    raise
         if output:
             body["output_config"] = output
         headers = (("content-type", "application/json"), ("anthropic-version", VERSION))
@@ -385,18 +391,23 @@ class _Reader:
         self._calls: dict[int, ToolCallBuilder] = {}
         self._thinking: dict[int, Block] = {}
         self._usage: dict[str, int] = {}
+        self._early: Sequence[Json] = ()
+        """The blocks of the head: relays that do not stream send the whole message there."""
 
     def read_event(self, data: Json) -> None:
         match text_at(data, "type"):
             case "message_start":
                 self._read_head(item_at(data, "message"))
+                self._early = items_at(data, "message", "content")
             case "content_block_start":
+                self._early = []
                 self._read_block(item_at(data, "content_block"), count_at(data, "index"))
             case "content_block_delta":
                 self._read_delta(item_at(data, "delta"), count_at(data, "index"))
             case "content_block_stop":
                 self._end_block(count_at(data, "index"))
             case "message_delta":
+                self._read_blocks(self._early)
                 self._read_usage(item_at(data, "usage"))
                 self._read_finish(item_at(data, "delta"))
             case "message_stop":
@@ -410,10 +421,14 @@ class _Reader:
         if not isinstance(item_at(data, "content"), list):
             raise protocol_error("sent a response without content", str(data), self._server)
         self._read_head(data)
-        for index, block in enumerate(items_at(data, "content")):
+        self._read_blocks(items_at(data, "content"))
+        self._read_finish(data)
+
+    def _read_blocks(self, blocks: Sequence[Json]) -> None:
+        """Read complete blocks."""
+        for index, block in enumerate(blocks):
             self._read_block(block, index)
             self._end_block(index)
-        self._read_finish(data)
 
     def _read_head(self, message: Json) -> None:
         self._response.model = text_at(message, "model") or self._response.model

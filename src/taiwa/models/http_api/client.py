@@ -481,7 +481,9 @@ class HttpModel:
         if isinstance(request.constraint, Choice | Regex):
             from taiwa.models.http_api.constraint_encoding import TextReader, text_as_schema
 
-            sent = text_as_schema(request, self.capabilities)
+            is_tried = self._is_assumed("json_schema") and getattr(self.codec, "enforce", "") != "lenient"
+            tried = frozenset[Capability](("json_schema",) if is_tried else ())
+            sent = text_as_schema(request, self.capabilities | tried)
             reader = None if sent is request else TextReader()
         checked: Usage | None = None
         if request.tools and self._is_assumed("tools"):
@@ -933,8 +935,9 @@ class _Attempt:
     def _error(self, fault: Exception) -> ModelError:
         model = self._model
         error, row = map_fault(
-            fault, self._stage, model.base, model.limits, model.codec.server, late=self._deadline.is_over
-        )
+            fault, self._stage, model.base, model.limits, model.codec.server,
+            late=self._deadline.is_over, proxied=_proxy(model.base) is not None,
+        )  # fmt: skip
         if row == "hung up" and model.base.is_local and model.has_kept_connection:
             # Servers such as llama.cpp close a kept connection silently. A server on this machine charges nothing.
             error.may_be_charged = model.has_kept_connection = False

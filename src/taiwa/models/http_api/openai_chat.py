@@ -25,6 +25,7 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.serialization import Json, count_at, item_at, items_at, text_at, to_json
 from taiwa.kernel.text import join_surrogates
+from taiwa.models.http_api.anthropic import AnthropicMessages
 from taiwa.models.http_api.capabilities import Capabilities, fit_attachments
 from taiwa.models.http_api.errors import error_in_response, protocol_error
 from taiwa.models.http_api.provider_interface import (
@@ -248,7 +249,9 @@ class OpenAICodec(ABC):
 def held_so(target: Target, enforce: Enforce) -> Target:
     """Return the target with another treatment of unenforced constraints; see `Enforce`."""
     codec = target.codec
-    return replace(target, codec=replace(codec, enforce=enforce)) if isinstance(codec, OpenAICodec) else target
+    if isinstance(codec, OpenAICodec | AnthropicMessages):
+        return replace(target, codec=replace(codec, enforce=enforce))
+    return target
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,8 +450,7 @@ class ChatReader:
         self.read_head(data)
         for choice in items_at(data, "choices"):
             if isinstance(choice, dict) and choice.get("index") in (0, None):
-                delta = choice.get("delta")
-                self._read_message(choice.get("message") if delta is None else delta)
+                self._read_text(choice)
                 if choice.get("logprobs"):
                     self.response.logprobs += read_logprobs(choice)
                 if choice.get("finish_reason"):
@@ -463,6 +465,15 @@ class ChatReader:
         self._read_message(item_at(choices[0], "message"), self._repeated)
         self.response.logprobs += read_logprobs(choices[0])
         self.read_finish(choices[0])
+
+    def _read_text(self, choice: Json) -> None:
+        """Read the message of a choice, or its text: some relays answer in the form of the other one of OpenAI's protocols."""
+        delta = item_at(choice, "delta")
+        message = item_at(choice, "message") if delta is None else delta
+        if message is None:
+            self.response.add_text(text_at(choice, "text"))
+        else:
+            self._read_message(message)
 
     def read_head(self, data: Json) -> None:
         """Read the name of the model and the usage."""
@@ -721,13 +732,14 @@ class CompletionReader(ChatReader):
         self.read_head(data)
         for choice in items_at(data, "choices"):
             if item_at(choice, "index") in (0, None):
-                self.response.add_text(text_at(choice, "text"))
+                self._read_text(choice)
                 self.response.logprobs += _read_logprobs(choice)
                 self.read_finish(choice)
 
     def read_whole(self, data: Json) -> None:
         """Read a response of one piece."""
-        if not isinstance(item_at(next(iter(items_at(data, "choices")), None), "text"), str):
+        first = next(iter(items_at(data, "choices")), None)
+        if not isinstance(item_at(first, "text"), str) and not isinstance(item_at(first, "message"), dict):
             raise protocol_error("sent a response without a text", str(data), self.server)
         self.read_event(data)
 

@@ -6,6 +6,7 @@ sent again with its turns and calls. With the option `store`, the server keeps t
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from json import dumps
 from typing import cast
 
 from taiwa.kernel.attachments import Attachment
@@ -201,7 +202,7 @@ class _Reader:
             case "response.function_call_arguments.delta":
                 self._add_arguments(self._index(data), text_at(data, "delta"))
             case "response.function_call_arguments.done":
-                self._set_arguments(self._index(data), text_at(data, "arguments"))
+                self._set_arguments(self._index(data), _arguments(data))
             case "response.output_item.done":
                 self._read_item(item_at(data, "item"), self._index(data))
             case "response.created":
@@ -243,7 +244,7 @@ class _Reader:
         if text_at(item, "type") == "function_call" and index not in self._calls:
             self._calls[index] = call = ToolCallBuilder(text_at(item, "call_id"), text_at(item, "name"))
             self._response.calls.append(call)
-            if arguments := text_at(item, "arguments"):
+            if arguments := _arguments(item):
                 call.pieces.append(arguments)
                 self._previews.add(index)
 
@@ -307,7 +308,7 @@ class _Reader:
                     self._read_part(part, index, place)
             case "function_call":
                 self._read_start(item, index)
-                self._set_arguments(index, text_at(item, "arguments"))
+                self._set_arguments(index, _arguments(item))
             case "reasoning" if isinstance(item, dict):
                 texts = [text_at(part, "text") for part in [*items_at(item, "summary"), *items_at(item, "content")]]
                 text = PARAGRAPH.join(filter(None, texts))
@@ -356,3 +357,9 @@ class _Reader:
                 response.finish = response.stop = "refusal"
         if self._keeps_id and (name := text_at(data, "id")) and status == "completed":
             response.keep_thinking("", {"type": "response", "id": name}, self._origin)
+
+
+def _arguments(data: Json) -> str:
+    """Return the arguments of a call as text; some servers send them as an object."""
+    arguments = item_at(data, "arguments")
+    return dumps(arguments, ensure_ascii=False) if isinstance(arguments, dict) else text_at(data, "arguments")

@@ -241,6 +241,7 @@ class ResponseBuilder:
         self.usage: Usage | None = None
         self.model = ""
         self.done = False
+        self._has_begun = False
         self._out: list[Chunk] = []
         self._pieces: list[str] = []
         """Text that is not in a chunk yet: text that arrives together becomes one chunk."""
@@ -249,12 +250,19 @@ class ResponseBuilder:
         self._text = SurrogateJoiner()
         self._thinking = SurrogateJoiner()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of a response has arrived, not even its head."""
+        return not (self._has_begun or self.calls or self.thinking or self.finish or self.usage or self.model)
+
     def add_text(self, text: str) -> None:
         """Add to the text of the answer."""
+        self._has_begun = self._has_begun or bool(text)
         self._pieces.append(text)
 
     def add_thinking(self, text: str) -> None:
         """Add to the reasoning of the model."""
+        self._has_begun = True
         self._flush()
         if whole := self._thinking.feed(text):
             self._out.append(ThinkingDelta(whole))
@@ -431,6 +439,9 @@ class StreamDecoder:
                 return
             data = event.data.strip()
             if data == "[DONE]":
+                if self._response.is_empty:
+                    advice = "name its protocol by ?wire= behind the name of the model, or correct its base URL"
+                    raise protocol_error("sent no event of this protocol", self._head_text(), self._server, advice)
                 self._response.end()
                 return
             # Every protocol sends objects; relays keep a connection open with empty events, `ping`, numbers or their own words.
@@ -444,6 +455,8 @@ class StreamDecoder:
             raise protocol_error("sent an event that is not JSON", event.data, self._server) from None
         if event.name == "error" or (isinstance(data, dict) and data.get("error")):
             raise error_in_response(data, self._server)
+        if event.name and isinstance(data, dict):  # relays leave out one of the two
+            data.setdefault("type", event.name)
         return data
 
     def _whole(self, body: bytes) -> None:
