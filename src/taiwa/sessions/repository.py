@@ -45,6 +45,7 @@ from taiwa.settings import Settings
 from taiwa.sql import PostgresUrl
 from taiwa.store import Checkout, FsckProblem, Store
 from taiwa.store.maintenance import without_advice
+from taiwa.store.refs import FORK
 from taiwa.store.runs import Scope, SpendingLimit
 
 if TYPE_CHECKING:
@@ -558,10 +559,10 @@ class Repository:
         tip = self.store.refs.tip(session)
         return self.commit(session, change_app(self.checkout(tip), app), expected=tip, reason=f"app {app.name}")
 
-    def fork(self, revision: str, name: str) -> str:
-        """Give the node of a revision a second name and return its hash."""
+    def fork(self, revision: str, name: str, session: str = "") -> str:
+        """Give the node of a revision a second name and return its hash; `session` is the one that is forked, if it is known."""
         tip = self.store.resolve(revision)
-        self.store.refs.create(name, tip, reason=f"fork of {revision or 'the latest'}")
+        self.store.refs.create(name, tip, reason=f"{FORK}{session or revision or 'the latest'}")
         return tip
 
     def before_turn(self, tip: str, turns: int = 1) -> str:

@@ -241,7 +241,7 @@ class BaseSession:
     def _fork(self, name: str) -> Self:
         check_argument("name", name, str, "a name")
         self._ensure_stored()
-        self.repository.fork(self.conversation.tip, name)
+        self.repository.fork(self.conversation.tip, name, self.name)
         options, observers = self.options, self._observers
         return type(self)(
             self.repository, name, self.conversation, self.priced_model, options=options, observers=observers

@@ -5,7 +5,7 @@ and the users to whom sessions belong.
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from itertools import count
@@ -77,6 +77,8 @@ TAG_ENDS = frozenset(",，、")
 """What separates tags where several are written."""
 BY_CLIENT = "client: "
 """The prefix of the reason of a move by a client of the server; its name and protocol follow."""
+FORK = "fork of "
+"""The prefix of the reason of a fork; the session that was forked follows, or a revision."""
 REVISION = re.compile(r"(?P<base>[^~@{}]*)@?(?:(?<=@)\{(?P<moved>[0-9]{1,9})\})?(?P<back>(?:~[0-9]{0,9})*)")
 PREFIX = re.compile(r"[0-9a-f]{4,32}")
 TURN = re.compile(r"[0-9]{1,3}")
@@ -96,6 +98,11 @@ WHERE ref.name = ? AND ref.owner = ? AND ref.node IS NOT NULL"""
 LATEST = """
 SELECT name FROM ref JOIN reflog ON reflog.seq = ref.moved
 WHERE ref.owner = ? AND ref.node IS NOT NULL AND NOT (op = 'create' AND reason = 'import') ORDER BY moved DESC LIMIT 1"""
+CONTINUED = """
+SELECT ref.name, reason, node.hash, base.hash FROM reflog JOIN ref ON ref.seq = reflog.ref JOIN node ON node.seq = reflog.new
+LEFT JOIN node base ON base.seq = node.base
+WHERE ref.owner = ? AND ref.node IS NOT NULL AND op = 'create' AND (reason LIKE ? OR node.turns > 1) ORDER BY reflog.seq"""
+"""The sessions that did not begin with their first turn."""
 SHOWN = """
 SELECT ref.name, node.hash, app.name, node.turns, reflog.at_us, reflog.reason, ref.title, ref.place, ref.tags
 FROM ref JOIN node ON node.seq = ref.node JOIN app ON app.seq = node.app JOIN reflog ON reflog.seq = ref.moved
@@ -397,6 +404,16 @@ class Refs:
             ReflogEntry(op, old and as_hash(old), new and as_hash(new), reason, at)
             for op, old, new, reason, at in self._db.rows(select, ref, limit if limit >= 0 else ALL)
         )
+
+    def continued(self) -> Iterator[tuple[str, str, str]]:
+        """Yield each session that continues others: its name, the name of the one that was forked ("" if it is not known), and the
+        node that it began behind.
+        """
+        for name, reason, node, base in self._db.rows(CONTINUED, self._owner, f"{FORK}%"):
+            if reason.startswith(FORK):
+                yield name, re.split("[:~@]", reason.removeprefix(FORK))[0], as_hash(node)
+            elif base:
+                yield name, "", as_hash(base)
 
     def back(self, tip: str, steps: int) -> str:
         """Return the node some steps back; a step is a turn with what was committed before it, such as a summary, or an edit.

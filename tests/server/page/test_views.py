@@ -68,6 +68,25 @@ def test_conversations_with_the_same_root_are_no_branches_of_each_other(session:
     assert [row.label for row in rows] == ["", "one"]
 
 
+def test_a_conversation_that_only_has_the_same_texts_continues_nothing() -> None:
+    model = taiwa.function_model(lambda _: "Answer")
+    with taiwa.open("plain", model=model, store=":memory:") as session:
+        repository = session.repository
+        twin = Session(repository, "twin", repository.start(session.app), session.priced_model)
+        assert session.say("one").node == twin.say("one").node
+        session.fork("side").say("on the side")
+        session.say("two")
+        twin.say("other")
+
+        def elsewhere(name: str) -> list[int]:
+            return [turn.elsewhere for turn in transcript(repository, name, repository.store.refs.tip(name)).turns]
+
+        assert elsewhere(session.name) == elsewhere("side") == [0, 1]
+        assert elsewhere("twin") == [0, 0]
+        repository.store.refs.rename(session.name, "renamed")
+        assert elsewhere("renamed")[1] >= 1
+
+
 def test_a_fork_is_on_the_map_with_its_name(session: Session) -> None:
     session.say("one")
     fork = session.fork("side")

@@ -1,5 +1,6 @@
 """The branches of a conversation: the forest of its nodes, and their map."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from taiwa.conversation.history import Node
@@ -33,19 +34,38 @@ class Forest:
 
 
 def forest_of(repository: Repository, session: str) -> Forest:
-    """Return all branches of a session: everything that its name has referred to, and the sessions that share a turn with it."""
+    """Return all branches of a session: everything that its name has referred to, and the sessions that continue it or that it continues.
+
+    Conversations that only begin with the same texts share nodes, and are not branches of each other.
+    """
     forest = Forest()
-    _grow(forest, repository, session)
-    first = [name for name, node in forest.nodes.items() if node.parent and forest.nodes[node.parent].kind == "root"]
-    others = [ref for ref in repository.store.refs.list() if ref.name != session]
-    shared = {name for each in first for name, _ in repository.store.nodes.descendants(each)} if others else set[str]()
-    for ref in others:
-        if ref.tip in shared:
-            _grow(forest, repository, ref.name)
+    for name in _family(repository, session):
+        _grow(forest, repository, name)
     for children in forest.children.values():
         if len(children) > 1:
             children.sort(key=repository.store.nodes.seq)
     return forest
+
+
+def _family(repository: Repository, session: str) -> tuple[str, ...]:
+    """Return a session, and those that were begun behind one of its turns, or behind whose turns it was begun."""
+    store = repository.store
+    tips = {ref.name: ref.tip for ref in store.refs.list()}
+    links: dict[str, list[str]] = {}
+    for name, of, node in store.refs.continued():
+        for other in [of] if of in tips else _through(repository, tips, node):
+            links.setdefault(name, []).append(other)
+            links.setdefault(other, []).append(name)
+    found = [session]
+    for name in found:
+        found += [each for each in dict.fromkeys(links.get(name, ())) if each not in found]
+    return tuple(found)
+
+
+def _through(repository: Repository, tips: Mapping[str, str], node: str) -> list[str]:
+    """Return the sessions that go through a node."""
+    below = {name for name, _ in repository.store.nodes.descendants(node)}
+    return [name for name, tip in tips.items() if tip in below]
 
 
 def _grow(forest: Forest, repository: Repository, session: str) -> None:

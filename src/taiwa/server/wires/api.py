@@ -419,7 +419,7 @@ async def fork(request: Request) -> Json:
     """Name a branch that begins at a node."""
     body, name = await read_body(request, api_types.NewFork.__annotations__), await _session(request)
     new, node = body.text("name"), body.text("node", name)
-    return await _reading(request, lambda repository: {"session": new, "node": repository.fork(node, new)})
+    return await _reading(request, lambda repository: {"session": new, "node": repository.fork(node, new, name)})
 
 
 async def rename(request: Request) -> Json:
