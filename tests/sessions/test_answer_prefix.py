@@ -3,7 +3,9 @@
 import pytest
 
 import taiwa
+from taiwa.kernel.effects import GO_ON
 from taiwa.kernel.errors import InputError, UnsupportedError
+from taiwa.kernel.messages import Request, Response
 from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel, scripted_model
 from taiwa.sessions.replay import recorded_requests, replay_history
 from taiwa.sessions.repository import Repository
@@ -11,6 +13,15 @@ from taiwa.sessions.session import Session
 from taiwa.store import Store
 
 DELTA = '\n@@delta\n{"topics": ["tea"], "summary": "about tea"}'
+
+
+class NoPrefill(ScriptedModel):
+    """A scripted model that refuses a prefix."""
+
+    def _next(self, request: Request) -> str | Response:
+        if request.prefix:
+            raise UnsupportedError("no prefill", capability="prefix")
+        return super()._next(request)
 
 
 def requests(session: Session) -> list[str]:
@@ -33,6 +44,18 @@ def test_the_model_goes_on_behind_the_prefix_in_a_branch_that_replays(app: str) 
         assert requests(session) == ["", "I like "]
         assert [node.difference for node in replay_history(session.repository, session.name)] == ["", ""]
         assert recorded_requests(session.repository, second.node)[-1].prefix == "I like "
+
+
+@pytest.mark.parametrize("app", ["chat", "plain"])
+def test_a_model_that_cannot_prefill_is_asked_to_go_on(app: str) -> None:
+    model = NoPrefill(("I prefer coffee.", "green tea."), "no prefill", frozenset(), 7, None)
+    with taiwa.open(app, model=model, store=":memory:") as session:
+        session.say("What do you like?")
+        second = session.retry(prefix="I like ")
+
+        assert second.text == "I like green tea."
+        assert [message.text for message in model.requests[-1].messages[-2:]] == ["I like", GO_ON]
+        assert [node.difference for node in replay_history(session.repository, session.name)] == ["", ""]
 
 
 def test_a_prefix_may_reach_into_the_state() -> None:

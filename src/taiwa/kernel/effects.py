@@ -20,6 +20,8 @@ from taiwa.kernel.messages import (
     Response,
     ToolResult,
     Usage,
+    assistant,
+    user,
 )
 from taiwa.kernel.serialization import Json, value
 
@@ -153,14 +155,22 @@ def notify(text: str, *, code: str = "", warning: bool = False) -> Program[None]
     return perform(Notify(Notice(text, "warning" if warning else "note", code)))
 
 
+GO_ON = "Go on with your answer exactly where it ends. Repeat nothing of it."
+
+
 def complete_or_downgrade(request: Request, watch: Callable[[], Watcher] | None = None) -> Program[Response]:
-    """Complete a request, without its constraint if the server cannot enforce it.
+    """Complete a request, without its constraint if the server cannot enforce it, and with a last message that asks to go on if it
+    cannot prefill an answer.
 
     The caller checks the answer in either case.
     """
     try:
         return (yield from perform(Complete(request, watch)))
     except UnsupportedError as error:
+        if request.prefix and error.capability == "prefix":
+            yield from notify(f"the model is asked to go on: {error.message}", code="downgrade")
+            messages = (*request.messages, assistant(request.prefix.rstrip()), user(GO_ON))
+            return (yield from complete_or_downgrade(replace(request, messages=messages, prefix=""), watch))
         if request.constraint is None or error.capability not in {"json_schema", "regex", "grammar"}:
             raise
         yield from notify(f"the answer is checked against its schema afterwards: {error.message}", code="downgrade")

@@ -287,7 +287,7 @@ def unfinished_view(repository: Repository, session: str) -> UnfinishedView | No
     count = repository.checkout(repository.store.refs.tip(session)).count
     base = 0 if run.base is None else repository.checkout(run.base).count
     return UnfinishedView(
-        visible(run.text), tuple(map(read_reference, items_at(options, "attachments"))), found.text, found.model,
+        visible(run.text), tuple(map(read_reference, items_at(options, "attachments"))), found.text or str(options.get("prefix", "")), found.model,
         "" if answer is None else "model_authentication" if isinstance(error, AuthenticationError) else answer.code or answer.type,
         "" if answer is None else visible(answer.message),
         int(found.at_us + wait * 1e6) if isinstance(wait, (int, float)) else 0,
