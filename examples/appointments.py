@@ -55,4 +55,4 @@ CHANGES = taiwa.OutputType(list[Add | Move | Invite | Cancel], name="Changes")
 if __name__ == "__main__":
     with taiwa.exit_on_error():
         for change in taiwa.extract(CHANGES, " ".join(sys.argv[1:]) or "Lunch with Ken on Monday at noon"):
-            print(change)
+            print(f"{change.do}:", change.model_dump_json(exclude={"do"}, exclude_defaults=True))

@@ -49,4 +49,4 @@ class Order(BaseModel):
 if __name__ == "__main__":
     with taiwa.exit_on_error():
         for item in taiwa.extract(Order, " ".join(sys.argv[1:]) or "A large oat latte and two scones").items:
-            print(item)
+            print(f"{item.kind}:", *item.model_dump(exclude={"kind"}, exclude_defaults=True).values())

@@ -52,6 +52,7 @@ if __name__ == "__main__":
     with taiwa.exit_on_error():
         match taiwa.run(entry(sys.argv[1:] or ["38.5 degrees this morning, and a light headache since noon"])):
             case Routed(value=found):
-                print(found)
+                assert isinstance(found, Entry)
+                print(found.model_dump_json(indent=2, exclude_defaults=True))
             case NeedsClarification(question):
                 print(question)

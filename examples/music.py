@@ -64,4 +64,4 @@ if __name__ == "__main__":
     with taiwa.exit_on_error():
         text = " ".join(sys.argv[1:]) or "Save my two calmest songs as 'calm'"
         for each in taiwa.run(obey(text, dry=True), tools=PLAYER.bind(Player())).calls:
-            print(each.status, each.call.function, each.arguments)
+            print(f"{each.status}: {each.call.function}", *each.arguments.values(), sep="\n    ")

@@ -19,4 +19,5 @@ class Mood(BaseModel):
 
 if __name__ == "__main__":
     with taiwa.exit_on_error():
-        print(taiwa.extract(Mood, " ".join(sys.argv[1:]) or "Well, that could have gone worse"))
+        found = taiwa.extract(Mood, " ".join(sys.argv[1:]) or "Well, that could have gone worse")
+        print(f"{found.mood}: {found.reason}")

@@ -244,9 +244,12 @@ def server() -> Iterator[FaultServer]:
 SHOWN: dict[str, tuple[Json, str]] = {
     "appointments": (
         {"value": [{"do": "add", "about": "lunch", "when": {"day": "Monday", "hours": "noon"}, "people": ["Ken"]}]},
-        "about='lunch'",
+        'add: {"about":"lunch","when":{"day":"Monday","hours":"noon"},"people":["Ken"]}',
     ),
-    "coffee_shop": ({"items": [{"kind": "coffee", "name": "latte", "size": "large", "milk": "oat"}]}, "name='latte'"),
+    "coffee_shop": (
+        {"items": [{"kind": "coffee", "name": "latte", "size": "large", "milk": "oat"}]},
+        "coffee: latte large oat",
+    ),
     "crossword": (
         {"across": [{"number": 1, "words": "Leaves in hot water", "lengths": [3]}], "down": []},
         "  1 across Leaves in hot water (3)",
@@ -258,17 +261,17 @@ SHOWN: dict[str, tuple[Json, str]] = {
     ),
     "health_diary": (
         {"to": "entry", "content": {"measures": [{"what": "temperature", "number": 38.5, "unit": "degrees"}]}},
-        "number=38.5",
+        '"number": 38.5',
     ),
     "music": (
         steps(("favourites",), ("ordered", {"@ref": 0}, "beats"), ("save", "calm", {"@ref": 1})),
-        "dry_run save",
+        "dry_run: save\n    calm\n    [{'title': 'Drift'",
     ),
     "restaurant": (
         {"guests": [{"noodles": {"dish": "ramen", "broth": "miso"}}]},
         '1 x {"dish":"ramen","broth":"miso"}',
     ),
-    "sentiment": ({"reason": "'worse'", "mood": "neutral"}, "mood='neutral'"),
+    "sentiment": ({"reason": "'worse'", "mood": "neutral"}, "neutral: 'worse'"),
     "sums": (steps(("multiply", 12, 24), ("percent", 5, {"@ref": 0})), "multiply(12, 24) = 288"),
 }
 """What a model answers to the example without arguments, and what the example then prints."""
