@@ -116,7 +116,7 @@ class IsolatedProcess:
                 stderr=self._stderr,
                 pass_fds=(write,),
                 env=environment_without_secrets(secrets),
-                start_new_session=True,
+                start_new_session=True,  # a group of its own, which `end` kills with all that it started
                 bufsize=0,
             )
         finally:
@@ -274,10 +274,11 @@ def _child(begin: str) -> None:
     options = json.loads(begin)
     sys.path[:] = options["path"]
     answers = options["answers"]
-    os.set_inheritable(answers, False)
+    os.set_inheritable(answers, False)  # or a process started by the handler would keep the pipe open
     _lower(resource.RLIMIT_FSIZE, MAX_FILE_BYTES)
     _lower(resource.RLIMIT_CORE, 0)
     handler = _handler(options["entry"], options["start"])
+    # After the imports, whose size differs by platform and library.
     if used_bytes := _address_space():
         _lower(resource.RLIMIT_AS, used_bytes + int(options["limits"]["memory_mb"]) * MEGABYTE)
     _write_line(answers, {"ready": True})

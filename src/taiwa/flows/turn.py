@@ -589,6 +589,7 @@ def _complete_checked(
         OutputValidationError: the last answer does not fit either, or one was cut off at the length limit.
     """
     output_type = OutputType.from_json_schema(dict(schema.schema), name=schema.name)
+    # Transient: the next request of the client does not repeat it, so it must not break the prefix of the cache.
     contract = Message("user", (Text(TYPED.format(type=output_type.render()), transient=True),))
     messages = (*request.messages, contract)
     warnings = [f"the answer was checked against its schema and not bound to it: {reason}"]
@@ -723,6 +724,7 @@ def _commit(
 
         cited, uncited = cited_only(conversation, text, parsed.delta, reply.findings, passages)
         parsed = replace(parsed, delta=cited)
+    # In an environment `response` holds the answer; it is not a field.
     delta = {name: part for name, part in (parsed.delta or {}).items() if name != "response"}
     try:
         thinking = () if reply.response is None else reply.response.message.signed_thinking
@@ -761,6 +763,7 @@ def _parse_or_repair(
             parsed = replace(parsed, problems=(f"it could not be requested again: {error.message}", *parsed.problems))
             break
         repaired = parse_delta(app, again.text, layout, full=full)
+        # The model has not understood the faults, and would be paid for them once more.
         if repaired.delta is None and set(repaired.problems) == set(parsed.problems):
             break
         # The answer of the first reply stays; an environment contains its own.

@@ -404,6 +404,7 @@ class Execution(Generic[T]):
         """Add a chunk of a `Complete`; False means that the runtime should close the stream."""
         if pending.is_complete:
             return False
+        # Nearly all chunks take this short way: an answer has thousands of them.
         if isinstance(chunk, TextDelta) and chunk.text and pending.shows_all:
             pending.chunks.append(chunk)
             if pending.thinks_since is not None:
@@ -503,6 +504,7 @@ class Execution(Generic[T]):
         admission = pending.admission
         if admission is None or error.status not in (400, 422) or error.may_be_charged:
             return False
+        # No protocol has a code for it: servers name the field or repeat the number in words.
         if not NAMES_TOKENS.search(error.message) and str(admission.usage.output_tokens) not in error.message:
             return False
         less = self.ledger.shrink(admission)
@@ -516,6 +518,7 @@ class Execution(Generic[T]):
         """Fail all pending effects if the time limit is reached."""
         error = self.ledger.time_error()
         if error is not None:
+            # Listed first: a failed effect continues its program, which changes the tree.
             for pending in [each.pending for each in _with_children(self._root) if each.pending is not None]:
                 self.fail(pending, error)
 
@@ -568,6 +571,7 @@ class Execution(Generic[T]):
         warning = ""
         try:
             try:
+                # Before the program sees the answer: if the process is killed now, it is not paid for again.
                 self.journal.append(entry)
             finally:  # the reservation of the call is given back when its cost is stored
                 warning = self._charge(pending, answer)
@@ -620,6 +624,7 @@ class Execution(Generic[T]):
         return True
 
     def _run_ready(self) -> None:
+        # A queue and no recursion: a replay answers thousands of effects at once, which no stack would hold.
         ready = self._ready
         while ready:
             strand, answer, error = ready.popleft()
@@ -704,6 +709,7 @@ class Execution(Generic[T]):
         top = strand
         while top.group is not None and top.group.after_refusal:
             top = top.group.parent
+        # A program that catches errors in a loop would otherwise go on without end at a limit.
         if top.refused:
             self._stop(top)
             self._end(top, None, refusal)
@@ -721,6 +727,7 @@ class Execution(Generic[T]):
             return
         if self._recorded_only:
             self._notify(EffectStarted(strand.path, entry.index, effect))
+        # Settled entries are on the bill of an earlier turn; those of an interrupted one are on this one's.
         if not entry.settled:
             if isinstance(effect, Complete):
                 self.ledger.add(RunUsage(requests=1))
@@ -814,6 +821,7 @@ def _close(program: Program[Any]) -> None:
     try:
         program.close()
     except RuntimeError as error:
+        # A program that yields while it is closed gets no answer; its run has ended all the same.
         if "ignored GeneratorExit" not in str(error):
             raise
 

@@ -397,6 +397,7 @@ class UsageLedger:
         granted: tuple[int, ...] = ()
         sets_tokens = own is None
         if limits_cost:
+            # A model whose answers cost nothing, as one on this machine, needs no maximum for its cost.
             sets_tokens = own is None and self._quote(Usage(0, 10**6)) != 0
             reserved = self._reserve(usage.input_tokens, tokens)
             if not isinstance(reserved, tuple):
@@ -433,6 +434,7 @@ class UsageLedger:
         cost = most_cost
         if (bound := self.limits.cost) is not None:
             used = self._earlier_cost + counted + self._reserved_cost
+            # An open call mostly gives a part of its reservation back, so this one waits before it is cut or refused.
             if used + most_cost > bound and self._open:
                 return None
             if used + least_cost > bound:
@@ -543,7 +545,7 @@ class UsageLedger:
         A usage that the server did not report counts as what was reserved, if no other bound is known.
         """
         self._release(admission)
-        # Counted as nothing, a server that reports no usage would lift every limit.
+        # If it counted as nothing, a server that reports no usage would lift every limit.
         if response.usage is None and response.max_usage is None and admission.is_limited:
             response = replace(response, max_usage=admission.usage)
         cost = self.charge(response)

@@ -191,6 +191,7 @@ class Access:
             ApiError: a credential is missing or invalid.
         """
         given = [key for key in (_bearer(headers.get("authorization", "")), headers.get("x-api-key")) if key]
+        # Two credentials must be those of one caller; a valid one does not excuse a wrong one.
         found = {await self._caller(key) for key in given}
         if not self._token:
             found = {caller for caller in found if caller is not None} or {LOCAL_CALLER}
@@ -490,12 +491,13 @@ class Guard:
 
     def _check_origin(self, method: str, path: str, headers: Headers) -> None:
         origin, host = headers.get("origin"), headers["host"]
-        own = {f"http://{host}", f"https://{host}", *self._origins}
+        own = {f"http://{host}", f"https://{host}", *self._origins}  # behind a proxy the page has https
         if origin is not None and origin not in own:
             raise ApiError(
                 403, "requests of pages of other origins are refused; start the server with --allow-origin to allow one",
                 "permission_error", "origin_not_allowed",
             )  # fmt: skip
+        # A GET of another site sends no Origin, but its browser says where it comes from.
         crossing = headers.get("sec-fetch-site") in {"cross-site", "same-site"} and origin not in self._origins
         if crossing and not (method in READING and path in VISITED):
             raise ApiError(403, "requests of other sites are refused", "permission_error", "origin_not_allowed")
@@ -517,6 +519,7 @@ class Guard:
         untyped = self._is_untyped(path) and "origin" not in headers
         if kind != "application/json" and (has_body or kind) and not (takes_files or untyped):
             raise ApiError(415, "the Content-Type must be application/json", code="unsupported_media_type")
+        # The limit counts bytes as they arrive, and a compressed body may unpack to any size.
         if headers.get("content-encoding", "identity") != "identity":
             raise ApiError(415, "compressed bodies are not supported", code="unsupported_media_type")
 

@@ -117,6 +117,7 @@ class LiveRun:
                 yield RunEvent(self._indexes[at], self._events[at])
             if self.ended is not None:
                 return
+            # No event can come in between: events are published on this loop, and nothing was awaited since the check.
             reader.woken = self._loop.create_future()
             self._readers.append(reader)
             try:

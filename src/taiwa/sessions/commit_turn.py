@@ -495,6 +495,7 @@ def begin_turn(
                 )
             elif tip != turn_input.expected:
                 raise ConflictError(conflict_message(session, tip, turn_input.expected))
+            # Within the transaction, or requests at the same time would each find the last place free.
             if repository.quota is not None:
                 repository.quota.admit()
             limit: dict[str, Json] = {} if options.cost_limit is None else {"max_cost": options.cost_limit}
@@ -548,6 +549,7 @@ def resume_turn(
         ConflictError: another process resumed it.
     """
     store = repository.store
+    # First of all: of two processes that resume it, only one may go on.
     run = store.runs.claim(interrupted.id)
     recorded, replaces, branches = _recorded(run)
     if recorded.get("program") is True:

@@ -36,6 +36,7 @@ T = TypeVar("T")
 WAIT = 10.0
 """Seconds to wait for another process that is writing."""
 SYNCHRONOUS = "NORMAL"
+"""With a write-ahead log only a loss of power can undo the last commits, and no file is damaged; FULL waits for the disk each time."""
 CHECKPOINT_PAGES = 4_000
 """Pages of the log at which a commit writes them into the file; at the usual 1000, a turn in 50 waits for the disk."""
 REFUSED_NOW = 64
@@ -178,6 +179,7 @@ class SqliteDatabase(Database):
                 yield
                 return
             try:
+                # IMMEDIATE: a transaction that began by reading fails at its first write if another one wrote meanwhile.
                 # Within the `try`: an interrupt right after it must not leave the transaction open for later calls.
                 self.run("BEGIN IMMEDIATE" if write or exclusive else "BEGIN")
                 yield

@@ -95,6 +95,7 @@ LAST_OTHER = "SELECT new FROM reflog WHERE ref = ? AND op NOT IN ('undo', 'redo'
 FIND = """
 SELECT ref.seq, ref.node, node.hash FROM ref JOIN node ON node.seq = ref.node
 WHERE ref.name = ? AND ref.owner = ? AND ref.node IS NOT NULL"""
+# An imported session is never the latest before it has moved: `-c` must not continue a stranger's conversation.
 LATEST = """
 SELECT name FROM ref JOIN reflog ON reflog.seq = ref.moved
 WHERE ref.owner = ? AND ref.node IS NOT NULL AND NOT (op = 'create' AND reason = 'import') ORDER BY moved DESC LIMIT 1"""

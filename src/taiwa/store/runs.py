@@ -192,7 +192,7 @@ class Runs:
             if isinstance(entry.answer, Response):
                 name, usage = model or entry.answer.model, entry.answer.usage
                 if usage is not None and not is_credible(usage):
-                    usage = None
+                    usage = None  # unknown rather than wrong: one such number would spoil every sum
                 cost = None if price is None or usage is None else price(name, usage)
             tokens = usage or Usage()
             values: SqlRow = (

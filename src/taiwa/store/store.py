@@ -205,6 +205,7 @@ class Store:
                 if run is not None:
                     self.runs.finish(run, tip)
         except ConflictError:
+            # In a transaction of its own, since the first one was rolled back.
             if run is not None:
                 self.runs.end(run, "conflict")
             raise

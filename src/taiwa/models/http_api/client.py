@@ -433,6 +433,7 @@ class HttpModel:
         """Whether its server has refused an answer in one piece, as some do for models that reason."""
         self.has_kept_connection = False
         """Whether the next call may find a connection that its server has just closed."""
+        # At exit the loop of the background thread no longer runs, and the system closes the sockets.
         weakref.finalize(self, _abandon, self._connections).atexit = False
 
     @property
@@ -504,6 +505,7 @@ class HttpModel:
                     chunk = replace(chunk, usage=chunk.usage + checked)  # noqa: PLW2901  (the caller pays for both)
                 yield chunk
         except ModelError as error:
+            # Some servers answer with reasoning only in a stream, and say so in words alone.
             if request.whole and error.status in (400, 422) and "stream" in error.message.lower():
                 self._only_streams = True
                 async with aclosing(self.astream(request)) as chunks:
@@ -560,6 +562,7 @@ class HttpModel:
             self._learn("tools", "refused")
             raise UnsupportedError(error.message, capability="tools", status=error.status) from error
         answer = collect_response(chunks)
+        # A model that reasons may have used up its tokens before the call: believed for now, and not stored.
         if answer.message.tool_calls or answer.finish == "length":
             self._learn("tools", "enforced", stores=bool(answer.message.tool_calls))
             return answer.usage or Usage()
@@ -574,7 +577,7 @@ class HttpModel:
         calls = CallsInText(request.tools) if request.tools and request.tool_choice != "none" else None
         async with aclosing(self._attempts("POST", call, _Attempt.answer, request)) as chunks:
             async for chunk in chunks:
-                if isinstance(chunk, FailedAttempt) and calls is not None:
+                if isinstance(chunk, FailedAttempt) and calls is not None:  # its text belongs to no answer
                     calls = CallsInText(request.tools)
                 for each in (chunk,) if calls is None else calls.feed(chunk):
                     for read in (each,) if reader is None else reader.read(each):

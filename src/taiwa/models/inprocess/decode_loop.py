@@ -447,7 +447,7 @@ class _Decoder:
                 logits = yield self._request(rows)
                 assert logits is not None, "a request for logits is answered with logits"
                 token = self._pick(logits, rows)
-            if token in self._job.vocabulary.end:
+            if token in self._job.vocabulary.end:  # not a part of the text, and not read: the sequence can be continued
                 finish = "stop"
                 break
             yield from self._append(token, forced=forced)
@@ -505,6 +505,7 @@ class _Decoder:
         if self._state is None or self._job.top_logprobs:
             return
         for token in self._state.forced():
+            # A stop sequence or the limit may be reached within the forced tokens too.
             if self._finish() is not None:
                 return
             yield from self._append(token, forced=True)

@@ -148,7 +148,7 @@ class GgufModel(InProcessModel[LoadedGguf]):
     def make_generator(self) -> TextGenerator[LoadedGguf]:
         """Load the model; texts that a kept process has read for an earlier program need not be read again."""
         generator = super().make_generator()
-        for sequence in reversed(generator.loaded.network.kept()):
+        for sequence in reversed(generator.loaded.network.kept()):  # the last one put back is looked at first
             generator.prefix_cache.put_back(sequence, tuple(sequence.tokens))
         return generator
 

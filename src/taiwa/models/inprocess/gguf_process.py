@@ -193,6 +193,7 @@ def check_defaults(parameters: ctypes.Structure, expected: Mapping[str, float]) 
     """Check that a structure of default parameters has the known layout."""
     for name, *_ in type(parameters)._fields_:
         value = getattr(parameters, name) or 0
+        # The structures are written by hand: a field that was added or moved would be read at a wrong place, silently.
         if value != expected.get(name, 0):
             raise RefusedError(
                 f"this build of xllamacpp has other parameters ({name} is {value}); install the version that the extra gguf names"
@@ -229,6 +230,7 @@ class Threads:
         self._wall = self._used = 0.0
         if share < LOW_SHARE and self.count > 1:
             self.count, self._calm = self.count - 1, 0.0
+            # Each attempt to have one more costs a slow pass where the load stays.
             self._retry = min(self._retry * 2, LAST_RETRY_SECONDS)
             return True
         if share >= FULL_SHARE and self.count < self.most and self._calm >= self._retry:
@@ -321,7 +323,7 @@ class Llama:
         if asked > longest:
             raise RefusedError(f"it reads at most {longest:,} tokens; use context={longest} or less")
         wanted = asked or min(longest, DEFAULT_CONTEXT)
-        if free is None:
+        if free is None:  # layers are on a GPU, whose memory is not known here
             return int(wanted)
         each = self.bytes_per_token()
         # The buffers of a pass grow with the width of the model; those of the weights are in the file.
@@ -559,6 +561,7 @@ def file_size(file: Path) -> int:
 
 def shared_memory(size: int) -> tuple[int, Any]:
     """Return a file without a name, and its bytes in memory."""
+    # Logits of a large vocabulary take a megabyte a token: too much for JSON over a socket.
     if hasattr(os, "memfd_create"):
         file = os.memfd_create("logits")
     else:
