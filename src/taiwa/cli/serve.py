@@ -258,7 +258,7 @@ def list_(common: CommonOptions) -> None:
     taiwa serve keys list
     """
     from taiwa.operations.result_json import cost_of, format_time
-    from taiwa.sessions.repository import start_of_day
+    from taiwa.sessions.budgets import start_of_day
 
     store = common.repository(reading=True).store
     callers = store.callers.list()

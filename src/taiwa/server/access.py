@@ -31,7 +31,8 @@ from taiwa.kernel.shares import WORK_OF, current_share
 from taiwa.retrieval.index import IndexScope
 from taiwa.server.http_responses import REQUEST_ID, WRITE, ApiError, invalid, part_writer, too_many
 from taiwa.server.page.assets import ENTRY
-from taiwa.sessions.repository import Quota, Repository
+from taiwa.sessions.budgets import Quota
+from taiwa.sessions.repository import Repository
 from taiwa.store.server_records import Caller
 
 T = TypeVar("T")

@@ -33,7 +33,7 @@ from taiwa.kernel.errors import (
 )
 from taiwa.kernel.serialization import Json, to_json
 from taiwa.operations.resent_history import UnknownTurnsError
-from taiwa.sessions.repository import BudgetError
+from taiwa.sessions.budgets import BudgetError
 
 INVALID = "invalid_request_error"
 SERVER = "server_error"

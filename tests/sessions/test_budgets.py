@@ -11,8 +11,9 @@ from taiwa.kernel.errors import ConfigError, ConflictError, InputError, LimitErr
 from taiwa.kernel.messages import Request, Response, Usage, assistant
 from taiwa.kernel.usage_limits import ANSWER_TOKENS, Prices, SharedBudget, UsageLimits
 from taiwa.models.scripted import ScriptedModel, scripted_model
+from taiwa.sessions.budgets import DAY, MINUTE, BudgetError, Quota
 from taiwa.sessions.commit_turn import PricedModel, TurnOptions
-from taiwa.sessions.repository import DAY, MINUTE, BudgetError, Quota, Repository
+from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session
 from taiwa.store import Store
 from tests.database import Database
