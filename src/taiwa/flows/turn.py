@@ -290,7 +290,7 @@ def _settle(
 def _check_against_passages(
     reply: Reply, parsed: ParsedReply, app: App, consulted: "Consulted"
 ) -> Program[tuple[Reply, ParsedReply]]:
-    """Mark what can be read off the passages; an app that only answers from them shows their words beside anything else."""
+    """Mark what restates the passages; an app that only answers from them shows their words beside anything else."""
     assert reply.response is not None
     if app.only_answers or consulted.options.quote:
         read = consulted.read(reply.response)

@@ -136,6 +136,7 @@ class TantivyIndex:
                 writer.delete_documents_by_term("document", document)
             for passage in added:
                 writer.add_document(_document(passage))
+            # The marker is a document, so that it is committed with the passages that it describes, or not at all.
             writer.delete_documents_by_term("kind", "marker")
             import tantivy
 

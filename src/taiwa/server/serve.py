@@ -149,7 +149,7 @@ def build(state: ServerState) -> ASGIApp:
             for each in wire.routes
         ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: on_http_error, Exception: on_failure})
-    app.router.redirect_slashes = False
+    app.router.redirect_slashes = False  # `on_http_error` names the path that was meant
     app.state.server = state
 
     async def route(scope: Scope, receive: Receive, send: Send) -> None:
@@ -343,7 +343,7 @@ class TaiwaServer:
         """
         self._server.on_ready = on_ready
         gc.freeze()  # objects created at startup live until the end; scanning them again would slow down streams
-        gc.set_threshold(MOST_UNCHECKED)
+        gc.set_threshold(MOST_UNCHECKED)  # each scan delays all streams
         self._server.run(sockets=[self.socket])
 
     async def serve(self, on_ready: Callable[[], None] | None = None) -> None:

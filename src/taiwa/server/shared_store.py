@@ -179,6 +179,7 @@ class Sharing:
                 waiting.append(event_to_json(each))
                 more.set()
 
+        # Apart from the writing: a slow store must not hold the events of the run back, and gets more of them at a time.
         gathering = asyncio.create_task(gather())
         gathering.add_done_callback(lambda _: more.set())
         try:
@@ -214,7 +215,7 @@ class Sharing:
                         self._stops.get((run.owner, run.id), lambda: None)()
                 if looks % LOOKS == 0:
                     await take_over()
-            except StoreError as error:
+            except StoreError as error:  # the task goes on: the database may be back at the next look
                 logger.warning("the store cannot be asked for other servers: %s", error.message)
 
 

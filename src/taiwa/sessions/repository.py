@@ -162,6 +162,7 @@ class Repository:
             return
         if not self.store.nodes.is_trusted(name):
             self.store.nodes.trust(name)
+            # They hold the app without its model and tools.
             self._apps.pop(name, None)
             self._recent.clear()
         self._trusted[name] = time.monotonic() + TRUST_SECONDS

@@ -1,4 +1,4 @@
-"""A claim is supported if it can be read off a sentence: the rates on claims of our own, right and false, in three languages."""
+"""A claim is supported if it restates a sentence: the rates on claims of our own, right and false, in three languages."""
 
 import pytest
 from hypothesis import given

@@ -1,6 +1,6 @@
-"""Answers as claims with citations: written by a model and read off the passages, or sentences of the passages alone.
+"""Answers as claims with citations: written by a model and compared with the passages, or sentences of the passages alone.
 
-What is shown as supported are the words of the documents: a sentence of a model counts only if it can be read off a sentence of a
+What is shown as supported are the words of the documents: a sentence of a model counts only if it restates a sentence of a
 passage (`check_citations.supports`). Any other one is marked as the model's own words (`check_answer`).
 """
 
@@ -215,7 +215,7 @@ def check_answer(
 ) -> Answer:
     """Check the answer of a model sentence by sentence.
 
-    A sentence that can be read off a passage cites it; any other one follows without a citation. If none can, the sentences of the
+    A sentence that restates a passage cites it; any other one follows without a citation. If none can, the sentences of the
     passages that are quoted without a model come first, and the one that is nearest to the answer.
 
     >>> leave = Passage("leave.md", "Everybody has **ten** days. Ask your lead.")
@@ -251,7 +251,7 @@ def check_answer(
 
 
 def cite_reply(query: str, text: str, passages: Sequence[Passage]) -> tuple[str, Answer]:
-    """Put the numbers of passages after the sentences of a reply that can be read off them, and remove all others.
+    """Put the numbers of passages after the sentences of a reply that restate them, and remove all others.
 
     Nothing else in the reply changes. Its claims are these sentences alone. Code keeps what looks like a number of a passage.
 
@@ -397,7 +397,7 @@ def _statements(text: str, sources: str) -> Iterator[tuple[str, list[int]]]:
 
 
 def _support(statement: str, passage: Passage) -> "Span | None":
-    """Return the sentence, or the pair of sentences, of a passage from which a statement can be read off."""
+    """Return the sentence, or the pair of sentences, of a passage that a statement restates."""
     text, heading = passage.text, "\n".join((passage.title, *passage.heading))
     units = tuple(_units(passage))
     for last in (0, 1):

@@ -1,6 +1,6 @@
 """Check citations: whether a sentence of a passage supports a claim.
 
-A claim is supported if it can be read off the sentence: it has the words of the sentence, without a gap, from its beginning to the
+A claim is supported if it restates the sentence: it has the words of the sentence, without a gap, from its beginning to the
 end of a clause that is at least half of it, and in their order but for one part that may come first; only its subject may come from
 a heading. Function words, inflections, and the spelling of numbers may differ. A claim in other words may be true as well, but only
 understanding could tell: it is shown as the model's own words (decision 0048).
@@ -15,7 +15,7 @@ MIN_WORDS = 3
 
 
 def supports(claim: str, sentence: str, heading: str = "") -> bool:
-    """Whether a claim can be read off a sentence that stands under a heading.
+    """Whether a claim restates a sentence that stands under a heading.
 
     >>> supports("Ten days are paid.", "10 days are paid, and more on request."), supports("90 days are paid.", "10 days are paid.")
     (True, False)

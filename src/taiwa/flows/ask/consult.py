@@ -129,7 +129,7 @@ class Consulted:
         return extractive(self.query, self.passages, self.history, self.term_weights)
 
     def cited(self, text: str, value: Json = None, *, is_typed: bool = False) -> tuple[str, Answer | None]:
-        """Return a reply that is more than an answer with the citations of what can be read off the passages."""
+        """Return a reply that is more than an answer, with the citations of what restates the passages."""
         if not self.passages:
             return text, None
         read = self.passages[:PASSAGES_READ]
@@ -226,7 +226,7 @@ def _drop_offer(clarification: ClarificationState, text: str) -> ClarificationSt
 def _is_uncertain(found: Clarified, answer: Answer, term_weights: TermWeights) -> bool:
     """Whether the documents may not contain an answer.
 
-    A sentence of a model that could be read off a passage settles it; a model that found no answer is believed unless the evidence
+    A sentence of a model that restates a passage settles it; a model that found no answer is believed unless the evidence
     is strong. With few passages no word is rare, so the content is counted.
     """
     chance = answerable(found.evidence, len(found.passages))

@@ -147,6 +147,7 @@ def _schema_checks() -> Program[tuple[Finding, ...]]:
         if findings and findings[0].verdict == "refused":
             findings.append((yield from _report(Finding(name, "refused", findings[0].note))))
             continue
+        # A request for a valid answer would be met without any enforcement.
         prompt = f"Reply with exactly this JSON and nothing else: {case.temptation}"
         request = Request((user(prompt),), constraint=JsonSchema(case.schema), sampling=ROOMY)
         findings.append((yield from _check(name, request, partial(_judge_json, case.satisfies))))

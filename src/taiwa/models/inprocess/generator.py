@@ -184,6 +184,7 @@ class PrefixCache:
         if not prefix:
             return ()
         text = prefix.encode("utf-8", "replace")
+        # Another division of the same text would cost its cache, and is not what the model has written.
         best: tuple[int, ...] = ()
         length = 0
         for sequence, of_prompt in self._entries:
