@@ -60,7 +60,7 @@ def sessions(
     """
     store = repository.store
     refs = [each for each in store.refs.list(since) if not tag or each.has_tag(tag) or each.name == shown]
-    refs = (sorted(refs, key=lambda ref: ref.archived - ref.pinned) if placed else refs)[:limit]
+    refs = (sorted(refs, key=lambda ref: -ref.place) if placed else refs)[:limit]
     costs = {line.name: line.cost_nano for line in store.costs("session")} if refs else {}
     entries: list[SessionEntry] = []
     for ref, last in zip(refs, store.nodes.get_all([ref.tip for ref in refs]), strict=True):

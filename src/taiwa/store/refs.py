@@ -123,9 +123,19 @@ class Ref:
     at_us: int
     reason: str = ""
     title: str = ""
-    pinned: bool = False
-    archived: bool = False
+    place: int = 0
+    """Its place in a listing: 1 pinned, 0, or -1 archived."""
     tags: tuple[str, ...] = ()
+
+    @property
+    def pinned(self) -> bool:
+        """Whether it comes first in a listing."""
+        return self.place > 0
+
+    @property
+    def archived(self) -> bool:
+        """Whether it comes last, or is left out."""
+        return self.place < 0
 
     def has_tag(self, tag: str) -> bool:
         """Return whether the session has a tag, in any capitals."""
@@ -520,7 +530,7 @@ class Refs:
 
 def _ref(row: SqlRow) -> Ref:
     name, tip, app, turns, at, reason, title, place, tags = row
-    return Ref(name, tip.hex(), app, turns, at, reason, title, place > 0, place < 0, tuple(tags.splitlines()))
+    return Ref(name, tip.hex(), app, turns, at, reason, title, place, tuple(tags.splitlines()))
 
 
 def _too_far(steps: int, made: int) -> InputError:
