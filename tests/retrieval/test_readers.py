@@ -16,6 +16,7 @@ from taiwa.retrieval.read_html import sections
 from taiwa.retrieval.readers import IsolatedReader, document_format, read_document, reader_name
 from taiwa.retrieval.types import ParsedDocument, UnreadableError
 from tests.retrieval.documents import docx, pdf
+from tests.steps import lines_run
 
 PAGE = b"""<!doctype html><html><head><title>The handbook</title><script>var leave = "never";</script></head><body>
 <nav><a href="/">Start</a><a href="/x">Menu</a></nav>
@@ -239,6 +240,15 @@ def test_a_file_made_to_exhaust_its_reader_is_refused_and_the_next_one_is_read(r
     with closing(IsolatedReader(ProcessLimits(20.0, 64, 500_000))) as bounded:
         assert refusal(bounded, raw, kind) in (why, "makes its reader fail: it is broken, or needs too much memory")
         assert bounded.read(PAGE, "html").title == "The handbook"
+
+
+@pytest.mark.parametrize(
+    "opening", ["<!-- ", "<!--", "<meta ", "<meta name=", "<meta name='", "<![CDATA[", "<a b=", "<?", "<!x "]
+)
+def test_a_page_of_openings_that_are_never_closed_is_read_in_proportion_to_its_size(opening: str) -> None:
+    few, many = (lines_run(read_document, opening.encode() * count, "html", 9_000_000) for count in (4_000, 32_000))
+
+    assert many <= 10 * few
 
 
 def test_a_text_of_too_many_lines_is_read_without_its_headings(apart: IsolatedReader) -> None:

@@ -235,14 +235,15 @@ AFTER = re.compile(r"[\W_]{0,40}?[:=\[({|>]|[^\w\n]*(?:\n|\Z)|(?:[^\S\n]+\S+){1,
 """The context of `access` as a key: a sign after it, or at most two words if the sign is missing."""
 FIRST_LINES = 20
 COMMENT = re.compile(
-    r"^[^\S\n]*(?:[#;%'*]|//|--|/\*|\.\.|rem\b|<!--)[\W_]*(?P<key>[^:=\n]{1,40}?)[\s\"'`]*[:=]", re.MULTILINE
+    r"^[^\S\n]*(?:[#;%'*]|//|--|/\*|\.\.|rem\b|<!--)[\W_]*+(?P<key>[^:=\n]{1,40}?)[\s\"'`]*[:=]", re.MULTILINE
 )
 """A line of metadata in a comment, as texts and tables have it."""
 IN_PAGE = re.compile(
-    r"<meta\b[^>]{0,2000}?\b(?:name|property|itemprop|http-equiv)\s*=\s*[\"']?(?P<name>[^\"'\s>]{1,100})"
-    r"|<!--[\W_]*(?P<key>[^:=\n>]{1,40}?)[\s\"'`]*[:=]"
+    r"<meta\b(?P<meta>(?:\"[^\"]*\"|'[^']*'|[^>])*+)"
+    r"|<!--(?:(?!<!--)[\W_])*+(?P<key>[^:=\n>]{1,40}?)[\s\"'`]*[:=]"
 )
-"""Metadata in the head of a page: the name of an element `meta`, or a comment."""
+"""Metadata in the head of a page: the attributes of an element `meta`, or a comment. Each character is read a few times at most."""
+META_NAME = re.compile(r"\b(?:name|property|itemprop|http-equiv)\s*=\s*[\"']?([^\"'\s>]{1,100})")
 BODY = re.compile(r"<body\b")
 NEAR = 200
 ALMOST = 0.8
@@ -289,7 +290,10 @@ def _marked_keys(text: str, marks: Marks) -> Iterator[str]:
         return
     body = BODY.search(folded)
     for found in IN_PAGE.finditer(folded, 0, body.start() if body else len(folded)):
-        yield from re.split(r"[._:-]", found["name"]) if found["name"] else (found["key"],)
+        names = META_NAME.findall(found["meta"] or "")
+        yield from (
+            (part for name in names for part in re.split(r"[._:-]", name)) if found["key"] is None else (found["key"],)
+        )
 
 
 def _front_matter(text: str) -> FrontMatter:

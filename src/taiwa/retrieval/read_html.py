@@ -47,6 +47,10 @@ class _Cell:
     rows: int
 
 
+LONGEST_REST = 10_000
+"""Characters behind an opening that is never closed; more are read as text, since the parser would look for its end again and again."""
+
+
 def declared_encoding(raw: bytes) -> str:
     """Return the encoding that a page declares; "" if it declares none."""
     match = CHARSET.search(raw[:4096])
@@ -63,7 +67,10 @@ def sections(html: str) -> ParsedDocument:
 def _read_sections(html: str, silent: frozenset[str]) -> ParsedDocument:
     pages = _Sections(silent)
     pages.feed(html)
-    pages.close()
+    if len(pages.rawdata) > LONGEST_REST:
+        pages.handle_data(pages.rawdata)
+    else:
+        pages.close()
     return pages.reading()
 
 
