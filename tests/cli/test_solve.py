@@ -1,11 +1,11 @@
 """`taiwa solve`: a question reasoned out with the real tools, over the real wire, kept in a real store."""
 
 import json
-import os
 import re
 import signal
 import sys
 from pathlib import Path
+from threading import Event
 from typing import get_args
 
 import pytest
@@ -14,7 +14,7 @@ from taiwa.cli.solve import ENDINGS, TOOL_FORMATS, TOOL_MODES
 from taiwa.flows.solve import tool_call_formats
 from taiwa.flows.solve.rationale import EndReason, ToolMode
 from tests.cli.conftest import ModelServer, Place, Taiwa
-from tests.peers.faults import DONE, event, raw, speech, status
+from tests.peers.faults import DONE, Scene, event, raw, speech, status
 from tests.peers.llama import KEY, LlamaServer
 
 QUESTION = "What do three moles of carbon dioxide weigh?"
@@ -471,13 +471,16 @@ def test_on_a_terminal_calls_and_results_are_coloured(model_server: ModelServer,
 
 
 def test_a_key_ends_the_answer_and_keeps_what_was_paid(taiwa: Taiwa, model_server: ModelServer) -> None:
-    no_tools(model_server, FIRST, speech("Three of them weigh a lot more than one of them does. " * 40, gap=0.05))
-    process = taiwa.fork("solve", QUESTION)
-    assert process.stdout is not None
+    begun = Event()
 
-    shown = b""
-    while b"Three" not in shown:
-        shown += os.read(process.stdout.fileno(), 4096)
+    async def long(scene: Scene) -> None:
+        begun.set()
+        await speech("Three of them weigh a lot more than one of them does. " * 40, gap=0.05)(scene)
+
+    no_tools(model_server, FIRST, long)
+    process = taiwa.fork("solve", QUESTION)
+    assert begun.wait(300)
+
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=300)
 

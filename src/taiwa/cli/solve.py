@@ -31,6 +31,7 @@ from taiwa.cli.output import (
     print_item,
     print_json,
     print_line,
+    print_no_answer,
     print_notice,
     print_rows,
     table,
@@ -279,7 +280,7 @@ def _solve(common: CommonOptions, app: "App | str", text: str, more: "Sequence[T
     if common.as_json:
         bill = {"usage": reported_usage_to_json(done.spent), "max_cost": cost_of(done.spent.max_cost)}
         print_json({**to_json(done), **bill})
-    elif found.answer:
+    elif found.answer and not done.is_refused:
         print_line("")
         is_json = found.answered_by == "typed" and not isinstance(found.value, str)
         print_line(pretty(found.value) if is_json else found.answer, "bold")
@@ -291,12 +292,16 @@ def _solve(common: CommonOptions, app: "App | str", text: str, more: "Sequence[T
 
 
 def _print_rationale(events: "Iterable[TurnEvent]", notes: list[Notice], *, silent: bool) -> "TurnResult":
-    """Print a rationale while it streams, calls and results in colour; other notices go to `notes`."""
+    """Print a rationale, on a terminal while it streams, calls and results in colour; other notices go to `notes`.
+
+    A pipe gets it when it is complete, and none if the model refuses.
+    """
     from taiwa.flows.solve.loops import TRANSCRIPT_CODES
     from taiwa.sessions.commit_turn import TurnResult
 
     done: TurnResult | None = None
-    ended = True
+    ended, held = True, list[str]()
+    is_live = sys.stdout.isatty()
     try:
         for event in events:
             if isinstance(event, TurnResult):
@@ -307,18 +312,23 @@ def _print_rationale(events: "Iterable[TurnEvent]", notes: list[Notice], *, sile
                 notes.append(event)
             elif not silent:
                 ended = event.text.endswith("\n") if event.text else ended
-                click.echo(_coloured(event), nl=False)
-                sys.stdout.flush()
+                if is_live:
+                    click.echo(_coloured(event), nl=False)
+                    sys.stdout.flush()
+                else:
+                    held.append(plain(event.text))
     finally:
-        if not ended:
-            click.echo()
+        if held and done is not None and done.is_refused:
+            print_no_answer("".join(held).rstrip("\n"))
+        elif held or not ended:
+            click.echo("".join(held), nl=not ended)
     assert done is not None, "the events of a turn end with its result"
     return done
 
 
 def _coloured(event: TextDelta | Notice) -> str:
     text = plain(event.text)
-    if isinstance(event, TextDelta) or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+    if isinstance(event, TextDelta) or os.environ.get("NO_COLOR"):
         return text
     if event.code != "result":
         return click.style(text, fg=CALL_COLOUR)

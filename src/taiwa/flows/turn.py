@@ -121,7 +121,8 @@ class Reply:
     @property
     def is_refused(self) -> bool:
         """Whether the model refused to answer, or to continue."""
-        return self.response is not None and self.response.finish == "refusal"
+        solved = self.rationale is not None and self.rationale.ending == "refusal"
+        return solved or (self.response is not None and self.response.finish == "refusal")
 
     @property
     def findings(self) -> Json:
