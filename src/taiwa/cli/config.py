@@ -2,9 +2,9 @@
 
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import click
 
@@ -14,7 +14,7 @@ from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import ConfigError, InputError, TaiwaError
 from taiwa.kernel.serialization import Json
 from taiwa.plugins import Plugin, clash, installed, plugin_app
-from taiwa.settings import load, missing_prices, remove_value, set_value, show
+from taiwa.settings import load, missing_prices, parse_setting, remove_value, set_value, show
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -70,11 +70,30 @@ def set_(key: str, value: str) -> None:
     """
     from taiwa.sql.base import hide_password
 
-    path = load().path
+    settings = load()
+    path = settings.path
+    _check_models(key, value, settings)
     set_value(path, key, value)
     print_line(f"{key} = {hide_password(value)}")
     for missing in missing_prices(path, key):
         print_notice(f"set the other price too, per million tokens: taiwa config set {shlex.quote(missing)} AMOUNT")
+
+
+def _check_models(key: str, value: str, settings: "Settings") -> None:
+    """Check that each name of a model in the value of a setting can be resolved.
+
+    Raises:
+        ConfigError: one cannot.
+    """
+    from taiwa.models.providers import resolve_probed
+
+    if key in ("model", "judge_model", "rewrite_model", "served_models"):
+        names = parse_setting(key, value, "config")
+        for name in [names] if isinstance(names, str) else cast("tuple[str, ...]", names):
+            resolve_probed(name, settings)
+    elif key.startswith("aliases."):
+        alias = key.removeprefix("aliases.")
+        resolve_probed(alias, replace(settings, aliases={**settings.aliases, alias: value}))
 
 
 @config.command("remove")

@@ -119,6 +119,10 @@ ELSEWHERE = {
     **dict.fromkeys(("prompt", "prompts", "template", "templates"), "apps"), "settings": "config", "login": "keys", "run": "say chat",
 }  # fmt: skip
 """The commands of ours for commands of other tools."""
+OPTIONS_ELSEWHERE = {
+    "-o": "--temperature --max-tokens", "-y": "--yes --approve", "--yes": "--approve", "--file": "--fragment --attach",
+}  # fmt: skip
+"""The options of ours, where a command has them, for options of other tools."""
 
 
 class Commands(click.Group):
@@ -323,6 +327,8 @@ def _options_like(command: click.Command, name: str) -> list[str]:
     options = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
     names = {each: max(each.opts, key=len) for each in options}
     word = name.lstrip("-").lower()
+    if known := [each for each in OPTIONS_ELSEWHERE.get(name, "").split() if each in names.values()]:
+        return known
     if len(word) < 2:
         return [long for long in names.values() if long.startswith(f"--{word}")][:3]
     spelt = difflib.get_close_matches(name, [*names.values()], 1, 0.8)

@@ -104,7 +104,7 @@ def confirmed_copy(file: str, key: str) -> Path:
         data = b""
     if _hash(data) != key:
         raise ConfigError(
-            f"{file} (sha256 {key[:12]}…) is code that was not confirmed here; run `taiwa apps confirm` on the app"
+            f"{file} (sha256 {key[:12]}…) is code that was not confirmed here; run `taiwa apps confirm` with the name or file of its app"
         )
     return kept
 
