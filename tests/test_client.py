@@ -340,6 +340,15 @@ def test_a_question_is_answered_with_tools_and_one_bill(connect: Any) -> None:
     assert client.client.model.requests[1].messages[-1].role == "tool"
 
 
+def test_tools_of_the_client_are_those_of_one_answer_too_unless_it_is_constrained(connect: Any) -> None:
+    called = Response(Message("assistant", (ToolCall("double", '{"number": 2}', "c1"),)), "tool_calls")
+    client = connect(called, "It is 4.", "4", tools=[double])
+
+    assert client.generate("Twice two?").text == "It is 4."
+    assert client.generate("Twice two?", int).value == 4
+    assert [len(request.tools) for request in client.client.model.requests] == [1, 1, 0]
+
+
 def test_tools_and_a_constraint_exclude_each_other(connect: Any) -> None:
     with pytest.raises(InputError, match="give tools or a constraint"):
         connect().generate("Twice two?", int, tools=[double])

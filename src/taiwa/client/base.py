@@ -200,6 +200,12 @@ class BaseClient:
             self._open_store.close()
         self._open_store = None
 
+    def _tools_of_answer(self, tools: Tools | None, constraint: object, prefix: str) -> tuple[Tool, ...]:
+        """Return the tools of one answer: those given, or those of the client if nothing excludes them."""
+        if tools is not None:
+            return tools_of(tools)
+        return self.tools if constraint is None and not prefix else ()
+
     def _arguments(self, tools: Tools | None, limits: Limits | None, model: str | AnyModel | None) -> dict[str, Any]:
         """Return the arguments of a runtime."""
         priced_model = self._open_model(model=model)

@@ -124,15 +124,15 @@ class Client(BaseClient):
     ) -> Generation[T]: ...
     def generate(
         self, text: Prompt, constraint: object = None, *, attachments: Attachments = (), system: str = "", prefix: str = "",
-        tools: Tools = (), stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
+        tools: Tools | None = None, stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
         limits: Limits | None = None, model: str | AnyModel | None = None,
     ) -> Generation[Any]:  # fmt: skip
         """Answer one question, without a conversation.
 
         A constraint is a type, `JsonSchema`, `Regex`, `Choice` or `Grammar`: a model in this process cannot violate it, a
         server is asked to enforce it, and the answer is checked. `prefix` is how the answer begins. `attachments` are
-        images, PDFs and text files, as paths, bytes or `Attachment` objects. The model may call `tools`; those of the client
-        are for `solve` and for sessions.
+        images, PDFs and text files, as paths, bytes or `Attachment` objects. The model may call `tools`, by default those of
+        the client; a constraint or a prefix excludes them.
 
         Raises:
             InputError: the text is empty, an attachment cannot be read, or the constraint is not valid.
@@ -141,17 +141,17 @@ class Client(BaseClient):
             ModelError: the call failed; its subclass says why.
         """
         request = question(text, attachments, system, prefix, stop, temperature, max_tokens, seed)
-        used = tools_of(tools)
+        used = self._tools_of_answer(tools, constraint, prefix)
         return self._billed(self._run(generate_program(request, constraint, used), used, limits, model))
 
     def stream(
         self, text: Prompt, constraint: object = None, *, attachments: Attachments = (), system: str = "", prefix: str = "",
-        tools: Tools = (), stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
+        tools: Tools | None = None, stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
         limits: Limits | None = None, model: str | AnyModel | None = None,
     ) -> Stream[str, Generation[Any]]:  # fmt: skip
         """As `generate`; yield the text as it arrives."""
         request = question(text, attachments, system, prefix, stop, temperature, max_tokens, seed)
-        used = tools_of(tools)
+        used = self._tools_of_answer(tools, constraint, prefix)
         return self._stream(generate_program(request, constraint, used), self._text, used, limits, model)
 
     @overload
@@ -403,24 +403,24 @@ class AsyncClient(BaseClient):
     ) -> Generation[T]: ...
     async def generate(
         self, text: Prompt, constraint: object = None, *, attachments: Attachments = (), system: str = "", prefix: str = "",
-        tools: Tools = (), stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
+        tools: Tools | None = None, stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
         limits: Limits | None = None, model: str | AnyModel | None = None,
     ) -> Generation[Any]:  # fmt: skip
         """As `Client.generate`."""
         request = await asyncio.to_thread(
             question, text, attachments, system, prefix, stop, temperature, max_tokens, seed
         )
-        used = tools_of(tools)
+        used = self._tools_of_answer(tools, constraint, prefix)
         return self._billed(await self._run(generate_program(request, constraint, used), used, limits, model))
 
     def stream(
         self, text: Prompt, constraint: object = None, *, attachments: Attachments = (), system: str = "", prefix: str = "",
-        tools: Tools = (), stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
+        tools: Tools | None = None, stop: Sequence[str] = (), temperature: float | None = 0.0, max_tokens: int | None = None, seed: int | None = None,
         limits: Limits | None = None, model: str | AnyModel | None = None,
     ) -> AsyncStream[str, Generation[Any]]:  # fmt: skip
         """As `Client.stream`."""
         request = question(text, attachments, system, prefix, stop, temperature, max_tokens, seed)
-        used = tools_of(tools)
+        used = self._tools_of_answer(tools, constraint, prefix)
         return self._stream(generate_program(request, constraint, used), self._text, used, limits, model)
 
     @overload
