@@ -1,4 +1,4 @@
-"""A tool of the cases of `calls.yaml`."""
+"""The tools of the cases of `calls.yaml`."""
 
 from taiwa import tool
 
@@ -7,3 +7,9 @@ from taiwa import tool
 def add(one: int, two: int = 1) -> int:
     """Add numbers."""
     return one + two
+
+
+@tool
+def now() -> str:
+    """Say the time."""
+    return "nine"

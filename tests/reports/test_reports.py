@@ -3,6 +3,7 @@
 A case is an entry of the file of its kind, whose first line describes the fields; `report` says what was reported.
 """
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,8 @@ def test_a_call_is_made_as_models_and_relays_write_it(
     calling = raw(head(), *deltas, event({}, finish="tool_calls"), DONE)
     model_server(calling, "Done.", capabilities={model_server.model: {"tools": case.get("declared", True)}})
 
-    taiwa.ok("say", "?", "--tool", f"{HERE / 'report_tools.py'}:add")
+    tools = (f"{HERE / 'report_tools.py'}:{name}" for name in ("add", "now"))
+    taiwa.ok("say", "?", *chain.from_iterable(("--tool", each) for each in tools))
 
     role = "tool" if case.get("declared", True) else "assistant"
     sent = [each["content"] for each in model_server.requests[1]["messages"] if each["role"] == role]

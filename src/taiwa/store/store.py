@@ -422,7 +422,7 @@ def _read(line: str) -> dict[str, Any]:
 
 def _header(data: dict[str, Any]) -> dict[str, Any]:
     if data.get("taiwa") != KIND or not isinstance(data.get("tip"), str) or not isinstance(data.get("name"), str):
-        raise InputError("not the header of an exported session")
+        raise InputError("not the header of an exported session, nor messages of OpenAI, Anthropic or ShareGPT")
     version = data.get("format")
     if version is None:
         raise InputError("the file was written by an unreleased version of taiwa and cannot be imported")

@@ -67,8 +67,8 @@ USAGE = (
     "completion_tokens_details.reasoning_tokens|reasoning_tokens",
 )
 """The paths of the counts of a usage report, whatever the server calls them."""
-FAILURES = ("error", "insufficient_system_resource")
-"""Finish reasons that report a failure of the server in the middle of its response."""
+FAILURES = ("error", "insufficient_system_resource", "malformed_function_call")
+"""Words of the finish reasons that report a failure of the server in the middle of its response."""
 
 
 MANY = 1_000
@@ -505,10 +505,7 @@ class ChatReader:
         elif isinstance(content, list):
             for part in content:
                 self._read_part(part)
-        refusal = message.get("refusal")
-        if refusal and isinstance(refusal, str):
-            response.add_text(refusal)
-            self._refused = True
+        self._read_refusal(message)
         calls = message.get("tool_calls")
         if isinstance(calls, list):
             self._read_calls(calls)
@@ -516,10 +513,16 @@ class ChatReader:
         if isinstance(legacy, dict):
             self._read_calls([{"index": 0, "function": legacy}])
 
+    def _read_refusal(self, data: Json) -> None:
+        if refusal := text_at(data, "refusal"):
+            self.response.add_text(refusal)
+            self._refused = True
+
     def _read_part(self, part: Json) -> None:
         """Read one part of content that is a list, as the reasoning models of Mistral send it."""
-        if text_at(part, "type") == "thinking":
-            thinking = item_at(part, "thinking")
+        self._read_refusal(part)
+        if (kind := text_at(part, "type")) in ("thinking", "reasoning"):
+            thinking = item_at(part, kind) or item_at(part, "text")
             pieces = thinking if isinstance(thinking, list) else [thinking]
             self.response.add_thinking(
                 "".join(piece if isinstance(piece, str) else text_at(piece, "text") for piece in pieces)
@@ -610,7 +613,7 @@ class ChatReader:
         response = self.response
         if not reason or response.finish is not None:
             return
-        if reason in FAILURES:
+        if any(failure in reason.lower() for failure in FAILURES):
             failure: Json = {"type": "server_error", "message": f"it stopped in the middle ({reason})"}
             raise error_in_response({"error": item_at(choice, "error") or failure}, self.server)
         self._keep_reasoning()

@@ -197,12 +197,13 @@ class ToolCallBuilder:
 def _objects(text: str) -> list[str]:
     """Split arguments into the JSON objects that follow each other; a text of another form stays whole.
 
-    `{}` and `null` before another object are placeholders, and an object that is repeated is the same call.
+    `{}` and `null` before another object are placeholders, `null` alone has no arguments, and an object that is repeated is the same
+    call.
 
-    >>> _objects('{}{"a": 1}{"a": 2}{"a": 2}'), _objects('{"a": 1'), _objects(" ")
-    (['{"a": 1}', '{"a": 2}'], ['{"a": 1'], [])
+    >>> _objects('{}{"a": 1}{"a": 2}{"a": 2}'), _objects('{"a": 1'), _objects(" "), _objects("null")
+    (['{"a": 1}', '{"a": 2}'], ['{"a": 1'], [], [])
     """
-    if not text.strip():
+    if text.strip() in ("", "null"):
         return []
     decoder, at, parts = JSONDecoder(), 0, list[str]()
     while at < len(text):
