@@ -214,6 +214,7 @@ class FaultServer:
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(300)
+        assert not self._thread.is_alive(), "the server does not end"
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -247,8 +248,10 @@ class FaultServer:
                 self.seen.append(seen)
                 act = self._acts.pop(0) if len(self._acts) > 1 else self._acts[0]
                 await act(Scene(reader, writer, seen))
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass  # the client hung up, or the server ends: its streams print a cancellation that gets out
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass  # the client hung up
+        except asyncio.CancelledError:  # the server ends, and its streams would print it
+            writer.transport.abort()  # what a client does not read would keep the connection open, and the tests waiting
         finally:
             writer.close()
             with suppress(ConnectionError, asyncio.CancelledError):

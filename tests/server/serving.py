@@ -88,6 +88,7 @@ def serving(
     finally:
         server.stop()
         thread.join(300)
+        assert not thread.is_alive(), "the server does not end"
         repository.store.close()
 
 
