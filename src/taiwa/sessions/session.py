@@ -372,7 +372,7 @@ class Session(BaseSession):
 
         Raises:
             InputError: there is no turn yet, or the app searches documents and supports no prefix. UnsupportedError: the
-            model does not support prefill.
+            model calls functions.
         """
         return self._run(self._retry(prefix))
 

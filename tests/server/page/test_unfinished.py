@@ -54,7 +54,7 @@ class BreakingModel:
     [
         (ModelError("the connection to breaking was lost"), "The model could not answer."),
         (AuthenticationError("breaking: HTTP 401: the key is wrong", status=401), "refuses the key"),
-        (OverloadedError("breaking: HTTP 529"), "overloaded"),
+        (OverloadedError("breaking: HTTP 529"), "cannot answer now"),
         (TimeoutError("breaking did not answer within 60 s"), "did not answer in time"),
         (RefusalError("breaking: refused"), "refused to answer"),
     ],
@@ -92,7 +92,7 @@ def test_a_failed_answer_is_continued_behind_its_text(open_tab: OpenTab, serve: 
 def test_another_model_answers_what_one_could_not(open_tab: OpenTab, serve: Serve) -> None:
     tab = open_tab(serve(BreakingModel(OverloadedError("HTTP 529")), scripted_model("from another", name="another")))
     tab.begin_only("Which tea?")
-    tab.has(".unfinished", "overloaded")
+    tab.has(".unfinished", "cannot answer now")
     tab.page.click(".ways summary")
     tab.page.click(".ways [data-model=another]")
     tab.has("#turns .answer", "from another")
@@ -188,3 +188,4 @@ def test_a_stopped_answer_says_so_once(open_tab: OpenTab, serve: Serve) -> None:
     tab.has("#turns .reason", "stopped")
 
     assert tab.page.locator("#notices p:not(.hidden)").count() == 0
+    tab.has("#notices p.hidden", "stopped")

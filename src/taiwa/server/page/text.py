@@ -371,7 +371,7 @@ LABELS: Mapping[str, Mapping[str, str]] = {
         "model_not_found": gettext_noop("This model is not offered here."),
         "moved": gettext_noop("The conversation went on meanwhile. Read it, and send again."),
         "not_found": gettext_noop("There is nothing at this address."),
-        "overloaded": gettext_noop("The server of the model is overloaded."),
+        "overloaded": gettext_noop("The server of the model cannot answer now."),
         "person_not_found": gettext_noop("The person does not exist."),
         "rate_limit_exceeded": gettext_noop("That was too much at once. Try again in a moment."),
         "request_too_large": gettext_noop("That is too large."),

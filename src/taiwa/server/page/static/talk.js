@@ -12,6 +12,7 @@ let mine = false; // the turn was begun in this tab
 let first = ""; // the message that a conversation begins with, while it is not answered
 let before = ""; // the answer that is asked for again
 let frame = 0;
+let clock = 0;
 
 // --- the message field ------------------------------------------------------------------------------------------------
 
@@ -197,6 +198,17 @@ const heard = {
       if (page.run) live.append(waiting);
     });
   },
+  waits({ text, seconds }) { // the model is called again later
+    const until = Date.now() + seconds * 1000;
+    live.insertBefore(waiting, closed);
+    const tell = () => {
+      const n = Math.ceil((until - Date.now()) / 1000);
+      waiting.textContent = n > 0 ? `${fill(texts.waits, { n })} ${text}` : seconds ? texts.waiting : text;
+      clearTimeout(clock);
+      if (n > 0) clock = setTimeout(tell, 1000);
+    };
+    tell();
+  },
   notice: (data) => notify(data.text),
   async tip({ tip }) {
     if (tip === page.tip) return;
@@ -213,7 +225,7 @@ const heard = {
     const waits = !$("#queued").hidden;
     $("#queued").hidden = true;
     if (waits) await send();
-    notify(texts.answered, "hidden"); // to a screen reader
+    notify($("#turns > :last-child .reason p")?.textContent ?? texts.answered, "hidden"); // to a screen reader
   },
   async failed(answer) {
     await ended();

@@ -1,0 +1,84 @@
+"""Model servers that break, over HTTP: what the page then shows in the transcript."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from taiwa.models.http_api.client import HttpModel
+from taiwa.models.providers import resolve
+from tests.peers.faults import Act, FaultServer, event, head, raw, speech, status, words
+from tests.server.page.conftest import OpenTab, Serve
+from tests.server.page.tab import Tab
+
+TEXT = "The first part of it. "
+BEGUN = head() + words(TEXT)
+
+
+@pytest.fixture
+def upstream() -> Any:
+    with FaultServer() as server:
+        yield server
+
+
+@pytest.fixture
+def ask(open_tab: OpenTab, serve: Serve, upstream: FaultServer) -> Callable[..., Tab]:
+    """Ask the model of the server, which plays some acts."""
+    model = HttpModel(resolve(f"{upstream.base_url}#m"))
+
+    def play(*acts: Act) -> Tab:
+        upstream.plays(*acts)
+        tab = open_tab(serve(model))
+        tab.begin_only("Which tea?")
+        return tab
+
+    return play
+
+
+@pytest.mark.parametrize(
+    ("act", "text", "reason"),
+    [
+        (raw(BEGUN + event({}, finish="length")), TEXT, "cut off at its length limit"),
+        (raw(BEGUN + event({}, finish="content_filter")), TEXT, "refused to go on"),
+        (raw(BEGUN), TEXT, "could not answer"),
+        (status(401, b'{"error": {"message": "Incorrect API key"}}'), "", "refuses the key"),
+        (status(500, b'{"error": {"message": "boom"}}'), "", "cannot answer now"),
+        (raw(b""), "", "cannot answer now"),
+    ],
+    ids=["cut", "refused", "reset", "401", "500", "hung up"],
+)
+def test_a_turn_that_its_server_broke_stays_with_its_reason_and_what_can_be_done(
+    ask: Callable[..., Tab], act: Act, text: str, reason: str
+) -> None:
+    tab = ask(act)
+    for _ in range(2):  # also after a reload
+        tab.has(".reason", reason)
+        assert [each.inner_text().strip() for each in tab.page.locator(".turn .answer").all()] == [text.strip()] * bool(
+            text
+        )
+        assert tab.page.locator(".you").inner_text() == "Which tea?"
+        assert tab.page.locator(".ways button").count() >= 1
+        assert tab.page.locator("#notices p:not(.hidden)").count() == 0
+        tab.page.reload()
+        tab.ready()
+
+
+def test_the_seconds_until_a_busy_model_is_called_again_are_counted_in_the_transcript(ask: Callable[..., Tab]) -> None:
+    busy = status(429, b'{"error": {"message": "slow down"}}', retry_after="3")
+    tab = ask(busy, speech("The whole answer."))
+    for seconds in (2, 1):
+        tab.has("#live .thinking", f"called again in {seconds} s", ready=False)
+    tab.has("#turns .answer", "The whole answer.")
+    assert tab.page.locator("#notices p:not(.hidden)").count() == 0
+
+
+def test_a_key_that_is_refused_leads_to_the_settings(ask: Callable[..., Tab]) -> None:
+    tab = ask(status(401, b'{"error": {"message": "Incorrect API key"}}'))
+    tab.has(".reason .ways", "Settings")
+
+
+def test_an_answer_goes_on_also_at_a_server_that_cannot_prefill_it(ask: Callable[..., Tab]) -> None:
+    tab = ask(raw(BEGUN + event({}, finish="length")), speech("The rest."))
+    tab.has(".reason", "cut off")
+    tab.page.click("[data-act=more]")
+    tab.has("#turns .answer", f"{TEXT}The rest.")
