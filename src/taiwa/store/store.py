@@ -20,6 +20,7 @@ from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.errors import ConfigError, ConflictError, CorruptError, InputError
 from taiwa.kernel.serialization import Json, canonical, items_at, record
 from taiwa.sql import Clock, Database, PostgresUrl, is_postgres_url, now_us
+from taiwa.store.batches import Batches
 from taiwa.store.maintenance import (
     DeleteResult,
     FsckProblem,
@@ -39,11 +40,12 @@ from taiwa.store.nodes import (
     node_texts,
     short_hash,
 )
-from taiwa.store.refs import Refs, Users, check_name, composed, conflict_message
-from taiwa.store.runs import Axis, Batches, CostLine, Runs, costs
+from taiwa.store.refs import Refs, check_name, composed, conflict_message
+from taiwa.store.runs import Axis, CostLine, Runs, costs
 from taiwa.store.schema import STORE
 from taiwa.store.search import Hit, search
 from taiwa.store.server_records import Callers, ServedObjects, SharedRuns, Transcripts
+from taiwa.store.users import Users
 
 LONGEST_OWNER = 100
 
