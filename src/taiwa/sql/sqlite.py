@@ -236,7 +236,7 @@ class SqliteDatabase(Database):
                 self.run("RELEASE part")
 
     def _begin_now(self) -> bool:
-        """Take the lock and begin a transaction; raise an error if another thread or program is writing and waiting is not allowed."""
+        """Take the lock and begin a transaction, unless another thread or program is writing; return whether it was begun."""
         self._asked_now += 1
         now = time.monotonic()
         if not self._asked_now % REFUSED_NOW or now < self._busy_until:

@@ -214,27 +214,15 @@ class Store:
         return nodes[-1].hash
 
     def undo(self, name: str, steps: int = 1) -> str:
-        """Move a session some steps back and return its new tip; a turn goes with what was committed before it.
-
-        Raises:
-            InputError: there are fewer steps.
-        """
+        """Move a session back; see `Refs.undo`."""
         return self.refs.undo(name, steps)
 
     def redo(self, name: str, steps: int = 1) -> str:
-        """Move a session forward over undone steps and return its new tip.
-
-        Raises:
-            InputError: nothing was undone, or something was added since.
-        """
+        """Move a session forward; see `Refs.redo`."""
         return self.refs.redo(name, steps)
 
     def resolve(self, revision: str) -> str:
-        """Return the hash of a revision: `name`, `name~2`, `name@{3}`, the beginning of a hash, `""` for the latest.
-
-        Raises:
-            InputError: it matches no node, or several.
-        """
+        """Return the hash of a revision; see `Refs.resolve`."""
         return self.refs.resolve(revision)
 
     def search(self, text: str, limit: int = 20) -> tuple[Hit, ...]:
@@ -340,11 +328,7 @@ class Store:
         return gc(self._db, keep, dry_run=dry_run)
 
     def require_session(self, name: str) -> None:
-        """Check that a session exists, if only by an interrupted first turn.
-
-        Raises:
-            InputError: there never was a session of that name.
-        """
+        """Check that a session exists; see `maintenance.require_session`."""
         require_session(self._db, self.refs, name, self.owner)
 
     def delete_session(self, name: str) -> DeleteResult:
