@@ -114,7 +114,7 @@ def test_a_real_chat_server_gives_scores(llama: LlamaServer) -> None:
 
     assert isinstance(found, Assessment)
     assert found.source == "typed"
-    assert all(1 <= getattr(found, score) <= 5 for score in SCORES)
+    assert all(1 <= found.score(name) <= 5 for name in SCORES)
 
 
 # --- what no text can do -----------------------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from taiwa.flows.ask.decide_search_or_clarify import answerable, look_first
 from taiwa.flows.ask.types import (
+    QUESTIONS,
+    SCORES,
     Advise,
     Ask,
     AskTolerance,
@@ -225,7 +227,10 @@ def test_without_a_model_nothing_found_is_asked_about() -> None:
 UNIT = st.floats(0, 1)
 WORDS = st.sampled_from(["", LACK, WORRY])
 LEVELS = st.floats(1, 5)
-ASSESSMENTS = st.none() | st.builds(Assessment, LEVELS, LEVELS, LEVELS, LEVELS, LEVELS, WORDS, WORDS, WORDS)
+ASSESSMENTS = st.none() | st.builds(
+    lambda scores, words: scored(*scores, **dict(zip(QUESTIONS, words, strict=True))),
+    st.tuples(*[LEVELS] * len(SCORES)), st.tuples(*[WORDS] * len(QUESTIONS)),
+)  # fmt: skip
 EVIDENCE = st.none() | st.builds(
     Evidence,
     st.integers(0, 9),
