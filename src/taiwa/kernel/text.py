@@ -216,6 +216,19 @@ def sentences(text: str) -> tuple[str, ...]:
     return tuple(part for part in parts if any(char.isalnum() for char in part))
 
 
+CLOSING = "\"'”’」』)） "
+QUESTION = ("?", "？", "か", "か。", "吗", "吗。")
+
+
+def is_question(sentence: str) -> bool:
+    """Return whether a sentence ends as a question does; in Japanese and Chinese a mark is not needed.
+
+    >>> [is_question(each) for each in ("“Which one?”", "予約できますか。", "可以吗", "Two, please.")]
+    [True, True, True, False]
+    """
+    return sentence.rstrip(CLOSING).endswith(QUESTION)
+
+
 def sentence_spans(text: str, start: int = 0, end: int | None = None) -> Iterator[tuple[int, int]]:
     """Yield where the sentences and lines of a part of a text begin and end, without space around them.
 

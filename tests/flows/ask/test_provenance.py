@@ -153,6 +153,8 @@ OFFER = "The Harbour Inn has a room for 300 pounds."
         ("A room at the harbour inn, please.", {"inn": "Harbour Inn"}, ()),
         ("Good, I take it.", {"inn": "the Harbour Inn"}, ()),
         ("Where is it?", {"inn": "Harbour Inn"}, ("inn",)),
+        ("それはどこですか。", {"inn": "Harbour Inn"}, ("inn",)),
+        ("有两间房吗", {"rooms": 300}, ("rooms",)),
         ("Is it a quiet inn?", {"inn": "quiet inn"}, ()),
         ("Thank you.", {"inn": "name of the inn"}, ("inn",)),
         ("はい、港ホテルで。", {"inn": "港ホテル"}, ()),

@@ -15,7 +15,7 @@ from taiwa.flows.ask.ask_result import AskResult
 from taiwa.flows.ask.words import holds, word_set
 from taiwa.kernel.messages import Passage
 from taiwa.kernel.serialization import Json, value
-from taiwa.kernel.text import sentences, truncate
+from taiwa.kernel.text import is_question, sentences, truncate
 
 SourceKind: TypeAlias = Literal["user", "tool", "passage", "answer", "model"]
 """Whose words a value is: those of the user, of a tool's result, of a passage, of the answer before, or of the model alone."""
@@ -121,7 +121,7 @@ def stated_only(
     The words of a text must stand in the text of the user or, if the user states something, in the answer before or the state: a
     question takes nothing over. Numbers may be worked out (`the two of us and a child`), but by no question.
     """
-    asks = all(each.rstrip(CLOSING).endswith(QUESTION_MARKS) for each in sentences(text))
+    asks = all(map(is_question, sentences(text)))
     said = word_set(text)
     known = known_words(conversation.app, conversation.state)
     around = said if asks else said | word_set(f"{conversation.last_answer}\n{known}")
@@ -146,8 +146,6 @@ def stated_only(
     return {name: part for name, part in delta.items() if name not in left_out}, left_out
 
 
-CLOSING = "\"'”’」』)） "
-QUESTION_MARKS = ("?", "？")
 FREE = ("string", "integer", "number", "null")
 
 

@@ -13,7 +13,7 @@ from taiwa.kernel.effects import Complete, HideOutput, Program, Retrieve, gather
 from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.messages import Message, Passage, Request, Sampling, fuse_rankings, system, user
 from taiwa.kernel.serialization import value
-from taiwa.kernel.text import fold, strip_control
+from taiwa.kernel.text import fold, is_question, strip_control
 
 MAX_REPLY_CHARACTERS = 60
 """Length of a reply to a clarifying question up to which all of its words must be kept; in a longer one, only names and numbers."""
@@ -64,7 +64,7 @@ def required_terms(dialogue: Sequence[Message]) -> tuple[str, ...]:
     follows = len(texts) > 1 and not _subjects(texts[-1])
     for turn in turns(dialogue):
         if turn.role == "assistant":
-            asked = turn.text.rstrip().endswith(("?", "？", "か", "か。", "吗", "吗。"))
+            asked = is_question(turn.text)
             continue
         text = normalize("NFKC", turn.text)
         terms.update(dict.fromkeys(_names(text)))
@@ -228,9 +228,7 @@ def split_questions(text: str) -> tuple[str, ...]:
     """
     pieces = [piece.strip() for piece in QUESTION_END.split(text) if piece.strip()]
     are_questions = all(
-        normalize("NFKC", piece).endswith(("?", "か。", "吗。"))
-        and len(piece.encode("utf-8", "replace")) >= MIN_QUESTION_BYTES
-        for piece in pieces
+        is_question(piece) and len(piece.encode("utf-8", "replace")) >= MIN_QUESTION_BYTES for piece in pieces
     )
     return tuple(pieces) if are_questions and 2 <= len(pieces) <= MAX_QUERIES else (text,)
 
