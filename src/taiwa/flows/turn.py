@@ -217,11 +217,7 @@ def say(
             reply, parsed = yield from _check_against_passages(reply, parsed, app, consulted)
         passages = () if consulted is None else consulted.passages
         files = tuple(attachments)
-        sources = (
-            *(each.text for each in passages),
-            *(call.result.text for call in calls),
-            *(each.text for each in files if each.kind is None and each.data),
-        )
+        sources = _sources(conversation, passages, calls, files)
         # JSON that the model repeats from a document, a tool or a file must not set state.
         if layout == "text+delta" and parsed.delta and _is_quoted(app, response.text, sources):
             parsed = replace(parsed, delta={}, missing=True)
@@ -429,6 +425,24 @@ def named_turns(texts: Sequence[str]) -> str:
     """Name some turns by their texts in a warning."""
     named = (repr(truncate(text, LONGEST_NAMED)) for text in texts[:MOST_NAMED])
     return ", ".join(named) + (", …" if len(texts) > MOST_NAMED else "")
+
+
+def _sources(
+    conversation: Conversation,
+    passages: Sequence[Passage],
+    calls: "Sequence[ExecutedCall]",
+    files: tuple[Attachment, ...],
+) -> list[str]:
+    """Return the texts of others in the prompt of a turn, names of documents and files among them."""
+    shown = (*files, *(each for past in conversation.turns for each in past.attachments))
+    earlier = (part for past in conversation.turns for message in past.messages for part in message.parts)
+    return [
+        *(text for each in passages for text in (each.text, each.source, *each.heading)),
+        *(call.result.text for call in calls),
+        *(part.text for part in earlier if isinstance(part, ToolResult)),
+        *(each.name for each in shown),
+        *(each.text for each in shown if each.kind is None and each.data),
+    ]
 
 
 def _is_quoted(app: App, text: str, sources: Sequence[str]) -> bool:
