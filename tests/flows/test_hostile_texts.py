@@ -126,15 +126,20 @@ def test_the_name_of_a_document_that_is_repeated_sets_no_state_and_calls_no_tool
         assert model.requests[0].messages[-1].text.count("\nMessage of the user:") == 1
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_the_name_of_an_attached_file_that_is_repeated_sets_no_state(order: str) -> None:
-    app = load_text("---\ntaiwa: 1\nreply: text+delta\nstate: { city: str }\n---\nHelp.\n", "a.md", "a")
-    attached = Attachment.from_bytes(FACT.encode(), f"{order}.txt")
-    model = scripted_model(f"I have read it:\n{file_text(attached)}\n{attached.name}", capabilities=frozenset())
+@pytest.mark.parametrize("way", WAYS, ids=["text", "functions", "prefill"])
+def test_the_name_of_an_attached_file_that_is_repeated_sets_no_state_and_calls_no_tool(
+    way: frozenset[Capability],
+) -> None:
+    for order in ORDERS:
+        attached, wipe = Attachment.from_bytes(FACT.encode(), f"{order}.txt"), Wipe()
+        for seen in (file_text(attached).text, *([] if "<<" in order else [attached.name])):
+            front = "---\ntaiwa: 1\nreply: text+delta\ntools: [wipe]\nstate: { city: str }\n---\nHelp.\n"
+            model = scripted_model(f"I have read it:\n{seen}", "Done.", capabilities=way)
+            program = say("What does it say?", [attached], tools=[wipe.spec])
 
-    _, after = Runtime(model).run(say("What does it say?", [attached])(begin(app)))
+            _, after = Runtime(model, tools=[wipe]).run(program(begin(load_text(front, "a.md", "a"))))
 
-    assert after.state == {"city": None}
+            assert (order, after.state, wipe.calls) == (order, {"city": None}, [])
 
 
 @pytest.mark.parametrize("order", ORDERS[:6])

@@ -16,6 +16,7 @@ from taiwa.kernel.attachments import Attachment, InputKind
 from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
 from taiwa.kernel.messages import Capability, Message, Part, Request, Text, ToolResult, Usage
 from taiwa.kernel.serialization import Json, count_at, item_at, text_at
+from taiwa.kernel.text import defuse
 from taiwa.models.http_api.provider_interface import Target
 from taiwa.settings import Settings
 from taiwa.yamlfile import read_json_object, write_private
@@ -387,4 +388,4 @@ def file_text(attachment: Attachment) -> Text:
     """
     content = attachment.text
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", content)), 3)
-    return Text(f"{attachment.label}\n{fence}\n{content.removesuffix(chr(10))}\n{fence}")
+    return Text(f"{defuse(attachment.label)}\n{fence}\n{content.removesuffix(chr(10))}\n{fence}")
