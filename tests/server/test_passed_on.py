@@ -106,7 +106,9 @@ def test_the_sdk_of_openai_reads_a_refusal(served: Serving, upstream: FaultServe
     class Order(BaseModel):
         cups: int
 
-    upstream.plays(*[raw(head(), event({"refusal": "I cannot."}) + event({}, finish="stop"))] * 3)
+    upstream.plays(
+        *[raw(head(), event({"refusal": "I "}) + event({"refusal": "cannot."}) + event({}, finish="stop"))] * 4
+    )
     with openai.OpenAI(base_url=served.url, api_key=KEY, max_retries=0) as client:
         asked: dict[str, Any] = {"model": served.model.name}
         message = client.chat.completions.parse(messages=HI, response_format=Order, **asked).choices[0].message
@@ -114,12 +116,61 @@ def test_the_sdk_of_openai_reads_a_refusal(served: Serving, upstream: FaultServe
         with client.responses.stream(input="Hi", **asked) as stream:
             events = list(stream)
             last = stream.get_final_response()
+        with client.chat.completions.stream(messages=HI, response_format=Order, **asked) as chat:
+            pieces = [each.delta for each in chat if each.type == "refusal.delta"]
+        recorded = list(client.responses.retrieve(last.id, stream=True))
 
-    assert (message.parsed, message.refusal) == (None, "I cannot.")
+    for each in (message, chat.get_final_completion().choices[0].message):
+        assert (each.parsed, each.refusal, each.content or "") == (None, "I cannot.", "")
+    assert "".join(pieces) == "I cannot."
     for each in (response, last):
         (part,) = each.output[0].content
         assert (each.status, each.output_text, part.type, part.refusal) == ("completed", "", "refusal", "I cannot.")
-    assert "".join(each.delta for each in events if each.type == "response.output_text.delta") == "I cannot."
+    kinds = [each.type for each in events if "delta" in each.type or "text" in each.type]
+    assert set(kinds) == {"response.refusal.delta"}
+    assert "".join(each.delta for each in events if each.type == "response.refusal.delta") == "I cannot."
+    assert [each.refusal for each in events if each.type == "response.refusal.done"] == ["I cannot."]
+    assert [(each.type, each.sequence_number) for each in recorded] == [
+        (each.type, each.sequence_number) for each in events
+    ]
+
+
+CITED: dict[str, Any] = {"url": "https://tea.example", "title": "Tea", "start_index": 0, "end_index": 3}
+ANNOTATIONS = [{"type": "url_citation", "url_citation": CITED}]
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_annotations_and_the_fingerprint_of_the_models_server_are_given_on(
+    served: Serving, upstream: FaultServer, streams: bool
+) -> None:
+    said = {"role": "assistant", "content": "Yes.", "annotations": ANNOTATIONS}
+    whole: dict[str, Any] = {
+        "id": "c1",
+        "model": "m",
+        "system_fingerprint": "fp_1",
+        "choices": [SAID | {"message": said}],
+    }
+    parts = [{"content": "Yes."}, {"annotations": ANNOTATIONS}, {}]
+    choices = [{"index": 0, "delta": each, "finish_reason": None if each else "stop"} for each in parts]
+    events = "".join(f"data: {json.dumps(whole | {'choices': [each]})}\n\n" for each in choices).encode()
+    upstream.plays(raw(head(), events) if streams else status(200, json.dumps(whole).encode()), raw(head(), events))
+
+    answer = served.chat(HI, model=served.model.name, stream=streams)
+    response = served.client.post("/v1/responses", json={"model": served.model.name, "input": "Hi", "stream": streams})
+
+    if streams:
+        chunks = [json.loads(data) for data in sse(answer) if data != "[DONE]"]
+        found = [each["choices"][0]["delta"].get("annotations") for each in chunks]
+        assert [each for each in found if each] == [ANNOTATIONS]
+        assert chunks[-1]["system_fingerprint"] == "fp_1"
+        last = [json.loads(data) for data in sse(response) if data != "[DONE]"]
+        assert [each["annotation"] for each in last if "annotation" in each] == [{"type": "url_citation", **CITED}]
+        output = last[-1]["response"]["output"]
+    else:
+        assert answer.json()["choices"][0]["message"]["annotations"] == ANNOTATIONS
+        assert answer.json()["system_fingerprint"] == "fp_1"
+        output = response.json()["output"]
+    assert output[0]["content"][0]["annotations"] == [{"type": "url_citation", **CITED}]
 
 
 SAID = {"index": 0, "message": {"role": "assistant", "content": "Yes."}, "finish_reason": "stop"}

@@ -54,6 +54,7 @@ CASES = {
     "wrong key": (refusal(401, "no", code="invalid_api_key"), 401, 1),
     "forbidden": (refusal(403, "no", code="permission_denied"), 403, 1),
     "missing": (refusal(404, "The model `test-model` does not exist", code="model_not_found"), 404, 1),
+    "unavailable": (refusal(451, "not in your country"), 451, 1),
     "failed": (refusal(500, "oops", type="server_error"), 502, 1),
     "busy": (refusal(503, "later", type="server_error"), 503, 3),
     "limited": (refusal(429, "slow down", code="rate_limit_exceeded"), 429, 3),
@@ -226,6 +227,25 @@ def test_a_key_is_not_used_for_two_requests() -> None:
         refused = served.client.post("/v1/chat/completions", json=ASK | {"temperature": 1}, headers=key)
         assert (refused.status_code, refused.json()["error"]["code"]) == (422, "idempotency_key_reused")
         assert len(served.model.requests) == 1
+
+
+def test_a_key_creates_an_object_once() -> None:
+    item = {"type": "message", "role": "user", "content": "Tea?"}
+    with serving() as served:
+        post, key = served.client.post, {"idempotency-key": "made"}
+        first, again = (post("/v1/conversations", json={}, headers=key).json() for _ in range(2))
+        others = {post("/v1/conversations", json={}).json()["id"] for _ in range(2)}
+        assert first == again
+        assert len({first["id"], *others}) == 3
+
+        path = f"/v1/conversations/{first['id']}/items"
+        added = [post(path, json={"items": [item]}, headers={"idempotency-key": "added"}).json() for _ in range(2)]
+        assert added[0] == added[1]
+        assert len(served.client.get(path).json()["data"]) == 1
+        store = {"idempotency-key": "store"}
+        stores = [post("/v1/vector_stores", json={}, headers=store).json()["id"] for _ in range(2)]
+        assert stores[0] == stores[1]
+        assert post("/v1/conversations", json={"metadata": {"a": "b"}}, headers=key).status_code == 422
 
 
 def test_a_failed_request_is_answered_anew() -> None:

@@ -52,7 +52,7 @@ class CallsInText:
 
     def feed(self, chunk: Chunk) -> list[Chunk]:
         """Take the next chunk; return those that can be passed on."""
-        if isinstance(chunk, TextDelta):
+        if isinstance(chunk, TextDelta) and not chunk.refuses:
             self._held += chunk.text
             return self._texts(is_whole=False)
         if isinstance(chunk, StreamEnd):

@@ -217,7 +217,7 @@ class PendingEffect:
 
     def add(self, chunk: Chunk) -> str:
         """Add a chunk and return the text to show."""
-        if self._splitter is not None and isinstance(chunk, TextDelta):
+        if self._splitter is not None and isinstance(chunk, TextDelta) and not chunk.refuses:
             return "".join(map(self._add, self._splitter.feed(chunk.text)))
         shown = self.flush() if isinstance(chunk, StreamEnd) else ""
         return shown + self._add(chunk)
@@ -430,7 +430,7 @@ class Execution(Generic[T]):
                 elif isinstance(each, ThinkingDelta) and not pending.is_hidden:
                     self._notify(each)
             if show:
-                self._emit(TextDelta(show))
+                self._emit(TextDelta(show, isinstance(chunk, TextDelta) and chunk.refuses))
             if pending.in_delta and not was_in_delta and self._observers:  # after the text before it
                 self._notify(DeltaStarted())
         if pending.refusal is None and self.ledger.limits.seconds is not None and not isinstance(chunk, StreamEnd):
@@ -744,9 +744,9 @@ class Execution(Generic[T]):
             return
         pending = PendingEffect(strand, entry.index, effect, 0.0)
         pending.begin()
-        show = pending.add(TextDelta(entry.answer.text)) + pending.finish()[1]
-        if show:
-            self._emit(TextDelta(show))
+        text = TextDelta(entry.answer.text, entry.answer.stop == "refusal")
+        if show := pending.add(text) + pending.finish()[1]:
+            self._emit(replace(text, text=show))
 
     def _gather(self, strand: _Strand, index: int, programs: tuple[Program[Any], ...]) -> None:
         if not programs:

@@ -384,7 +384,7 @@ class Response:
 
     If a watcher cut the answer, `discarded` is the text after the cut in the same chunk, and `max_usage` bounds the usage if
     it is unknown. `enforcement` says how the constraint was enforced, None without a constraint; `written` are the tokens of a
-    model in this process.
+    model in this process; `extra` is what its server adds to the answer, as an object: `annotations`, `system_fingerprint`.
     """
 
     message: Message
@@ -397,6 +397,7 @@ class Response:
     logprobs: tuple[TokenLogprob, ...] = ()
     enforcement: Enforcement | None = None
     written: WrittenTokens | None = None
+    extra: Json = None
 
     @property
     def text(self) -> str:
@@ -406,9 +407,10 @@ class Response:
 
 @value(tag="text-delta")
 class TextDelta:
-    """The next text of an answer."""
+    """The next text of an answer; `refuses`: it is that of a refusal, as the server says."""
 
     text: str
+    refuses: bool = False
 
 
 @value(tag="thinking-delta")
@@ -428,7 +430,9 @@ class HiddenDelta:
 
 @value(tag="stream-end")
 class StreamEnd:
-    """The end of a stream of chunks; `thinking` are the blocks of its reasoning, if the server sends blocks."""
+    """The end of a stream of chunks; `thinking` are the blocks of its reasoning, if the server sends blocks; `extra` is that of
+    `Response`.
+    """
 
     finish: FinishReason = "stop"
     stop: str | None = None
@@ -439,6 +443,7 @@ class StreamEnd:
     enforcement: Enforcement | None = None
     thinking: tuple[Thinking, ...] = ()
     written: WrittenTokens | None = None
+    extra: Json = None
 
 
 @value(tag="notice")
@@ -478,7 +483,7 @@ def collect_response(chunks: Iterable[Chunk]) -> Response:
     message = Message("assistant", (*blocks, Text("".join(text)), *end.tool_calls))
     return Response(
         message, end.finish, end.stop, end.usage, end.model,
-        logprobs=end.logprobs, enforcement=end.enforcement, written=end.written,
+        logprobs=end.logprobs, enforcement=end.enforcement, written=end.written, extra=end.extra,
     )  # fmt: skip
 
 

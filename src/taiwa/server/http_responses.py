@@ -114,7 +114,9 @@ REFUSALS: Mapping[int, tuple[str, str | None]] = {
     422: (INVALID, None),
     429: ("insufficient_quota", "insufficient_quota"),
 }
-"""The type and code of the statuses by which a model's server refuses a request, which are those of the response, too."""
+"""The types and codes of statuses by which a model's server refuses a request. These and others of the 4xx class are those of the
+response, too.
+"""
 
 
 def api_error(error: TaiwaError) -> ApiError:
@@ -127,9 +129,9 @@ def api_error(error: TaiwaError) -> ApiError:
     status, kind, code = next(known, (500, SERVER, error.tag))
     if isinstance(error, OverloadedError) and error.may_be_charged:
         status, code = 502, "model_error"
-    elif code == "model_error" and isinstance(error, ModelError) and (error.status or 0) in REFUSALS:
+    elif code == "model_error" and isinstance(error, ModelError) and 400 <= (error.status or 0) < 500:
         status = error.status or 0
-        kind, code = REFUSALS[status]
+        kind, code = REFUSALS.get(status, (INVALID, None))
     wait = None
     if isinstance(error, (RateLimitError, BudgetError)):
         wait = 1 if error.retry_after is None else ceil(error.retry_after)

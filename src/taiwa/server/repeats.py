@@ -6,12 +6,13 @@ A request is a repeat of an earlier one of its caller, with the same path and bo
 - it is marked as a repeat (`x-stainless-retry-count`, as the SDKs of OpenAI and Anthropic do), or
 - the client of the earlier one has disconnected, and its run continues or has ended with an answer.
 
-Other requests with the same body are answered again: so a client asks for several samples.
+Other requests with the same body are answered again: so a client asks for several samples. What a request creates without a run is
+made again, too, unless the keys are the same (`Repeats.once`).
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from starlette.requests import Request
 
@@ -35,6 +36,14 @@ class Started(Protocol):
 
 
 S = TypeVar("S", bound=Started)
+T = TypeVar("T")
+
+
+class _Made(NamedTuple):
+    """What a request has made, with a run that ended when it was made."""
+
+    run: LiveRun
+    made: object
 
 
 class Attempt(Generic[S]):
@@ -127,6 +136,23 @@ class Repeats:
             made.started.exception()  # read, so that asyncio does not log it
             raise
         return made
+
+    async def once(self, request: Request, make: Callable[[], Awaitable[T]]) -> T:
+        """Return what `make` returns, or has returned for an earlier request with the same `Idempotency-Key`.
+
+        Raises:
+            ApiError: as `attempt`.
+        """
+        if not request.headers.get("idempotency-key"):
+            return await make()
+
+        async def start() -> _Made:
+            run = LiveRun(())
+            made = await make()
+            run.ended = asyncio.get_running_loop().time()
+            return _Made(run, made)
+
+        return cast("T", (await self.attempt(request, start)).started.result().made)
 
     def _sweep(self, now: float) -> None:
         if now < self._next_sweep:

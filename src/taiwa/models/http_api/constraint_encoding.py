@@ -412,7 +412,7 @@ class TextReader:
 
     def read(self, chunk: Chunk) -> tuple[Chunk, ...]:
         """Return the chunks to pass on."""
-        if isinstance(chunk, TextDelta):
+        if isinstance(chunk, TextDelta) and not chunk.refuses:
             self._text += chunk.text
             return ()
         if isinstance(chunk, FailedAttempt):

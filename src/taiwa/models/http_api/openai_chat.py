@@ -443,7 +443,6 @@ class ChatReader:
         self._details: dict[int, dict[str, Json]] = {}
         self._signed: dict[int, Json] = {}
         self._calls: dict[int, ToolCallBuilder] = {}
-        self._refused = False
 
     def read_event(self, data: Json) -> None:
         """Read one event of a stream."""
@@ -480,6 +479,7 @@ class ChatReader:
         response = self.response
         if not response.model:
             response.model = text_at(data, "model")
+            response.fingerprint = text_at(data, "system_fingerprint")
         # Most events have no usage; some servers send a cumulative one with each event, of which the last counts.
         if isinstance(data, dict) and (
             usage := data.get("usage") or ("x_groq" in data and item_at(data, "x_groq", "usage"))
@@ -506,6 +506,8 @@ class ChatReader:
             for part in content:
                 self._read_part(part)
         self._read_refusal(message)
+        if message.get("annotations"):
+            response.annotations += map(flat_annotation, items_at(message, "annotations"))
         calls = message.get("tool_calls")
         if isinstance(calls, list):
             self._read_calls(calls)
@@ -618,10 +620,16 @@ class ChatReader:
             raise error_in_response({"error": item_at(choice, "error") or failure}, self.server)
         self._keep_reasoning()
         response.finish = FINISH_REASONS.get(reason, "stop")
-        if self._refused:
+        if response.refuses:
             response.finish = response.stop = "refusal"
         if response.finish == "stop":
             response.stop = text_at(choice, "stop_reason") or text_at(choice, "matched_stop") or None
+
+
+def flat_annotation(annotation: Json) -> Json:
+    """Return an annotation as Responses has it: Chat Completions puts its fields into a member that its type names."""
+    fields = item_at(annotation, text_at(annotation, "type"))
+    return {"type": text_at(annotation, "type"), **fields} if isinstance(fields, dict) else annotation
 
 
 def read_logprobs(choice: Json) -> Iterator[TokenLogprob]:

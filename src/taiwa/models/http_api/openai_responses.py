@@ -176,7 +176,8 @@ class _Reader:
         """The text of each part: the index of its item, its kind, and its place."""
         self._read: set[int] = set()
         """The items that were read completely."""
-        self._refused = False
+        self._annotated: set[tuple[int, str, int]] = set()
+        """The parts whose annotations were read."""
 
     def read_event(self, data: Json) -> None:
         """Read one event of a stream."""
@@ -263,8 +264,7 @@ class _Reader:
         key = self._index(data), "text", count_at(data, "content_index") or 0
         self._kinds.setdefault(key[0], "message")
         self._written[key] = self._written.get(key, "") + text
-        self._refused = self._refused or is_refusal
-        self._response.add_text(text)
+        (self._response.add_refusal if is_refusal else self._response.add_text)(text)
 
     def _complete_text(self, index: int, place: int, text: str, part: Json, kind: str) -> None:
         """Read the complete text of a part: add what was not streamed."""
@@ -272,8 +272,10 @@ class _Reader:
         self._kinds.setdefault(index, "message")
         if not self._written.get(key):
             self._response.logprobs += read_logprobs({"logprobs": {"content": items_at(part, "logprobs")}})
-        self._response.add_text(self._rest(key, text))
-        self._refused = self._refused or (bool(text) and "refusal" in kind)
+        (self._response.add_refusal if text and "refusal" in kind else self._response.add_text)(self._rest(key, text))
+        if (annotations := items_at(part, "annotations")) and key not in self._annotated:
+            self._annotated.add(key)
+            self._response.annotations += annotations
 
     def _rest(self, key: tuple[int, str, int], text: str) -> str:
         """Return what follows the known text of a part in its complete text; "" if they differ, because a text cannot be withdrawn."""
@@ -353,7 +355,7 @@ class _Reader:
             response.finish = INCOMPLETE.get(text_at(data, "incomplete_details", "reason"), "interrupted")
         else:
             response.finish = "interrupted" if status == "cancelled" else "stop"
-            if self._refused and status != "cancelled":
+            if response.refuses and status != "cancelled":
                 response.finish = response.stop = "refusal"
         if self._keeps_id and (name := text_at(data, "id")) and status == "completed":
             response.keep_thinking("", {"type": "response", "id": name}, self._origin)

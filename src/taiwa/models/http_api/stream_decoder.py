@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from json import JSONDecoder
+from math import isfinite
 from types import NoneType
 from typing import NamedTuple, Protocol
 
@@ -241,6 +242,10 @@ class ResponseBuilder:
         self.stop: str | None = None
         self.usage: Usage | None = None
         self.model = ""
+        self.fingerprint = ""
+        self.annotations: list[Json] = []
+        self.refuses = False
+        """Whether the text is a refusal of the model."""
         self.done = False
         self._has_begun = False
         self._out: list[Chunk] = []
@@ -259,6 +264,12 @@ class ResponseBuilder:
     def add_text(self, text: str) -> None:
         """Add to the text of the answer."""
         self._has_begun = self._has_begun or bool(text)
+        self._pieces.append(text)
+
+    def add_refusal(self, text: str) -> None:
+        """Add to the text of an answer that refuses."""
+        self._flush()
+        self.refuses = True
         self._pieces.append(text)
 
     def add_thinking(self, text: str) -> None:
@@ -287,17 +298,19 @@ class ResponseBuilder:
         if left := self._thinking.close():
             self._out.append(ThinkingDelta(left))
         if left := self._held + self._text.feed(self._echo.close()) + self._text.close():
-            self._out.append(TextDelta(left))
+            self._out.append(TextDelta(left, self.refuses))
         calls = _with_ids(call for builder in self.calls if builder.name for call in builder.build())
         finish = self.finish or "stop"
         if finish in ("stop", "tool_calls"):
             # Servers disagree on the finish reason of a response with calls.
             finish = "tool_calls" if calls else "stop"
         stop = None if self.stop is None else join_surrogates(self.stop)
+        extra: dict[str, Json] = {"annotations": self.annotations, "system_fingerprint": self.fingerprint}
+        extra = {name: _with_whole_characters(part) for name, part in extra.items() if part}
         self._out.append(
             StreamEnd(
                 finish, stop, self.usage, join_surrogates(self.model), calls, tuple(self.logprobs),
-                thinking=tuple(self.thinking),
+                thinking=tuple(self.thinking), extra=extra or None,
             )
         )  # fmt: skip
 
@@ -312,13 +325,15 @@ class ResponseBuilder:
         self._pieces.clear()
         self._held = "\r" if text.endswith("\r") else ""  # the two characters of a line break stay in one chunk
         if text := text.removesuffix("\r"):
-            self._out.append(TextDelta(text))
+            self._out.append(TextDelta(text, self.refuses))
 
 
 def _with_whole_characters(data: Json) -> Json:
-    """Return a server's JSON without lone surrogates, so that it can be recorded and sent."""
+    """Return a server's JSON without lone surrogates and infinite numbers, so that it can be recorded and sent."""
     if isinstance(data, str):
         return join_surrogates(data)
+    if isinstance(data, float) and not isfinite(data):
+        return None
     if isinstance(data, list):
         return [_with_whole_characters(part) for part in data]
     if isinstance(data, dict):

@@ -33,7 +33,7 @@ from taiwa.kernel.messages import (
     Usage,
 )
 from taiwa.kernel.messages import Response as ModelResponse
-from taiwa.kernel.serialization import Json, item_at, parse_json, to_json
+from taiwa.kernel.serialization import Json, item_at, items_at, parse_json, text_at, to_json
 from taiwa.models.http_api.provider_interface import EFFORTS
 from taiwa.server.http_responses import ApiError, SendNow, error_to_json, event, invalid
 from taiwa.server.request import Fields, caller_of, interpret, read_body, state_of
@@ -393,6 +393,7 @@ class _Reply:
         self.id = f"chatcmpl-{token_hex(12)}"
         self._created = int(time.time())
         self._opening = b""
+        self._fingerprint: dict[str, Json] = {}
 
     def whole(self, results: list[TurnResult]) -> dict[str, Json]:
         """Return the whole response."""
@@ -401,9 +402,9 @@ class _Reply:
             response = response_of(result)
             message: dict[str, Json] = {
                 "role": "assistant",
-                "content": result.continuation,
+                "content": None if response.stop == "refusal" else result.continuation,
                 "refusal": None,
-                "annotations": [],
+                "annotations": self._read_extra(response),
             }
             message |= _thinking(response)
             calls = write_calls(response)
@@ -427,11 +428,7 @@ class _Reply:
         written: set[int] = set()
 
         def take(index: int, event: PublishedEvent) -> bool:
-            return (
-                isinstance(event, TextDelta)
-                and index in written
-                and send_now(self._piece(index, b"content", event.text))
-            )
+            return isinstance(event, TextDelta) and index in written and send_now(self._text(index, event))
 
         out = b""
         async for each in run.follow(take=take):
@@ -445,7 +442,7 @@ class _Reply:
                 out = self._chunk(each.index, {"role": "assistant", "content": "", "refusal": None})
             if isinstance(each.event, TextDelta):
                 written.add(each.index)
-                out += self._piece(each.index, b"content", each.event.text)
+                out += self._text(each.index, each.event)
             elif isinstance(each.event, ThinkingDelta):
                 if each.event.text:
                     thinking.add(each.index)
@@ -472,10 +469,12 @@ class _Reply:
         """Write the chunks at the end of an answer, including everything that was not streamed."""
         out, response = b"", response_of(result)
         if result.continuation and not has_text:
-            out = self._piece(index, b"content", result.continuation)
+            out = self._text(index, TextDelta(result.continuation, response.stop == "refusal"))
         more: dict[str, Json] = {} if has_thought else dict(_thinking(response))
-        if response.finish == "refusal":  # known only now; its text was streamed as content
+        if response.finish == "refusal" != response.stop:  # of a filter: its text was streamed as content
             more["refusal"] = result.continuation
+        if annotations := self._read_extra(response):
+            more["annotations"] = annotations
         if calls := write_calls(response):
             more |= self._called([{"index": at, **cast("dict[str, Json]", call)} for at, call in enumerate(calls)])
         logprobs = self._logprobs(response)
@@ -490,6 +489,15 @@ class _Reply:
             chunk["usage"] = None
         return event(chunk)
 
+    def _text(self, index: int, delta: TextDelta) -> bytes:
+        return self._piece(index, b"refusal" if delta.refuses else b"content", delta.text)
+
+    def _read_extra(self, response: ModelResponse) -> list[Json]:
+        """Take the fingerprint of the model's server for what is written from here on, and return the annotations of an answer."""
+        if fingerprint := text_at(response.extra, "system_fingerprint"):
+            self._fingerprint = {"system_fingerprint": fingerprint}
+        return [_annotation(each) for each in items_at(response.extra, "annotations")]
+
     def _piece(self, index: int, name: bytes, text: str) -> bytes:
         """Write the chunk of a piece, which is frequent: `_chunk` with little left to encode."""
         if not self._opening:
@@ -498,7 +506,13 @@ class _Reply:
         return b'%b%d,"delta":{"%b":%b%b' % (self._opening, index, name, to_json(text), ending)
 
     def _head(self, kind: str) -> dict[str, Json]:
-        return {"id": self.id, "object": kind, "created": self._created, "model": self._asked.model}
+        return {
+            "id": self.id,
+            "object": kind,
+            "created": self._created,
+            "model": self._asked.model,
+            **self._fingerprint,
+        }
 
     def _called(self, calls: list[Json]) -> dict[str, Json]:
         """Write calls; a client of functions gets the first one."""
@@ -540,6 +554,14 @@ def write_usage(results: list[TurnResult]) -> Json:
         "prompt_tokens_details": {"cached_tokens": used.cache_read_tokens},
         "completion_tokens_details": {"reasoning_tokens": used.reasoning_tokens},
     }
+
+
+def _annotation(flat: Json) -> Json:
+    """Write an annotation, whose fields this protocol has in a member that its type names."""
+    if not isinstance(flat, dict) or len(flat) < 2:
+        return flat
+    kind = text_at(flat, "type")
+    return {"type": kind, kind: {name: part for name, part in flat.items() if name != "type"}}
 
 
 def _thinking(response: ModelResponse) -> dict[str, Json]:

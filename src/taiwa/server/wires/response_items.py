@@ -3,11 +3,12 @@ response with its stream of events, live from its run or later from the store.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import cast
 
 from taiwa.kernel.approval import ApprovalRequest
 from taiwa.kernel.messages import Message, Part, Text, TextDelta, ThinkingDelta, ToolCall, ToolResult
-from taiwa.kernel.serialization import Json, to_json
+from taiwa.kernel.serialization import Json, items_at, to_json
 from taiwa.server.http_responses import ApiError, invalid
 from taiwa.server.request import Fields
 from taiwa.server.runs import RunEvent
@@ -232,7 +233,8 @@ def _outcome(name: str, result: TurnResult, thought: str) -> Body:
     if refuses:
         output.append(_refusal(name, result.text))
     elif result.text or not calls:
-        output.append(_message(name, result.text, write_logprobs(response, MOST_LOGPROBS), "completed"))
+        annotations = items_at(response.extra, "annotations")
+        output.append(_message(name, result.text, write_logprobs(response, MOST_LOGPROBS), "completed", annotations))
     for call in calls:
         output.append(call_item(call, item_id(CALL, name, len(output))))
     reasons = dict.fromkeys(("length", "interrupted", "repetition"), "max_output_tokens") | {
@@ -264,8 +266,8 @@ def write_response_usage(result: TurnResult) -> Json:
     }
 
 
-def _message(name: str, text: str, logprobs: list[Json], status: str) -> Json:
-    part: Json = {"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs}
+def _message(name: str, text: str, logprobs: list[Json], status: str, annotations: Sequence[Json] = ()) -> Json:
+    part: Json = {"type": "output_text", "text": text, "annotations": [*annotations], "logprobs": logprobs}
     item = {"type": "message", "id": item_id(TEXT, name, 0), "status": status, "role": "assistant", "content": [part]}
     return cast("Json", item)
 
@@ -286,7 +288,7 @@ class EventWriter:
     def __init__(self, begun: Body) -> None:
         self._begun = begun
         self._number = 0
-        self._has_text = False
+        self._has_text = self._refuses = False
         self._thought: list[str] = []
         self._thinks = False
         self._searches = searches(begun)
@@ -330,12 +332,15 @@ class EventWriter:
         yield self._event("response.output_item.done", output_index=self._at, item=item)
         self._at += 1
 
-    def text(self, piece: str) -> Iterator[Body]:
-        """Write the next piece of the text."""
+    def text(self, piece: str, *, refuses: bool = False) -> Iterator[Body]:
+        """Write the next piece of the text; the first one says whether it `refuses`."""
         if not self._has_text:
             yield from self._end_thinking()
-            yield from self._open_message()
-        yield self._part_event(TEXT, "response.output_text.delta", delta=piece, logprobs=[])
+            yield from self._open_message(refuses=refuses)
+        if self._refuses:
+            yield self._part_event(TEXT, "response.refusal.delta", delta=piece)
+        else:
+            yield self._part_event(TEXT, "response.output_text.delta", delta=piece, logprobs=[])
 
     def end(self, final: Body) -> Iterator[Body]:
         """Write the rest: the completion of open items, the other items, and the final body."""
@@ -357,26 +362,29 @@ class EventWriter:
         kind = {"completed": "completed", "incomplete": "incomplete"}.get(str(final["status"]), "failed")
         yield self._event(f"response.{kind}", response=final)
 
-    def _open_message(self) -> Iterator[Body]:
-        self._has_text = True
+    def _open_message(self, *, refuses: bool) -> Iterator[Body]:
+        self._has_text, self._refuses = True, refuses
         item: Json = {
             "type": "message", "id": item_id(TEXT, str(self._begun["id"]), 0), "status": "in_progress",
             "role": "assistant", "content": [],
         }  # fmt: skip
         yield self._event("response.output_item.added", output_index=self._at, item=item)
         part: Json = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
+        part = {"type": "refusal", "refusal": ""} if refuses else part
         yield self._part_event(TEXT, "response.content_part.added", part=part)
 
     def _end_message(self, index: int, item: Body) -> Iterator[Body]:
         (part,) = cast("list[Body]", item["content"])
-        text = _text_of(part)
+        text, refuses = _text_of(part), part["type"] == "refusal"
         if not self._has_text:  # no piece was shown before the whole answer was checked
-            yield from self.text(text) if text else self._open_message()
+            yield from self.text(text, refuses=refuses) if text else self._open_message(refuses=refuses)
         for number, annotation in enumerate(cast("list[Json]", part.get("annotations", []))):
             kind = "response.output_text.annotation.added"
             yield self._part_event(TEXT, kind, annotation=annotation, annotation_index=number)
-        # That a text refuses is known only at its end.
-        yield self._part_event(TEXT, "response.output_text.done", text=text, logprobs=part.get("logprobs", []))
+        if self._refuses:
+            yield self._part_event(TEXT, "response.refusal.done", refusal=text)
+        else:
+            yield self._part_event(TEXT, "response.output_text.done", text=text, logprobs=part.get("logprobs", []))
         yield self._part_event(TEXT, "response.content_part.done", part=part)
         yield self._event("response.output_item.done", output_index=index, item=item)
 
@@ -415,9 +423,11 @@ def recorded_events(begun: Body, final: Body, pieces: Sequence[Json]) -> Iterato
     output = cast("list[Body]", final["output"])
     texts = {item["type"]: _text_of(cast("list[Body]", item["content"])[0]) for item in output if item.get("content")}
     left = {"message": texts.get("message", ""), "reasoning": texts.get("reasoning", "")}
+    kinds = [part["type"] for item in output for part in cast("list[Body]", item.get("content", []))]
+    text = partial(writer.text, refuses="refusal" in kinds)
     for length in pieces:
         size = length if isinstance(length, int) else 0
-        kind, write = ("reasoning", writer.thinking) if size < 0 else ("message", writer.text)
+        kind, write = ("reasoning", writer.thinking) if size < 0 else ("message", text)
         piece, left[kind] = left[kind][: abs(size)], left[kind][abs(size) :]
         yield from write(piece)
     yield from writer.end(final)

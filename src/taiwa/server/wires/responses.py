@@ -517,7 +517,10 @@ async def stream(live: LiveResponse | RemoteResponse, after: int, send_now: Send
     writer = EventWriter(live.begun)
 
     def write(piece: TextDelta | ThinkingDelta) -> bytes:
-        written = (writer.text if isinstance(piece, TextDelta) else writer.thinking)(piece.text)
+        if isinstance(piece, TextDelta):
+            written = writer.text(piece.text, refuses=piece.refuses)
+        else:
+            written = writer.thinking(piece.text)
         return b"".join(event(each, str(each["type"])) for each in written if _number(each) > after)
 
     for each in writer.begin():
@@ -656,17 +659,20 @@ async def compact(request: Request) -> Json:
         last = max((at for at, item in enumerate(items) if is_answer(item)), default=-1)
         return begin_compaction(repository, state.served.open(choice), options, state.turns, after), items[last + 1 :]
 
-    completion, rest = await asyncio.to_thread(begin)
-    (result,) = await start_run(request, "Responses", [completion]).results()
-    name = f"cmp_{token_hex(16)}"
-    made = ServedObject(name, "compaction", result.session, result.node, {})
-    await asyncio.to_thread(repository.store.served.put, made)
-    item: Json = {"type": "compaction", "id": name, "encrypted_content": name}
-    data: Body = {
-        "id": f"resp_{token_hex(16)}", "object": "response.compaction", "created_at": int(time.time()),
-        "output": [item, *rest], "usage": write_response_usage(result),
-    }  # fmt: skip
-    return data
+    async def make() -> Json:
+        completion, rest = await asyncio.to_thread(begin)
+        (result,) = await start_run(request, "Responses", [completion]).results()
+        name = f"cmp_{token_hex(16)}"
+        made = ServedObject(name, "compaction", result.session, result.node, {})
+        await asyncio.to_thread(repository.store.served.put, made)
+        item: Json = {"type": "compaction", "id": name, "encrypted_content": name}
+        data: Body = {
+            "id": f"resp_{token_hex(16)}", "object": "response.compaction", "created_at": int(time.time()),
+            "output": [item, *rest], "usage": write_response_usage(result),
+        }  # fmt: skip
+        return data
+
+    return await state.repeats.once(request, make)
 
 
 async def resume(state: ServerState) -> None:
