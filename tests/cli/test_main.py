@@ -304,10 +304,12 @@ def test_a_shell_gets_completions(place: Place) -> None:
     ("words", "near"),
     [
         (("say", "--modle", "x"), "; did you mean --model?"),
-        (("say", "--file", "x"), "; did you mean --schema or --fragment or --attach?"),
+        (("say", "--file", "x"), "; did you mean --fragment or --attach?"),
+        (("say", "-o", "x"), "; did you mean --temperature or --max-tokens?"),
         (("say", "-t", "x"), "; did you mean --temperature or --tool or --tokens-per-minute?"),
         (("delete", "-y", "x"), "; did you mean --yes?"),
-        (("say", "-y"), ""),
+        (("say", "-y"), "; did you mean --approve?"),
+        (("say", "-k"), ""),
     ],
 )
 def test_an_unknown_option_names_those_that_may_be_meant(taiwa: Taiwa, words: tuple[str, ...], near: str) -> None:
