@@ -12,7 +12,7 @@ NODE_READY := $(NODE)/node_modules/.ready
 DOCUMENTS = $(wildcard README*.md CONTRIBUTING.md docs/*.md benches/README.md evals/README.md)
 # Each file runs in one worker, so a server or the namespace of a document is set up once. Three workers for two cores, because tests
 # wait a third of their time for processes, sockets and time limits.
-PYTEST := $(BIN)/pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder --durations 10 --durations-min 5
 COG := $(BIN)/cog -I docs -I .
 CATALOGUES := $(wildcard src/taiwa/locale/*/LC_MESSAGES/*.po)
 MESSAGES := $(CATALOGUES:.po=.mo)

@@ -5,11 +5,14 @@ file.
 """
 
 import gc
+import inspect
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import chdir, suppress
 from doctest import ELLIPSIS
+from functools import wraps
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +148,96 @@ def pytest_collection(session: pytest.Session) -> None:
     for path in sorted(ROOT.glob("tests/**/test_*.py"))[int(worker["workerid"][2:]) :: worker["workercount"]]:
         with suppress(pytest.Collector.CollectError, pytest.skip.Exception):  # reported when all are collected
             _ = pytest.Module.from_parent(session, path=path).obj
+
+
+# In a run of several workers a test costs 5 ms before it does anything, more than most rows of a table take: there, a table is one
+# test, and a worker tells only what is shown (decision 0097).
+STATELESS = frozenset({"drive", "face"})
+"""Fixtures that the rows of a table may share although each test has its own."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Module, name: str, obj: object) -> Any:  # noqa: ANN401  (pytest knows what it makes)
+    """Make one test of a table in a worker; elsewhere each row is a test that can be named."""
+    in_worker = hasattr(collector.config, "workerinput")
+    if not in_worker or not inspect.isfunction(obj) or (whole := table(obj)) is None:
+        return None
+    setattr(collector.obj, name, whole)
+    return collector.ihook.pytest_pycollect_makeitem(collector=collector, name=name, obj=whole)
+
+
+def table(test: Callable[..., None]) -> Callable[..., None] | None:
+    """Return a test of all rows of a parametrized one; None if it is not, or if a row has a fixture or a mark of its own."""
+    marks: list[pytest.Mark] = getattr(test, "pytestmark", [])
+    tables = [mark for mark in marks if mark.name == "parametrize"]
+    unusual = any(len(mark.args) != 2 or not mark.kwargs.keys() <= {"ids"} for mark in tables)
+    if not tables or unusual or hasattr(test, "hypothesis"):
+        return None
+    columns, rows = zip(*map(columns_and_rows, tables), strict=True)
+    names = [name for some in columns for name in some]
+    signature = inspect.signature(test)
+    fixtures = [each for name, each in signature.parameters.items() if name not in names]
+    if not all(rows) or not STATELESS.issuperset(each.name for each in fixtures):
+        return None
+
+    @wraps(test)
+    def whole(**given: object) -> None:
+        failed: list[BaseException] = []
+        skipped: BaseException | None = None
+        for parts in product(*rows):
+            row = dict(zip(names, chain.from_iterable(parts), strict=True))
+            try:
+                test(**row, **given)
+            except pytest.skip.Exception as skip:
+                skipped = skip
+            except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  (all are raised when the last row has run)
+                error.add_note(f"row: {row!r:.1000}")
+                failed.append(error)
+        if failed:
+            raise BaseExceptionGroup(f"{len(failed)} rows of the table", failed)
+        if skipped:
+            raise skipped
+
+    vars(whole)["__signature__"] = signature.replace(parameters=fixtures)
+    vars(whole)["pytestmark"] = [mark for mark in marks if mark.name != "parametrize"]
+    return whole
+
+
+def columns_and_rows(mark: pytest.Mark) -> tuple[list[str], list[Sequence[object]]]:
+    """Return the names and the rows of a mark; no rows if one of them has marks, or if they can be read only once."""
+    names, rows = mark.args
+    columns = [name.strip() for name in names.split(",")] if isinstance(names, str) else [*names]
+    if isinstance(rows, Iterator):
+        return columns, []
+    parameters = type(pytest.param())
+    if any(isinstance(row, parameters) and row.marks for row in rows):
+        return columns, []
+    plain = [row.values if isinstance(row, parameters) else (row,) if len(columns) == 1 else row for row in rows]
+    return columns, plain
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let a worker tell of a test only what a run shows: its end, what failed, and fixtures that took long."""
+    if not hasattr(config, "workerinput"):
+        return
+    worker = next(each for each in config.pluginmanager.get_plugins() if hasattr(each, "sendevent"))
+    send = worker.sendevent
+
+    def send_what_is_shown(name: str, **what: Any) -> None:  # noqa: ANN401  (messages of xdist)
+        if name not in ("logstart", "logfinish") and what.get("data") is not UNSEEN:
+            send(name, **what)
+
+    worker.sendevent = send_what_is_shown
+
+
+UNSEEN: dict[str, Any] = {}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_to_serializable(report: object) -> dict[str, Any] | None:
+    """Write down nothing of fixtures that were made, or ended, within a second."""
+    fixtures = isinstance(report, pytest.TestReport) and report.when != "call" and report.passed and report.duration < 1
+    return UNSEEN if fixtures else None
 
 
 @pytest.hookimpl(optionalhook=True)
