@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard
 
 from taiwa.extras import require_modules
-from taiwa.json_schema import check_bounds
+from taiwa.json_schema import TYPES, check_bounds
 from taiwa.kernel.attachments import Attachment, path_kind
 from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError, OutputValidationError
 from taiwa.kernel.messages import (
@@ -141,6 +141,8 @@ def read_output_type(text: str) -> OutputType[Any]:
 
     >>> read_output_type('{"name": "Ann", "tags": ["x"]}').schema()["properties"]["tags"]["items"]
     {'type': 'string'}
+    >>> read_output_type('{"type": "string", "pattern": "^[0-9]{4}$"}').schema()["properties"]["value"]["pattern"]
+    '^[0-9]{4}$'
 
     Raises:
         InputError: it is none of these.
@@ -152,7 +154,7 @@ def read_output_type(text: str) -> OutputType[Any]:
         except ValueError as error:
             raise InputError(f"the type is not JSON: {error}") from None
         assert isinstance(found, dict), "it begins with a brace"
-        schema = found if SCHEMA_KEYS & set(found) or found.get("type") == "object" else _schema_like(found)
+        schema = found if SCHEMA_KEYS & set(found) or found.get("type") in (*TYPES, "integer") else _schema_like(found)
         check_bounds(schema)
         return OutputType.from_json_schema(schema)
     if declared := DECLARED.findall(text):
