@@ -317,6 +317,13 @@ def test_a_server_that_is_killed_in_mid_stream_is_missed_and_its_turn_resumed(
     tab.problems.clear()  # the lost connection itself
 
 
+def test_words_come_behind_each_other_in_a_long_paragraph(open_tab: OpenTab, serve: Serve) -> None:
+    begin = " ".join(f"word-{n}" for n in range(200))
+    tab = open_tab(serve(GatedModel(TextDelta(begin), *[TextDelta(f" more-{n}") for n in range(5)])))
+    tab.begin_only("one")
+    tab.has("#live .answer p", "word-199 more-0 more-1 more-2 more-3 more-4", ready=False)
+
+
 def test_a_reload_in_mid_stream_goes_on_where_the_answer_is(open_tab: OpenTab, serve: Serve) -> None:
     model = GatedModel()
     tab = open_tab(serve(scripted_model("from another model"), model))

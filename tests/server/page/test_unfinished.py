@@ -188,4 +188,3 @@ def test_a_stopped_answer_says_so_once(open_tab: OpenTab, serve: Serve) -> None:
     tab.has("#turns .reason", "stopped")
 
     assert tab.page.locator("#notices p:not(.hidden)").count() == 0
-    tab.has("#notices p.hidden", "stopped")

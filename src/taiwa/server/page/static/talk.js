@@ -1,12 +1,12 @@
 // Talking: the message field with its draft, and the answer while it is written, here or by another tab.
-import { $, add, ask, attempt, call, failure, fill, here, name, notify, page, put, texts } from "./server.js";
+import { $, $$, add, ask, attempt, call, failure, fill, here, name, notify, page, put, texts } from "./server.js";
 import { files, listenForFiles, sent, setFiles } from "./files.js";
 import { options } from "./settings.js";
 import { mark, pinned, refresh, show, toEnd } from "./places.js";
 
 const text = $("#text");
 const live = $("#live");
-let waiting, closed, open, tail; // the parts of the answer that is being written
+let waiting, closed, open, tail, grown; // the parts of the answer that is being written
 let pending = null; // what was sent from here, not answered yet
 let mine = false; // the turn was begun in this tab
 let first = ""; // the message that a conversation begins with, while it is not answered
@@ -176,9 +176,12 @@ const heard = {
     draw(() => { add(closed, "beforeend", html); put(open, ""); });
   },
   tail({ html, more }) {
-    tail = html ?? tail + more;
+    [tail, grown] = html === undefined ? [tail, grown + more] : [html, ""];
     cancelAnimationFrame(frame);
-    frame = requestAnimationFrame(() => draw(() => put(open, tail)));
+    frame = requestAnimationFrame(() => draw(() => {
+      put(open, tail);
+      add($$("p, li, h1, h2, h3, h4, td, pre, pre code", open).at(-1) ?? open, "beforeend", grown); // behind the last word
+    }));
   },
   thinking(data) {
     const [summary, words] = thoughts.children;
