@@ -59,7 +59,7 @@ def test_what_the_user_has_not_said_is_not_recorded_and_the_turn_says_so(drive: 
     driven = drive(lambda: say("Hi.")(begin(app(TOPICS, MOOD, reply="auto"))), model)
 
     assert driven.value[1].state == {"topics": ["tea"], "mood": None}
-    assert driven.notes[0].text.startswith('not recorded, since nobody said it: mood: "gloomy"')
+    assert driven.notes[0].text.startswith('not recorded, because it was not said: mood: "gloomy"')
 
 
 def test_an_answer_with_a_type_follows_the_changes_and_they_are_not_read_as_that_type(drive: Drive) -> None:

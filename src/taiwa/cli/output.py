@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 INTERRUPTED = "the answer was interrupted"
 CUT_OFF = gettext_noop("the turn was cut off; taiwa resume finishes it without paying again")
 STATE_UNCHANGED = "the state is unchanged: "
-NOT_SAID = "not recorded, since nobody said it: "
+NOT_SAID = "not recorded, because it was not said: "
 WARNINGS = (
     gettext_noop("the answer was cut off at the length limit"),
     gettext_noop("the model refused to continue"),
@@ -502,7 +502,7 @@ def _warning(text: str) -> str:
     if text.startswith(STATE_UNCHANGED):
         return _("the state is unchanged: {why}", why=_(text.removeprefix(STATE_UNCHANGED)))
     if text.startswith(NOT_SAID):
-        return _("not recorded, since nobody said it: {what}", what=text.removeprefix(NOT_SAID))
+        return _("not recorded, because it was not said: {what}", what=text.removeprefix(NOT_SAID))
     return _(text)
 
 

@@ -338,7 +338,7 @@ def _record(conversation: Conversation, text: str) -> Program[tuple[ParsedReply,
                 f"{name}: {truncate(json.dumps(parsed.delta[name], ensure_ascii=False), 40)}" for name in left_out
             )
             yield from notify(
-                f"not recorded, since nobody said it: {shown} (`cite: false` takes it all the same)",
+                f"not recorded, because it was not said: {shown} (`cite: false` takes it all the same)",
                 code="turn",
                 warning=True,
             )

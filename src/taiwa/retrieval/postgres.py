@@ -479,7 +479,7 @@ class PostgresIndexBackend(IndexBackend):
             select = f"SELECT {schema}.vector_dims(cells) FROM embedding WHERE model = ? AND passage IN ({OWN_PASSAGES}) LIMIT 1"  # noqa: S608
             length = self._db.one(select, model, self.seq)
             if length is not None and length != len(vector):
-                raise InputError(f"a vector of {len(vector)} numbers is asked of {model!r}, whose have {length}")
+                raise InputError(f"the vectors of {model!r} have {length} numbers, not {len(vector)}")
             audiences = self._visible_audiences(principals)
             rows = self._db.rows(
                 NEAREST.format(schema=schema), _vector_text(vector), self.seq, model, audiences, min(k, MOST)

@@ -553,7 +553,7 @@ class SqliteIndexBackend(IndexBackend):
             return ()
         length = loaded.cells.shape[1]
         if length != len(vector):
-            raise InputError(f"a vector of {len(vector)} numbers is asked of {model!r}, whose have {length}")
+            raise InputError(f"the vectors of {model!r} have {length} numbers, not {len(vector)}")
         starts = range(0, len(loaded.passages), MULTIPLIED_TOGETHER)
         parts = [loaded.cells[at : at + MULTIPLIED_TOGETHER].astype(np.float32) @ vector for at in starts]
         scores = np.concatenate(parts) * loaded.scales
