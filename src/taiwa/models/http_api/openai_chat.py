@@ -517,8 +517,7 @@ class ChatReader:
 
     def _read_refusal(self, data: Json) -> None:
         if refusal := text_at(data, "refusal"):
-            self.response.add_text(refusal)
-            self._refused = True
+            self.response.add_refusal(refusal)
 
     def _read_part(self, part: Json) -> None:
         """Read one part of content that is a list, as the reasoning models of Mistral send it."""
