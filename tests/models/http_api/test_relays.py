@@ -214,7 +214,7 @@ def test_calls_are_assembled_from_what_servers_send(pieces: list[bytes], calls: 
 
 
 @pytest.mark.parametrize("name", ["openai:gpt-4o", "openai:gpt-5", "anthropic:claude-sonnet-5", "ollama:x", "vllm:x"])
-@pytest.mark.parametrize("rule", [True, {"type": "string"}, {"enum": ["a", "b"]}, {"pattern": "^a"}])
+@pytest.mark.parametrize("rule", [True, {"type": "string"}, {"enum": ["a", "b"]}])
 def test_a_rule_for_keys_that_forbids_nothing_is_never_sent(name: str, rule: Any) -> None:
     schema: dict[str, Any] = {
         "type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False,
