@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import lru_cache
 from typing import NamedTuple
 from unicodedata import name, normalize
 
@@ -103,6 +104,7 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(token.text for token in tokens(text) if token.text != NEGATION)
 
 
+@lru_cache(512)  # a question is compared with each sentence of its passages, and these with it again
 def is_negative(text: str) -> bool:
     """Whether a text has a negation that does not only ask.
 
