@@ -225,9 +225,16 @@ class OutputType(Generic[T]):
         return to_json_schema(self.type_ir, strict=True)
 
     def render(self, style: RenderStyle = "typescript") -> str:
-        """Render the type as text for a prompt."""
+        """Render the type as text for a prompt.
+
+        Raises:
+            InputError: it is nested too deep.
+        """
         if style == "typescript":
-            return to_typescript(self.type_ir)
+            try:
+                return to_typescript(self.type_ir)
+            except RecursionError:
+                raise InputError("schema: its references are nested too deep to be written in a prompt") from None
         return json.dumps(self.schema(), ensure_ascii=False, separators=(",", ":"))
 
     def validate(self, data: Json) -> T:

@@ -32,10 +32,11 @@ ANTHROPIC = resolve("anthropic:claude-opus-4-5").codec
 BYTES = Vocabulary.of_bytes()
 HUGE = 10**400
 CHAIN = {f"d{n}": {"type": "object", "properties": {"n": {"$ref": f"#/$defs/d{n + 1}"}}} for n in range(1_200)}
+LISTS = {f"d{n}": {"items": {"$ref": f"#/$defs/d{n + 1}"}} for n in range(1_200)}
 
 
 def through_every_door(schema: dict[str, Any]) -> None:
-    """Read a schema as a type, encode it for every server, and compile it to masks."""
+    """Read a schema as a type, write it for a prompt, encode it for every server, and compile it to masks."""
 
     def attempt(call: Any) -> None:
         try:
@@ -44,7 +45,7 @@ def through_every_door(schema: dict[str, Any]) -> None:
             assert "\n" not in error.message  # noqa: PT017  (any of the calls may refuse)
 
     constraint = JsonSchema(schema)
-    attempt(lambda: OutputType.from_json_schema(schema))
+    attempt(lambda: OutputType.from_json_schema(schema).render())
     for encoder in (*ENCODERS, *(replace(each, strict=True) for each in ENCODERS)):
         attempt(lambda encoder=encoder: encoder.encode(constraint))
     attempt(lambda: ANTHROPIC.encode(Request((user("?"),), constraint=constraint)))
@@ -57,6 +58,7 @@ def through_every_door(schema: dict[str, Any]) -> None:
 @example({"minimum": HUGE, "exclusiveMinimum": True, "$schema": "http://json-schema.org/draft-04/schema#"})
 @example({"multipleOf": HUGE, "maximum": -HUGE})
 @example({"$defs": CHAIN | {"d1200": {"type": "null"}}, "$ref": "#/$defs/d0"})
+@example({"$defs": LISTS | {"d1200": {"type": "null"}}, "$ref": "#/$defs/d0"})
 def test_every_schema_is_encoded_for_every_server_or_refused(schema: Any) -> None:
     through_every_door(schema if isinstance(schema, dict) else {"not": schema})
 
