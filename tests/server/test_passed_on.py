@@ -263,11 +263,21 @@ def test_the_older_names_of_constraints_are_read(
 
 # --- answers that were to be bound ------------------------------------------------------------------------------------
 
-CUPS = {"type": "object", "properties": {"cups": {"type": "integer"}}, "required": ["cups"]}
+CUPS: dict[str, Any] = {"type": "object", "properties": {"cups": {"type": "integer"}}, "required": ["cups"]}
 FORMAT = {"type": "json_schema", "json_schema": {"name": "order", "schema": CUPS}}
 
 
-@pytest.mark.parametrize("text", ["many", '{"cups": "many"}', 'Here: {"cups": 2}', '{"cups": 2} or so'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "many",
+        '{"cups": "many"}',
+        'Here: {"cups": 2}',
+        '{"cups": 2} or so',
+        '"{\\"cups\\": 2}"',
+        '{"order": {"cups": 2}}',
+    ],
+)
 @pytest.mark.parametrize("streams", [False, True])
 def test_what_the_models_server_promises_to_enforce_is_checked(
     served: Serving, upstream: FaultServer, text: str, streams: bool
@@ -282,6 +292,13 @@ def test_what_the_models_server_promises_to_enforce_is_checked(
         error = answer.json()["error"]
     assert error["code"] == "json_validate_failed"
     assert len(upstream.seen) == 1
+
+
+def test_a_null_stands_for_what_a_schema_leaves_out(served: Serving, upstream: FaultServer) -> None:
+    schema = CUPS | {"properties": CUPS["properties"] | {"note": {"type": "string"}}}
+    form = {"type": "json_schema", "json_schema": {"name": "order", "schema": schema}}
+    upstream.plays(speech('{"cups": 2, "note": null}'))
+    assert served.chat(HI, model=served.model.name, response_format=form).status_code == 200
 
 
 def test_an_answer_that_fits_or_was_cut_is_returned_as_it_is(served: Serving, upstream: FaultServer) -> None:

@@ -582,14 +582,34 @@ def _check_promised(constraint: Constraint | None, response: Response) -> None:
     if isinstance(constraint, Choice) and response.text not in constraint.texts:
         problems = ("not one of the texts",)
     elif isinstance(constraint, JsonSchema):
-        problems = ("$: not JSON",)
-        output_type = OutputType.from_json_schema(dict(constraint.schema), name=constraint.name)
-        with suppress(ValueError):
-            parse_json(response.text)
-            problems = parse_typed(output_type, response.text).problems
+        problems = _mismatches(constraint, response.text)
     if problems:
         why = f"the answer is not what the model's server was to bind it to: {problems[0]}"
         raise OutputValidationError(why, text=response.text, diagnostics=problems)
+
+
+def _mismatches(constraint: JsonSchema, text: str) -> tuple[str, ...]:
+    """Return why a text, which is passed on as it is, does not fit a schema. A `null` may stand for what the schema leaves out: servers
+    that enforce the strict form of a schema write it.
+    """
+    output_type = OutputType.from_json_schema(dict(constraint.schema), name=constraint.name)
+    try:
+        data = parse_json(text)
+        output_type.validate(data)
+    except OutputValidationError as error:
+        read = parse_typed(output_type, text)
+        if not read.problems and _without_nulls(parse_json(read.answer)) == _without_nulls(data):
+            return ()
+        return error.diagnostics or (error.message,)
+    except ValueError:
+        return ("$: not JSON",)
+    return ()
+
+
+def _without_nulls(data: Json) -> Json:
+    if isinstance(data, dict):
+        return {name: _without_nulls(each) for name, each in data.items() if each is not None}
+    return [_without_nulls(each) for each in data] if isinstance(data, list) else data
 
 
 def _complete_checked(
