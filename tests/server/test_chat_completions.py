@@ -137,6 +137,19 @@ def test_a_tool_call_goes_to_the_client_and_its_result_back_to_the_model() -> No
         assert served.repository.fsck() == ()
 
 
+def test_tools_that_a_client_sends_again_are_read_once() -> None:
+    function: Any = WEATHER["function"]
+    changed = {"type": "function", "function": {**function, "description": "Another."}}
+    with serving("a", "b", "c") as served:
+        for tools in ([WEATHER], [WEATHER], [changed]):
+            served.chat("Hi", tools=tools)
+        first, second, third = (request.tools[0] for request in served.model.requests)
+        assert first is second
+        assert third.description == "Another."
+        wrong = [served.chat("Hi", tools=[{"type": "other"}]).json()["error"]["param"] for _ in range(2)]
+        assert wrong == ["tools[0].type"] * 2
+
+
 def test_only_the_allowed_tools_are_sent_to_the_model() -> None:
     named = {"type": "function", "function": {"name": "get_weather"}}
     allowed = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [named]}}

@@ -604,3 +604,14 @@ def test_turns_are_logged(store: Store, caplog: pytest.LogCaptureFixture) -> Non
 
     records = [(record.name, record.getMessage()) for record in caplog.records if record.name == "taiwa.sessions"]
     assert records == [("taiwa.sessions", f"turn of t: turn 1, node {session.conversation.tip[:12]}")]
+
+
+def test_the_apps_of_many_requests_do_not_stay_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taiwa.sessions.repository.MOST_APPS", 3)
+    repository = Repository(Store.open(":memory:"))
+    for number in range(9):
+        app = load_app("plain").with_options(AnswerOptions(system=f"Today is day {number}."))
+        repository.trust(app.hash)
+        assert repository.start(app).app is app
+
+    assert max(len(repository._apps), len(repository._trusted)) <= 4

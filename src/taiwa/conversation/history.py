@@ -263,7 +263,7 @@ def add_turn(
     """Add a turn: fold its delta into the state. `messages` are those of the turn, the answer last; `prefix` and `findings` are
     those of `Node`.
     """
-    if messages and messages == (user_message(user), assistant(answer)):
+    if messages and messages == (Message("user", (Text(user),)), Message("assistant", (Text(answer),))):
         messages = ()
     app, delta = conversation.app.hash, _ordered(delta)
     turn = Node(
@@ -296,8 +296,9 @@ def change_app(conversation: Conversation, app: App) -> Conversation:
 def _append(conversation: Conversation, draft: Node, app: App | None = None) -> Conversation:
     app = app or conversation.app
     state = _state_after(conversation, draft, app)
-    node = replace(draft, state_hash=digest(state) if state else NO_STATE)
-    return replace(_at_node(conversation, node.hash, node, app, state), new_nodes=(*conversation.new_nodes, node))
+    # The draft is not shared yet; a copy would take as long as its hash.
+    object.__setattr__(draft, "state_hash", digest(state) if state else NO_STATE)
+    return _at_node(conversation, draft.hash, draft, app, state, (*conversation.new_nodes, draft))
 
 
 def advance(conversation: Conversation, node: Node, apps: Apps) -> Conversation:
@@ -347,7 +348,7 @@ def _follow(conversation: Conversation, name: str, node: Node, apps: Apps) -> Co
         state = _state_after(conversation, node, app)
     except InputError as error:
         raise CorruptError(f"node {name[:12]} cannot be followed: {error.message}") from None
-    return _at_node(conversation, name, node, app, state)
+    return _at_node(conversation, name, node, app, state, conversation.new_nodes)
 
 
 def _check_state(conversation: Conversation, node: Node) -> Conversation:
@@ -357,7 +358,9 @@ def _check_state(conversation: Conversation, node: Node) -> Conversation:
     return conversation
 
 
-def _at_node(conversation: Conversation, name: str, node: Node, app: App, state: State) -> Conversation:
+def _at_node(
+    conversation: Conversation, name: str, node: Node, app: App, state: State, new_nodes: tuple[Node, ...]
+) -> Conversation:
     turns, summary, count = conversation.turns, conversation.summary, conversation.count
     last_answer = conversation.last_answer
     if node.kind == "turn":
@@ -367,7 +370,7 @@ def _at_node(conversation: Conversation, name: str, node: Node, app: App, state:
         kept = items_at(node.delta, "kept")
         turns = tuple(past for past in turns if past.hash in kept)
         summary = node.answer or ""
-    return Conversation(app, name, state, turns, summary, count, last_answer, conversation.new_nodes)
+    return Conversation(app, name, state, turns, summary, count, last_answer, new_nodes)
 
 
 def past_turn(name: str, node: Node) -> PastTurn:

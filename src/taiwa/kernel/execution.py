@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from types import GeneratorType
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from taiwa.kernel.approval import ApprovalRequest, approval_message
@@ -832,7 +833,7 @@ def check_program(program: object) -> None:
     Raises:
         InputError: it is not, for example the function that creates it.
     """
-    if not isinstance(program, Generator):
+    if type(program) is not GeneratorType and not isinstance(program, Generator):
         name = getattr(program, "__name__", "")
         hint = f"; call it: {name}(…)" if callable(program) and name else ""
         raise InputError(f"expected a program (a generator that yields effects), got {describe(program)}{hint}")

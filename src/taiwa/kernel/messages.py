@@ -296,6 +296,8 @@ class ToolSpec:
     description: str
     parameters: Mapping[str, Json]
     trust: Literal["trusted", "untrusted"] = "trusted"
+    kept_record: str = field(default="", init=False, repr=False, compare=False)
+    """As that of `Message`."""
 
 
 @value(tag="request")

@@ -8,10 +8,11 @@ of strings and a mapping that holds the tag itself.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields
 from functools import cache, partial
 from hashlib import blake2b
+from json.encoder import encode_basestring
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import (
@@ -204,23 +205,25 @@ def record(item: object) -> Json:
         TypeError: the item is, or holds, a value whose class has no tag.
     """
     # The exact classes of text and values are checked first, because they are most of what a turn hashes.
-    if type(item) in LEAVES:
+    kind: Any = type(item)
+    if kind in LEAVES:
         return cast("Json", item)
-    tag, layout = _layout(cast("Any", type(item)))
+    if kind is dict and TAG not in cast("dict[object, object]", item):
+        return _record_members(cast("dict[object, object]", item))
+    tag, layout, _ = _layout(kind)
     if not tag:
         return _record_plain(item)
     written: dict[str, Json] = {TAG: tag}
-    for field, part in _written(item, layout):
-        written[field] = record(part)
+    for field, default in layout:
+        part = getattr(item, field)
+        if _is_written(part, default):
+            written[field] = part if type(part) in LEAVES else record(part)
     return written
 
 
-def _written(item: object, layout: "tuple[tuple[str, object], ...]") -> Iterator[tuple[str, object]]:
-    """Yield the fields of a value that its record has, with their values."""
-    for field, default in layout:
-        part = getattr(item, field)
-        if default is MISSING or part != default or type(part) is not type(default):
-            yield field, part
+def _is_written(part: object, default: object) -> bool:
+    """Return whether the record of a value has a field."""
+    return part is not default and (default is MISSING or part != default or type(part) is not type(default))
 
 
 def _record_plain(item: object) -> Json:
@@ -239,23 +242,27 @@ def _record_plain(item: object) -> Json:
 
 
 def _record_mapping(item: Mapping[object, object]) -> Json:
-    for key in item:
-        if not isinstance(key, str):
-            raise InputError(f"keys of a JSON object must be strings, got {key!r}")
-    plain: dict[str, Json] = {str(key): record(part) for key, part in item.items()}
+    plain = _record_members(item)
     return {TAG: "dict", "of": plain} if TAG in plain else plain
 
 
+def _record_members(item: Mapping[object, object]) -> dict[str, Json]:
+    for key in item:
+        if not isinstance(key, str):
+            raise InputError(f"keys of a JSON object must be strings, got {key!r}")
+    return {str(key): cast("Json", part) if type(part) in LEAVES else record(part) for key, part in item.items()}
+
+
 @cache
-def _layout(cls: Any) -> tuple[str, tuple[tuple[str, object], ...]]:  # noqa: ANN401  (a class, which mypy holds to be unhashable)
-    """Return the tag and the recorded fields of a value class; an empty tag for JSON types."""
+def _layout(cls: Any) -> tuple[str, tuple[tuple[str, object], ...], bool]:  # noqa: ANN401  (a class, which mypy holds to be unhashable)
+    """Return the tag and the recorded fields of a value class, and whether it has a field `KEPT`; an empty tag for JSON types."""
     if issubclass(cls, PLAIN) or "__tag__" not in cls.__dict__:
-        return "", ()
+        return "", (), False
     tag = tag_of(cls)
     if not tag:
         raise TypeError(f'{_qualified_name(cls)} has no tag and cannot be recorded; use @value(tag="…")')
     compared = sorted((field for field in fields(cls) if field.compare), key=attrgetter("name"))
-    return tag, tuple((field.name, _default(field)) for field in compared)
+    return tag, tuple((field.name, _default(field)) for field in compared), KEPT in cls.__dict__
 
 
 def _default(field: Field[Any]) -> object:
@@ -401,17 +408,24 @@ def digest(item: object) -> str:
 
 def _canonical_record(item: object) -> str:
     """Return the text of `canonical(record(item))`; a value with a field `KEPT` keeps it there, as one that is part of many others."""
-    if kept := getattr(item, KEPT, ""):
-        return kept
-    if type(item) is tuple:
+    kind: Any = type(item)
+    if kind is str:  # most of what is hashed
+        return encode_basestring(cast("str", item))
+    if kind is tuple:
         return f"[{','.join(map(_canonical_record, cast('tuple[object, ...]', item)))}]"
-    tag, layout = ("", ()) if type(item) in LEAVES else _layout(cast("Any", type(item)))
+    tag, layout, keeps = _layout(kind)
     if not tag:
         return CANONICAL.encode(record(item))
-    parts = [f'"{field}":{_canonical_record(part)}' for field, part in _written(item, layout)]
+    if keeps and (kept := getattr(item, KEPT, "")):
+        return kept
+    parts: list[str] = []
+    for field, default in layout:
+        part = getattr(item, field)
+        if part is not default and _is_written(part, default):
+            parts.append(f'"{field}":{encode_basestring(part) if type(part) is str else _canonical_record(part)}')
     parts.append(f'"{TAG}":"{tag}"')  # sorts after every name of a field
     text = f"{{{','.join(parts)}}}"
-    if KEPT in type(item).__dict__:
+    if keeps:
         object.__setattr__(item, KEPT, text)
     return text
 

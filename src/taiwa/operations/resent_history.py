@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import zip_longest
 
 from taiwa.apps.catalog import load_unchanged
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App, UnknownTurns
@@ -25,7 +27,7 @@ from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConflictError, InputError, NotFoundError
 from taiwa.kernel.execution import Observer
 from taiwa.kernel.messages import Message, Text, ToolResult
-from taiwa.kernel.serialization import Json, record, value
+from taiwa.kernel.serialization import Json, digest, record, value
 from taiwa.kernel.text import estimate_tokens
 from taiwa.operations.documents import has_library, open_library
 from taiwa.operations.request_preview import request_tokens
@@ -103,10 +105,13 @@ def place_turn(
     digests = [turn_digest(turn) for turn in turns]
     found = _find_prefix(repository, app, digests) or _find_trimmed(repository, app, turns, digests)
     if found is None:
-        return _place(repository, app, repository.start(app), "", START, turns, inputs, unknown=unknown)
+        return _place(
+            repository, app, repository.start(app), "", START, turns, inputs, digests=digests, unknown=unknown
+        )
     entry, known, base = found
     session = entry.session if _is_at(repository, entry.session, entry.node) else ""
-    return _place(repository, app, base, session, entry.address, turns[known:], inputs, unknown=unknown)
+    rest = turns[known:], inputs
+    return _place(repository, app, base, session, entry.address, *rest, digests=digests[known:], unknown=unknown)
 
 
 def place_after(
@@ -265,6 +270,7 @@ def _place(
     turns: Sequence[tuple[Message, ...]],
     inputs: tuple[Message, ...],
     *,
+    digests: Sequence[str] = (),
     name: str = "",
     tip: str | None = None,
     edits: Mapping[str, Json] | None = None,
@@ -272,7 +278,8 @@ def _place(
 ) -> PlacedTurn:
     """Describe a turn after some received turns; without a session it starts one with a new name.
 
-    A session whose `tip` is not the base goes back to the base. `edits` are set before the turn.
+    A session whose `tip` is not the base goes back to the base. `edits` are set before the turn. `digests` are those of the turns, as
+    far as they are known.
     """
     if app.answer_options.shapes_reply and not is_relayed(app):
         kind = "searches documents" if app.documents else "keeps a state or has tools of its own"
@@ -293,8 +300,8 @@ def _place(
     unknown = unknown or app.unknown_turns
     adopts = is_relayed(app)  # a turn of an app with state has a delta, which the client does not know
     # The address covers turns that are not stored too, so that the next request of the client finds this node.
-    for turn in turns:
-        address = next_address(address, turn_digest(turn))
+    for turn, known in zip_longest(turns, digests):
+        address = next_address(address, known or turn_digest(turn))
         if adopts:
             files, messages = detach(turn)
             base = add_turn(base, input_text(turn[:-1]), turn[-1].text, None, files, messages=messages)
@@ -351,8 +358,8 @@ def _find_prefix(
     repository: Repository, app: App, digests: Sequence[str], session: str = ""
 ) -> tuple[TranscriptEntry, int, Conversation] | None:
     addresses, address = list[str](), START
-    for digest in digests:
-        address = next_address(address, digest)
+    for turn in digests:
+        address = next_address(address, turn)
         addresses.append(address)
     lengths = {address: index for index, address in enumerate(addresses, 1)}
     for tried in (addresses[-FIRST_LOOKUP:], addresses[:-FIRST_LOOKUP]):
@@ -612,7 +619,21 @@ def _open_app(options: CompletionOptions, repository: Repository) -> App:
     app, given = served_app(load_unchanged(options.app), options.params, repository), options.request
     if given.tool_choice in ("auto", "none") and not is_relayed(app):
         given = replace(given, client_tools=())  # an answer without calls is valid; many clients offer tools always
-    return app.with_options(AnswerOptions(request=given))
+    return _with_request(app, _RequestOptions(digest(given), given))
+
+
+@dataclass(frozen=True, slots=True)
+class _RequestOptions:
+    """The options of a request, which are equal if their digests are."""
+
+    digest: str
+    options: AnswerOptions = field(compare=False)
+
+
+@lru_cache(maxsize=64)
+def _with_request(app: App, request: _RequestOptions) -> App:
+    """Return an app with the options of a request; those of one client are mostly the same, with long tools."""
+    return app.with_options(AnswerOptions(request=request.options))
 
 
 def split_prefix(messages: Sequence[Message]) -> tuple[tuple[Message, ...], str]:

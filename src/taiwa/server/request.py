@@ -185,7 +185,7 @@ class Fields:
             return default
         if not isinstance(value, kind):
             raise self._wrong(name, kind)
-        if kind is str and CONTROL.search(value) and IS_NAME.search(name):
+        if kind is str and IS_NAME.search(name) and CONTROL.search(value):
             raise self.error(name, "must not contain control characters", "invalid_value")
         return value
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from itertools import takewhile
+from math import inf
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
@@ -321,13 +322,18 @@ KEEP_SECONDS = 1.0
 
 
 class PartialAnswer:
-    """The text of an answer while it is streamed, kept in the store now and then, and when the turn fails."""
+    """The text of an answer while it is streamed, kept in the store now and then, and when the turn fails.
 
-    def __init__(self, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+    A `whole` answer arrives at its end, when its turn is about to be stored.
+    """
+
+    def __init__(
+        self, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic, *, whole: bool = False
+    ) -> None:
         self._write = write
         self._clock = clock
         self._pieces: list[str] = []
-        self._next = clock() + KEEP_SECONDS
+        self._next = inf if whole else clock() + KEEP_SECONDS
 
     def __call__(self, event: Event) -> None:
         """Observe an event."""
@@ -394,10 +400,11 @@ class ActiveTurn:
     journal: Journal
     runtime_options: RuntimeOptions
     resources: "RagResources | None"
+    whole: bool = False
     partial: "PartialAnswer" = field(init=False)
 
     def __post_init__(self) -> None:
-        self.partial = PartialAnswer(partial(self.repository.store.runs.keep_partial, self.run))
+        self.partial = PartialAnswer(partial(self.repository.store.runs.keep_partial, self.run), whole=self.whole)
 
     def fail(self, error: BaseException) -> None:
         """Record how the turn failed; a missing approval, or an exception other than `TaiwaError`, leaves the turn open."""
@@ -511,7 +518,8 @@ def begin_turn(
             run = store.runs.begin(session, turn_input.follows, app, turn_input.text, recorded, files)
         stack.pop_all()
     journal = Journal(paid, sink(repository, run, priced_model))
-    return ActiveTurn(repository, session, turn_input, run, program, journal, runtime_options, resources)
+    parts = program, journal, runtime_options, resources
+    return ActiveTurn(repository, session, turn_input, run, *parts, whole=options.whole)
 
 
 def prepare_turn(

@@ -57,6 +57,8 @@ SNAPSHOT_EVERY = 32
 MOST_RECENT = 64
 LONGEST_RECENT = 250_000
 """Maximum characters of a conversation kept in memory."""
+MOST_APPS = 1_000
+"""Apps kept in memory."""
 TRUST_SECONDS = 1
 """How long `Repository.trust` does not look again, since another process can delete and import an app at any time."""
 
@@ -149,12 +151,20 @@ class Repository:
 
     def app(self, name: str) -> App:
         """Open the app of a node; the model, tools, files and limits of an untrusted app are ignored."""
-        if name not in self._apps:
-            app = load_source(self.store.nodes.app(name))
-            own = self.store.nodes.is_trusted(name)
-            options = replace(app.options, limits=None, tool_files=(), request=None)
-            self._apps[name] = app if own else replace(app, model="", tools=(), options=options)
-        return self._apps[name]
+        found = self._apps.get(name)
+        if found is not None:
+            return found
+        app = load_source(self.store.nodes.app(name))
+        own = self.store.nodes.is_trusted(name)
+        options = replace(app.options, limits=None, tool_files=(), request=None)
+        return self._kept(name, app if own else replace(app, model="", tools=(), options=options))
+
+    def _kept(self, name: str, app: App) -> App:
+        """Keep an app for later turns, unless one of its hash is kept; return the one that is. The oldest of many is forgotten."""
+        kept = self._apps.setdefault(name, app)
+        if len(self._apps) > MOST_APPS:  # the options of requests make others of one app
+            self._apps.pop(next(iter(self._apps)), None)
+        return kept
 
     def trust(self, name: str) -> None:
         """Trust an app, so that its model, tools and documents apply; an app that the store lacks is already trusted."""
@@ -165,6 +175,8 @@ class Repository:
             # They hold the app without its model and tools.
             self._apps.pop(name, None)
             self._recent.clear()
+        if len(self._trusted) > MOST_APPS:
+            self._trusted.clear()
         self._trusted[name] = time.monotonic() + TRUST_SECONDS
 
     def check_trust(self, app: App) -> None:
@@ -283,7 +295,7 @@ class Repository:
     def start(self, app: App) -> Conversation:
         """Begin a conversation that is not stored yet."""
         # One app object is shared by all its conversations, so that its output types are built once.
-        app = self._apps.setdefault(app.hash, app)
+        app = self._kept(app.hash, app)
         begun = self._begun
         if begun is None or begun.app is not app:
             self._begun = begun = begin(app)
@@ -434,7 +446,7 @@ class Repository:
             ConflictError: another process moved the session; nothing was overwritten.
         """
         app, new_nodes = conversation.app, conversation.new_nodes
-        self._apps.setdefault(app.hash, app)
+        self._kept(app.hash, app)
         apps = (app.source,) if any(node.kind in {"root", "app"} for node in new_nodes) else ()
         self.store.commit(session, new_nodes, expected=expected, reason=reason, run=run, apps=apps)
         logger.info("%s of %s: turn %d, node %s", reason, session, conversation.count, conversation.tip[:12])

@@ -86,6 +86,8 @@ class SqliteDatabase(Database):
 
     dialect: Dialect = "sqlite"
     connections: int = 1
+    _sql: sqlite3.Connection
+    _is_hasty: bool
 
     def __init__(self, path: str | Path, spec: DatabaseSpec, *, readonly: bool = False, clock: Clock = now_us) -> None:
         self.spec = spec
@@ -202,21 +204,19 @@ class SqliteDatabase(Database):
         if not self._begin_now():
             yield False
             return
-        self._is_now = True
+        self._is_now = self._in_now = True
         try:
             yield True
         finally:
             self._is_now = False
             try:
                 if self._sql.in_transaction:  # SQLite itself ends a transaction if the disk is full
-                    # This commit runs on an event loop, and a checkpoint waits for the disk.
-                    self._set("wal_autocheckpoint", 0)
                     self.run("COMMIT")
             finally:
                 with suppress(*FAULTS):
                     if self._sql.in_transaction:
                         self._sql.execute("ROLLBACK")
-                    self._set("wal_autocheckpoint", CHECKPOINT_PAGES)
+                self._in_now = False
                 self._lock.release()
 
     @contextmanager
@@ -245,23 +245,27 @@ class SqliteDatabase(Database):
             self._busy_until = now + REST_NOW
             return False
         with suppress(*FAULTS):
-            # Whether another program writes is to be known at once; a thread can wait for it.
-            self._set("busy_timeout", 0)
-            try:
-                self._sql.execute("BEGIN IMMEDIATE")
-            finally:
-                self._set("busy_timeout", round(WAIT * 1000))
+            self._set_haste(is_hasty=True)
+            self._sql.execute("BEGIN IMMEDIATE")
             return True
         self._lock.release()
         return False
 
-    def _set(self, pragma: str, number: int) -> None:
-        self._sql.execute(f"PRAGMA {pragma} = {number}")
+    def _set_haste(self, *, is_hasty: bool) -> None:
+        """Wait for nothing, which an event loop cannot: not for another program that writes, and not for the disk, as a checkpoint
+        does. This stays so until a statement outside of `transaction_now`.
+        """
+        if is_hasty != self._is_hasty:
+            self._sql.execute(f"PRAGMA busy_timeout = {0 if is_hasty else round(WAIT * 1000)}")
+            self._sql.execute(f"PRAGMA wal_autocheckpoint = {0 if is_hasty else CHECKPOINT_PAGES}")
+            self._is_hasty = is_hasty
 
     def _on_cursor(self, statement: str, values: tuple[object, ...], read: Callable[[sqlite3.Cursor], T]) -> T:
         self._follow_fork()
         with self._lock:
             try:
+                if self._is_hasty and not self._in_now:
+                    self._set_haste(is_hasty=False)
                 return read(self._sql.execute(statement, values))
             except FAULTS as error:
                 raise self._error(error) from error
@@ -269,6 +273,7 @@ class SqliteDatabase(Database):
     def _begin(self) -> None:
         self._lock = threading.RLock()
         self._fork = len(_forks)
+        self._in_now = self._is_hasty = False
         try:
             self._sql = self._open()
         except (*FAULTS, OSError) as error:

@@ -14,7 +14,7 @@ import threading
 import time
 import weakref
 import zlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
 from functools import partial
@@ -728,19 +728,20 @@ class HttpModel:
 
 
 class _Body:
-    """The body of a response, read by a separate task.
+    """The body of a response, read by a separate task unless it comes in one piece (`whole`).
 
     Servers send every few characters as a separate chunk. The task collects chunks that arrive together, so that there is
     one timer and one call of the decoder per wait, not per chunk.
     """
 
-    def __init__(self, response: "httpx2.Response", limit: int) -> None:
+    def __init__(self, response: "httpx2.Response", limit: int, *, whole: bool) -> None:
         self._pieces: list[bytes] = []
         self._arrived = asyncio.Event()
         # `response.aiter_raw` counts and splits each piece, which costs as much as reading it
-        self._task = asyncio.create_task(self._collect(cast("httpx2.AsyncByteStream", response.stream), limit))
+        self._stream = aiter(cast("httpx2.AsyncByteStream", response.stream))
+        self._task = None if whole else asyncio.create_task(self._collect(self._stream, limit))
 
-    async def _collect(self, stream: "httpx2.AsyncByteStream", limit: int) -> None:
+    async def _collect(self, stream: AsyncIterator[bytes], limit: int) -> None:
         try:
             async for piece in stream:
                 self._pieces.append(piece)
@@ -753,6 +754,9 @@ class _Body:
 
     async def read(self, seconds: float) -> bytes:
         """Return the bytes that have arrived, none at the end; wait at most these seconds."""
+        if self._task is None:
+            async with asyncio.timeout(seconds):
+                return await anext(self._stream, b"")
         if not self._pieces:
             async with asyncio.timeout(seconds):
                 await self._arrived.wait()
@@ -776,6 +780,8 @@ class _Body:
 
     async def aclose(self) -> None:
         """Stop reading."""
+        if self._task is None:
+            return
         self._task.cancel()
         await asyncio.wait([self._task])
         if not self._task.cancelled():
@@ -881,7 +887,8 @@ class _Attempt:
                 self._response = await transport.handle_async_request(http)
         except connection_faults() as fault:
             raise self._error(fault) from None
-        self._body = body = _Body(self._response, self._model.limits.response_bytes)
+        whole = self._request is not None and self._request.whole
+        self._body = body = _Body(self._response, self._model.limits.response_bytes, whole=whole)
         headers: dict[str, str] = {}
         for name, text in self._response.headers.raw:
             headers.setdefault(name.decode("latin-1").lower(), text.decode("latin-1"))

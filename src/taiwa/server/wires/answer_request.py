@@ -8,20 +8,22 @@ import asyncio
 from base64 import b64decode
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast, get_args
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from taiwa.apps.catalog import load_unchanged
 from taiwa.conversation.app import AnswerOptions, UnknownTurns
-from taiwa.kernel.async_runtime import finish_in_thread
+from taiwa.kernel.async_runtime import Now, make_step
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, ToolSpec
 from taiwa.kernel.messages import Response as ModelResponse
 from taiwa.kernel.runtime import AnyModel
-from taiwa.kernel.serialization import Json
+from taiwa.kernel.serialization import Json, parse_json
+from taiwa.kernel.serialization import to_json as to_json_bytes
 from taiwa.kernel.usage_limits import currency_units
 from taiwa.operations.documents import find_ask_turn
 from taiwa.operations.inspect import tokens, trace
@@ -30,6 +32,7 @@ from taiwa.operations.resent_history import (
     CompletionOptions,
     Place,
     begin_completion,
+    is_relayed,
     split_prefix,
     split_system,
 )
@@ -181,8 +184,6 @@ class Reply(Protocol):
 
     protocol: str
     """The display name of the protocol."""
-    id: str
-    """The id of the answer; a repeated request gets that of the first one."""
 
     def whole(self, results: list[TurnResult]) -> dict[str, Json]:
         """Return the whole response."""
@@ -263,6 +264,28 @@ def passed_on(asked: AnswerRequest, model: AnyModel, *, strict: bool) -> AnswerO
     return replace(asked.options, sampling=replace(asked.options.sampling, extra=extra))
 
 
+LONGEST_REMEMBERED = 1 << 17
+"""The most bytes of tools that are remembered."""
+ReadTools: TypeAlias = Callable[[Fields], tuple[ToolSpec, ...]]
+
+
+def remembered(read: ReadTools) -> ReadTools:
+    """Return a function that reads the tools of a body, and remembers those of some bodies: clients send them with every request."""
+
+    @lru_cache(maxsize=32)
+    def read_written(tools: bytes) -> tuple[ToolSpec, ...]:
+        return read(Fields({"tools": parse_json(tools)}))
+
+    def read_tools(body: Fields) -> tuple[ToolSpec, ...]:
+        try:
+            written = to_json_bytes(body.data.get("tools"))
+        except InputError:  # text or a number that JSON does not have
+            return read(body)
+        return read_written(written) if len(written) <= LONGEST_REMEMBERED else read(body)
+
+    return read_tools
+
+
 def unsupported_tool(tool: Fields, usable: str) -> ApiError:
     """Return the error of an unsupported tool type."""
     return tool.error("type", f"{tool.text('type')[:40]!r} is not supported; use {usable}", "unsupported_parameter")
@@ -305,11 +328,13 @@ async def answer(
     state, caller = state_of(request), caller_of(request)
 
     async def start() -> _Answering:
-        completions = await finish_in_thread(partial(_begin, state, caller, asked, after))
-        return _Answering(start_run(request, reply.protocol, completions, on_end), reply.id)
+        completions = await make_step(partial(_begin, state, caller, asked, after), _now(request, asked))
+        return _Answering(start_run(request, reply.protocol, completions, on_end), reply)
 
     attempt = await state.repeats.attempt(request, start)
-    run, reply.id = attempt.started.result()
+    run, reply = (
+        attempt.started.result()
+    )  # a repeated request gets the answer of the first one, whatever is in its head
     extend = extender(asked.extension, state.repository(caller), state.served, run.completions)
     if asked.streams:
         await wait_connected(
@@ -320,11 +345,19 @@ async def answer(
     return json_response(reply.whole(results) | await extend(results))
 
 
+def _now(request: Request, asked: AnswerRequest) -> Now | None:
+    """Return how the beginning of an answer can be made at once: not that of a large request, or of an app that opens documents."""
+    state = state_of(request)
+    if request.state.is_large or not is_relayed(load_unchanged(state.served.choose(asked.model).app)):
+        return None
+    return state.repository(caller_of(request)).store.transaction_now
+
+
 class _Answering(NamedTuple):
-    """The run of a request, and the id of its answer."""
+    """The run of a request, and what writes its answer."""
 
     run: LiveRun
-    id: str
+    reply: Reply
 
 
 async def wait_connected(request: Request, awaited: Coroutine[Any, Any, T], leave: Callable[[], None]) -> T:
@@ -333,18 +366,26 @@ async def wait_connected(request: Request, awaited: Coroutine[Any, Any, T], leav
     Raises:
         ApiError: an answer failed. ClientDisconnect: the client disconnected.
     """
-    answering = asyncio.create_task(awaited)
-    leaving = asyncio.create_task(until_left(request.receive))
+    here, left = asyncio.current_task(), False
+    assert here is not None
+
+    def hang_up(_: object) -> None:
+        nonlocal left
+        left = True
+        here.cancel()
+
+    watching = asyncio.create_task(until_left(request.receive))
+    watching.add_done_callback(hang_up)
     try:
-        await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if not answering.done():
-            raise ClientDisconnect
-        return answering.result()
+        return await awaited
+    except asyncio.CancelledError:
+        leave()
+        if not left or here.uncancel():  # the key of the caller was revoked
+            raise
+        raise ClientDisconnect from None
     finally:
-        leaving.cancel()
-        if not answering.done():
-            answering.cancel()
-            leave()
+        watching.remove_done_callback(hang_up)
+        watching.cancel()
 
 
 def _begin(state: ServerState, caller: str, asked: AnswerRequest, after: Place | None) -> list[Completion]:

@@ -51,6 +51,7 @@ from taiwa.server.wires.answer_request import (
     read_history,
     read_penalties,
     read_stops,
+    remembered,
     response_of,
     unsupported_tool,
     write_logprobs,
@@ -271,6 +272,7 @@ def read_content(item: Fields, *, optional: bool = False) -> str:
     return "".join(texts)
 
 
+@remembered
 def read_tools(body: Fields) -> tuple[ToolSpec, ...]:
     """Read the function tools of a request."""
     tools: list[ToolSpec] = []

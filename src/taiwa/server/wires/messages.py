@@ -55,6 +55,7 @@ from taiwa.server.wires.answer_request import (
     read_extension,
     read_history,
     read_stops,
+    remembered,
     response_of,
     unsupported_tool,
 )
@@ -270,6 +271,7 @@ def _read_assistant(item: Fields, names: dict[str, str]) -> tuple[Part, ...]:
     return tuple(parts) or (Text(""),)
 
 
+@remembered
 def _read_tools(body: Fields) -> tuple[ToolSpec, ...]:
     tools: list[ToolSpec] = []
     for item in body.objects("tools"):

@@ -224,7 +224,6 @@ class _Reply:
     """Writes the answer of one request: for `/api/chat` as a message, for `/api/generate` as a text."""
 
     protocol = "Ollama"
-    id = ""
 
     def __init__(self, asked: OllamaRequest, *, generates: bool) -> None:
         self._asked = asked

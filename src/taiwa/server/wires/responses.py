@@ -56,6 +56,7 @@ from taiwa.server.wires.answer_request import (
     passed_on,
     read_extension,
     read_penalties,
+    remembered,
     unasked,
     unsupported_tool,
     wait_connected,
@@ -258,6 +259,7 @@ def _read_conversation(body: Fields) -> str:
     return body.optional_text("conversation") or ""
 
 
+@remembered
 def _read_tools(body: Fields) -> tuple[ToolSpec, ...]:
     tools: list[ToolSpec] = []
     for item in body.objects("tools"):
