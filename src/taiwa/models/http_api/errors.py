@@ -332,7 +332,6 @@ TABLE = {
     "broken off": FaultMapping(OverloadedError, "{host} broke off in the middle of its answer; see the log of the server at {url}"),
     "cut": FaultMapping(ProtocolError, "{host} broke off in the middle of its answer; try again"),
     "not http": FaultMapping(ProtocolError, "{host} does not speak HTTP; check that {url} leads to a model server"),
-    "no proxy": FaultMapping(OverloadedError, "no connection to the proxy on the way to {host}; check HTTP_PROXY and HTTPS_PROXY, or name the host in NO_PROXY", unsent=True),
     "proxy": FaultMapping(ProtocolError, "the proxy on the way to {host} fails; check HTTPS_PROXY, or name the host in NO_PROXY", unsent=True),
 }  # fmt: skip
 UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EADDRNOTAVAIL})
@@ -362,7 +361,7 @@ def map_fault(
     """
     fault = "late" if late else _fault(cause, stage)
     if proxied and fault in ("refused", "no host", "no route", "unconnected", "no connection"):
-        fault = "no proxy"
+        fault = "proxy"
     row = TABLE[fault]
     who = server.label.partition(" at ")[0]
     error = row.kind(row.message.format(host=base.authority, url=base, limits=limits, who=who))
