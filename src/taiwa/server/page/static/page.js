@@ -124,6 +124,9 @@ document.addEventListener("change", attempt(async ({ target }) => {
   } else if (target.id === "scrub") await scrub(Number(target.value), Number(target.max));
 }));
 
+// What opens above the message field is in view.
+document.addEventListener("toggle", ({ target }) => { if (target.matches(".options[open]")) target.scrollIntoView({ block: "nearest" }); }, true);
+
 const selected = () => $(`#n-${page.at}`);
 const keys = {
   "?": acts.keys,
