@@ -87,9 +87,10 @@ def test_an_error_of_the_model_is_one_line_of_the_web_application(web: ModuleTyp
 @pytest.mark.slow
 def test_the_tests_of_the_tested_application_pass(real_environment: dict[str, str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", "--rootdir", ".", "-p", "no:cacheprovider", "."],
-        check=False, capture_output=True, text=True, cwd=EXAMPLES / "tested-app", env=real_environment,
+        [sys.executable, "-m", "pytest", "examples/tested-app", "-p", "no:cacheprovider"],
+        check=False, capture_output=True, text=True, cwd=ROOT, env=real_environment,
     )  # fmt: skip
 
     assert done.returncode == 0, done.stdout
+    assert "rootdir: " + str(EXAMPLES / "tested-app") in done.stdout  # without what the tests of taiwa install
     assert "5 passed" in done.stdout
