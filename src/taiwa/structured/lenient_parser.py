@@ -217,7 +217,7 @@ def read_value(
 
     Raises:
         UnreadableError: the text cannot be repaired.
-        BudgetError: the work budget is spent.
+        WorkLimitError: the work budget is spent.
     """
     reader = _Reader(Scanner(text, start, end, work), hints)
     try:
@@ -654,7 +654,7 @@ def find_candidates(text: str, start: int, end: int, work: WorkBudget, hints: Pa
 
     Raises:
         DepthError: a value is nested too deep.
-        BudgetError: the work budget is spent.
+        WorkLimitError: the work budget is spent.
     """
     bare = _bare_object(text, start, end, work, hints)
     if bare is not None:

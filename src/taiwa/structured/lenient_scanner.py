@@ -84,7 +84,7 @@ class DepthError(UnreadableError):
     """The value is nested too deep."""
 
 
-class BudgetError(Exception):
+class WorkLimitError(Exception):
     """The work budget is spent."""
 
 
@@ -104,11 +104,11 @@ class WorkBudget:
         """Spend a number of characters.
 
         Raises:
-            BudgetError: the budget is spent.
+            WorkLimitError: the budget is spent.
         """
         self.left -= amount
         if self.left < 0:
-            raise BudgetError
+            raise WorkLimitError
 
 
 @dataclass(slots=True)

@@ -37,7 +37,7 @@ from taiwa.structured.lenient_parser import (
     later_thinking,
     try_value,
 )
-from taiwa.structured.lenient_scanner import MAX_DEPTH, BudgetError, DepthError, Fix, Level, ParseHints, WorkBudget
+from taiwa.structured.lenient_scanner import MAX_DEPTH, DepthError, Fix, Level, ParseHints, WorkBudget, WorkLimitError
 from taiwa.structured.rendering import ServerSchema, to_json_schema, to_typescript
 from taiwa.structured.type_notation import is_field_list, parse_fields
 from taiwa.structured.validators import (
@@ -546,7 +546,7 @@ class _Parser(Generic[T]):
             best = self.with_quotes_as_text(candidates[top], results[top], end, hints)
         except DepthError as error:
             self.fail(f"$: nested deeper than {MAX_DEPTH} at character {error.position}")
-        except BudgetError:
+        except WorkLimitError:
             self.fail("$: too tangled to read within the work allowed; ask for plain JSON")
         if best.error is not None:
             return self.as_list(results) or best
