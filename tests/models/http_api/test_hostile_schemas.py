@@ -14,14 +14,16 @@ from hypothesis import example, given
 from taiwa import constraints
 from taiwa.constraints import Vocabulary
 from taiwa.kernel.errors import NoValidTokenError, TaiwaError
-from taiwa.kernel.messages import Capability, JsonSchema, Request, user
+from taiwa.kernel.messages import Capability, JsonSchema, Regex, Request, user
+from taiwa.models.http_api import constraint_encoding
 from taiwa.models.http_api.capabilities import Capabilities
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.constraint_encoding import ConstraintEncoder
 from taiwa.models.http_api.openai_chat import ChatCompletions
-from taiwa.models.http_api.provider_interface import ConstraintWire, WireRequest
+from taiwa.models.http_api.provider_interface import ConstraintWire
 from taiwa.models.providers import resolve
 from taiwa.structured import OutputType
+from tests.peers.faults import FaultServer, speech
 from tests.structured.test_schema_process import schemas
 
 BOMB = "^(a+)+$"
@@ -90,21 +92,29 @@ def test_no_pattern_of_a_schema_gets_to_an_engine_that_backtracks(
         through_every_door(inside)
 
 
-def test_the_event_loop_goes_on_while_a_constraint_is_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = HttpModel(resolve("http://127.0.0.1:9/v1#m"))
+def test_the_event_loop_goes_on_while_a_constraint_is_encoded_and_an_answer_compared_with_it(
+    faults: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults.plays(speech("tea"))
     threads: list[int] = []
 
-    def encode(self: ChatCompletions, request: Request) -> WireRequest:
-        threads.append(threading.get_ident())
-        raise NoValidTokenError("encoded", state="")
+    def watch(holder: Any, name: str) -> None:
+        call = getattr(holder, name)
 
-    monkeypatch.setattr(ChatCompletions, "encode", encode)
+        def watched(*arguments: Any) -> Any:
+            threads.append(threading.get_ident())
+            return call(*arguments)
+
+        monkeypatch.setattr(holder, name, watched)
+
+    watch(ChatCompletions, "encode")
+    watch(constraint_encoding, "find_violation")
 
     async def ask() -> None:
-        with pytest.raises(NoValidTokenError):
-            async for _ in model.astream(Request((user("?"),), constraint=JsonSchema({}))):
-                pass
+        model = HttpModel(resolve("vllm:m", base_urls={"vllm": faults.base_url}))
+        async for _ in model.astream(Request((user("?"),), constraint=Regex("[a-z]+"))):
+            pass
 
     asyncio.run(ask())
-    assert threads
-    assert threads != [threading.get_ident()]
+    assert len(threads) == 2
+    assert threading.get_ident() not in threads

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, get_args
 from urllib.request import getproxies, proxy_bypass
 
 from taiwa.flows.calls_in_text import CallsInText
+from taiwa.kernel.async_runtime import finish_in_thread
 from taiwa.kernel.errors import (
     ConfigError,
     ModelError,
@@ -492,8 +493,6 @@ class HttpModel:
         if sent.constraint is None and not sent.tools:
             call = self.codec.encode(sent)
         else:  # a schema or a pattern of a caller may take seconds
-            from taiwa.kernel.async_runtime import finish_in_thread
-
             call = await finish_in_thread(partial(self.codec.encode, sent))
         if call.enforcement is not None:
             from taiwa.models.http_api.constraint_encoding import ConstraintCheck
@@ -581,7 +580,11 @@ class HttpModel:
                     calls = CallsInText(request.tools)
                 for each in (chunk,) if calls is None else calls.feed(chunk):
                     for read in (each,) if reader is None else reader.read(each):
-                        yield read if check is None else check.seen(read)
+                        if check is not None:
+                            # The whole answer is compared with the constraint, which may take seconds.
+                            seen = partial(check.seen, read)
+                            read = await finish_in_thread(seen) if isinstance(read, StreamEnd) else seen()  # noqa: PLW2901
+                        yield read
 
     def fetch(self, path: str) -> bytes:
         """Return a document of the server, such as its list of models (`models`).

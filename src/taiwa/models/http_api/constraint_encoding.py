@@ -92,8 +92,8 @@ LONGEST_ANSWER = 20_000
 MOST_CLAUSES = 2_000
 MOST_NUMBER = 10**15
 """The default bound of numbers for servers whose engine writes unbounded exponents."""
-CACHED = 256
-CACHED_AUTOMATA = 64
+CACHED = 64
+CACHED_AUTOMATA = 8
 
 PLAIN_KEYWORDS = frozenset(("type", "properties", "items", "prefixItems", "allOf"))
 """Keywords without a separate check in a probe: a server that enforces the simplest schema enforces them."""
