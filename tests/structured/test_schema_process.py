@@ -194,7 +194,9 @@ def schemas() -> st.SearchStrategy[Any]:
     targets = st.sampled_from(
         (*OUTSIDE[1:], "#", "#/$defs/a", "#a", "#/items", "a", "#/$defs/a/not", "http://a.example/b#/c")
     )
-    scalars = st.one_of(st.integers(-3, 3), st.sampled_from((True, None, "a", "^(a+)+$", "(?=a)", "date", 1e300, 10**400)))
+    scalars = st.one_of(
+        st.integers(-3, 3), st.sampled_from((True, None, "a", "^(a+)+$", "(?=a)", "date", 1e300, 10**400))
+    )
     leaves = st.one_of(
         st.booleans(),
         st.fixed_dictionaries({"type": st.sampled_from(("string", "object", "array", "integer", "odd"))}),
