@@ -63,6 +63,7 @@ def test_a_stream_is_read_as_servers_write_it(case: dict[str, Any], taiwa: Taiwa
     done = taiwa(*case.get("words", ("say", "?")), "-m", f"{model_server.model}?wire={case.get('wire', 'chat')}")
 
     assert (done.out.strip(), done.code) == (case["out"], case.get("code", 0)), done.err
+    assert case.get("err", "") in done.err
 
 
 @cases("answers")

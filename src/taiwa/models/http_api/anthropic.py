@@ -453,7 +453,7 @@ class _Reader:
 
     def _read_delta(self, delta: Json, index: int | None) -> None:
         match text_at(delta, "type"):
-            case "text_delta":
+            case "text_delta" | "":
                 self._response.add_text(text_at(delta, "text"))
             case "thinking_delta":
                 self._response.add_thinking(text_at(delta, "thinking"))

@@ -305,6 +305,8 @@ class _Reader:
         """Read a complete item, and reasoning in the form to send back."""
         self._kinds.setdefault(index, text_at(item, "type"))
         match text_at(item, "type"):
+            case "message" if isinstance(text := item_at(item, "content"), str):
+                self._complete_text(index, 0, text, None, "")
             case "message":
                 for place, part in enumerate(items_at(item, "content")):
                     self._read_part(part, index, place)

@@ -29,7 +29,7 @@ from taiwa.kernel.messages import (
     ToolResult,
     Usage,
 )
-from taiwa.kernel.serialization import Json, count_at, item_at, parse_json
+from taiwa.kernel.serialization import Json, count_at, parse_json
 from taiwa.kernel.text import SurrogateJoiner, join_surrogates
 from taiwa.models.http_api.errors import error_in_response, protocol_error
 from taiwa.models.http_api.provider_interface import Server
@@ -353,6 +353,11 @@ def read_usage(data: Json, *paths: str) -> Usage | None:
     return None if counts[0] == [None] else Usage(*(next(filter(None, each), 0) for each in counts))
 
 
+def _is_error(data: Json) -> bool:
+    """Whether an object reports a failure: in a member, or by its own type, as vLLM does."""
+    return isinstance(data, dict) and bool(data.get("error") or data.get("object") == "error")
+
+
 class EventReader(Protocol):
     """The part of a decoder that knows a protocol: reads events, or a response of one piece, into a `ResponseBuilder`."""
 
@@ -469,7 +474,7 @@ class StreamDecoder:
             data = parse_json(event.data)
         except ValueError:
             raise protocol_error("sent an event that is not JSON", event.data, self._server) from None
-        if event.name == "error" or (isinstance(data, dict) and data.get("error")):
+        if event.name == "error" or _is_error(data):
             raise error_in_response(data, self._server)
         if event.name and isinstance(data, dict):  # relays leave out one of the two
             data.setdefault("type", event.name)
@@ -480,7 +485,7 @@ class StreamDecoder:
             data = parse_json(body)
         except ValueError:
             raise protocol_error("sent an answer that is not whole JSON", self._head_text(), self._server) from None
-        if item_at(data, "error"):
+        if _is_error(data):
             raise error_in_response(data, self._server)
         self._reader.read_whole(data)
         self._response.end()
