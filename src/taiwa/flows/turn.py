@@ -595,14 +595,15 @@ def _mismatches(constraint: JsonSchema, text: str) -> tuple[str, ...]:
     output_type = OutputType.from_json_schema(dict(constraint.schema), name=constraint.name)
     try:
         data = parse_json(text)
+    except ValueError:
+        return ("$: not JSON",)
+    try:
         output_type.validate(data)
     except OutputValidationError as error:
         read = parse_typed(output_type, text)
         if not read.problems and _without_nulls(parse_json(read.answer)) == _without_nulls(data):
             return ()
         return error.diagnostics or (error.message,)
-    except ValueError:
-        return ("$: not JSON",)
     return ()
 
 
