@@ -535,7 +535,8 @@ def bill_line(spent: RunUsage) -> str:
     )
     if spent.seconds < 1 or not usage.output_tokens:
         return bill
-    return f"{bill} · {_('{n} tokens/s', n=f'{usage.output_tokens / spent.seconds:.1f}')}"
+    rate = _("{n} tokens/s", n=f"{usage.output_tokens / spent.seconds:.1f}")
+    return f"{bill} · {rate}"
 
 
 @contextmanager
