@@ -52,6 +52,7 @@ LONGEST = 300.0
 KILLED = "\n(killed with kill -9 while it waited for its next answer)\n"
 NORMALISED: tuple[tuple[str, str], ...] = (
     (r"\b\d+ ms\b", "… ms"),
+    (r" · [\d.]+ tokens/s", ""),  # said only if the machine was slow
     (r"\b\d+\.\d+ s\b", "… s"),
     (r'"seconds": [\d.]+', '"seconds": …'),
     (r'"ms": \d+', '"ms": …'),
