@@ -164,6 +164,8 @@ OFFER = "The Harbour Inn has a room for 300 pounds."
         ("Have you two rooms?", {"rooms": 2}, ()),
         ("Hm?", {"mood": "unsure", "kind": "quiet", "topics": ["doubt"], "town": "Leith"}, ()),
         ("Forget the inn. Any other?", {"inn": ""}, ()),
+        ("How many days of leave are there?", {"inn": "None"}, ("inn",)),
+        ("None of them, please.", {"inn": "none"}, ()),
     ],
 )
 def test_a_free_text_must_be_said_and_a_question_takes_nothing_over(

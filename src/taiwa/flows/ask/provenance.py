@@ -130,7 +130,8 @@ def stated_only(
 
     def is_said(part: Json) -> bool:
         if isinstance(part, str):
-            return word_set(part) <= around
+            # Words that name nothing ("None") are in no set of words, so all of them would be found anywhere.
+            return words <= around if (words := word_set(part)) else part.casefold() in text.casefold()
         return not asks or not isinstance(part, (int, float)) or word_set(str(part)) <= said
 
     left_out = tuple(
