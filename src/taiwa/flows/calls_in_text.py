@@ -36,7 +36,7 @@ class CallsInText:
     >>> schema = {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a", "b"]}
     >>> reader = CallsInText((ToolSpec("add", "Add.", schema),))
     >>> reader.feed(TextDelta('So:\\n```json\\n{"name": "add", "arguments": {"a": 1, '))
-    [TextDelta(text='So:\\n')]
+    [TextDelta(text='So:\\n', refuses=False)]
     >>> reader.feed(TextDelta('"b": 2}}\\n```\\nIt is 4.'))
     []
     >>> reader.feed(StreamEnd())[0].tool_calls

@@ -588,7 +588,7 @@ class ThinkingSplitter:
 
     >>> splitter = ThinkingSplitter()
     >>> [*splitter.feed("<think>One and one"), *splitter.feed("…</th"), *splitter.feed("ink>\\n\\nTwo.")]
-    [ThinkingDelta(text='One and one', block=None), ThinkingDelta(text='…', block=None), TextDelta(text='Two.')]
+    [ThinkingDelta(text='One and one', block=None), ThinkingDelta(text='…', block=None), TextDelta(text='Two.', refuses=False)]
     """
 
     __slots__ = ("_after_block", "_channel", "_closing", "_has_text", "_held", "_last", "_step", "is_text")

@@ -523,7 +523,7 @@ SHAPES: Mapping[str, Any] = {
     "sessions.batch.BatchRow": RowEnd,
     "sessions.commit_turn.TurnResult": TurnEnd,
     "sessions.replay.ReplayedNode": ReplayedEntry,
-    "store.refs.UserListing": PersonEntry,
+    "store.users.UserListing": PersonEntry,
     "store.runs.CallRecord": CallEntry,
     "store.search.Hit": FoundNode,
     "structured.output_type.ParseResult": ParsedValue,

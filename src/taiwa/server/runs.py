@@ -41,6 +41,8 @@ class RunEvent:
 
 
 STATE_NOTICE = "state"
+CANCEL_SECONDS = 5.0
+"""Seconds in which a cancelled run ends; a step that still computes then is left behind when the server stops."""
 """The code of the notice that the state delta is being written."""
 PublishedEvent: TypeAlias = TextDelta | ThinkingDelta | Notice | TurnResult | ApiError
 Take: TypeAlias = Callable[[int, PublishedEvent], bool]
@@ -315,4 +317,4 @@ class Runs:
             await asyncio.wait(tasks, timeout=grace)
         for task, run in list(self._running.items()):
             run.cancel(abandon=False)
-            await asyncio.wait((task,))
+            await asyncio.wait((task,), timeout=CANCEL_SECONDS)

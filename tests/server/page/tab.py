@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncGenerator
+from re import Pattern
 from typing import Any
 
 from taiwa.kernel.messages import Request, StreamEnd, TextDelta, ThinkingDelta
@@ -78,7 +79,7 @@ class Tab:
 
         expect(self.page.locator(selector)).to_have_text(text, timeout=PATIENCE, use_inner_text=True)
 
-    def has(self, selector: str, text: str, *, ready: bool = True) -> None:
+    def has(self, selector: str, text: str | Pattern[str], *, ready: bool = True) -> None:
         from playwright.sync_api import expect
 
         expect(self.page.locator(selector).first).to_contain_text(text, timeout=PATIENCE)

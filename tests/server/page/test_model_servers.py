@@ -1,5 +1,6 @@
 """Model servers that break, over HTTP: what the page then shows in the transcript."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -64,10 +65,9 @@ def test_a_turn_that_its_server_broke_stays_with_its_reason_and_what_can_be_done
 
 
 def test_the_seconds_until_a_busy_model_is_called_again_are_counted_in_the_transcript(ask: Callable[..., Tab]) -> None:
-    busy = status(429, b'{"error": {"message": "slow down"}}', retry_after="3")
+    busy = status(429, b'{"error": {"message": "slow down"}}', retry_after="6")
     tab = ask(busy, speech("The whole answer."))
-    for seconds in (2, 1):
-        tab.has("#live .thinking", f"called again in {seconds} s", ready=False)
+    tab.has("#live .thinking", re.compile("called again in [1-5] s"), ready=False)  # it began at 6
     tab.has("#turns .answer", "The whole answer.")
     assert tab.page.locator("#notices p:not(.hidden)").count() == 0
 

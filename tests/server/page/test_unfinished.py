@@ -100,7 +100,7 @@ def test_another_model_answers_what_one_could_not(open_tab: OpenTab, serve: Serv
 
 
 def test_a_rate_limit_counts_down_until_the_next_try(open_tab: OpenTab, serve: Serve) -> None:
-    tab = open_tab(serve(BreakingModel(*[RateLimitError("HTTP 429", retry_after=2.0)] * 9, begin="")))
+    tab = open_tab(serve(BreakingModel(*[RateLimitError("HTTP 429", retry_after=5.0)] * 9, begin="")))
     tab.begin_only("Which tea?")
     tab.has(".unfinished", "too much at once")
     tab.has("[data-until]:disabled", "s)")
