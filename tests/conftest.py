@@ -86,17 +86,21 @@ def one_reader_process() -> Iterator[None]:
 def handbook_read_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Read the bundled handbook once per worker; a home without its index gets a copy, which is then updated."""
     kept = tmp_path_factory.mktemp("handbook") / "kept.db"
+    made, one_at_a_time = kept.with_name("made.db"), Lock()
     open_handbook = ask_resources._handbook
 
     def copied(place: Path | None, stack: ExitStack) -> Index:
         if place is None:
             place = Path(stack.enter_context(TemporaryDirectory(prefix="taiwa-"))) / "library.db"
-        if not place.exists():
-            if not kept.exists():
-                with ExitStack() as own:
-                    open_handbook(kept, own)
-            shutil.copytree(kept.with_suffix(".words"), place.with_suffix(".words"))
-            shutil.copyfile(kept, place)
+        with one_at_a_time:  # a server's threads open it side by side: none may copy what another has half written
+            if not place.exists():
+                if not kept.exists():
+                    with ExitStack() as own:
+                        open_handbook(made, own)
+                    made.with_suffix(".words").rename(kept.with_suffix(".words"))
+                    made.rename(kept)
+                shutil.copytree(kept.with_suffix(".words"), place.with_suffix(".words"))
+                shutil.copyfile(kept, place)
         return open_handbook(place, stack)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -41,12 +41,11 @@ def ask(open_tab: OpenTab, serve: Serve, upstream: FaultServer) -> Callable[...,
     [
         (raw(BEGUN + event({}, finish="length")), TEXT, "cut off at its length limit"),
         (raw(BEGUN + event({}, finish="content_filter")), TEXT, "refused to go on"),
-        (raw(BEGUN), TEXT, "could not answer"),
         (status(401, b'{"error": {"message": "Incorrect API key"}}'), "", "refuses the key"),
         (status(500, b'{"error": {"message": "boom"}}'), "", "cannot answer now"),
         (raw(b""), "", "cannot answer now"),
     ],
-    ids=["cut", "refused", "reset", "401", "500", "hung up"],
+    ids=["cut", "refused", "401", "500", "hung up"],
 )
 def test_a_turn_that_its_server_broke_stays_with_its_reason_and_what_can_be_done(
     ask: Callable[..., Tab], act: Act, text: str, reason: str
