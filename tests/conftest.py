@@ -83,11 +83,23 @@ def one_reader_process() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def handbook_read_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Read the bundled handbook once per worker; a home without its index gets a copy, which is then updated."""
+def handbook_read_once(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Read the bundled handbook once per worker; a home without its index gets a copy, which is then updated.
+
+    A worker of several reads it before its first test, since a test that changes what reads would spoil the copies of the others.
+    """
     kept = tmp_path_factory.mktemp("handbook") / "kept.db"
     made, one_at_a_time = kept.with_name("made.db"), Lock()
     open_handbook = ask_resources._handbook
+
+    def read() -> None:
+        with ExitStack() as own:
+            open_handbook(made, own)
+        made.with_suffix(".words").rename(kept.with_suffix(".words"))
+        made.rename(kept)
+
+    if hasattr(request.config, "workerinput"):
+        read()
 
     def copied(place: Path | None, stack: ExitStack) -> Index:
         if place is None:
@@ -95,10 +107,7 @@ def handbook_read_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
         with one_at_a_time:  # a server's threads open it side by side: none may copy what another has half written
             if not place.exists():
                 if not kept.exists():
-                    with ExitStack() as own:
-                        open_handbook(made, own)
-                    made.with_suffix(".words").rename(kept.with_suffix(".words"))
-                    made.rename(kept)
+                    read()
                 shutil.copytree(kept.with_suffix(".words"), place.with_suffix(".words"))
                 shutil.copyfile(kept, place)
         return open_handbook(place, stack)
