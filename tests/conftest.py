@@ -15,10 +15,10 @@ from taiwa.retrieval import ingest
 from taiwa.retrieval.index import Index
 from taiwa.retrieval.readers import IsolatedReader, ReadDocument
 from taiwa.sessions import ask_resources
-from tests.database import database, postgres_server
+from tests.database import database, place, postgres_server
 from tests.peers.llama import LlamaServer
 
-__all__ = ["database", "llama", "postgres_server", "shared_data", "smollm2"]
+__all__ = ["database", "llama", "place", "postgres_server", "shared_data", "smollm2"]
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 

@@ -17,7 +17,7 @@ from typing import cast
 import psycopg
 import pytest
 
-__all__ = ["Database", "database", "postgres_server", "serving"]
+__all__ = ["Database", "database", "place", "postgres_server", "serving"]
 
 NOBODY = 65534
 GROWN = 512 * 1024
@@ -195,3 +195,12 @@ def _free_port() -> int:
 
 if __name__ == "__main__":
     _keep(Path(sys.argv[1]), durable="durable" in sys.argv[2:])
+
+
+@pytest.fixture(params=["local", "server"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A place that holds nothing yet and can be opened several times: a file, and a database on a genuine server."""
+    if request.param == "local":
+        return str(tmp_path / "store.db")
+    database: Database = request.getfixturevalue("database")
+    return database.url

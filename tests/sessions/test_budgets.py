@@ -1,7 +1,6 @@
 """Budgets of a day and rates of a minute: judged by the store, before a call, and for calls at the same time."""
 
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from threading import Barrier, Event, Semaphore
 
 import pytest
@@ -16,7 +15,6 @@ from taiwa.sessions.commit_turn import PricedModel, TurnOptions
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session
 from taiwa.store import Store
-from tests.database import Database
 
 RATES = Prices("1", "1")
 DEAR = Response(assistant("Tea."), usage=Usage(400_000, 100_000))
@@ -101,15 +99,6 @@ def test_what_a_call_has_reserved_is_free_again_behind_its_answer() -> None:
     for number in range(20):
         session(here, model).say(str(number))
     assert here.store.runs.spent_since(0) == 20 * 20 * 1000
-
-
-@pytest.fixture(params=["file", "server"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A place of a store that can be opened several times: a file, and a database on a genuine server."""
-    if request.param == "file":
-        return str(tmp_path / "store.db")
-    database: Database = request.getfixturevalue("database")
-    return database.url
 
 
 def test_of_calls_at_the_same_time_only_those_are_made_that_fit_into_the_budget(place: str) -> None:
