@@ -65,8 +65,9 @@ class Node:
     node refers to them by their hashes, as its messages and findings refer to those of results. `thinking` is the signed or
     encrypted reasoning of a turn, for the server that it came from. `messages` are those of a turn, the answer last, without
     attachments of the user and reasoning, if they are more than its two texts: calls of a client's tools and their results. `prefix`
-    is the prefilled beginning of its answer. `model` and `host` are those of `AnsweredBy`: equal texts of different models are different turns. `findings` are what a turn rests on
-    besides the conversation: its `documents` (the decision, the passages, the claims) and its `calls` of tools.
+    is the prefilled beginning of its answer. `model` and `host` are those of `AnsweredBy`: equal texts of different models are
+    different turns. `findings` are what a turn rests on besides the conversation: its `documents` (the decision, the passages, the
+    claims) and its `calls` of tools.
     """
 
     parent: str | None

@@ -99,8 +99,9 @@ DEFAULT = ClarifyOptions()
 class Clarified:
     """The next act of a dialogue.
 
-    Pass `clarification` to the next turn; `language` is that of the reply. `passages` were found for `queries` if the act is `Search`, and `ask` answers from them;
-    `case` is set if it is `HandOver`. `searched` are the texts that were searched for, and `evidence` is what was found on them.
+    Pass `clarification` to the next turn; `language` is that of the reply. `passages` were found for `queries` if the act is
+    `Search`, and `ask` answers from them; `case` is set if it is `HandOver`. `searched` are the texts that were searched for, and
+    `evidence` is what was found on them.
     """
 
     decision: Decision

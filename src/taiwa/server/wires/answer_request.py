@@ -332,9 +332,8 @@ async def answer(
         return _Answering(start_run(request, reply.protocol, completions, on_end), reply)
 
     attempt = await state.repeats.attempt(request, start)
-    run, reply = (
-        attempt.started.result()
-    )  # a repeated request gets the answer of the first one, whatever is in its head
+    # A repeated request gets the answer of the first one, whatever is in its head.
+    run, reply = attempt.started.result()
     extend = extender(asked.extension, state.repository(caller), state.served, run.completions)
     if asked.streams:
         await wait_connected(

@@ -342,9 +342,8 @@ async def _written(run: FollowedRun, translate: Translate) -> AsyncGenerator[byt
             case Notice(code="waiting"):
                 yield event(_waits(each.event.text, translate), "waits")
             case Notice():
-                if (
-                    each.event.level == "warning" and each.event.text not in FINISH_WARNINGS.values()
-                ):  # said by the turn
+                is_said = each.event.text in FINISH_WARNINGS.values()  # by the turn itself
+                if each.event.level == "warning" and not is_said:
                     yield event({"text": translate(each.event.text)}, "notice")
             case ApiError():
                 yield _numbered(run, event(error_to_json(each.event), "failed"))
