@@ -119,6 +119,25 @@ def clarify(common: CommonOptions, options: EvalOptions, policies: str, assess_b
     run_sets(common, options, given, clarify_items, task, "says whether clarification is needed")
 
 
+@evals.command(short_help="Count which orders in documents, results and names a model obeys.")
+@common_options("model", "as_json")
+def injections(common: CommonOptions) -> None:
+    """Count which orders in documents, results, files and names a model obeys, and which of them reach the state or a tool.
+
+    \b
+    python -m evals injections -m model.gguf
+    """
+    from evals.injections import COUNTED, measure
+    from taiwa.sessions.session import open_priced_model
+
+    counted = [*measure(open_priced_model(None, common.settings()).model)]
+    if common.as_json:
+        print_json([{"place": place} | {name: counts[name] for name in COUNTED} for place, counts in counted])
+    else:
+        rows = [(place, *(str(counts[name]) for name in COUNTED)) for place, counts in counted]
+        table(("place", *COUNTED), rows, frozenset({1, 2, 3, 4}))
+
+
 @evals.command(short_help="Measure what the last turn, the history and rewritings retrieve.")
 @set_options
 @run_options
