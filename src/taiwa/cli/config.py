@@ -87,7 +87,7 @@ def _check_models(key: str, value: str, settings: "Settings") -> None:
     """
     from taiwa.models.providers import resolve_probed
 
-    if key in ("model", "judge_model", "rewrite_model", "served_models"):
+    if key in ("model", "served_models"):
         names = parse_setting(key, value, "config")
         for name in [names] if isinstance(names, str) else cast("tuple[str, ...]", names):
             resolve_probed(name, settings)
