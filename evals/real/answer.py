@@ -71,16 +71,17 @@ def answer_data(sets: Sequence[QuestionSet], limit: int | None, seed: int) -> Da
     """
     items: list[Item] = []
     for one in sets:
-        found = sample(answer_items((one,)), limit, seed)
+        found = answer_items((one,))
         if not found:
             raise InputError(f"{one.name}: no row says whether the documents answer it (read as {one.format})")
         every = all(read_sample(item).answerable for item in found)
-        items += [
+        marked = [  # before the draw, so that a larger limit withholds from the same questions
             replace(
                 item, more={"sample": dict(item.more), "withheld": every and place % WITHHOLD_EACH == WITHHOLD_EACH - 1}
             )
             for place, item in enumerate(found)
         ]
+        items += sample(marked, limit, seed)
     return DataSet(", ".join(one.name for one in sets), digest_of_sets(tuple(sets)), tuple(items))
 
 

@@ -115,6 +115,10 @@ def test_every_third_question_of_a_set_without_unanswerable_ones_is_asked_withou
     data = answer_data(read_corpora([tmp_path / "leave_questions.jsonl"]), 6, 0)
     assert [item.more["withheld"] for item in data.items] == [place % WITHHOLD_EACH == 2 for place in range(6)]
     assert history_of(sample_of(data.items[0])).count == 0
+    fewer = answer_data(read_corpora([tmp_path / "leave_questions.jsonl"]), 4, 0)
+    assert {item.id: item.more["withheld"] for item in fewer.items}.items() <= {
+        item.id: item.more["withheld"] for item in data.items
+    }.items()
 
 
 def test_patterns_and_choices_are_checked_as_a_whole_and_sent_as_schemas() -> None:
