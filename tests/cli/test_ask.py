@@ -130,6 +130,23 @@ def test_a_question_that_points_at_nothing_is_asked_back_with_a_code_of_its_own(
     assert (settled.out or settled.err).startswith("(「")
 
 
+def test_a_folder_here_is_searched_rather_than_the_index_of_that_name_of_another(
+    taiwa: Taiwa, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place, text in (("one", "Cats sleep all day."), ("two", "Dogs bark at night.")):
+        (tmp_path / place / "docs").mkdir(parents=True)
+        (tmp_path / place / "docs" / "a.txt").write_text(text)
+    monkeypatch.chdir(tmp_path / "one")
+    taiwa.ok("ask", "--in", "docs", "What do cats do?")
+
+    monkeypatch.chdir(tmp_path / "two")
+
+    assert taiwa.ok("ask", "--in", "docs", "What do dogs do?").out.startswith("Dogs bark at night. [1]")
+    assert taiwa.ok("find", "dogs", "--in", "docs-2").out.startswith("1. a.txt")
+    monkeypatch.chdir(tmp_path)
+    assert taiwa.ok("find", "cats", "--in", "docs").out.startswith("1. a.txt")
+
+
 def test_an_uncertain_answer_has_its_own_exit_code(taiwa: Taiwa) -> None:
     asked = taiwa("ask", "How do I breed penguins with many hats?", "--json")
 

@@ -94,6 +94,24 @@ def test_little_evidence_is_stated_in_the_answer_and_recorded(tmp_path: Path) ->
     assert [each.ask is not None and each.ask.is_uncertain for each in (little, much)] == [True, False]
 
 
+def test_folders_of_one_name_are_told_apart_by_the_folder_that_they_are_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place, text in (("one", "Cats sleep all day."), ("two", "Dogs bark at night.")):
+        (tmp_path / place / "docs").mkdir(parents=True)
+        (tmp_path / place / "docs" / "a.txt").write_text(text)
+
+    monkeypatch.chdir(tmp_path / "one")
+    talk = taiwa.open("ask", model=NoModel(), store=tmp_path / "store.db", params={"in": ["docs"]})
+    cats = talk.say("What do cats do?")
+    monkeypatch.chdir(tmp_path / "two")
+    other = taiwa.open("ask", model=NoModel(), store=tmp_path / "store.db", params={"in": ["docs"]})
+
+    assert cats.text.startswith("Cats sleep all day. [1]")
+    assert other.say("What do dogs do?").text.startswith("Dogs bark at night. [1]")
+    assert talk.say("What do cats do?").text.startswith("Cats sleep all day. [1]")
+
+
 FOLDERS = {
     "en": {
         "pets": "# Pets\nCats are allowed without asking. Dogs need the written consent of the landlord.\n",

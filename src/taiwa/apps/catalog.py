@@ -15,6 +15,7 @@ from taiwa.apps.app_file import APP_NAME, Problem, Problems, quoted, read_app, s
 from taiwa.conversation.app import App, AppSource, Param, ReplyMode, fit_params, restore_options
 from taiwa.conversation.code_files import CodeFile, code_files, pin_files
 from taiwa.i18n import gettext_noop
+from taiwa.kernel.attachments import path_kind
 from taiwa.kernel.errors import ConfigError, InputError, check_argument
 from taiwa.kernel.serialization import Json
 from taiwa.plugins import find_plugin, plugin_app, plugin_names
@@ -112,10 +113,23 @@ def pin_folders(text: str, folder: Path) -> str:
         return text
     listed = named.value.items if isinstance(named.value, Items) else (named.value,)
     for item in sorted((each for each in listed if isinstance(each, Scalar)), key=lambda each: -each.span[0]):
-        place = folder / Path(item.text).expanduser()
-        if item.text and place.exists():
+        place = folder / os.path.expanduser(item.text)  # noqa: PTH111  (`Path` fails for an unknown user)
+        if item.text and path_kind(place):
             front = f"{front[: item.span[0]]}{json.dumps(str(place.resolve()))}{front[item.span[1] :]}"
     return f"{opening}{front}{rest}"
+
+
+def with_places(app: App, values: Mapping[str, Json]) -> App:
+    """Return the app with its parameters filled in, where a folder or file to search has its whole path, as by `pin_folders`."""
+    named = values.get("in") if app.documents is not None else None
+    if not isinstance(named, list):
+        return app.with_params(values)
+    return app.with_params({**values, "in": [_whole_path(each) for each in named]})
+
+
+def _whole_path(name: Json) -> Json:
+    place = os.path.expanduser(name) if isinstance(name, str) else ""  # noqa: PTH111  (`Path` fails for an unknown user)
+    return str(Path(place).resolve()) if place and path_kind(place) else name
 
 
 def split_front(text: str) -> tuple[str, str, str, Table | None]:

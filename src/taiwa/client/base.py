@@ -11,7 +11,7 @@ from types import MappingProxyType, NoneType
 from typing import Any, TypeAlias, TypeVar, cast
 
 from taiwa import settings as configured
-from taiwa.apps.catalog import DEFAULT_APP, load_app
+from taiwa.apps.catalog import DEFAULT_APP, load_app, with_places
 from taiwa.client.arguments import Tools, at_address, checked_limits, offers, tools_of
 from taiwa.client.results import Extraction, Generation, SessionInfo
 from taiwa.conversation.app import AnswerOptions, App
@@ -257,7 +257,7 @@ class BaseClient:
             return replace(changes, tools=names)
 
         def load() -> App:
-            loaded = (app if isinstance(app, App) else load_app(app or DEFAULT_APP)).with_params(params or {})
+            loaded = with_places(app if isinstance(app, App) else load_app(app or DEFAULT_APP), params or {})
             return set_options(loaded, changed(loaded))
 
         start = repository.find_or_begin(name, app or "", params or {}, load)

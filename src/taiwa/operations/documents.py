@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 EMBEDDINGS_OFF = "off"
 WAIT = 600.0
 """Seconds to wait for another process that is indexing the same folder."""
-MAX_NAMES = 1_000
 MAX_CAUSES = 3
 """The maximum of reasons why files could not be read in one message."""
 
@@ -180,28 +179,39 @@ def find_indexes(
     Raises:
         InputError: a name is neither an index nor a folder, or no index exists.
     """
-    found = [_index(library, name, settings, reporter) for name in dict.fromkeys(names) or library.names()]
+    wanted = dict.fromkeys(names)
+    indexes = [_named(library, name, reporter) for name in wanted] or [
+        _known(library, name, reporter) for name in library.names()
+    ]
+    found = [_with_vectors(index, settings, reporter) for index in indexes]
     if not found:
         raise InputError("no index found; create one with `taiwa index FOLDER`, or name a folder or file to search")
     return found
 
 
-def _index(library: Library, name: str, settings: Settings, reporter: Reporter) -> Index:
-    # As with commands, a folder that has the name of an index is written ./name.
-    if name in library.names(None):
-        index = library.index(name)
-        with reporter.progress() as moved:
-            if trouble := index.catch_up(progress=moved):
-                reporter.warning(trouble)
-    elif name and path_kind(name):
-        index = _index_of(library, name)
+def _named(library: Library, name: str, reporter: Reporter) -> Index:
+    if name and path_kind(name):  # first, since the index of that name may be of a folder elsewhere
+        index = library.of_folder(name)
         try:
             for problem in _refresh(index, reporter).problems:
                 reporter.notice(f"{problem.path}: {problem.why}")
         except StoreError as error:  # a library that cannot be written can be searched
             reporter.warning(f"{index.name}: searched as it was indexed before, since {error.message}")
-    else:
-        raise InputError(f"{name!r} is neither an index nor a folder or file; see `taiwa index list`")
+        return index
+    if name in library.names(None):
+        return _known(library, name, reporter)
+    raise InputError(f"{name!r} is neither an index nor a folder or file; see `taiwa index list`")
+
+
+def _known(library: Library, name: str, reporter: Reporter) -> Index:
+    index = library.index(name)
+    with reporter.progress() as moved:
+        if trouble := index.catch_up(progress=moved):
+            reporter.warning(trouble)
+    return index
+
+
+def _with_vectors(index: Index, settings: Settings, reporter: Reporter) -> Index:
     found = with_embeddings(index, settings)
     if trouble := add_missing_vectors(found):
         reporter.warning(trouble)
@@ -235,29 +245,15 @@ def index_folder(
     yield embeddings_of(index, made=made)
 
 
-def _index_of(library: Library, folder: str, name: str = "", language: str = "english") -> Index:
-    """Return the index of a folder, a new one under a free name if it has none."""
+def _index_of(library: Library, folder: str, name: str, language: str) -> Index:
     known = library.find_by_folder(folder)
-    if known is not None:
-        if name and name != known.name:
-            raise InputError(
-                f"{folder} is indexed as {known.name!r}; remove it (`taiwa index remove {known.name}`) to rename it"
-            )
-        return known
-    if name:
-        return library.create(folder, name, language)
-    base = Path(folder).resolve().name or "root"
-    for number in range(1, MAX_NAMES):
-        free = base if number == 1 else f"{base}-{number}"
-        if free in library.names(None):
-            continue
-        try:
-            return library.create(folder, free, language)
-        except ConflictError:
-            # Another process took the name first; if for the same folder, use its index.
-            if (made := library.find_by_folder(folder)) is not None:
-                return made
-    raise ConflictError(f"{MAX_NAMES} indexes are named like {base!r}; choose another --name")
+    if known is None:
+        return library.create(folder, name, language) if name else library.of_folder(folder, language)
+    if name and name != known.name:
+        raise InputError(
+            f"{folder} is indexed as {known.name!r}; remove it (`taiwa index remove {known.name}`) to rename it"
+        )
+    return known
 
 
 def _refresh(index: Index, reporter: Reporter) -> "RefreshReport":

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from taiwa.apps.catalog import DEFAULT_APP, convert_param, convert_params, load_app, load_source
+from taiwa.apps.catalog import DEFAULT_APP, convert_param, convert_params, load_app, load_source, with_places
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App, Param
 from taiwa.conversation.history import Conversation, change_app
 from taiwa.kernel.errors import ConfigError, InputError
@@ -168,7 +168,7 @@ def open_app(name: str, params: Mapping[str, str], ask: AskParam | None = None) 
     for param in app.params:
         if ask is not None and param.name not in values and param.default is None and param.required:
             values[param.name] = convert_param(param, ask(param))
-    return app.with_params(values)
+    return with_places(app, values)
 
 
 def edited_app(app: App, path: str = "") -> App | None:

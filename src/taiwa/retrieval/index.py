@@ -8,6 +8,7 @@ import re
 from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import filterfalse
@@ -213,6 +214,7 @@ def _idf(counts: TermCounts, term: str) -> float:
 NO_PRINCIPALS: Principals = frozenset()
 """An unknown user, who sees public documents."""
 LONGEST_NAME = 100
+MAX_NAMES = 1_000
 Fits: TypeAlias = Callable[[str, str], bool]
 """Whether a document, given by its index and its path, is to be searched."""
 FILTERED_DEPTH = 10_000
@@ -465,6 +467,24 @@ class Library:
         if not path_kind(root):
             raise InputError(f"folder {folder} not found")
         return self.create_empty(_checked(name or root.name or "root"), str(root), language, owner)
+
+    def of_folder(self, folder: str | Path, language: str = "english") -> Index:
+        """Return the index of a folder or a file; a new, empty one under a free name if it has none.
+
+        Raises:
+            InputError: the folder does not exist.
+            ConflictError: `MAX_NAMES` indexes have its name.
+        """
+        known, taken = self.find_by_folder(folder), self.names(None)
+        base = Path(folder).resolve().name or "root"
+        for free in (base, *(f"{base}-{number}" for number in range(2, MAX_NAMES))):
+            if known is not None:
+                return known
+            if free not in taken:
+                with suppress(ConflictError):
+                    return self.create(folder, free, language)
+                known = self.find_by_folder(folder)  # another process took the name first, perhaps for this folder
+        raise ConflictError(f"{MAX_NAMES} indexes are named like {base!r}; choose another name")
 
     def create_empty(self, name: str, root: str = "", language: str = "english", owner: str = "") -> Index:
         """Return a new index without a folder, whose documents come from elsewhere.

@@ -261,7 +261,7 @@ def _index(library: "Library", name: str) -> "Index":
         return index
     if not path_kind(name):
         raise InputError(f"{name!r} is neither an index nor a folder or file; see `taiwa index list`")
-    index = library.find_by_folder(name) or library.create(name)
+    index = library.of_folder(name)
     index.refresh(REFRESH_SECONDS)
     return index
 

@@ -458,13 +458,22 @@ class TermWeights:
         return frozenset(self.terms("\n".join((passage.title, *passage.heading, passage.text))))
 
 
-def has_term(term: str, terms: AbstractSet[str]) -> bool:
-    """Whether a term is among others; of a pair of characters without spaces both may stand apart.
+HAN_PAIR = re.compile(r"[\u3005\u3400-\u9fff\uf900-\ufaff]{2}")
+DENSE_PAIR = re.compile(r"[\u3005\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff]{2}")
 
-    >>> has_term("养猫", {"猫", "饲", "养", "饲养"}), has_term("养蛇", {"猫", "饲", "养", "饲养"})
-    (True, False)
+
+def is_pair(term: str) -> bool:
+    """Whether a term is a pair of Chinese, Japanese or Korean characters."""
+    return DENSE_PAIR.fullmatch(term) is not None
+
+
+def has_term(term: str, terms: AbstractSet[str]) -> bool:
+    """Whether a term is among others; of a pair of Chinese characters, which mean something alone, both may stand apart.
+
+    >>> has_term("养猫", {"猫", "饲", "养", "饲养"}), has_term("养蛇", {"猫", "饲", "养", "饲养"}), has_term("レー", {"ー", "レ"})
+    (True, False, False)
     """
-    return term in terms or (len(term) == 2 and not term.isascii() and all(character in terms for character in term))
+    return term in terms or (HAN_PAIR.fullmatch(term) is not None and all(character in terms for character in term))
 
 
 def held_share(content: Sequence[str], terms: AbstractSet[str]) -> float:
@@ -489,7 +498,7 @@ def held_share(content: Sequence[str], terms: AbstractSet[str]) -> float:
 
 def _overlaps(content: Sequence[str], at: int) -> bool:
     one, other = content[at], content[at + 1]
-    return len(one) == len(other) == 2 and not one.isascii() and one[1] == other[0]
+    return is_pair(one) and is_pair(other) and one[1] == other[0]
 
 
 @dataclass(frozen=True, slots=True)
