@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Generator, Iterator
 from benches.measure import Subject, timed
 from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.effects import Complete, Program, Retrieve, gather, notify, perform
-from taiwa.kernel.messages import Chunk, Passage, Request, StreamEnd, TextDelta, user
+from taiwa.kernel.messages import Chunk, Found, Passage, Request, StreamEnd, TextDelta, user
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.usage_limits import UsageLimits
 
@@ -62,7 +62,7 @@ def many_at_once() -> Program[int]:
     return EFFECTS
 
 
-def generator() -> Generator[Retrieve, tuple[Passage, ...], int]:
+def generator() -> Generator[Retrieve, Found, int]:
     for _ in range(EFFECTS):
         yield Retrieve("x")
     return EFFECTS
@@ -74,7 +74,7 @@ def by_hand() -> None:
     try:
         wish = next(program)
         while True:
-            wish = program.send(nowhere.find(wish.query, wish.k))
+            wish = program.send(Found(nowhere.find(wish.query, wish.k)))
     except StopIteration:
         return
 

@@ -70,4 +70,4 @@ def _retrieve_queries(asked: Queries, sample: DialogueSample, *, fused: bool) ->
         return (yield from retrieve_fused((asked.text,), DEPTH))
     first = yield from perform(Retrieve(sample.last, DEPTH, sample.history))
     new = tuple(query for query in asked.all if query != sample.last)
-    return (yield from retrieve_fused(new, DEPTH, known=(first,))) if new else first
+    return (yield from retrieve_fused(new, DEPTH, known=(first.passages,))) if new else first.passages

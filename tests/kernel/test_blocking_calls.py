@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from taiwa.kernel.async_runtime import MOST_STEP_THREADS, AsyncRuntime, finish_in_thread
-from taiwa.kernel.effects import CallTool, Effect, GetEvidence, Retrieve, gather, perform
+from taiwa.kernel.effects import CallTool, Effect, Retrieve, gather, perform
 from taiwa.kernel.errors import LimitError
 from taiwa.kernel.execution import Entry, Journal
-from taiwa.kernel.messages import Evidence, Passage, ToolResult, ToolSpec
+from taiwa.kernel.messages import Passage, ToolResult, ToolSpec
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import UsageLimits
 from tests.kernel.fakes import Echo, ask
@@ -49,17 +49,11 @@ class Gate:
         self.wait()
         return (Passage("gate", query),)
 
-    def evidence(self, query: str) -> Evidence:
-        self.wait()
-        return Evidence()
-
     def sink(self, _: Entry) -> None:
         self.wait()
 
 
-@pytest.mark.parametrize(
-    "effect", [CallTool("gate", {}), Retrieve("q"), GetEvidence("q")], ids=lambda e: type(e).__name__
-)
+@pytest.mark.parametrize("effect", [CallTool("gate", {}), Retrieve("q")], ids=lambda e: type(e).__name__)
 @pytest.mark.parametrize("limits", [UsageLimits(), UsageLimits(seconds=LONG)], ids=["", "within a time"])
 def test_the_loop_goes_on_while_an_effect_blocks(effect: Effect[Any], limits: UsageLimits) -> None:
     async def main() -> None:

@@ -63,8 +63,8 @@ def test_a_program_without_effects_needs_no_edges(drive: Drive) -> None:
 def test_tools_and_passages_come_from_their_edges(drive: Drive) -> None:
     def program() -> Program[tuple[str, int]]:
         result = yield from call("shout", text="hey")
-        passages = yield from perform(Retrieve("hey", 2))
-        return result.text, len(passages)
+        found = yield from perform(Retrieve("hey", 2))
+        return result.text, len(found.passages)
 
     assert drive.run(program(), tools=[Shout()], retriever=Shelf()) == ("HEY", 2)
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from taiwa.kernel.async_runtime import AsyncRuntime
-from taiwa.kernel.effects import GetEvidence, Program, Retrieve, perform
+from taiwa.kernel.effects import Retrieve, perform
 from taiwa.kernel.errors import ConfigError
-from taiwa.kernel.messages import Evidence, Message, Passage, user
+from taiwa.kernel.messages import Evidence, Found, Message, Passage, user
 from taiwa.kernel.runtime import Runtime
 
 SAID = (user("leave?"),)
@@ -31,40 +31,35 @@ class Whole(Plain):
     def after(self, history: tuple[Message, ...]) -> "Whole":
         return Whole(history)
 
-    def evidence(self, query: str) -> Evidence:
-        return Evidence(passages=len(self.history), found=1)
+    def find_with_evidence(self, query: str, k: int) -> Found:
+        return Found(self.find(query, k), Evidence(passages=len(self.history), found=1))
 
     def find(self, query: str, k: int) -> tuple[Passage, ...]:
         return (Passage("a", " ".join((*(each.text for each in self.history), query))),)
 
 
-def both() -> Program[tuple[tuple[Passage, ...], Evidence | None]]:
-    found = yield from perform(Retrieve("nursing", 3, SAID))
-    measured = yield from perform(GetEvidence("nursing", SAID))
-    return found, measured
+LOOK_UP = Retrieve("nursing", 3, SAID)
 
 
-def test_a_contextual_retriever_gets_the_history() -> None:
-    found, measured = Runtime(retriever=Whole()).run(both())
+def test_a_contextual_retriever_gets_the_history_and_measures_once() -> None:
+    found = Runtime(retriever=Whole()).run(perform(LOOK_UP))
 
-    assert found == (Passage("a", "leave? nursing"),)
-    assert measured == Evidence(passages=1, found=1)
+    assert found == Found((Passage("a", "leave? nursing"),), Evidence(passages=1, found=1))
 
 
 def test_both_drivers_ask_alike() -> None:
-    assert asyncio.run(AsyncRuntime(retriever=Whole()).run(both())) == Runtime(retriever=Whole()).run(both())
+    found = asyncio.run(AsyncRuntime(retriever=Whole()).run(perform(LOOK_UP)))
+
+    assert found == Runtime(retriever=Whole()).run(perform(LOOK_UP))
 
 
 def test_a_retriever_that_only_finds_is_asked_for_the_query_alone() -> None:
-    found, measured = Runtime(retriever=Plain()).run(both())
-
-    assert found == (Passage("a", "nursing"),)
-    assert measured is None
+    assert Runtime(retriever=Plain()).run(perform(LOOK_UP)) == Found((Passage("a", "nursing"),))
 
 
-def test_without_a_retriever_nothing_can_be_measured() -> None:
+def test_without_a_retriever_nothing_can_be_found() -> None:
     with pytest.raises(ConfigError, match="retriever"):
-        Runtime().run(perform(GetEvidence("nursing")))
+        Runtime().run(perform(Retrieve("nursing")))
 
 
 def test_a_lookup_without_history_keeps_its_name() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from taiwa.kernel.effects import Program, Retrieve, perform
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.messages import Message, Passage, user
+from taiwa.kernel.messages import Found, Message, Passage, user
 from taiwa.kernel.runtime import Retriever, Runtime
 from taiwa.retrieval import Evidence, Index, Library, ScopedRetriever
 from taiwa.retrieval.document_access import SIDECAR
@@ -94,8 +94,10 @@ def test_evidence_says_nothing_of_what_may_not_be_seen(filled: Index) -> None:
 def test_evidence_names_what_points_at_nothing(filled: Index) -> None:
     assert filled.evidence("how much is it?").unresolved_references == ("it",)
     assert filled.evidence("how much is it?", history=[user("the gym")]).unresolved_references == ()
-    assert ScopedRetriever([filled], history=[user("the gym")]).evidence("how much is it?").unresolved_references == ()
-    assert ScopedRetriever([]).evidence("anything") == Evidence()
+    assert ScopedRetriever([filled], history=[user("the gym")]).find_with_evidence(
+        "how much is it?"
+    ).evidence == filled.evidence("how much is it?", history=[user("the gym")])
+    assert ScopedRetriever([]).find_with_evidence("anything") == Found((), Evidence())
 
 
 @pytest.mark.parametrize("name", ["", " ", "a/b", "a\nb", "x" * 101])
@@ -147,7 +149,7 @@ def test_coverage_tells_whether_the_answer_is_there(shared_data: Path, tmp_path:
 
 def test_what_was_said_before_reaches_an_index_through_a_program(library: Library, filled: Index) -> None:
     def program(history: tuple[Message, ...]) -> Program[tuple[Passage, ...]]:
-        return (yield from perform(Retrieve("what is the fee?", 1, history)))
+        return (yield from perform(Retrieve("what is the fee?", 1, history))).passages
 
     within = library.scoped([filled.name], principals={"user:ann"})
     said = (user("I want to use the gym"),)

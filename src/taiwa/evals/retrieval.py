@@ -36,7 +36,7 @@ from taiwa.evals.report import (
 )
 from taiwa.evals.run import EvalRow, Evaluation, Job, Measurement, ModelTask
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.messages import Evidence, Message, Passage, assistant, user
+from taiwa.kernel.messages import Evidence, Found, Message, Passage, assistant, user
 from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.retrieval.analyzer import Analyzer
@@ -275,6 +275,10 @@ class Finder:
         counts = self.index.backend.counts(tuple(weights), NO_PRINCIPALS)
         references = unresolved_references(analyzer, query, self.history)
         return judge(analyzer, weights, self._search(weights, LOOKED_AT), counts, references)
+
+    def find_with_evidence(self, query: str, k: int = 5) -> Found:
+        """Return at most k passages, best first, and the evidence."""
+        return Found(self.find(query, k), self.evidence(query))
 
     def _search(self, weights: Mapping[str, float], k: int) -> tuple[Passage, ...]:
         hits = self.index.backend.search(weights, k + len(self.without), NO_PRINCIPALS)

@@ -14,7 +14,7 @@ from queue import SimpleQueue
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from taiwa.kernel.approval import apply_decision
-from taiwa.kernel.effects import CallTool, Complete, Effect, GetEvidence, Program, Retrieve
+from taiwa.kernel.effects import CallTool, Complete, Effect, Program, Retrieve
 from taiwa.kernel.errors import ToolErrorBoundary
 from taiwa.kernel.execution import Execution, Journal, PendingEffect, RunResult
 from taiwa.kernel.messages import Notice, TextDelta
@@ -181,7 +181,7 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
             if isinstance(tool, AsyncTool):
                 with ToolErrorBoundary(effect.name):
                     return check_result(effect.name, await tool.acall(effect.arguments))
-        if isinstance(effect, CallTool | Retrieve | GetEvidence) and type(effect) not in self.handlers:
+        if isinstance(effect, CallTool | Retrieve) and type(effect) not in self.handlers:
             in_thread = start_in_thread(partial(handler, effect), type(effect).__name__)
             return await asyncio.wrap_future(in_thread)
         answer: Any = handler(effect)

@@ -12,10 +12,9 @@ from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar
 from taiwa.kernel.errors import UnsupportedError
 from taiwa.kernel.messages import (
     Capability,
-    Evidence,
+    Found,
     Message,
     Notice,
-    Passage,
     Request,
     Response,
     ToolResult,
@@ -100,19 +99,14 @@ class CallTool(Effect[ToolResult]):
 
 
 @value(tag="retrieve")
-class Retrieve(Effect[tuple[Passage, ...]]):
-    """Find the k passages that fit the query best; `history` counts too if the retriever is a `ContextualRetriever`."""
+class Retrieve(Effect[Found]):
+    """Find the k passages that fit the query best, and measure the evidence on it before it is answered.
+
+    `history` counts too if the retriever is a `ContextualRetriever`.
+    """
 
     query: str
     k: int = 5
-    history: tuple[Message, ...] = ()
-
-
-@value(tag="get-evidence")
-class GetEvidence(Effect[Evidence | None]):
-    """Measure the evidence on a query before it is answered; None if the retriever is not an `EvidenceSource`."""
-
-    query: str
     history: tuple[Message, ...] = ()
 
 

@@ -531,6 +531,14 @@ class Evidence:
     unresolved_references: tuple[str, ...] = ()
 
 
+@value(tag="found")
+class Found:
+    """The passages for a query, best first, and the evidence on it; None if the retriever is not a `MeasuringRetriever`."""
+
+    passages: tuple[Passage, ...] = ()
+    evidence: Evidence | None = None
+
+
 def passage_key(passage: Passage) -> str:
     """Return the key of a passage; results with equal keys are the same passage."""
     return passage.id or f"{passage.source}#{passage.start}-{passage.end}"

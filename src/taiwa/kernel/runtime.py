@@ -17,7 +17,6 @@ from taiwa.kernel.effects import (
     Complete,
     Effect,
     GetCapabilities,
-    GetEvidence,
     GetPrice,
     Program,
     Retrieve,
@@ -27,7 +26,7 @@ from taiwa.kernel.execution import LIMIT_NOTICE, Execution, Journal, Observer, P
 from taiwa.kernel.messages import (
     Capability,
     Chunk,
-    Evidence,
+    Found,
     Message,
     Notice,
     Passage,
@@ -129,11 +128,11 @@ class ContextualRetriever(Protocol):
 
 
 @runtime_checkable
-class EvidenceSource(Protocol):
+class MeasuringRetriever(Protocol):
     """A retriever that can measure the evidence on a query."""
 
-    def evidence(self, query: str) -> Evidence:
-        """Return the evidence."""
+    def find_with_evidence(self, query: str, k: int) -> Found:
+        """Return at most k passages, best first, and the evidence."""
         ...
 
 
@@ -180,7 +179,6 @@ class BaseRuntime(Generic[M]):
         defaults: dict[type[Effect[Any]], Handler] = {
             GetCapabilities: self._capabilities,
             CallTool: self._call_tool,
-            GetEvidence: self._evidence,
             GetPrice: self._price,
             Retrieve: self._retrieve,
         }
@@ -272,18 +270,15 @@ class BaseRuntime(Generic[M]):
     def _price(self, effect: GetPrice) -> int | None:
         return None if self.price is None else self.price(self._model_name, effect.usage)
 
-    def _retrieve(self, effect: Retrieve) -> tuple[Passage, ...]:
-        return self._retriever_after(effect.history).find(effect.query, effect.k)
-
-    def _evidence(self, effect: GetEvidence) -> Evidence | None:
-        retriever = self._retriever_after(effect.history)
-        return retriever.evidence(effect.query) if isinstance(retriever, EvidenceSource) else None
-
-    def _retriever_after(self, history: tuple[Message, ...]) -> Retriever:
+    def _retrieve(self, effect: Retrieve) -> Found:
         retriever = self.retriever
         if retriever is None:
             raise ConfigError("the program searches passages; pass the runtime `retriever=`")
-        return retriever.after(history) if history and isinstance(retriever, ContextualRetriever) else retriever
+        if effect.history and isinstance(retriever, ContextualRetriever):
+            retriever = retriever.after(effect.history)
+        if isinstance(retriever, MeasuringRetriever):
+            return retriever.find_with_evidence(effect.query, effect.k)
+        return Found(retriever.find(effect.query, effect.k))
 
 
 class Runtime(BaseRuntime[Model]):

@@ -5,11 +5,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from taiwa.kernel.attachments import path_kind
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, NotFoundError, StoreError, TaiwaError
-from taiwa.kernel.messages import Passage, passage_key
+from taiwa.kernel.messages import Found, Passage, passage_key
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import plural
 from taiwa.models.http_api.embeddings import EmbeddingEndpoint, add_missing_vectors, open_embedder, with_embeddings
@@ -425,12 +425,9 @@ def find_ask_turn(repository: "Repository", node: str) -> AskTurn | None:
         return None
     found: dict[str, Passage] = {}
     answers = (entry.answer for entry in repository.store.runs.journal_of(node))
-    retrieved = (cast("tuple[object, ...]", answer) for answer in answers if isinstance(answer, tuple))
-    for each in chain.from_iterable(retrieved):
-        if not isinstance(each, Passage):
-            continue
-        key = passage_key(each)
-        found[key] = max(found.get(key, each), each, key=lambda passage: passage.score)
+    for passage in chain.from_iterable(answer.passages for answer in answers if isinstance(answer, Found)):
+        key = passage_key(passage)
+        found[key] = max(found.get(key, passage), passage, key=lambda each: each.score)
     used = {each.id: each for each in result.passages}
     passages = tuple(replace(each, score=used[key].score) for key in used if (each := found.get(key)) is not None)
     misses = sorted((each for key, each in found.items() if key not in used), key=lambda passage: -passage.score)

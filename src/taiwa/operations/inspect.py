@@ -4,17 +4,17 @@ import json
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import exp
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 from taiwa.conversation.app import AnswerOptions
 from taiwa.conversation.history import Node
 from taiwa.conversation.state import Change, Missing, diff_states, format_path, get_path, parse_path
 from taiwa.i18n import translator
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.effects import CallTool, Complete, GetCapabilities, GetEvidence, Retrieve
+from taiwa.kernel.effects import CallTool, Complete, GetCapabilities, Retrieve
 from taiwa.kernel.errors import InputError, TaiwaError
 from taiwa.kernel.execution import Entry
-from taiwa.kernel.messages import Evidence, Passage, Request, Response, Thinking, TokenLogprob, ToolResult
+from taiwa.kernel.messages import Found, Request, Response, Thinking, TokenLogprob, ToolResult
 from taiwa.kernel.serialization import Json, record, tag_of, value
 from taiwa.operations.result_json import options_to_json, or_null, passage_to_json, to_json
 from taiwa.operations.results import (
@@ -307,7 +307,7 @@ MOST_ALTERNATIVES = 20
 
 @value
 class TraceResult:
-    """The steps of a turn as JSON objects, each with its `kind`: `model`, `tool`, `search` or `evidence`.
+    """The steps of a turn as JSON objects, each with its `kind`: `model`, `tool` or `search`.
 
     `decision` is the decision of a turn of the flow `ask`. `whole` is False if the inputs of the steps are unknown, because
     the turn cannot be replayed.
@@ -389,15 +389,14 @@ def _step(step: "RecordedStep", last: Request | None) -> dict[str, Json] | None:
             **_ending(entry),
         }
     if isinstance(effect, Retrieve):
-        passages = cast("tuple[Passage, ...]", answer or ())
+        found = answer if isinstance(answer, Found) else Found()
         return {
             "kind": "search",
             "query": effect.query,
-            "passages": list(map(passage_to_json, passages)),
+            "passages": list(map(passage_to_json, found.passages)),
+            "figures": record(found.evidence),
             **_ending(entry),
         }
-    if isinstance(effect, GetEvidence) and isinstance(answer, Evidence):
-        return {"kind": "evidence", "query": effect.query, "figures": record(answer), **_ending(entry)}
     return None
 
 

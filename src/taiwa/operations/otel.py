@@ -14,13 +14,13 @@ from contextlib import suppress
 from hashlib import blake2b
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from taiwa.kernel.effects import CallTool, Complete, Effect, Retrieve
 from taiwa.kernel.errors import ConfigError, TaiwaError, ToolError
 from taiwa.kernel.execution import Entry
-from taiwa.kernel.messages import Message, Passage, Response, Text, Thinking, ToolCall, ToolResult, Usage
+from taiwa.kernel.messages import Found, Message, Response, Text, Thinking, ToolCall, ToolResult, Usage
 from taiwa.kernel.serialization import Json, parse_json, record, tag_of, value
 from taiwa.sessions.replay import recorded_steps
 from taiwa.sessions.repository import Repository
@@ -153,7 +153,7 @@ def _describe(
     if call.kind == tag_of(Retrieve):
         found: dict[str, Attribute] = {"gen_ai.operation.name": "retrieval"}
         if content:
-            passages = cast("tuple[Passage, ...]", answer or ())
+            passages = answer.passages if isinstance(answer, Found) else ()
             listed: list[Json] = [
                 {"id": each.id or each.source, "score": each.score, "content": each.text} for each in passages
             ]

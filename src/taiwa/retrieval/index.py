@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from taiwa.kernel.attachments import path_kind
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, StoreError
-from taiwa.kernel.messages import Evidence, Message, Passage
+from taiwa.kernel.messages import Evidence, Found, Message, Passage
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import terms
 from taiwa.retrieval.analyzer import Analyzer
@@ -271,20 +271,22 @@ class Index:
         return None
 
     def evidence(
-        self,
-        query: str,
-        principals: Iterable[str] = NO_PRINCIPALS,
-        history: Sequence[Message] = (),
-        fits: Fits | None = None,
+        self, query: str, principals: Iterable[str] = NO_PRINCIPALS, history: Sequence[Message] = ()
     ) -> Evidence:
-        """Measure the evidence on a question in the matching documents."""
-        names = frozenset(principals)
+        """Measure the evidence on a question."""
+        return self.measured(query, LOOKED_AT, frozenset(principals), history)[1]
+
+    def measured(
+        self, query: str, k: int, principals: Principals, history: Sequence[Message], fits: Fits | None = None
+    ) -> tuple[tuple[Passage, ...], Evidence]:
+        """Return at most k passages of matching documents that share a term with the question, and the evidence on it in them."""
         weights = weight_terms(self.analyzer, query, history)
-        counts = self.backend.counts(tuple(weights), names)
-        passages = self.backend.search(weights, LOOKED_AT if fits is None else FILTERED_DEPTH, names)
+        counts = self.backend.counts(tuple(weights), principals)
+        found = self.backend.search(weights, max(k, LOOKED_AT), principals)
         if fits is not None:
-            passages = tuple(each for each in passages if fits(self.name, each.source))[:LOOKED_AT]
-        return judge(self.analyzer, weights, passages, counts, unresolved_references(self.analyzer, query, history))
+            found = tuple(each for each in found if fits(self.name, each.source))
+        references = unresolved_references(self.analyzer, query, history)
+        return found[: max(k, 0)], judge(self.analyzer, weights, found[:LOOKED_AT], counts, references)
 
     def passage(self, id: str, principals: Iterable[str] = NO_PRINCIPALS) -> Passage | None:  # noqa: A002  (the field of a passage)
         """Return a passage by its id, if that version still exists and `principals` may see it."""
@@ -361,7 +363,11 @@ class ScopedRetriever:
         return ScopedRetriever(self.indexes, self.principals, history, self.fits)
 
     def find(self, query: str, k: int = 5) -> tuple[Passage, ...]:
-        """Return at most k passages, best first. The source of a passage names its index if there are several.
+        """Return at most k passages, best first. The source of a passage names its index if there are several."""
+        return self.find_with_evidence(query, k).passages
+
+    def find_with_evidence(self, query: str, k: int = 5) -> Found:
+        """As `find`, with the evidence on the question; that of the index with the most evidence counts.
 
         Passages without vectors keep their full-text rank in the vector ranking, so they gain and lose nothing.
         """
@@ -371,17 +377,22 @@ class ScopedRetriever:
         deep = k if self.fits is None and all(each is None for each in near) else depth
         words: list[tuple[Passage, bool]] = []
         by_model: dict[str, list[Passage]] = {}
+        measured: list[Evidence] = []
         for index, by_meaning in zip(self.indexes, near, strict=True):
-            found = self._named(index, index.by_words(query, deep, self.principals, self.history))
-            words += ((each, by_meaning is None) for each in found)
+            found, evidence = index.measured(query, deep, self.principals, self.history, self.fits)
+            measured.append(evidence)
+            words += ((each, by_meaning is None) for each in self._named(index, found))
             if by_meaning is not None:
-                by_model.setdefault(by_meaning.model, []).extend(self._named(index, by_meaning.passages))
+                fits = self.fits
+                close = [each for each in by_meaning.passages if fits is None or fits(index.name, each.source)]
+                by_model.setdefault(by_meaning.model, []).extend(self._named(index, close))
         words.sort(key=lambda each: -each[0].score)
+        most = max(measured, key=lambda each: (each.top, each.coverage), default=Evidence())
         if not by_model:
-            return tuple(passage for passage, _ in words[: max(k, 0)])
+            return Found(tuple(passage for passage, _ in words[: max(k, 0)]), most)
         meanings = [sorted(passages, key=lambda passage: -passage.score) for passages in by_model.values()]
         alone = [passage if wordy else None for passage, wordy in words]
-        return reciprocal_ranks(([passage for passage, _ in words], alone, *meanings), k)
+        return Found(reciprocal_ranks(([passage for passage, _ in words], alone, *meanings), k), most)
 
     @property
     def troubles(self) -> tuple[str, ...]:
@@ -389,8 +400,6 @@ class ScopedRetriever:
         return tuple(dict.fromkeys(index.trouble for index in self.indexes if index.trouble))
 
     def _named(self, index: Index, passages: Iterable[Passage]) -> Iterable[Passage]:
-        if (fits := self.fits) is not None:
-            passages = [each for each in passages if fits(index.name, each.source)]
         if len(self.indexes) == 1:
             return passages
         return (replace(each, source=f"{index.name}/{each.source}") for each in passages)
@@ -399,11 +408,6 @@ class ScopedRetriever:
         """Return a passage by its id, from whichever index has it."""
         passages = (index.passage(id, self.principals) for index in self.indexes)
         return next((passage for passage in passages if passage is not None), None)
-
-    def evidence(self, query: str) -> Evidence:
-        """Measure the evidence on a question; the index with the most evidence counts."""
-        measured = [index.evidence(query, self.principals, self.history, self.fits) for index in self.indexes]
-        return max(measured, key=lambda each: (each.top, each.coverage), default=Evidence())
 
 
 class Library:

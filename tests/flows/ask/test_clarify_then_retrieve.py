@@ -26,6 +26,7 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import (
     Capability,
     Evidence,
+    Found,
     Message,
     Passage,
     assistant,
@@ -239,8 +240,8 @@ class Measured:
     def find(self, query: str, k: int) -> tuple[Passage, ...]:
         return self.shelf.find(query, k)
 
-    def evidence(self, query: str) -> Evidence:
-        return self.measured
+    def find_with_evidence(self, query: str, k: int) -> Found:
+        return Found(self.find(query, k), self.measured)
 
     def after(self, history: tuple[Message, ...]) -> "Measured":
         self.heard.append(history)

@@ -208,7 +208,7 @@ def test_the_inspector_shows_scores_queries_passages_and_why(tab: Tab, server: S
     tab.has("#side .passages", "leave.md › Paid leave")
     assert tab.page.locator("#side .steps").count() == 0
     tab.load("steps")
-    tab.page.click("#side .steps .evidence summary")
+    tab.page.click("#side .steps .search summary")
     tab.has("#side .steps .figures", "Words covered by the best passages")
 
 

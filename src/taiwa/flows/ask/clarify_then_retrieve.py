@@ -48,7 +48,7 @@ from taiwa.flows.ask.types import (
     UserProfile,
 )
 from taiwa.i18n import dialogue_catalogue
-from taiwa.kernel.effects import GetEvidence, Program, Retrieve, by_role, perform
+from taiwa.kernel.effects import Program, Retrieve, by_role, perform
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Evidence, Message, Passage, passage_key, user
 from taiwa.kernel.serialization import value
@@ -177,10 +177,7 @@ def clarify(
         queries = yield from step.queries()
         searched = (queries.text,) if step.is_published else queries.all
         found = step.prefer_option(act, (yield from step.retrieve(searched)))
-        evidence = step.evidence
-        if step.is_published:  # it decided before any search
-            evidence = yield from perform(GetEvidence(queries.text))
-        return Clarified(decision, after, step.language, queries, found, searched=searched, evidence=evidence)
+        return Clarified(decision, after, step.language, queries, found, searched=searched, evidence=step.evidence)
     if isinstance(act, HandOver):
         queries = yield from step.queries()
         case = step.case(decision, queries)
@@ -264,8 +261,8 @@ class _DialogueStep:
         """Search with the text as written and measure the evidence, unless the policy decides before the search."""
         if self.is_published:
             return
-        self.found = yield from perform(Retrieve(self.text, max(FIRST_SEARCH_SIZE, self.options.k), self.history))
-        self.evidence = yield from perform(GetEvidence(self.text, self.history))
+        found = yield from perform(Retrieve(self.text, max(FIRST_SEARCH_SIZE, self.options.k), self.history))
+        self.found, self.evidence = found.passages, found.evidence
 
     def decide(self) -> Program[Decision]:
         table = self.options.table
@@ -319,8 +316,12 @@ class _DialogueStep:
 
     def retrieve(self, queries: tuple[str, ...]) -> Program[tuple[Passage, ...]]:
         """Retrieve with the queries, and fuse the results with those of the first search."""
-        if self.is_published:  # the published flow searches with the rewritten question alone
-            return (yield from retrieve_fused(queries, self.options.k))
+        if (
+            self.is_published
+        ):  # the published flow, which decided before any search, searches with the rewritten question alone
+            found = yield from perform(Retrieve(queries[0], self.options.k))
+            self.evidence = found.evidence
+            return found.passages
         new = tuple(query for query in queries if query != self.text)
         if not new:
             return self.found[: self.options.k]

@@ -238,4 +238,4 @@ def retrieve_fused(
 ) -> Program[tuple[Passage, ...]]:
     """Retrieve with several queries concurrently, and fuse the rankings with those already known."""
     found = yield from gather(perform(Retrieve(query, k)) for query in queries)
-    return fuse_rankings((*known, *found), k)
+    return fuse_rankings((*known, *(each.passages for each in found)), k)

@@ -318,11 +318,9 @@ LABELS: Mapping[str, Mapping[str, str]] = {
         "model": gettext_noop("Model"),
         "tool": gettext_noop("Tool"),
         "search": gettext_noop("Look-up"),
-        "evidence": gettext_noop("Evidence"),
         "complete": gettext_noop("Model"),
         "call-tool": gettext_noop("Tool"),
         "retrieve": gettext_noop("Look-up"),
-        "get-evidence": gettext_noop("Evidence"),
     },
     "role": {
         "judge": gettext_noop("assess the question"),
