@@ -58,6 +58,7 @@ from taiwa.evals.report import (
 from taiwa.evals.run import EvalRow, Evaluation, Job, Measurement, ModelTask
 from taiwa.flows.solve.rationale import (
     AnswerSource,
+    CallPolicy,
     EndReason,
     ExecutedCall,
     InsertedText,
@@ -364,12 +365,13 @@ class ReasoningTask(ModelTask):
         tool_mode = solving.tool_mode if setting.shown else None
         if tool_mode is None and "prefix" not in self.required_model.capabilities:
             tool_mode = "stop"
+        calls = CallPolicy(
+            solving.on_error, solving.on_error if setting.shown else "let_model_answer", setting.withheld,
+            forbid_own_results=False,  # the same prompt in all settings; in some the model writes results itself
+        )  # fmt: skip
         options = SolveOptions(
             tool_format=solving.codec(), tool_mode=tool_mode, shots=self._messages(setting),
-            system=DIRECT_ANSWER if setting.style == "direct" else None, on_error=solving.on_error,
-            on_unknown=solving.on_error if setting.shown else "let_model_answer", simulated_tools=setting.withheld,
-            forbid_own_results=False,  # the same prompt in all settings; in some the model writes results itself
-            limits=solving.limits, sampling=solving.sampling, answer_by=solving.answer_by,
+            system=DIRECT_ANSWER if setting.style == "direct" else None, calls=calls, limits=solving.limits, sampling=solving.sampling, answer_by=solving.answer_by,
         )  # fmt: skip
         specs = [tool.spec for tool in solving.offered() if tool.spec.name in setting.shown]
         return solve(job.item.text, specs, options)

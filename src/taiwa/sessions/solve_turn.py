@@ -19,7 +19,7 @@ from taiwa.apps.examples import (
 from taiwa.conversation.app import SOLVE, App, settled
 from taiwa.conversation.history import Conversation
 from taiwa.flows.program_turn import TurnProgram, earlier_messages
-from taiwa.flows.solve.rationale import Rationale, SolveLimits, ToolMode
+from taiwa.flows.solve.rationale import CallPolicy, Rationale, SolveLimits, ToolMode
 from taiwa.flows.solve.solve import ANSWER_LABEL, SolveOptions, tool_modes
 from taiwa.flows.solve.solve import solve as flow
 from taiwa.flows.solve.tool_call_formats import tool_call_format
@@ -65,12 +65,13 @@ class Solving:
         # Without a mode the program may still fall back from one to another.
         is_fixed = self.options.tool_mode is not None or (self.text_only and mode == "stop")
         built_in = builtin_tools()
-        calculates = all(tool.spec.name in built_in for tool in self.tools) and self.options.on_error == "report"
+        calculates = all(tool.spec.name in built_in for tool in self.tools) and self.options.calls.on_error == "report"
+        calls = self.options.calls
         options = replace(
             self.options,
             tool_mode=mode if is_fixed else None,
             shots=(*self._messages(mode), *earlier),
-            retry_without_tools=self.options.retry_without_tools or calculates,
+            calls=replace(calls, retry_without_tools=calls.retry_without_tools or calculates),
         )
         return flow(question, [tool.spec for tool in self.tools], options)
 
@@ -148,8 +149,7 @@ def solving_of(app: App, tools: Iterable[Tool]) -> Solving:
         tool_mode="native" if form == "native" else None if mode == "auto" else mode,
         system=app.instructions or None,
         sampling=settled(Sampling(app.answer_options.sampling.temperature)),
-        on_error=values["on_error"].replace("-", "_"),
-        on_unknown=values["on_unknown"].replace("-", "_"),
+        calls=CallPolicy(*(values[name].replace("-", "_") for name in ("on_error", "on_unknown"))),
         limits=limits,
         output_type=app.output_type,
         answer_by=("typed", "line", "prompt") if by == "auto" else ("typed", by),

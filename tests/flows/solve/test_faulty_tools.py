@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from taiwa.flows.solve.rationale import OnToolError, Rationale, ToolMode
+from taiwa.flows.solve.rationale import CallPolicy, OnToolError, Rationale, ToolMode
 from taiwa.flows.solve.solve import SolveOptions, solve
 from taiwa.isolation import ProcessLimits
 from taiwa.kernel.messages import Capability, Message, Response, Text, ToolCall, ToolResult
@@ -95,7 +95,7 @@ def test_a_failure_leads_to_what_the_policy_says(
     tool = apart["raises"]
 
     done = drive(
-        lambda: solve("?", [tool.spec], SolveOptions(on_error=policy)),
+        lambda: solve("?", [tool.spec], SolveOptions(calls=CallPolicy(policy))),
         scripted_model("<<raises:>>", " four.\nIt is 4."),
         tools=[tool],
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from taiwa.flows.solve.loops import BY_MODEL
-from taiwa.flows.solve.rationale import NO_CALL_LEFT, SolveLimits
+from taiwa.flows.solve.rationale import NO_CALL_LEFT, CallPolicy, SolveLimits
 from taiwa.flows.solve.solve import SolveOptions, solve
 from taiwa.kernel.messages import Message, Response, Text, Thinking, ToolCall, ToolResult, ToolSpec, assistant
 from taiwa.kernel.runtime import Runtime
@@ -127,7 +127,9 @@ def test_an_unknown_function_is_told_as_such(drive: Drive) -> None:
 def test_a_result_that_is_left_to_the_model_says_so(drive: Drive) -> None:
     model = scripted_model(asks(call("2+2", "a")), "It is 4.", capabilities=NATIVE)
 
-    done = drive(lambda: solve("?", SPECS, SolveOptions(simulated_tools=["adder"])), model, tools=[ADDER])
+    done = drive(
+        lambda: solve("?", SPECS, SolveOptions(calls=CallPolicy(simulated_tools=["adder"]))), model, tools=[ADDER]
+    )
 
     assert read(model.requests[1].messages[-1]) == [("a", BY_MODEL)]
     assert done.value.calls[0].result.origin == "model"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from taiwa.flows.solve.loops import CONTINUE
 from taiwa.flows.solve.rationale import (
+    CallPolicy,
     ExecutedCall,
     InsertedText,
     OnToolError,
@@ -167,7 +168,12 @@ def test_a_chosen_way_that_is_refused_later_is_an_error(drive: Drive, tool_mode:
 
 @pytest.mark.parametrize(
     "how",
-    [{"tool_mode": "sideways"}, {"on_error": "cry"}, {"answer_by": ("oracle",)}, {"limits": SolveLimits(max_tokens=0)}],
+    [
+        {"tool_mode": "sideways"},
+        {"calls": CallPolicy("cry")},
+        {"answer_by": ("oracle",)},
+        {"limits": SolveLimits(max_tokens=0)},
+    ],
 )
 def test_what_cannot_be_meant_is_refused(how: dict[str, Any]) -> None:
     with pytest.raises(InputError):
@@ -291,7 +297,7 @@ def test_a_model_is_told_of_trouble(drive: Drive, trigger: str, code: str) -> No
 @pytest.mark.parametrize(("trigger", "code"), TROUBLE)
 def test_a_model_may_write_the_result_itself(drive: Drive, trigger: str, code: str) -> None:
     done = drive(
-        lambda: solve("?", SPECS, SolveOptions(on_error="let_model_answer", on_unknown="let_model_answer")),
+        lambda: solve("?", SPECS, SolveOptions(calls=CallPolicy("let_model_answer", "let_model_answer"))),
         scripted_model(f"So {trigger} 3", " 4\nthen 5", capabilities=NO_STOP),
         tools=[ADDER],
     )
@@ -304,7 +310,7 @@ def test_a_model_may_write_the_result_itself(drive: Drive, trigger: str, code: s
 @pytest.mark.parametrize(("trigger", "code"), TROUBLE)
 def test_trouble_may_be_the_end(drive: Drive, trigger: str, code: str) -> None:
     done = drive(
-        lambda: solve("?", SPECS, SolveOptions(on_error="stop", on_unknown="stop")),
+        lambda: solve("?", SPECS, SolveOptions(calls=CallPolicy("stop", "stop"))),
         scripted_model(f"So {trigger} 3", capabilities=NO_STOP),
         tools=[ADDER],
     )
@@ -317,7 +323,7 @@ def test_failures_and_unknown_tools_have_a_policy_each(drive: Drive) -> None:
     model = scripted_model("<<oracle: x>>", " 7, <<adder: two>>", capabilities=NO_STOP)
 
     done = drive(
-        lambda: solve("?", SPECS, SolveOptions(on_error="stop", on_unknown="let_model_answer")), model, tools=[ADDER]
+        lambda: solve("?", SPECS, SolveOptions(calls=CallPolicy("stop", "let_model_answer"))), model, tools=[ADDER]
     )
 
     assert [call.result.origin for call in done.value.calls] == ["model", "tool"]
@@ -328,7 +334,9 @@ def test_a_tool_that_is_withheld_is_shown_and_never_called(drive: Drive) -> None
     adder = Adder()
     model = scripted_model(FIRST, " 4.\nIt is 4.", capabilities=NO_STOP)
 
-    done = drive(lambda: solve("?", SPECS, SolveOptions(simulated_tools={"adder"})), model, tools=[adder])
+    done = drive(
+        lambda: solve("?", SPECS, SolveOptions(calls=CallPolicy(simulated_tools={"adder"}))), model, tools=[adder]
+    )
 
     assert "<<adder: sum>>" in model.requests[0].messages[0].text
     assert (adder.asked, done.value.calls[0].result.error, done.value.calls[0].result.origin) == (
@@ -543,8 +551,7 @@ def test_every_rationale_ends_and_shows_what_was_said(
         "?",
         SPECS,
         SolveOptions(
-            on_error=trouble,
-            on_unknown=trouble,
+            calls=CallPolicy(trouble, trouble),
             limits=SolveLimits(max_tool_calls=3),
             tool_format=tool_call_format(name),
         ),

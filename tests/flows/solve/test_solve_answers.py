@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from taiwa.flows.solve.rationale import AnswerSource
+from taiwa.flows.solve.rationale import AnswerSource, CallPolicy
 from taiwa.flows.solve.solve import ASK_ANSWER, SolveOptions, read_statement, solve, stated_answer
 from taiwa.flows.solve.tool_call_formats import tool_call_format
 from taiwa.kernel.errors import ModelError, ToolError, UnsupportedError
@@ -116,7 +116,7 @@ def test_a_question_whose_last_call_failed_is_solved_again_without_tools(
     model = scripted_model(first, "Answer: 0", "Two and two.\nAnswer: 4", capabilities=capabilities)
 
     shots = (user("1+1?"), assistant("Answer: 2")) if capabilities != NATIVE else ()
-    options = SolveOptions(shots=shots, retry_without_tools=True)
+    options = SolveOptions(shots=shots, calls=CallPolicy(retry_without_tools=True))
     done = drive(lambda: solve("2+2?", SPECS, options), model, tools=[ADDER])
 
     assert (done.value.answer, done.value.answered_by, done.value.ending) == ("4", "line", "end")

@@ -32,6 +32,27 @@ AnswerSource: TypeAlias = Literal["typed", "line", "prompt", "none"]
 InsertedKind: TypeAlias = Literal["result", "stop", "call", "cue"]
 
 
+@dataclass(frozen=True, slots=True)
+class CallPolicy:
+    """What becomes of calls of tools.
+
+    - `on_error`, `on_unknown`: what to do when a call fails, and when it names an unknown tool.
+    - `simulated_tools`: tools that are described and never executed: the model writes their results.
+      `forbid_own_results`: whether the instructions forbid the model to write results itself.
+    - `retry_without_tools`: whether a question whose last call failed is solved again without tools. It suits tools that only
+      calculate; without tools that look something up, a model would make that up.
+    """
+
+    on_error: OnToolError = "report"
+    on_unknown: OnToolError = "report"
+    simulated_tools: Collection[str] = ()
+    forbid_own_results: bool = True
+    retry_without_tools: bool = False
+
+
+REPORTING = CallPolicy()
+
+
 @value(tag="solve-limits")
 class SolveLimits:
     """Limits of one rationale.
@@ -156,24 +177,14 @@ class RequestedCall:
 
 
 class CallBudget:
-    """Executes calls within limits, each call once; `ending` is set when no further call is allowed.
+    """Executes calls within limits, each call once; `ending` is set when no further call is allowed."""
 
-    Results of `simulated_tools` are left to the model.
-    """
-
-    def __init__(
-        self,
-        tools: Iterable[ToolSpec],
-        limits: SolveLimits,
-        on_error: OnToolError = "report",
-        on_unknown: OnToolError = "report",
-        simulated_tools: Collection[str] = (),
-    ) -> None:
+    def __init__(self, tools: Iterable[ToolSpec], limits: SolveLimits, policy: CallPolicy = REPORTING) -> None:
         self.executed: list[ExecutedCall] = []
         self.ending: EndReason | None = None
         self.specs = {tool.name: tool for tool in tools}
         self.limits = limits
-        self._on_error, self._on_unknown, self._simulated = on_error, on_unknown, simulated_tools
+        self._policy = policy
         self._results: dict[bytes, ToolResult | ToolError] = {}
         self._counts = Counter[bytes]()
 
@@ -215,7 +226,7 @@ class CallBudget:
         allowed = self._count_allowed(requested, keys)
         new: dict[bytes, RequestedCall] = {}
         for call, key in zip(requested[:allowed], keys, strict=False):
-            if call.error is None and key not in self._results and call.name not in self._simulated:
+            if call.error is None and key not in self._results and call.name not in self._policy.simulated_tools:
                 new.setdefault(key, call)
         calls = [_call_tool(call) for call in new.values()]
         results = ((yield from calls[0]),) if len(calls) == 1 else (yield from gather(calls))
@@ -264,7 +275,7 @@ class CallBudget:
         """Record the outcome of a call."""
         if isinstance(found, ToolError):
             return (yield from self._fail(call, found))
-        if call.name in self._simulated:
+        if call.name in self._policy.simulated_tools:
             return self._record(call, ToolResult("", call.name, error="simulated", origin="model"))
         if found is None:
             return None
@@ -273,7 +284,7 @@ class CallBudget:
         return self._record(call, found, found.as_text)
 
     def _fail(self, call: RequestedCall, error: ToolError) -> Program[ExecutedCall]:
-        policy = self._on_unknown if isinstance(error, UnknownToolError) else self._on_error
+        policy = self._policy.on_unknown if isinstance(error, UnknownToolError) else self._policy.on_error
         policy = (
             "report" if error.code == NOT_APPROVED else policy
         )  # a model is not to write the result of what was refused

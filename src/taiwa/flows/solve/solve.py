@@ -18,7 +18,16 @@ from typing import Any, Generic, TypeVar, get_args
 
 from taiwa.flows.extract import extract
 from taiwa.flows.solve.loops import FunctionCallingLoop, RationaleBuilder, TextLoop, can_mask
-from taiwa.flows.solve.rationale import AnswerSource, CallBudget, OnToolError, Rationale, SolveLimits, ToolMode
+from taiwa.flows.solve.rationale import (
+    REPORTING,
+    AnswerSource,
+    CallBudget,
+    CallPolicy,
+    OnToolError,
+    Rationale,
+    SolveLimits,
+    ToolMode,
+)
 from taiwa.flows.solve.tool_call_formats import TaggedFormat, ToolCallFormat
 from taiwa.kernel.effects import GetCapabilities, Program, gather, notify, perform
 from taiwa.kernel.errors import InputError, LimitError, OutputValidationError, RefusalError, UnsupportedError
@@ -314,12 +323,7 @@ class SolveOptions:
       its server supports).
     - `shots`: worked examples, as messages in turn. `system`: instructions that replace the built-in ones, "" for none; the
       description of the tool-call format follows them.
-    - `on_error`, `on_unknown`: what to do when a call fails, and when it names an unknown tool.
-    - `simulated_tools`: tools that are described and never executed: the model writes their results.
-      `forbid_own_results`: whether the instructions forbid the model to write results itself.
-    - `retry_without_tools`: whether a question whose last call failed is solved again without tools. It suits tools that only
-      calculate; without tools that look something up, a model would make that up.
-    - `limits`: limits of one rationale. `sampling`: how tokens are sampled.
+    - `calls`: what becomes of calls of tools. `limits`: limits of one rationale. `sampling`: how tokens are sampled.
     - `output_type`: a type of the answer. `answer_by`: allowed sources of the answer.
     """
 
@@ -327,11 +331,7 @@ class SolveOptions:
     tool_mode: ToolMode | None = None
     shots: Sequence[Message] = ()
     system: str | None = None
-    on_error: OnToolError = "report"
-    on_unknown: OnToolError = "report"
-    simulated_tools: Collection[str] = ()
-    forbid_own_results: bool = True
-    retry_without_tools: bool = False
+    calls: CallPolicy = REPORTING
     limits: SolveLimits = DEFAULT_LIMITS
     sampling: Sampling = Sampling()
     output_type: "type[Any] | OutputType[Any] | None" = None
@@ -344,7 +344,7 @@ class SolveOptions:
             InputError: an option has an unknown value, or a limit is too small.
         """
         chosen = (
-            ("on_error", self.on_error, get_args(OnToolError)), ("on_unknown", self.on_unknown, get_args(OnToolError)),
+            *((name, getattr(self.calls, name), get_args(OnToolError)) for name in ("on_error", "on_unknown")),
             ("tool_mode", self.tool_mode, (None, *get_args(ToolMode))), *(("answer_by", each, get_args(AnswerSource)) for each in self.answer_by),
         )  # fmt: skip
         for name, choice, known in chosen:
@@ -362,7 +362,7 @@ class SolveOptions:
         if tools and mode == "native":
             parts.append(NATIVE_INSTRUCTIONS)
         elif tools:
-            parts.append(self.tool_format.instructions(tools, forbid_own_results=self.forbid_own_results))
+            parts.append(self.tool_format.instructions(tools, forbid_own_results=self.calls.forbid_own_results))
         head = "\n\n".join(part for part in parts if part)
         messages = (*((system(head),) if head else ()), *self.shots, user(question))
         return Request(messages, sampling=self.sampling)
@@ -389,7 +389,7 @@ def solve(question: str, tools: Iterable[ToolSpec] = (), options: SolveOptions =
     loop, mode = yield from _run_loop(question, specs, options, capabilities)
     parts, calls = loop.parts, tuple(loop.calls.executed)
     has_failed = bool(calls and calls[-1].result.error and calls[-1].result.origin != "model")
-    if has_failed and options.retry_without_tools and loop.ending in ("end", "repeat"):
+    if has_failed and options.calls.retry_without_tools and loop.ending in ("end", "repeat"):
         # What follows a failed call is a guess: models answer with its error, or with nothing better.
         yield from notify("the last call failed; solving the question without tools", code="without_tools")
         yield from loop.insert("\n\n", "cue")
@@ -435,7 +435,7 @@ def _run_loop(
     while True:
         mode = modes.pop(0)
         request = options.request(question, tools, mode)
-        calls = CallBudget(tools, options.limits, options.on_error, options.on_unknown, options.simulated_tools)
+        calls = CallBudget(tools, options.limits, options.calls)
         loop: TextLoop | FunctionCallingLoop
         if mode == "native":
             loop = FunctionCallingLoop(request, calls, options.tool_format)
