@@ -60,7 +60,7 @@ def test_parallel_rows_cost_together_no_more_than_the_limit() -> None:
 
     assert error is not None
     assert 3 <= len(rows) < 40
-    assert all(row.value == {"cups": 2} for row in rows)
+    assert all(row.turn.value == {"cups": 2} for row in rows)
     assert 2 * UNIT < (batch.spent.cost or 0) <= 3 * UNIT
 
 
@@ -79,7 +79,7 @@ def test_a_row_for_which_its_share_was_too_little_goes_on_alone_without_repeatin
     rows, error = asyncio.run(drained(batch, 6))
 
     assert error is None
-    assert [row.value for row in rows] == [{"cups": 2}] * 6
+    assert [row.turn.value for row in rows] == [{"cups": 2}] * 6
     assert len(asked) == 7
     assert (batch.spent.cost or 0) <= 7 * UNIT
 

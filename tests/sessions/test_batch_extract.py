@@ -86,8 +86,8 @@ def by_text(request: Request) -> str:
 def test_rows_come_in_their_order_with_their_bill(repository: Repository) -> None:
     found = rows(repository, scripted_model(*[by_text] * 5, usage=Usage(1, 1)), "12345")
 
-    assert [row.value for row in found] == [{"cups": n} for n in range(1, 6)]
-    assert {row.attempts[0].mode for row in found} == {"native"}
+    assert [row.turn.value for row in found] == [{"cups": n} for n in range(1, 6)]
+    assert {row.turn.reply.attempts[0].mode for row in found} == {"native"}
 
 
 def test_a_reused_row_is_rebuilt_without_a_call(repository: Repository) -> None:
@@ -95,7 +95,7 @@ def test_a_reused_row_is_rebuilt_without_a_call(repository: Repository) -> None:
     second = rows(repository, scripted_model(), ["2"], resume=True)
 
     assert second[0].reused
-    assert (second[0].value, second[0].attempts, second[0].spent) == (first[0].value, first[0].attempts, first[0].spent)
+    assert (second[0].turn.reply, second[0].turn.spent) == (first[0].turn.reply, first[0].turn.spent)
 
 
 def test_two_workers_on_different_machines_share_the_rows_of_a_batch(
@@ -110,7 +110,7 @@ def test_two_workers_on_different_machines_share_the_rows_of_a_batch(
 
     async def work(store: Store) -> list[object]:
         job = batch_of(Repository(store), scripted_model(*[answer] * 9), resume=True)
-        return [row.value async for row in job.rows(BatchInput(at, text) for at, text in enumerate("123456789"))]
+        return [row.turn.value async for row in job.rows(BatchInput(at, text) for at, text in enumerate("123456789"))]
 
     async def both() -> list[list[object]]:
         return await asyncio.gather(*map(work, stores))
@@ -131,8 +131,8 @@ def test_a_row_interrupted_in_its_repair_resumes_from_its_paid_calls(repository:
 
     found = rows(repository, model, ["2"], resume=True)
 
-    assert found[0].value == {"cups": 2}
-    assert [each.text for each in found[0].attempts] == [BAD, GOOD]
+    assert found[0].turn.value == {"cups": 2}
+    assert [each.text for each in found[0].turn.reply.attempts] == [BAD, GOOD]
     assert len(model.requests) == 1
 
 
@@ -146,7 +146,7 @@ def test_a_row_whose_repair_met_the_cost_limit_resumes_with_a_higher_one(reposit
     model = scripted_model(GOOD, usage=Usage(1, 1))
 
     (row,) = asyncio.run(drained(model, 10_000_000_000))
-    assert [each.text for each in row.attempts] == [BAD, GOOD]
+    assert [each.text for each in row.turn.reply.attempts] == [BAD, GOOD]
     assert len(model.requests) == 1
 
 

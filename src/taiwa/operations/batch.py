@@ -131,11 +131,11 @@ class Counts:
         """Count a row."""
         is_refusal = isinstance(row.error, dict) and row.error.get("type") == RefusalError.tag
         self.kept += row.reused
-        self.refused += is_refusal or row.refused
+        self.refused += is_refusal or row.turn.is_refused
         self.failed += row.error is not None and not is_refusal
         self.done += row.error is None and not row.reused
         if not row.reused:
-            self.spent = self.spent + row.spent
+            self.spent = self.spent + row.turn.spent
         self.streak.add(row.error)
         if self.streak.is_full:
             self.stopped, self.reason = "failing", self.streak.message

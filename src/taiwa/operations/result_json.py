@@ -162,19 +162,19 @@ class RowEnd(TypedDict):
 
     index: Annotated[int, "input.index"]
     id: Annotated[Json, "input.id"]
-    session: OrNull
-    node: OrNull
-    parent: OrNull
+    session: Annotated[OrNull, "turn.session"]
+    node: Annotated[OrNull, "turn.node"]
+    parent: Annotated[OrNull, "turn.parent"]
     text: Annotated[str, "input.text"]
     answer: str | None
-    value: Json
-    delta: Json
+    value: Annotated[Json, "turn.value"]
+    delta: Annotated[Json, "turn.delta"]
     state: Json
-    warnings: list[str]
-    usage: Annotated[JsonObject | None, "spent", usage_to_json]
-    cost: Annotated[Cost, "spent.cost"]
+    warnings: Annotated[list[str], "turn.warnings"]
+    usage: Annotated[JsonObject | None, "turn.spent", usage_to_json]
+    cost: Annotated[Cost, "turn.spent.cost"]
     error: Json
-    attempts: NotRequired[Annotated[list[AttemptEntry], or_null]]
+    attempts: NotRequired[Annotated[list[AttemptEntry], "turn.reply.attempts", or_null]]
 
 
 class ReplayedEntry(TypedDict):

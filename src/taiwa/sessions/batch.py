@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node, begin
+from taiwa.conversation.state import State
 from taiwa.flows.extract import Attempt, ExtractError
 from taiwa.flows.turn import Reply
 from taiwa.kernel.async_runtime import AsyncRuntime, finish_in_thread
@@ -17,7 +18,7 @@ from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import AuthenticationError, ConfigError, InputError, LimitError, StoreError, TaiwaError
 from taiwa.kernel.execution import Journal, RunResult
-from taiwa.kernel.messages import Usage
+from taiwa.kernel.messages import Response, Usage, assistant
 from taiwa.kernel.serialization import Json, digest, items_at, record, restore, value
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.sessions.commit_turn import (
@@ -63,24 +64,24 @@ class BatchInput:
 
 @value(tag="batch-row")
 class BatchRow:
-    """The result of a row: `answer` None means that it failed. `value` is a typed answer as JSON, and `attempts` are those of the app
-    `extract`. `reused` rows were answered earlier; `refused`: by the model.
+    """The result of a row: its turn, which has no place in the store if the row is not one of a session; of a failed row it has
+    only the usage and the attempts of the app `extract`. `reused` rows were answered earlier.
     """
 
     input: BatchInput
-    answer: str | None = None
-    value: Json = None
-    delta: Json = None
-    state: Json = None
-    warnings: tuple[str, ...] = ()
-    session: str = ""
-    node: str = ""
-    parent: str = ""
-    spent: RunUsage = RunUsage()
+    turn: TurnResult
     error: Json = None
     reused: bool = False
-    refused: bool = False
-    attempts: tuple[Attempt, ...] = ()
+
+    @property
+    def answer(self) -> str | None:
+        """The answer, None if the row failed."""
+        return self.turn.text if self.error is None else None
+
+    @property
+    def state(self) -> "State | None":
+        """The state after the turn, None if the row failed."""
+        return self.turn.state if self.error is None else None
 
 
 def failed_row(row_input: BatchInput, error: TaiwaError) -> BatchRow:
@@ -90,30 +91,37 @@ def failed_row(row_input: BatchInput, error: TaiwaError) -> BatchRow:
     if isinstance(error, ExtractError):
         failure |= {"diagnostics": list(error.diagnostics), "best": error.best}
         attempts = error.tries
-    return BatchRow(row_input, error=failure, spent=usage_of(error.spent), attempts=attempts)
+    return BatchRow(row_input, _turn(Reply("", attempts=attempts), usage_of(error.spent)), failure)
 
 
-def _answered_row(row_input: BatchInput, done: RunResult[tuple[Reply, Conversation]]) -> BatchRow:
-    """Return the row of a turn."""
-    reply, after = done.value
-    return BatchRow(
-        row_input, reply.text, reply.value, reply.delta, dict(after.state), reply.warnings,
-        spent=done.spent, refused=reply.is_refused, attempts=reply.attempts,
-    )  # fmt: skip
+def _turn(reply: Reply, spent: RunUsage, state: "State | None" = None) -> TurnResult:
+    return TurnResult(reply, "", "", "", spent, dict(state or {}))
 
 
-STORED = ("answer", "value", "delta", "state", "warnings", "spent", "refused", "attempts")
-"""What is stored of an answered row, without its position in the file."""
-
-
-def _row_to_store(row: BatchRow) -> Json:
-    return {name: record(getattr(row, name)) for name in STORED}
+def _row_to_store(turn: TurnResult) -> Json:
+    """Return what is stored of an answered row, without its position in the file."""
+    reply = turn.reply
+    stored = {
+        "answer": reply.text, "value": reply.value, "delta": reply.delta, "state": turn.state, "warnings": reply.warnings,
+        "spent": turn.spent, "refused": reply.is_refused, "attempts": reply.attempts,
+    }  # fmt: skip
+    return {name: record(each) for name, each in stored.items()}
 
 
 def _stored_row(row_input: BatchInput, data: dict[str, Json]) -> BatchRow:
     """Rebuild a row from what is stored of it."""
-    stored: dict[str, Any] = {name: restore(data.get(name)) for name in STORED}
-    return BatchRow(row_input, **stored, reused=True)
+    stored: dict[str, Any] = {name: restore(each) for name, each in data.items()}
+    answer = str(stored["answer"])
+    refusal = Response(assistant(answer), "refusal") if stored["refused"] else None
+    reply = Reply(
+        answer,
+        stored["delta"],
+        stored["warnings"],
+        value=stored["value"],
+        response=refusal,
+        attempts=stored["attempts"],
+    )
+    return BatchRow(row_input, _turn(reply, stored["spent"], stored["state"]), reused=True)
 
 
 def usage_of(spent: object) -> RunUsage:
@@ -294,8 +302,9 @@ class TurnBatch:
             if not started:
                 return stored
             done = await self._run(started[0], room)
-            row = _answered_row(row_input, done)
-            await finish_in_thread(partial(self._finish, started[0], row, done.spent.cost))
+            (reply, after), spent = done.value, done.spent
+            row = BatchRow(row_input, _turn(reply, spent, after.state))
+            await finish_in_thread(partial(self._finish, started[0], row))
         except BaseException as error:
             for row_run in started:
                 await finish_in_thread(partial(self._end, row_run, error))
@@ -332,9 +341,9 @@ class TurnBatch:
             stack.pop_all()
         return None
 
-    def _finish(self, row_run: _StartedRow, row: BatchRow, cost: int | None) -> None:
+    def _finish(self, row_run: _StartedRow, row: BatchRow) -> None:
         # Store the result first, so that a crash in between does not repeat the row.
-        self.repository.store.batches.finish(row_run.name, _row_to_store(row), cost)
+        self.repository.store.batches.finish(row_run.name, _row_to_store(row.turn), row.turn.spent.cost)
         self.repository.store.runs.end(row_run.run, "done")
 
     async def _run(self, started: _StartedRow, room: "_Room | None") -> RunResult[tuple[Reply, Conversation]]:
@@ -416,16 +425,13 @@ def _complete_row(session: Session, row_input: BatchInput) -> BatchRow:
     try:
         if row_input.params is not None:
             raise InputError("a row must not have params where all rows are one conversation")
-        result = _resume_turn(session, row_input) or session.say(row_input.text, row_input.attachments)
+        return BatchRow(
+            row_input, _resume_turn(session, row_input) or session.say(row_input.text, row_input.attachments)
+        )
     except TaiwaError as error:
         if is_fatal(error):
             raise
         return failed_row(row_input, error)
-    state, place = dict(session.state), (result.session, result.node, result.parent)
-    return BatchRow(
-        row_input, result.text, result.value, result.delta, state, result.warnings, *place, result.spent,
-        refused=result.is_refused, attempts=result.reply.attempts,
-    )  # fmt: skip
 
 
 def _resume_turn(session: Session, row_input: BatchInput) -> TurnResult | None:
@@ -442,14 +448,14 @@ def _resume_turn(session: Session, row_input: BatchInput) -> TurnResult | None:
 def _committed_row(session: Session, row_input: BatchInput, node: str) -> BatchRow:
     repository = session.repository
     turn, after = repository.store.nodes.get(node), repository.checkout(node)
-    place = session.name, node, repository.store.refs.back(node, 1)
     spent = RunUsage()
     for call in repository.store.runs.calls(node, session.name):
         if call.kind == "complete":
             cost = None if call.usage is None else call.cost_nano
             spent = spent + RunUsage(1, 0, call.usage or Usage(), int(call.usage is None), cost, call.ms / 1000)
-    typed = after.app.read_answer(turn.answer)
-    return BatchRow(row_input, turn.answer, typed, turn.delta, dict(after.state), (), *place, spent, reused=True)
+    reply = Reply(turn.answer or "", turn.delta, value=after.app.read_answer(turn.answer))
+    place = session.name, node, repository.store.refs.back(node, 1)
+    return BatchRow(row_input, TurnResult(reply, *place, spent, after.state), reused=True)
 
 
 def committed_rows(session: Session, rows: Iterable[BatchInput]) -> tuple[str, ...]:
