@@ -164,7 +164,7 @@ def _app(common: CommonOptions, options: "AskOptions") -> "App | str":
 def _turn(session: "Session", text: str, common: CommonOptions) -> int:
     """Run one turn, print its result, and return the exit code."""
     turn, notes = wait_for_turn(session.stream(text))
-    result = turn.ask
+    result, answer = turn.ask, turn.text
     assert result is not None, "a turn of the app ask has a result"
     code = _exit_code(result)
     for note in notes:
@@ -174,9 +174,9 @@ def _turn(session: "Session", text: str, common: CommonOptions) -> int:
         print_json(ask_to_json(text, turn))
         return code
     if code:
-        print_no_answer(turn.text)
+        print_no_answer(answer)
     else:
-        _print_answer(turn.text)
+        _print_answer(answer)
     if common.verbose:
         print_each(_details(result))
         print_notice(f"{turn.session} {turn.node[:12]} · {bill_line(turn.spent)}")

@@ -249,6 +249,7 @@ def _reply_by_program(
     by: AnsweredBy,
 ) -> Program[tuple[Reply, Conversation]]:
     """Reply without the model: ask back, hand over, or quote; what the user said is recorded all the same."""
+    passages = consulted.passages
     result = consulted.result(consulted.quoted())
     words = consulted.render(result)
     parsed = ParsedReply(words, {})
@@ -257,7 +258,7 @@ def _reply_by_program(
         parsed = replace(recorded, answer=words)
     reply = Reply(words, documents=result)
     return (yield from _settle(
-        conversation, text, tuple(attachments), parsed, reply, consulted.passages, strict=False, prefix="", by=by
+        conversation, text, tuple(attachments), parsed, reply, passages, strict=False, prefix="", by=by
     ))  # fmt: skip
 
 

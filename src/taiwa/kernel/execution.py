@@ -575,7 +575,14 @@ class Execution(Generic[T]):
                 # Before the program sees the answer: if the process is killed now, it is not paid for again.
                 self.journal.append(entry)
             finally:  # the reservation of the call is given back when its cost is stored
-                warning = self._charge(pending, answer)
+                admission, pending.admission = pending.admission, None
+                if isinstance(answer, Response):
+                    if admission is None:  # of a handler, or the failed attempt of a call that is not repeated
+                        self.ledger.charge(answer)
+                    else:
+                        warning = self.ledger.settle(admission, answer)
+                elif admission is not None:
+                    self.ledger.cancel(admission)
         except TaiwaError as problem:
             self._abort(problem)
         else:
@@ -586,18 +593,6 @@ class Execution(Generic[T]):
         self._ready.append((pending.strand, answer, error))
         self._pump()
         self._end_deferred()
-
-    def _charge(self, pending: PendingEffect, answer: object) -> str:
-        """Replace what a call has reserved by what it has used; return a warning, or ""."""
-        admission, pending.admission = pending.admission, None
-        if admission is None:
-            if isinstance(answer, Response):  # of a handler, or the failed attempt of a call that is not repeated
-                self.ledger.charge(answer)
-            return ""
-        if isinstance(answer, Response):
-            return self.ledger.settle(admission, answer)
-        self.ledger.cancel(admission)
-        return ""
 
     def _pump(self) -> None:
         self._run_ready()

@@ -280,12 +280,12 @@ class Index:
         self, query: str, k: int, principals: Principals, history: Sequence[Message], fits: Fits | None = None
     ) -> tuple[tuple[Passage, ...], Evidence]:
         """Return at most k passages of matching documents that share a term with the question, and the evidence on it in them."""
+        references = unresolved_references(self.analyzer, query, history)
         weights = weight_terms(self.analyzer, query, history)
         counts = self.backend.counts(tuple(weights), principals)
         found = self.backend.search(weights, max(k, LOOKED_AT), principals)
         if fits is not None:
             found = tuple(each for each in found if fits(self.name, each.source))
-        references = unresolved_references(self.analyzer, query, history)
         return found[: max(k, 0)], judge(self.analyzer, weights, found[:LOOKED_AT], counts, references)
 
     def passage(self, id: str, principals: Iterable[str] = NO_PRINCIPALS) -> Passage | None:  # noqa: A002  (the field of a passage)

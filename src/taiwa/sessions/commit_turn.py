@@ -38,7 +38,7 @@ from taiwa.kernel.errors import ApprovalRequiredError, ConflictError, InputError
 from taiwa.kernel.execution import EffectStarted, Entry, Event, Journal, Observer
 from taiwa.kernel.messages import Message, TextDelta, ToolResult, Usage, result_files
 from taiwa.kernel.runtime import AnyModel, Interrupts, Retriever, Tool, start_in_thread
-from taiwa.kernel.serialization import Json, items_at, record, restore, to_json, value
+from taiwa.kernel.serialization import Json, items_at, record, restore, value
 from taiwa.kernel.text import truncate
 from taiwa.kernel.usage_limits import Budget, Price, Prices, RunUsage, UsageLimits, currency_units
 from taiwa.sessions.repository import Repository
@@ -61,14 +61,13 @@ def check_text(text: str) -> None:
     """Check that the user's text can be sent.
 
     Raises:
-        InputError: it is empty, too long, or not valid Unicode.
+        InputError: it is empty or too long.
     """
     check_argument("the text", text, str, "a str")
     if not text.strip():
         raise InputError("the text is empty")
     if len(text) > MAX_TEXT_CHARS:
         raise InputError(f"the text has {len(text):,} characters; at most {MAX_TEXT_CHARS:,} are allowed in one turn")
-    to_json(text)  # a lone surrogate would otherwise fail at the commit of the turn, after it was paid for
 
 
 class RuntimeOptions(TypedDict, total=False):
@@ -200,7 +199,7 @@ class TurnInput:
         """Check the turn, before anything is stored for it.
 
         Raises:
-            InputError: the text is empty, too long, or not valid Unicode, or the app does not take attachments or a prefix.
+            InputError: the text is empty or too long, or the app does not take attachments or a prefix.
         """
         text, app = input_text(self.messages) if self.messages else self.text, self.base.app
         if not self.compacts and (text or not (self.messages or self.attachments)):

@@ -240,9 +240,10 @@ class _DialogueStep:
     @cached_property
     def history(self) -> tuple[Message, ...]:
         """The turns before the text, in its language only: in another one they share no words with the documents sought."""
-        language = guess_language(self.text) if len(self.text.split()) > 2 or not self.text.isascii() else "und"
         known = (user(self.known),) if self.known else ()
         earlier = self.relevant_dialogue[:-1]
+        says_much = len(self.text.split()) > 2 or not self.text.isascii()
+        language = guess_language(self.text) if earlier and says_much else "und"
         if language == "und":
             return (*known, *earlier)
         similar = {"und", language, *(("ja", "zh") if language in ("ja", "zh") else ())}

@@ -180,8 +180,8 @@ def consult(
     """
     if options.notice:
         yield from notify(options.notice, code="place", warning=True)
-    dialogue = (*dialogue_of(conversation.turns), user(text))
     clarification = _drop_offer(clarification_of(conversation), text)
+    dialogue = (*dialogue_of(conversation.turns), user(text))
     found = yield from clarify(
         dialogue, options.clarify, clarification=clarification, profile=options.profile, known=known
     )  # fmt: skip

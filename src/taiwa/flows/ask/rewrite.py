@@ -227,10 +227,10 @@ def split_questions(text: str) -> tuple[str, ...]:
     ('Zoom or Teams?',)
     """
     pieces = [piece.strip() for piece in QUESTION_END.split(text) if piece.strip()]
-    are_questions = all(
+    are_questions = 2 <= len(pieces) <= MAX_QUERIES and all(
         is_question(piece) and len(piece.encode("utf-8", "replace")) >= MIN_QUESTION_BYTES for piece in pieces
     )
-    return tuple(pieces) if are_questions and 2 <= len(pieces) <= MAX_QUERIES else (text,)
+    return tuple(pieces) if are_questions else (text,)
 
 
 def retrieve_fused(
