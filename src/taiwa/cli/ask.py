@@ -206,7 +206,7 @@ def _details(result: "AskResult") -> list[str]:
     for name, value in (("numbers", dict(decision.numbers)), ("scores", result.scores), ("evidence", result.evidence)):
         if value:
             lines.append(f"{name}: " + ", ".join(f"{key} {_figure(each)}" for key, each in value.items()))
-    lines += [f"searched for: {query}" for query in result.queries]
+    lines += [f"searched for: {query}" for query in result.look_up.queries]
     for passage in result.passages:
         lines.append(f"  {passage.score:>8}  {format_place(passage.source, passage.heading, passage.page)}")
     return lines

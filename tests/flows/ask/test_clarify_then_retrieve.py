@@ -304,7 +304,7 @@ def test_a_decision_contains_all_it_depended_on(drive: Drive) -> None:
     decision = done.value.decision
     assert decide(decision.policy, decision.situation) == decision
     assert dict(decision.numbers)["unclear"] > 0.5
-    assert decision.situation.passage_keys
+    assert decision.situation.found.passage_keys
 
 
 def test_a_policy_of_ones_own_may_decide(drive: Drive) -> None:

@@ -17,6 +17,7 @@ from taiwa.flows.ask.types import (
     Assessment,
     ClarificationState,
     Feedback,
+    FirstSearch,
     HandOver,
     Option,
     Search,
@@ -40,7 +41,8 @@ ASKED = (user("Tell me about leave."),)
 
 def at(assessment: Assessment | None = UNCLEAR, **more: object) -> Situation:
     whole: dict[str, object] = {"evidence": GOOD, "passage_keys": FOUND, "options": TWO} | more
-    return Situation(ASKED, assessment, **whole)  # type: ignore[arg-type]
+    of_search = {name: whole.pop(name) for name in FirstSearch.__dataclass_fields__ if name in whole}
+    return Situation(ASKED, assessment, found=FirstSearch(**of_search), **whole)  # type: ignore[arg-type]
 
 
 def test_a_clear_question_is_answered_with_other_meanings_as_options() -> None:
@@ -76,10 +78,10 @@ def test_without_options_and_texts_no_question_is_asked() -> None:
 
 
 def test_meanings_with_the_same_answer_need_no_question() -> None:
-    found = at(replace(UNCLEAR, questions=(("ask_missing_info", LACK),)), options=(), top_share=0.95)
+    lacking = replace(UNCLEAR, questions=(("ask_missing_info", LACK),))
 
-    assert look_first(found).reasons == ("unclear", "one_answer")
-    assert isinstance(look_first(replace(found, evidence=POOR)).act, Ask)
+    assert look_first(at(lacking, options=(), top_share=0.95)).reasons == ("unclear", "one_answer")
+    assert isinstance(look_first(at(lacking, options=(), top_share=0.95, evidence=POOR)).act, Ask)
 
 
 def test_facts_about_the_user_are_asked_for_only_if_needed() -> None:
@@ -259,10 +261,7 @@ SITUATIONS = st.builds(
     ASSESSMENTS,
     PEOPLE,
     THREADS,
-    EVIDENCE,
-    NAMES,
-    st.sampled_from([(), TWO]),
-    UNIT,
+    st.builds(FirstSearch, NAMES, st.sampled_from([(), TWO]), UNIT, EVIDENCE),
     st.sampled_from(["", "greeting", "thanks", "farewell", "command", "person", "just_answer", "none"]),
     st.none() | st.integers(0, 3),
 )

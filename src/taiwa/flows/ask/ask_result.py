@@ -131,20 +131,26 @@ class FoundPassage:
 
 
 @dataclass(frozen=True, slots=True)
+class LookUp:
+    """What a turn searched for, and found: the question, the queries that it was searched by, and the passages."""
+
+    query: str = ""
+    queries: tuple[str, ...] = ()
+    passages: tuple[FoundPassage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class AskResult:
     """The outcome of the documents stage of one turn.
 
-    `is_uncertain` marks an extractive answer
-    with weak evidence. `answer.passages` is empty in a result that was read from a store: texts of passages are not stored.
+    `is_uncertain` marks an extractive answer with weak evidence. `answer.passages` is empty in a result that was read from a store: texts of passages are not stored.
     `words` is the reply of a model that does more than answer from documents: its claims are a part of it.
     """
 
     decision: Decision
     clarification: ClarificationState
     language: str
-    query: str = ""
-    queries: tuple[str, ...] = ()
-    passages: tuple[FoundPassage, ...] = ()
+    look_up: LookUp = LookUp()
     answer: Answer | None = None
     case: HandoverCase | None = None
     is_uncertain: bool = False
@@ -155,6 +161,11 @@ class AskResult:
     def act(self) -> Act:
         """The act that was decided."""
         return self.decision.act
+
+    @property
+    def passages(self) -> tuple[FoundPassage, ...]:
+        """The passages that were found."""
+        return self.look_up.passages
 
     @property
     def options(self) -> tuple[Option, ...]:
@@ -174,7 +185,7 @@ class AskResult:
     @property
     def evidence(self) -> dict[str, Json]:
         """The figures of the evidence, rounded; empty if the retriever cannot measure them."""
-        evidence = self.decision.situation.evidence
+        evidence = self.decision.situation.found.evidence
         if evidence is None:
             return {}
         words = {name: list[Json](getattr(evidence, name)) for name in ("unknown", "unresolved_references")}
@@ -195,7 +206,7 @@ class AskResult:
 
     def _repr_markdown_(self) -> str:
         """Return what a notebook shows: the text for the user, with its sources."""
-        return self.render_text(dialogue_catalogue(self.language, self.decision.situation.catalogue_version))
+        return self.render_text(dialogue_catalogue(self.language, self.decision.situation.wording.catalogue_version))
 
     @property
     def question_back(self) -> str:
@@ -225,8 +236,8 @@ class AskResult:
             "numbers": dict[str, Json](decision.numbers),
             "scores": self.scores,
             "evidence": self.evidence,
-            "query": self.query,
-            "queries": list[Json](self.queries),
+            "query": self.look_up.query,
+            "queries": list[Json](self.look_up.queries),
             "passages": [_to_json(passage, PASSAGE_KEYS) for passage in self.passages],
             "options": [{"label": each.label, "count": each.count, "preview": each.preview} for each in self.options],
             "assumption": self.act.assumption if isinstance(self.act, Search) else "",
@@ -267,8 +278,8 @@ class AskResult:
         answer = _answer_from_json(query, data) if "documented" in data else None
         text = str(data.get("answer", ""))
         return cls(
-            decision, clarification, str(data.get("language", "")), query, queries, passages, answer,
-            case, data.get("is_uncertain") is True, options_of(data),
+            decision, clarification, str(data.get("language", "")), LookUp(query, queries, passages), answer, case,
+            data.get("is_uncertain") is True, options_of(data),
             "" if isinstance(decision.act, Ask) or text == _claims_text(answer) else text,
         )  # fmt: skip
 

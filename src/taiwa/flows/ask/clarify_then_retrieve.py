@@ -37,6 +37,7 @@ from taiwa.flows.ask.types import (
     Assessment,
     ClarificationState,
     Decision,
+    FirstSearch,
     HandOver,
     HandoverCase,
     Option,
@@ -46,6 +47,7 @@ from taiwa.flows.ask.types import (
     Search,
     Situation,
     UserProfile,
+    Wording,
 )
 from taiwa.i18n import dialogue_catalogue
 from taiwa.kernel.effects import Program, Retrieve, by_role, perform
@@ -79,7 +81,7 @@ class ClarifyOptions:
     - `policy`: when to ask for clarification, one of `POLICIES`; `max_questions` limits any policy (None: its own limit).
     - `assess_by`: how a model assesses the dialogue; `documents` and `no-model` use none, and rewrite nothing.
     - `k`: number of passages for the answer.
-    - `catalogue_version` and `locale`: those of `Situation`.
+    - `catalogue_version` and `locale`: those of `Wording`.
     - `table`: the policy of a file, with its prompts and thresholds; it replaces `policy`.
     """
 
@@ -282,10 +284,11 @@ class _DialogueStep:
         declined = self.clarification.declined or self.route == "just_answer"
         options = group_options(self.found)
         share = top_share(self.found, options)
+        narrowed = () if share >= DOMINANT else narrow_options(self.found, options)
         return Situation(
-            self.dialogue, None, self.profile, replace(self.clarification, declined=declined), self.evidence,
-            self.passage_keys, () if share >= DOMINANT else narrow_options(self.found, options), round(share, 4),
-            self.route, self.options.max_questions, self.options.catalogue_version, self.locale, self.options.table,
+            self.dialogue, None, self.profile, replace(self.clarification, declined=declined),
+            FirstSearch(self.passage_keys, narrowed, round(share, 4), self.evidence), self.route, self.options.max_questions,
+            Wording(self.options.catalogue_version, self.locale), self.options.table,
         )  # fmt: skip
 
     def assess(self) -> Program[Assessment]:

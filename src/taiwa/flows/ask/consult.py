@@ -26,7 +26,7 @@ from taiwa.flows.ask.answer import (
     read_answer,
     read_quotations,
 )
-from taiwa.flows.ask.ask_result import AskResult, AskTurnOptions, FoundPassage
+from taiwa.flows.ask.ask_result import AskResult, AskTurnOptions, FoundPassage, LookUp
 from taiwa.flows.ask.clarify_then_retrieve import Clarified, clarify
 from taiwa.flows.ask.decide_search_or_clarify import answerable, group_options, narrow_options
 from taiwa.flows.ask.prompts import load_prompts
@@ -153,9 +153,9 @@ class Consulted:
         clarification = replace(found.clarification, offered=also) if also else found.clarification
         uncertain = answer is not None and not words and _is_uncertain(found, answer, self.term_weights)
         return AskResult(
-            found.decision, clarification, self.found.language, "" if found.queries is None else self.query, found.searched,
-            tuple(map(FoundPassage.of, passages)), answer, case,
-            uncertain, self.options, words,
+            found.decision, clarification, found.language,
+            LookUp("" if found.queries is None else self.query, found.searched, tuple(map(FoundPassage.of, passages))),
+            answer, case, uncertain, self.options, words,
         )  # fmt: skip
 
     def render(self, result: AskResult) -> str:

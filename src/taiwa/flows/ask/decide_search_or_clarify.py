@@ -109,8 +109,8 @@ def look_first(situation: Situation) -> Decision:
 
 def sentences(situation: Situation) -> Translate:
     """Return the program's own sentences in the language to reply in."""
-    language = reply_language(user_texts(situation.dialogue), situation.profile.language, situation.locale)
-    return dialogue_catalogue(language, situation.catalogue_version)
+    language = reply_language(user_texts(situation.dialogue), situation.profile.language, situation.wording.locale)
+    return dialogue_catalogue(language, situation.wording.catalogue_version)
 
 
 @dataclass
@@ -162,7 +162,7 @@ class _PolicyInput:
 
     def by_empty_result(self) -> Choice | None:
         """If nothing was found, ask for other words, else hand over to a human who can answer, else report it."""
-        if self.situation.passage_keys:
+        if self.situation.found.passage_keys:
             return None
         if self.is_true("is_question", self.thresholds.question) is False and not self.is_pure_consultation:
             return Advise("chat"), ("nothing_found", "neither")
@@ -204,7 +204,7 @@ class _PolicyInput:
             return None
         why = "unresolved_references" if self.unresolved_references else "unclear"
         is_strong = self.answerable >= self.thresholds.strong_evidence
-        if self.situation.top_share >= DOMINANT and is_strong and not self.unresolved_references:
+        if self.situation.found.top_share >= DOMINANT and is_strong and not self.unresolved_references:
             return Search(), (why, "one_answer")  # every meaning has the same answer
         question = self.new_question(*self.questions_for_missing())
         if question is not None and not self.no_question_because:
@@ -228,12 +228,12 @@ class _PolicyInput:
 
     @cached_property
     def answerable(self) -> float:
-        return answerable(self.situation.evidence, len(self.situation.passage_keys))
+        return answerable(self.situation.found.evidence, len(self.situation.found.passage_keys))
 
     @cached_property
     def unresolved_references(self) -> tuple[str, ...]:
         """Unresolved references that alone are a reason to ask: two of them, or one in the first turn."""
-        evidence = self.situation.evidence
+        evidence = self.situation.found.evidence
         references = () if evidence is None else evidence.unresolved_references
         enough = 1 if sum(turn.role == "user" for turn in self.situation.dialogue) == 1 else 2
         return references if len(references) >= enough else ()
@@ -272,7 +272,7 @@ class _PolicyInput:
     def options(self) -> tuple[Option, ...]:
         """Options that were not offered before."""
         asked = self.situation.clarification.asked
-        fresh = tuple(option for option in self.situation.options if option.label not in asked)
+        fresh = tuple(option for option in self.situation.found.options if option.label not in asked)
         return fresh if len(fresh) > 1 else ()
 
     @cached_property
@@ -285,7 +285,7 @@ class _PolicyInput:
         if clarification.rounds >= bound:
             return "rounds"
         if clarification.rounds and situation.route != "none":
-            before, now = set(clarification.passage_keys), set(situation.passage_keys)
+            before, now = set(clarification.passage_keys), set(situation.found.passage_keys)
             union = before | now
             if (len(before & now) / len(union) if union else 1.0) >= UNCHANGED:  # Jaccard
                 return "nothing_changed"
@@ -328,7 +328,7 @@ class _PolicyInput:
 
     def search_with_assumption(self) -> Search:
         """Answer without another question, and state what is assumed."""
-        options = self.situation.options
+        options = self.situation.found.options
         assumption = self.sentence("assuming “{words}”", words=options[0].label) if options else ""
         return Search(options=options, assumption=assumption)
 
@@ -399,19 +399,19 @@ def article(situation: Situation, name: str = "article") -> Decision:
 
 def never(situation: Situation) -> Decision:
     """Search in every situation."""
-    return Decision("never", Search(options=situation.options), ("never",), situation)
+    return Decision("never", Search(options=situation.found.options), ("never",), situation)
 
 
 def always(situation: Situation) -> Decision:
     """Ask for clarification once before every answer, unless the user declined questions or none are allowed."""
     clarification = situation.clarification
     if clarification.rounds or clarification.declined or situation.max_questions == 0:
-        return Decision("always", Search(options=situation.options), ("rounds",), situation)
+        return Decision("always", Search(options=situation.found.options), ("rounds",), situation)
     sentence = sentences(situation)
     question = sentence("Could you say more precisely what you want to know?")
-    if situation.options:
+    if situation.found.options:
         question = sentence("Which of these do you mean?")
-    return Decision("always", Ask(question, options=situation.options), ("always",), situation)
+    return Decision("always", Ask(question, options=situation.found.options), ("always",), situation)
 
 
 POLICIES: Mapping[str, Policy] = {

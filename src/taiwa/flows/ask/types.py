@@ -313,16 +313,34 @@ class ClarificationState:
         return ClarificationState(self.rounds + 1, asked, passage_keys, act.options)
 
 
+@value(tag="first-search")
+class FirstSearch:
+    """What a first search found: the keys of its passages, what they could be about as `options`, and the share of all scores that the
+    best option has. `evidence` is None if the retriever cannot measure it.
+    """
+
+    passage_keys: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
+    top_share: float = 0.0
+    evidence: Evidence | None = None
+
+
+@value(tag="wording")
+class Wording:
+    """How the program words its own sentences: by a version of the `dialogue` catalogue (0: the present one), and the language of the
+    user's environment.
+    """
+
+    catalogue_version: int = 0
+    locale: str = ""
+
+
 @value(tag="situation")
 class Situation:
     """Everything that a decision depends on.
 
-    - `assessment`: None if no model assessed the dialogue. `evidence`: None if the retriever cannot measure it.
-    - `passage_keys`: what a first search found; `options`: what it could be about; `top_share`: the share of all scores that
-      the best option has.
+    - `assessment`: None if no model assessed the dialogue. `found`: empty if the policy decides before a search.
     - `max_questions`: the most clarifying questions in a row for any policy; None for the policy's own bound.
-    - `catalogue_version`: version of the `dialogue` catalogue that words the program's sentences (0: the present one).
-    - `locale`: language of the user's environment.
     - `table`: the policy of a file, which decides instead of the named one if it has cases.
     """
 
@@ -330,14 +348,10 @@ class Situation:
     assessment: Assessment | None = None
     profile: UserProfile = ANONYMOUS_USER
     clarification: ClarificationState = ClarificationState()
-    evidence: Evidence | None = None
-    passage_keys: tuple[str, ...] = ()
-    options: tuple[Option, ...] = ()
-    top_share: float = 0.0
+    found: FirstSearch = FirstSearch()
     route: Route = ""
     max_questions: int | None = None
-    catalogue_version: int = 0
-    locale: str = ""
+    wording: Wording = Wording()
     table: PolicyTable | None = None
 
 

@@ -456,7 +456,7 @@ def _ask_view(result: AskResult | None, app: App) -> AskView | None:
     """Return the parts of an answer from documents; None if the turn consists of plain text."""
     if result is None or isinstance(result.act, Advise | HandOver):
         return None
-    sentence = dialogue_catalogue(result.language, result.decision.situation.catalogue_version)
+    sentence = dialogue_catalogue(result.language, result.decision.situation.wording.catalogue_version)
     options = tuple(visible(option.label) for option in result.options)
     if result.question_back:
         hint = sentence(HOW_TO_REPLY) if options else ""

@@ -142,7 +142,7 @@ def with_searches(final: Body, result: object, repository: Repository, most: int
     for item in cast("list[Body]", final["output"]):
         more: Body = {}
         if item["type"] == "file_search_call":
-            more = {"queries": list[Json](result.ask.queries), "results": found}
+            more = {"queries": list[Json](result.ask.look_up.queries), "results": found}
         elif item["type"] == "message":
             (part,) = cast("list[Body]", item["content"])
             more = {"content": [{**part, "annotations": _annotations(result, index)}]}
