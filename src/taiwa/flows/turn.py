@@ -186,7 +186,8 @@ def say(
             only = app.only_answers
             consulted = yield from consult(conversation, text, documents, term_weights, only_answers=only, known=known)
             if not consulted.needs_model:
-                return (yield from _reply_by_program(conversation, text, attachments, consulted, recorded, by))
+                said = consulted.passages, consulted.by_program()
+                return (yield from _reply_by_program(conversation, text, attachments, *said, recorded, by))
         material = None if consulted is None else consulted.material
         request = turn_request(
             conversation, text, attachments, layout=layout, constrained=constrained, state=state, material=material
@@ -201,7 +202,8 @@ def say(
             if consulted is None or not app.only_answers:
                 raise  # an app that only answers from documents can quote them without a model
             yield from notify(f"quoting the passages instead: {error.message}", code="answer", warning=True)
-            return (yield from _reply_by_program(conversation, text, attachments, consulted, recorded, by))
+            said = consulted.passages, consulted.by_program()
+            return (yield from _reply_by_program(conversation, text, attachments, *said, recorded, by))
         parsed = yield from _parse_or_repair(app, request, response, repairs, layout)
         if recorded is not None and parsed.delta is not None:
             parsed = yield from _record_reply(conversation, text, replace(recorded, answer=parsed.answer), state, calls)
@@ -244,14 +246,13 @@ def _reply_by_program(
     conversation: Conversation,
     text: str,
     attachments: Sequence[Attachment],
-    consulted: "Consulted",
+    passages: Sequence[Passage],
+    said: "tuple[AskResult, str]",
     recorded: ParsedReply | None,
     by: AnsweredBy,
 ) -> Program[tuple[Reply, Conversation]]:
-    """Reply without the model: ask back, hand over, or quote; what the user said is recorded all the same."""
-    passages = consulted.passages
-    result = consulted.result(consulted.quoted())
-    words = consulted.render(result)
+    """Reply without the model; what the user said is recorded all the same."""
+    result, words = said
     parsed = ParsedReply(words, {})
     if conversation.app.model_fields:
         recorded = recorded or (yield from _record(conversation, text))[0]

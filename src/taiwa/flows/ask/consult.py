@@ -134,6 +134,11 @@ class Consulted:
             return None
         return extractive(self.query, self.passages, self.history, self.term_weights)
 
+    def by_program(self) -> tuple[AskResult, str]:
+        """Reply without a model: ask back, hand over, or quote; return the result, and its text."""
+        result = self.result(self.quoted())
+        return result, self.render(result)
+
     def cited(self, text: str, value: Json = None, *, is_typed: bool = False) -> tuple[str, Answer | None]:
         """Return a reply that is more than an answer, with the citations of what restates the passages."""
         if not self.passages:
