@@ -248,6 +248,39 @@ def test_a_key_creates_an_object_once() -> None:
         assert post("/v1/conversations", json={"metadata": {"a": "b"}}, headers=key).status_code == 422
 
 
+def test_a_key_keeps_a_file_once() -> None:
+    with serving() as served:
+
+        def upload(content: bytes, key: str) -> Any:
+            files, data = {"file": ("tea.md", content)}, {"purpose": "user_data"}
+            return served.client.post("/v1/files", files=files, data=data, headers={"idempotency-key": key})
+
+        first, again, other = (upload(b"Tea is green.", key).json()["id"] for key in ("a", "a", "b"))
+        assert first == again != other
+        assert len(served.client.get("/v1/files").json()["data"]) == 2
+        assert upload(b"Tea is black.", "a").json()["error"]["code"] == "idempotency_key_reused"
+
+
+def test_a_key_moves_a_conversation_once() -> None:
+    with serving("Green.", "Black.") as served:
+
+        def post(path: str, body: dict[str, Any], key: str) -> Any:
+            found = served.client.post(path, json=body, headers={"idempotency-key": key})
+            assert found.is_success, found.text
+            return found.json()
+
+        begun = [post("/api/conversations", {"text": "Tea?", "name": "talk"}, "begin") for _ in range(2)]
+        assert begun[0] == begun[1]
+        served.client.get(f"/api/runs/{begun[0]['run']}/events")
+        said = [post("/api/conversations/talk/turns", {"text": "More?"}, "more") for _ in range(2)]
+        assert said[0] == said[1]
+        served.client.get(f"/api/runs/{said[0]['run']}/events")
+        assert served.turns() == [["Tea?", "More?"]]
+        for _ in range(2):
+            post("/api/conversations/talk/undo", {}, "undo")
+        assert served.turns() == [["Tea?"]]
+
+
 def test_a_failed_request_is_answered_anew() -> None:
     with serving(OverloadedError("busy"), "Yes.") as served:
         key = {"idempotency-key": "k"}

@@ -31,7 +31,7 @@ from taiwa.server.access import COOKIE_SECONDS, Access, Guard, Repositories, Ser
 from taiwa.server.conversation_turns import FollowedRuns
 from taiwa.server.http_responses import INTERNAL, INVALID, ApiError, api_error, json_response
 from taiwa.server.indexing import Indexing, uploads_folder
-from taiwa.server.request import ServerState, read_body, state_of
+from taiwa.server.request import ServerState, read_body, state_of, whole_body
 from taiwa.server.runs import Runs
 from taiwa.server.served import EmbeddingModel, ServedModels, check_served
 from taiwa.server.shared_store import Sharing
@@ -98,12 +98,18 @@ def build(state: ServerState) -> ASGIApp:
             return page.problem(request, error)
         return error_response(error, path)
 
-    def endpoint(function: Endpoint, status: int = 200) -> Callable[[Request], Awaitable[Response]]:
+    def endpoint(
+        function: Endpoint, status: int = 200, *, once: bool = False
+    ) -> Callable[[Request], Awaitable[Response]]:
         async def run(request: Request) -> Response:
             # `route` leaves slashes within names escaped, so that a path is not divided there.
             request.scope["path_params"] = {key: unquote(str(each)) for key, each in request.path_params.items()}
             try:
-                found = await function(request)
+                if once and request.headers.get("idempotency-key"):
+                    await whole_body(request)
+                    found = await state.repeats.once(request, partial(function, request))
+                else:
+                    found = await function(request)
                 return found if isinstance(found, Response) else json_response(found, status)
             except ApiError as error:
                 return failed(error, request)
@@ -143,7 +149,11 @@ def build(state: ServerState) -> ASGIApp:
         routes += [
             StarletteRoute(
                 each.path,
-                endpoint(each.endpoint, 200 if each.api is None else each.api.status),
+                endpoint(
+                    each.endpoint,
+                    200 if each.api is None else each.api.status,
+                    once="POST" in each.methods and not (each.repeats or each.takes_files),
+                ),
                 methods=list(each.methods),
             )
             for each in wire.routes

@@ -62,7 +62,8 @@ class Route:
     """A route of a wire: `endpoint` reads a request and returns a response or JSON, or raises `ApiError` or an error of taiwa.
 
     A route with `takes_files` accepts bodies of any type, and larger ones than JSON; an `untyped` one accepts JSON under any
-    content type.
+    content type. What a POST with an `Idempotency-Key` makes is made once, unless the route `repeats`: it attaches such requests to runs
+    itself, or they name what they make.
     """
 
     path: str
@@ -70,6 +71,7 @@ class Route:
     methods: tuple[str, ...] = POST
     takes_files: bool = False
     untyped: bool = False
+    repeats: bool = False
     api: Described | None = None
 
 

@@ -713,8 +713,8 @@ def _usage(result: TurnResult) -> Event | None:
 wire = Wire(
     "ag_ui",
     (
-        Route("/ag-ui", create),
-        Route("/ag-ui/agents/{model}", create),
+        Route("/ag-ui", create, repeats=True),
+        Route("/ag-ui/agents/{model}", create, repeats=True),
         Route("/ag-ui/threads/{thread}/runs/{run}/cancel", cancel),
     ),
     error_to_json,

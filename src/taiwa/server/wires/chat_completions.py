@@ -577,4 +577,4 @@ def _finish(response: ModelResponse) -> str:
     return "tool_calls" if response.message.tool_calls and response.finish == "stop" else FINISH[response.finish]
 
 
-wire = Wire("chat_completions", (Route("/v1/chat/completions", create),), error_to_json)
+wire = Wire("chat_completions", (Route("/v1/chat/completions", create, repeats=True),), error_to_json)

@@ -97,4 +97,4 @@ class _Reply:
         return {"index": index, "text": text, "logprobs": None, "finish_reason": reason}
 
 
-wire = Wire("completions", (Route("/v1/completions", create),), error_to_json)
+wire = Wire("completions", (Route("/v1/completions", create, repeats=True),), error_to_json)

@@ -130,7 +130,7 @@ async def create(request: Request) -> Json:
         made: Body = {"created_at": int(time.time()), "metadata": metadata}
         return _put(repository, ServedObject(name, "conversation", name, None, made), waiting)
 
-    return _object(await state.repeats.once(request, partial(asyncio.to_thread, make)))
+    return _object(await asyncio.to_thread(make))
 
 
 async def add_items(request: Request) -> Json:
@@ -152,8 +152,7 @@ async def add_items(request: Request) -> Json:
         _put(repository, found, waiting)
         return conversation_items(repository, name)[before:]
 
-    added = await state_of(request).repeats.once(request, partial(asyncio.to_thread, add))
-    return page_of(added, "", MOST_ITEMS, newest_first=False)
+    return page_of(await asyncio.to_thread(add), "", MOST_ITEMS, newest_first=False)
 
 
 def _open(repository: Repository, found: ServedObject) -> Conversation:

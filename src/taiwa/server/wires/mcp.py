@@ -139,4 +139,4 @@ def _ask_app(state: ServerState) -> App | None:
     return None
 
 
-wire = Wire("mcp", (Route("/mcp", answer),), error)
+wire = Wire("mcp", (Route("/mcp", answer, repeats=True),), error)

@@ -544,7 +544,7 @@ def error(problem: ApiError) -> dict[str, Json]:
 
 wire = Wire(
     "messages",
-    (Route("/v1/messages", create), Route("/v1/messages/count_tokens", count_tokens)),
+    (Route("/v1/messages", create, repeats=True), Route("/v1/messages/count_tokens", count_tokens)),
     error,
     status=status,
 )

@@ -388,8 +388,8 @@ def error(problem: ApiError) -> dict[str, Json]:
 wire = Wire(
     "ollama",
     (
-        Route("/api/chat", chat, untyped=True),
-        Route("/api/generate", generate, untyped=True),
+        Route("/api/chat", chat, untyped=True, repeats=True),
+        Route("/api/generate", generate, untyped=True, repeats=True),
         Route("/api/embed", embed, untyped=True),
         Route("/api/embeddings", embed_prompt, untyped=True),
         Route("/api/tags", tags, GET),

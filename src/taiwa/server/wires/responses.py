@@ -661,20 +661,16 @@ async def compact(request: Request) -> Json:
         last = max((at for at, item in enumerate(items) if is_answer(item)), default=-1)
         return begin_compaction(repository, state.served.open(choice), options, state.turns, after), items[last + 1 :]
 
-    async def make() -> Json:
-        completion, rest = await asyncio.to_thread(begin)
-        (result,) = await start_run(request, "Responses", [completion]).results()
-        name = f"cmp_{token_hex(16)}"
-        made = ServedObject(name, "compaction", result.session, result.node, {})
-        await asyncio.to_thread(repository.store.served.put, made)
-        item: Json = {"type": "compaction", "id": name, "encrypted_content": name}
-        data: Body = {
-            "id": f"resp_{token_hex(16)}", "object": "response.compaction", "created_at": int(time.time()),
-            "output": [item, *rest], "usage": write_response_usage(result),
-        }  # fmt: skip
-        return data
-
-    return await state.repeats.once(request, make)
+    completion, rest = await asyncio.to_thread(begin)
+    (result,) = await start_run(request, "Responses", [completion]).results()
+    name = f"cmp_{token_hex(16)}"
+    made = ServedObject(name, "compaction", result.session, result.node, {})
+    await asyncio.to_thread(repository.store.served.put, made)
+    item: Json = {"type": "compaction", "id": name, "encrypted_content": name}
+    return {
+        "id": f"resp_{token_hex(16)}", "object": "response.compaction", "created_at": int(time.time()),
+        "output": [item, *rest], "usage": write_response_usage(result),
+    }  # fmt: skip
 
 
 async def resume(state: ServerState) -> None:
@@ -732,7 +728,7 @@ async def _resume_one(state: ServerState, caller: str, name: str) -> bool:
 wire = Wire(
     "responses",
     (
-        Route("/v1/responses", create),
+        Route("/v1/responses", create, repeats=True),
         Route("/v1/responses/input_tokens", input_tokens),
         Route("/v1/responses/compact", compact),
         Route("/v1/responses/{id}", retrieve, GET),

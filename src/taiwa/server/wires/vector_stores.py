@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import cast
@@ -288,7 +287,7 @@ async def create(request: Request) -> Json:
         _change_record(repository_of(request), index.name, lambda: known)
         return index, _store(request, documents, index)
 
-    index, shown = await state_of(request).repeats.once(request, partial(with_documents, request, make, writes=True))
+    index, shown = await with_documents(request, make, writes=True)
     if files:
         await _attach(request, index.name, {file: {} for file in files})
         return {**shown, "status": "in_progress"}
