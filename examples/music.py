@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 import taiwa
-from taiwa.flows.function_api import reads, writes
+from taiwa.flows.plans import reads, writes
 from taiwa.programs import PlanResult, execute_plan
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from taiwa.conversation.reducers import Reducer
     from taiwa.flows.ask.ask_result import AskResult
     from taiwa.flows.extract import ExtractError, RepairPolicy
-    from taiwa.flows.function_api import Api
+    from taiwa.flows.plans import Api
     from taiwa.flows.program_turn import AskUser
     from taiwa.flows.solve.rationale import Rationale
     from taiwa.flows.solve.solve import SolveOptions
@@ -197,7 +197,7 @@ MODULES = {
     "client.results": "Extraction Generation SessionInfo",
     "conversation.app": "App",
     "conversation.reducers": "Reducer",
-    "flows.function_api": "Api",
+    "flows.plans": "Api",
     "flows.program_turn": "AskUser",
     "flows.turn": "Reply",
     "flows.extract": "ExtractError RepairPolicy",

@@ -5,7 +5,7 @@ A program does no I/O. `Client.run` and `AsyncClient.run` run one.
 
 from taiwa.flows.ask.clarify_then_retrieve import Clarified, ClarifyOptions, ask, clarify
 from taiwa.flows.extract import TypedAnswer, extract
-from taiwa.flows.function_api import Confirm, PlanResult, execute_plan
+from taiwa.flows.plans import Confirm, PlanResult, execute_plan
 from taiwa.flows.program_turn import AskUser
 from taiwa.flows.route import NeedsClarification, Routed, route
 from taiwa.flows.solve.solve import solve, vote

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import taiwa
-from taiwa.flows.function_api import Api, Confirm
+from taiwa.flows.plans import Api, Confirm
 from taiwa.flows.route import NeedsClarification, Routed
 from taiwa.kernel.serialization import Json
 from tests.house.source import ROOT

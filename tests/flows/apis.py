@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from taiwa.flows.function_api import Api, reads, writes
+from taiwa.flows.plans import Api, reads, writes
 from taiwa.kernel.serialization import Json
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from taiwa.flows.extract import ExtractError, RepairPolicy, extract
-from taiwa.flows.function_api import Api, Plan, PlannedCall, reads
+from taiwa.flows.plans import Api, Plan, PlannedCall, reads
 from taiwa.flows.route import NeedsClarification, Routed, Routes, route
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.messages import JsonSchema

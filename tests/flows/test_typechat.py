@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from taiwa.flows.extract import extract
-from taiwa.flows.function_api import Api, execute_plan
+from taiwa.flows.plans import Api, execute_plan
 from taiwa.flows.route import Routed, Routes, route
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.text import estimate_tokens

@@ -27,7 +27,7 @@ from taiwa.kernel.messages import (
     assistant,
 )
 from taiwa.models.scripted import scripted_model
-from taiwa.server.access import Limits
+from taiwa.server.access import ServerLimits
 from taiwa.server.wires.ag_ui import json_patch
 from taiwa.tools.calculator import calculator
 from tests.orders import order_model
@@ -392,7 +392,7 @@ def test_a_run_that_a_stopped_server_left_open_is_resumed_where_it_is_sent_again
     store, stuck = str(tmp_path / "store.db"), StuckModel()
     model: Any = stuck
     with (
-        serving(model=model, store=store, limits=Limits(grace=0.0)) as stopped,
+        serving(model=model, store=store, limits=ServerLimits(grace=0.0)) as stopped,
         stopped.client.stream("POST", "/ag-ui", json=GOOD) as response,
     ):
         events = follow(response.iter_lines())

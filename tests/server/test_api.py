@@ -16,7 +16,7 @@ import pytest
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Request, StreamEnd, TextDelta
 from taiwa.models.scripted import scripted_model
-from taiwa.server.access import Limits
+from taiwa.server.access import ServerLimits
 from tests.server.serving import Serving, serving
 
 Json = dict[str, Any]
@@ -237,7 +237,7 @@ class SilentModel:
 def interrupt(store: str) -> str:
     """Begin a conversation whose server is stopped during its first answer."""
     model: Any = SilentModel()
-    with serving(model=model, store=store, limits=Limits(grace=0.0)) as stopped:
+    with serving(model=model, store=store, limits=ServerLimits(grace=0.0)) as stopped:
         session = str(post(stopped, "/api/conversations", 202, app="chat", text="Two <teas>")["session"])
         assert model.asked.wait(300)
     return session

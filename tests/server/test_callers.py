@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from taiwa.kernel.messages import Response, Usage, assistant
-from taiwa.server.access import Limits
+from taiwa.server.access import ServerLimits
 from taiwa.store.server_records import Caller
 from tests.server.page.tab import GatedModel
 from tests.server.serving import Serving, serving
@@ -226,7 +226,7 @@ def test_more_answers_in_a_minute_than_a_key_may_begin_are_refused(server: Servi
 
 def test_the_streams_of_one_caller_leave_places_for_others(tmp_path: Path) -> None:
     with (
-        serving(*[WORDS] * 3, store=str(tmp_path / "store.db"), limits=Limits(streams=20)) as server,
+        serving(*[WORDS] * 3, store=str(tmp_path / "store.db"), limits=ServerLimits(streams=20)) as server,
         called(server, "ann") as ann,
         called(server, "ben") as ben,
         ExitStack() as opened,
@@ -244,7 +244,7 @@ def test_the_streams_of_one_caller_leave_places_for_others(tmp_path: Path) -> No
 def test_the_answers_of_one_caller_leave_places_for_others(tmp_path: Path) -> None:
     model = GatedModel()
     with (
-        serving(model=model, store=str(tmp_path / "store.db"), limits=Limits(runs=16)) as server,
+        serving(model=model, store=str(tmp_path / "store.db"), limits=ServerLimits(runs=16)) as server,
         called(server, "ann") as ann,
         called(server, "ben") as ben,
         ExitStack() as opened,

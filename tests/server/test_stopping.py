@@ -13,7 +13,7 @@ import httpx
 
 from taiwa.kernel.messages import Chunk, Request, TextDelta
 from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel
-from taiwa.server.access import Limits
+from taiwa.server.access import ServerLimits
 from tests.server.serving import serving
 
 ROOT = Path(__file__).parents[2]
@@ -69,7 +69,7 @@ def test_a_server_that_is_stopped_leaves_open_runs_to_be_resumed(tmp_path: Path)
             yield TextDelta(request.messages[0].text)
 
     silent = Silent((), "scripted", ALL_CAPABILITIES, 7, None)
-    with serving(model=silent, store=str(store), limits=Limits(grace=0.0)) as served:
+    with serving(model=silent, store=str(store), limits=ServerLimits(grace=0.0)) as served:
         conversation = served.client.post("/v1/conversations", json={}).json()["id"]
         waiting = {"items": [{"type": "message", "role": "user", "content": "First of all"}]}
         served.client.post(f"/v1/conversations/{conversation}/items", json=waiting).raise_for_status()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from taiwa.flows.extract import DEFAULT_REPAIR, ModeChoice, RepairPolicy, extract
-from taiwa.flows.function_api import Api
+from taiwa.flows.plans import Api
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.messages import Message, Sampling

@@ -45,7 +45,7 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ServerLimits:
     """Limits of one request and of all together; bytes, counts and seconds.
 
     `header_seconds` limits the arrival of a request without its body, `body_seconds` that of the body; `upload` and
@@ -96,7 +96,7 @@ class ServerOptions:
     approve: Literal["ask", "always", "never"] = "ask"
     otel: str = ""
     strict_fields: bool = False
-    limits: Limits = Limits()
+    limits: ServerLimits = ServerLimits()
 
     @property
     def is_local(self) -> bool:

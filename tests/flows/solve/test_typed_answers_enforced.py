@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from taiwa.flows.extract import ExtractError, RepairPolicy, extract
-from taiwa.flows.function_api import Api, Plan
+from taiwa.flows.plans import Api, Plan
 from taiwa.flows.route import NeedsClarification, Routed, route
 from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.effects import Program

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from taiwa.models.scripted import scripted_model
-from taiwa.server.access import Limits
+from taiwa.server.access import ServerLimits
 from tests.operations.test_markdown_html import HOSTILE
 from tests.server.page.conftest import OpenTab, Serve
 from tests.server.page.tab import GatedModel, Tab, Wire
@@ -231,7 +231,7 @@ def test_an_interrupted_turn_is_resumed_by_its_button_in_a_conversation_of_any_n
     open_tab: OpenTab, tmp_path: Path
 ) -> None:
     store, body = str(tmp_path / "store.db"), {"app": "plain", "text": "one", "name": "tea/現在"}
-    with serving(model=GatedModel(), store=store, limits=Limits(grace=0.0)) as server:
+    with serving(model=GatedModel(), store=store, limits=ServerLimits(grace=0.0)) as server:
         run = server.client.post("/api/conversations", json=body).json()["run"]
         with server.client.stream("GET", f"/api/runs/{run}/events") as response:
             assert "The first part." in "".join(islice(response.iter_lines(), 3))

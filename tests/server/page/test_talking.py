@@ -14,7 +14,7 @@ from taiwa.apps.catalog import load_app
 from taiwa.conversation.history import add_turn
 from taiwa.kernel.messages import TextDelta, ThinkingDelta
 from taiwa.models.scripted import scripted_model
-from taiwa.server.access import Limits
+from taiwa.server.access import ServerLimits
 from tests.server.page.conftest import OpenTab, Serve
 from tests.server.page.tab import ANSWER, GatedModel, Tab
 from tests.server.serving import Serving, serving
@@ -298,7 +298,7 @@ def test_a_server_that_is_killed_in_mid_stream_is_missed_and_its_turn_resumed(
 ) -> None:
     store = str(tmp_path / "store.db")
     port = own_port()
-    with serving(model=GatedModel(), store=store, port=port, limits=Limits(grace=0.0)) as server:
+    with serving(model=GatedModel(), store=store, port=port, limits=ServerLimits(grace=0.0)) as server:
         tab = open_tab(server)
         tab.begin_only("one")
         tab.has("#live", "The first part.")

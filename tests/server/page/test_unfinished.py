@@ -16,7 +16,7 @@ from taiwa.kernel.errors import (
 )
 from taiwa.kernel.messages import Request, StreamEnd, TextDelta
 from taiwa.models.scripted import ALL_CAPABILITIES, scripted_model
-from taiwa.server.access import Limits
+from taiwa.server.access import ServerLimits
 from tests.server.page.conftest import OpenTab, Serve
 from tests.server.page.tab import GatedModel
 from tests.server.serving import serving
@@ -134,7 +134,7 @@ def test_what_a_killed_server_had_heard_is_shown_by_the_next_one(
 ) -> None:
     monkeypatch.setattr("taiwa.sessions.commit_turn.KEEP_SECONDS", 0)
     store = str(tmp_path / "store.db")
-    with serving(model=GatedModel(), store=store, limits=Limits(grace=0.0)) as server:
+    with serving(model=GatedModel(), store=store, limits=ServerLimits(grace=0.0)) as server:
         tab = open_tab(server)
         tab.begin_only("one")
         tab.has("#live", "The first part.")

@@ -21,7 +21,7 @@ from taiwa.kernel.messages import Evidence
 from taiwa.models.scripted import ScriptedModel
 from taiwa.server.http_responses import api_error
 from taiwa.server.page.branches import branch_map, leaf
-from taiwa.server.page.page import Page, Place
+from taiwa.server.page.html import Page, Place
 from taiwa.server.page.panels import state_view
 from taiwa.server.page.text import LABELS, WARNINGS, open_params
 from taiwa.server.page.transcript import count_breaks, transcript
@@ -223,7 +223,7 @@ def test_an_error_has_a_sentence_for_a_person_where_the_page_is_translated(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert Page(session.repository, "en")._errors() == {}
-    monkeypatch.setattr("taiwa.server.page.page.translator", lambda *_: lambda message, /, **_: f"<{message}>")
+    monkeypatch.setattr("taiwa.server.page.html.translator", lambda *_: lambda message, /, **_: f"<{message}>")
 
     sentences = Page(session.repository, "ja")._errors()
 

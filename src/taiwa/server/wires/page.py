@@ -30,7 +30,7 @@ from taiwa.server.http_responses import (
     json_response,
 )
 from taiwa.server.page.assets import Body, asset
-from taiwa.server.page.page import LISTED, POLICY, Page, entry_page
+from taiwa.server.page.html import LISTED, POLICY, Page, entry_page
 from taiwa.server.page.panels import PANELS, Place
 from taiwa.server.page.transcript import LAST_TURNS, common_node, transcript
 from taiwa.server.request import (

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import AfterValidator, Field
 
 from taiwa.flows.extract import extract
-from taiwa.flows.function_api import (
+from taiwa.flows.plans import (
     Api,
     CallOutcome,
     Confirm,

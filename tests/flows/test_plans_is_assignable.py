@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from taiwa.flows.function_api import is_assignable
+from taiwa.flows.plans import is_assignable
 from taiwa.kernel.errors import OutputValidationError
 from taiwa.structured import OutputType
 from taiwa.structured.ir import ArrayNode
