@@ -93,6 +93,7 @@ def _events(says: str, piece: int, usage: Mapping[str, int]) -> Iterator[Mapping
 def _handler(player: ScriptedServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def handle_one_request(self) -> None:
             try:

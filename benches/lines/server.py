@@ -45,6 +45,7 @@ class Handler(BaseHTTPRequestHandler):
     """A handler that answers one request after the other."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002  (its signature)
         """Write no log."""

@@ -42,6 +42,7 @@ class EmbeddingServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
 
             def do_GET(self) -> None:
                 self.say(200, {"object": "list", "data": [{"id": name} for name in server.models]})

@@ -100,3 +100,13 @@ def test_a_thousand_connections_that_leave_at_once_do_not_keep_the_others_waitin
         connect(server, HEALTH).close()
 
     assert server.client.get("/health").status_code == 200
+
+
+def test_what_a_response_holds_is_sent_without_waiting_for_an_acknowledgement(server: Serving) -> None:
+    with connect(server, HEALTH) as opened:
+        assert b"200 OK" in opened.recv(65536)
+        here = opened.getsockname()
+        accepted = [each.transport.get_extra_info("socket") for each in server.server._server.server_state.connections]
+
+        (mine,) = [each for each in accepted if each.getpeername() == here]
+        assert mine.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

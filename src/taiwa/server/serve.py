@@ -446,8 +446,11 @@ def bind(host: str, port: int) -> socket.socket:
         ConfigError: the address is not one of this machine, or is in use.
     """
     try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        bound = socket.socket(family, socket.SOCK_STREAM)
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        # asyncio sends without delay (TCP_NODELAY) only on sockets with a protocol; each response would wait 40 ms for an ACK.
+        bound = socket.socket(family, kind, protocol)
     except OSError as error:
         raise ConfigError(f"the host {host!r} cannot be used: {error.strerror or error}") from None
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
