@@ -1,12 +1,13 @@
 """A server in the test process: genuine uvicorn on a free port, with a scripted model, or without one."""
 
 import asyncio
-import sys
+import faulthandler
 import threading
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import httpx
@@ -95,10 +96,20 @@ def serving(
     finally:
         server.stop()
         thread.join(60)
-        if thread.is_alive():  # seen at the end of a run of everything, and never alone: say what it waits for
-            for task in asyncio.all_tasks(loops[0]):
-                task.print_stack(file=sys.__stderr__)
+        stacks = what_runs(loops[0]) if thread.is_alive() else ""
         repository.store.close()
+        assert not stacks, f"the server does not end:\n{stacks}"
+
+
+def what_runs(loop: asyncio.AbstractEventLoop) -> str:
+    """The stacks of the tasks of a loop, and of all threads."""
+    with TemporaryFile("w+") as file:
+        for task in asyncio.all_tasks(loop):
+            task.print_stack(file=file)
+        file.flush()
+        faulthandler.dump_traceback(file)
+        file.seek(0)
+        return file.read()
 
 
 def sse(response: httpx.Response) -> Iterator[str]:

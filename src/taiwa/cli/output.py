@@ -352,9 +352,9 @@ class HiddenAnswer:
             if self._display is not None:
                 self._display.wait(ngettext("about {n} token", "about {n} tokens", estimate_tokens(self._text)))
         elif isinstance(event, Notice) and self._display is not None and event.code == "waiting":
-            self._display.wait(plain(event.text))
+            self._display.wait(plain(str(event)))
         elif isinstance(event, Notice) and event.code == "waiting":
-            print_notice(event.text)
+            print_notice(str(event))
 
     def end(self) -> None:
         """Remove what is shown."""
@@ -459,7 +459,7 @@ def wait_for_turn(
                 on_text(event.text)
             elif event.code == "waiting":
                 if ends_line:  # a wait within an answer would stand in its line
-                    on_wait(plain(event.text))
+                    on_wait(plain(str(event)))
             elif event.code == "result":
                 ends_line = event.text.endswith("\n")
                 on_result(event.text)

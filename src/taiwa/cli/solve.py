@@ -307,7 +307,7 @@ def _print_rationale(events: "Iterable[TurnEvent]", notes: list[Notice], *, sile
             if isinstance(event, TurnResult):
                 done = event
             elif isinstance(event, Notice) and event.code == "waiting":
-                print_notice(event.text)
+                print_notice(str(event))
             elif isinstance(event, Notice) and event.code not in TRANSCRIPT_CODES:
                 notes.append(event)
             elif not silent:

@@ -450,11 +450,18 @@ class StreamEnd:
 
 @value(tag="notice")
 class Notice:
-    """A message for the user; a warning is always shown, one with the code `waiting` as soon as it arrives."""
+    """A message for the user; a warning is always shown, one with the code `waiting` as soon as it arrives.
+
+    `seconds` is the time until a model is called, if that is known; `str` says it too.
+    """
 
     text: str
     level: Literal["note", "warning"] = "note"
     code: str = ""
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        return f"waiting {self.seconds:.0f} s: {self.text}" if self.seconds else self.text
 
 
 @value

@@ -461,8 +461,9 @@ def test_a_wait_is_announced_before_it_begins(model: HttpModel, faults: FaultSer
 
     assert isinstance(first, Notice)
     assert first.code == "waiting"
-    assert re.match(r"waiting 8 s of at most \d+ s: ", first.text)
-    assert "slow down" in first.text
+    assert first.seconds == 8.0
+    assert re.search(r"slow down.* \(at most \d+ s in all\)$", first.text)
+    assert str(first) == f"waiting 8 s: {first.text}"
 
 
 def test_the_silence_of_a_server_is_announced(

@@ -629,7 +629,7 @@ class HttpModel:
                         break
                     if begun >= NOTICE_SECONDS and not is_announced:
                         is_announced = True
-                        yield Notice(f"waiting {begun:.0f} s for the limit of calls per minute", code="waiting")
+                        yield Notice("the limit of calls per minute", code="waiting", seconds=begun)
                     await self.clock.sleep(min(begun, LOOK_SECONDS))
                 limits = self.limits  # an answer in one piece begins at its end
                 limits = replace(limits, first_byte=limits.total) if request is not None and request.whole else limits
@@ -667,8 +667,8 @@ class HttpModel:
                         error.request = request.digest if request else ""
                         raise
                     if wait >= NOTICE_SECONDS:
-                        most = f" of at most {deadline.left:.0f} s" if isinstance(error, RateLimitError) else ""
-                        yield Notice(f"waiting {wait:.0f} s{most}: {error.message}", code="waiting")
+                        most = f" (at most {deadline.left:.0f} s in all)" if isinstance(error, RateLimitError) else ""
+                        yield Notice(f"{error.message}{most}", code="waiting", seconds=wait)
                     if error.may_be_charged:
                         yield FailedAttempt()
                 await self.clock.sleep(wait)

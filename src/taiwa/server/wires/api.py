@@ -702,7 +702,8 @@ KINDS: Mapping[type, str] = {
 def _event(each: RunEvent) -> Json:
     if isinstance(each.event, ApiError):
         return error_to_json(each.event)
-    found: Json = to_json(each.event) if isinstance(each.event, TurnResult) else {"text": each.event.text}
+    text = str(each.event) if isinstance(each.event, Notice) else None
+    found: Json = to_json(each.event) if isinstance(each.event, TurnResult) else {"text": text or each.event.text}
     return found
 
 

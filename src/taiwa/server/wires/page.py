@@ -55,7 +55,6 @@ MOST_STEPS = 10**9
 THEME_COOKIE, TAG_COOKIE = "taiwa-theme", "taiwa-tag"
 THEMES = ("auto", "light", "dark")
 STATIC = {"page.js": "text/javascript", "enter.js": "text/javascript", "page.css": "text/css"}
-WAITS = re.compile(r"waiting (\d+) s(?: of at most \d+ s)?:? ?(.*)", re.DOTALL)
 SHA256 = re.compile("[0-9a-f]{64}")
 
 
@@ -340,7 +339,7 @@ async def _written(run: FollowedRun, translate: Translate) -> AsyncGenerator[byt
             case Notice(code="state"):
                 yield event({}, "state")
             case Notice(code="waiting"):
-                yield event(_waits(each.event.text, translate), "waits")
+                yield event({"text": translate(each.event.text), "seconds": round(each.event.seconds)}, "waits")
             case Notice():
                 is_said = each.event.text in FINISH_WARNINGS.values()  # by the turn itself
                 if each.event.level == "warning" and not is_said:
@@ -354,12 +353,6 @@ async def _written(run: FollowedRun, translate: Translate) -> AsyncGenerator[byt
             case ThinkingDelta():
                 yield event({"text": each.event.text}, "thinking")
     yield _numbered(run, event({}, "done"))
-
-
-def _waits(text: str, translate: Translate) -> Json:
-    """Return why an answer waits, and the seconds until its model is called again, 0 if that is not known."""
-    found = WAITS.fullmatch(text)
-    return {"text": translate(text), "seconds": 0} if found is None else {"text": found[2], "seconds": int(found[1])}
 
 
 def _begun_with(completion: Completion) -> MarkdownStream:
