@@ -90,16 +90,17 @@ class Tab:
         """Wait until the script of the page listens, and no answer is on its way."""
         self.page.wait_for_selector("body[data-ready]")
 
-    def violations(self) -> list[str]:
-        """What is not accessible here, in light and in dark; nothing but colours depends on that (needs `bypass_csp`)."""
+    def violations(self, *, in_dark: bool = True) -> list[str]:
+        """What is not accessible here, in light and `in_dark`; nothing but colours depends on that (needs `bypass_csp`)."""
         from axe_playwright_python.sync_playwright import Axe
 
-        light = Axe().run(self.page)
-        self.page.emulate_media(color_scheme="dark")
-        colours = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
-        dark = Axe().run(self.page, options=colours)
-        self.page.emulate_media(color_scheme="light")
-        return [result.generate_report() for result in (light, dark) if result.violations_count]
+        found = [Axe().run(self.page)]
+        if in_dark:
+            self.page.emulate_media(color_scheme="dark")
+            colours = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
+            found.append(Axe().run(self.page, options=colours))
+            self.page.emulate_media(color_scheme="light")
+        return [result.generate_report() for result in found if result.violations_count]
 
     def panel(self, name: str) -> None:
         if self.page.locator("body.folded").count():
