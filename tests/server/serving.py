@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryFile
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
+import uvicorn.server
 
 from taiwa import settings as configured
 from taiwa.kernel.messages import Chunk, Request
@@ -22,6 +24,10 @@ from taiwa.sessions.repository import Repository
 from taiwa.store import Store
 
 KEY = "test-key"
+# uvicorn looks ten times a second whether it was stopped, and waits as long for its connections: a tenth of what most tests take.
+vars(uvicorn.server)["asyncio"] = SimpleNamespace(
+    **{**vars(asyncio), "sleep": lambda seconds: asyncio.sleep(min(seconds, 0.01))}
+)
 
 
 class PatientModel(ScriptedModel):

@@ -52,7 +52,7 @@ def collector(status: int = 200) -> Iterator[Received]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         received = Received(f"http://127.0.0.1:{server.server_address[1]}")
         received.status = status
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
             yield received
