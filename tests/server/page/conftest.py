@@ -11,7 +11,7 @@ import pytest
 from taiwa.models.scripted import scripted_model
 from taiwa.store.server_records import Caller
 from tests.browser import chromium
-from tests.server.page.tab import ANSWER, Tab
+from tests.server.page.tab import ANSWER, GatedModel, Tab
 from tests.server.serving import Serving, serving
 
 Serve: TypeAlias = Callable[..., Serving]
@@ -50,6 +50,9 @@ def new_caller(everybody: Serving, *models: Any) -> Generator[Serving]:
         base_url=everybody.server.url, headers={"authorization": f"Bearer {name}"}, timeout=300
     ) as client:
         yield Serving(everybody.server, repository, models[0] if models else None, client)
+    for model in models:
+        if isinstance(model, GatedModel):
+            model.gate.set()  # the server would wait at its end for what is still written
 
 
 @pytest.fixture
