@@ -9,6 +9,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from taiwa.kernel.attachments import open_regular
 from taiwa.kernel.text import truncate
 
 LENGTH_BYTES = 8
@@ -43,7 +44,7 @@ def read_header(path: Path) -> Header:
         OSError: the file cannot be read.
         ValueError: it is not a safetensors file, or is truncated.
     """
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         head = file.read(LENGTH_BYTES)
         head += file.read(min(int.from_bytes(head, "little"), MAX_HEADER_BYTES))
     return parse_header(head, path.stat().st_size)

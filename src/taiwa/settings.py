@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import cast, get_args
 from urllib.parse import urlsplit
 
-from taiwa.kernel.attachments import InputKind
+from taiwa.kernel.attachments import InputKind, read_regular_text
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Capability
 from taiwa.kernel.usage_limits import COST_FIELDS, UsageLimits, format_cost_limits
@@ -396,7 +396,7 @@ def _from_file(path: Path) -> dict[Keys, SourcedValue]:
 
 def _file_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return read_regular_text(path)
     except FileNotFoundError:
         return ""
     except OSError as error:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
+from taiwa.kernel.attachments import open_regular
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.serialization import Json, parse_json
 
@@ -471,7 +472,7 @@ def read_json_object(path: Path, command: str, *, only_owner: bool = False) -> d
         ConfigError: the file cannot be read, has another form, or, with `only_owner`, is readable by other users.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             raw = file.read()
     except FileNotFoundError:

@@ -277,7 +277,7 @@ def test_a_missing_file_and_a_binary_file_are_refused(tmp_path: Path) -> None:
         read_shots(path)
     with pytest.raises(InputError, match="No such file"):
         read_shots(tmp_path / "none.yaml")
-    with pytest.raises(InputError, match="Is a directory"):
+    with pytest.raises(InputError, match="is a folder"):
         read_shots(tmp_path)
     path.write_bytes(b"#" * (1024 * 1024 + 1))
     with pytest.raises(InputError, match="more than 1,048,576 bytes"):

@@ -136,3 +136,26 @@ def test_what_cannot_be_set_up_is_one_line(
     assert (said.code, said.err.count("\n")) == (2, 1)
     assert message in said.err
     assert len(model_server.requests) == 1
+
+
+def test_an_app_is_saved_under_a_name_or_at_a_path_that_ends_with_md(
+    taiwa: Taiwa, place: Place, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = place.folder / "a" / "b"
+    here.mkdir(parents=True)
+    monkeypatch.chdir(here)
+    model_server("Hi.")
+    taiwa.ok("say", "Hi")
+
+    for verb in ("save", "new"):
+        for name in ("../../x", "sub/x", "/tmp/x", "..", ".x", "~/x", "", "x/"):
+            refused = taiwa("apps", verb, name)
+            assert (refused.code, refused.err.count("\n")) == (2, 1)
+            assert "is not a valid app name" in refused.err
+    taiwa.ok("apps", "save", "../../x.md")
+    taiwa.ok("apps", "save", "x")
+
+    assert {str(path.relative_to(place.folder)) for path in place.folder.rglob("x*")} == {
+        "x.md",
+        "config/taiwa/apps/x.md",
+    }

@@ -8,14 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from stat import S_ISDIR, S_ISREG
 from typing import Any, Literal
 
 from taiwa.apps.app_file import APP_NAME, Problem, Problems, quoted, read_app, split_file, suggest
 from taiwa.conversation.app import App, AppSource, Param, ReplyMode, fit_params, restore_options
 from taiwa.conversation.code_files import CodeFile, code_files, pin_files
 from taiwa.i18n import gettext_noop
-from taiwa.kernel.attachments import path_kind
+from taiwa.kernel.attachments import FOLDER, NOT_REGULAR, open_regular, path_kind
 from taiwa.kernel.errors import ConfigError, InputError, check_argument
 from taiwa.kernel.serialization import Json
 from taiwa.plugins import find_plugin, plugin_app, plugin_names
@@ -193,18 +192,14 @@ def _read(path: Path) -> str:
 def _text(path: Path) -> str | Problem:
     """Return the text of a file, or the problem that prevents it."""
     try:
-        mode = path.stat().st_mode
-        if not S_ISREG(mode):
-            what = "is a folder" if S_ISDIR(mode) else "is not a regular file"
-            return Problem(0, 1, what, "name a file that ends with .md")
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return Problem(0, 1, "file not found", "`taiwa apps list` prints the apps, `taiwa apps new NAME` creates one")
     except OSError as error:
+        if error.strerror in (NOT_REGULAR, FOLDER):
+            return Problem(0, 1, error.strerror, "name a file that ends with .md")
         return Problem(0, 1, f"cannot read the file ({error.strerror})", "check its permissions")
-    except ValueError:
-        return Problem(0, 1, "invalid file name", "remove characters that cannot be printed")
     if len(data) > MAX_BYTES:
         return Problem(0, 1, f"the file has more than {MAX_BYTES} bytes", "move documents to an index")
     if b"\0" in data:
@@ -226,7 +221,7 @@ def read_bounded(path: Path, most: int, too_large: str, *, where: str = "") -> t
     """
     where = where or str(path)
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             raw = stream.read(most + 1)
     except OSError as error:
         raise InputError(f"{where}: {error.strerror}") from None
@@ -358,8 +353,22 @@ def new(path: Path, name: str) -> Path:
 
 
 def app_path(name: str) -> Path:
-    """Return where an app file is created: a path, or a name in the folder of the user's apps."""
-    return Path(name) if "/" in name or name.endswith(".md") else user_folder() / f"{name}.md"
+    """Return where an app file is created: a path, which ends with `.md`, or a name in the folder of the user's apps.
+
+    Raises:
+        ConfigError: it is neither, such as `../tutor`.
+    """
+    if name.endswith(".md"):
+        return _expanded(name)
+    _check_name(name)
+    return user_folder() / f"{name}.md"
+
+
+def _check_name(name: str) -> None:
+    if not APP_NAME.fullmatch(name):
+        raise ConfigError(
+            f"{quoted(name)} is not a valid app name; use letters, digits, `-`, `_` and `.`, or a path that ends with .md"
+        )
 
 
 def write_app(path: Path, name: str, text: str) -> Path:
@@ -368,8 +377,7 @@ def write_app(path: Path, name: str, text: str) -> Path:
     Raises:
         ConfigError: the name is not valid, or the file exists or cannot be written.
     """
-    if not APP_NAME.fullmatch(name):
-        raise ConfigError(f"{quoted(name)} is not a valid app name; use letters, digits, `-`, `_` and `.`")
+    _check_name(name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8", newline="\n") as file:

@@ -51,7 +51,7 @@ def list_(common: CommonOptions) -> None:
 @apps.command("new")
 @click.argument("name")
 def new_(name: str) -> None:
-    """Create a commented app file NAME: a path, or a name in the folder of your apps.
+    """Create a commented app file NAME: a name in the folder of your apps, or a path that ends with .md.
 
     \b
     taiwa apps new tutor
@@ -67,7 +67,7 @@ def new_(name: str) -> None:
 @click.argument("conversation", default="", shell_complete=complete_session)
 @common_options("as_json", "store")
 def save_(common: CommonOptions, name: str, conversation: str) -> None:
-    """Create an app file NAME with what a CONVERSATION, by default the latest, was set up with: instructions, state, documents, tools, type, sampling.
+    """Create an app file NAME, as apps new does, with what a CONVERSATION, by default the latest, was set up with: instructions, state, documents, tools, type, sampling.
 
     \b
     taiwa say --in handbook --state 'days int' "Three days of leave, please." && taiwa apps save leave

@@ -14,6 +14,7 @@ from taiwa.cli.options import CommonOptions, common_options
 from taiwa.cli.output import print_json, print_line, print_notice, table
 from taiwa.extras import EXTRAS, Extra, install_command, is_installed
 from taiwa.i18n import _, gettext_noop
+from taiwa.kernel.attachments import open_regular
 from taiwa.kernel.errors import ConfigError, TaiwaError
 
 if TYPE_CHECKING:
@@ -124,14 +125,17 @@ def _store(settings: "Settings") -> Finding:
     place = settings.store if is_there else _first_folder(settings.store)
     if not os.access(place, os.W_OK):
         return Finding("store", _("{path} cannot be written", path=place), False, "taiwa config set store FILE")
-    if is_there and settings.store.is_file() and not _begins_with(settings.store, SQLITE):
+    if is_there and not _begins_with(settings.store, SQLITE):
         return Finding("store", _("{path} is not a store", path=place), False, "taiwa config set store FILE")
     return Finding("store", str(settings.store))
 
 
 def _begins_with(file: Path, mark: bytes) -> bool:
-    with file.open("rb") as opened:
-        return opened.read(len(mark)) in (b"", mark)
+    try:
+        with open_regular(file) as opened:
+            return opened.read(len(mark)) in (b"", mark)
+    except OSError:
+        return False
 
 
 def _first_folder(path: Path) -> Path:

@@ -16,6 +16,7 @@ from taiwa.cli.options import C, CommonOptions, Group, add_options, common_optio
 from taiwa.cli.output import print_item, print_line, print_notice, print_rows
 from taiwa.extras import missing_extra
 from taiwa.i18n import _
+from taiwa.kernel.attachments import read_regular_text
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.usage_limits import format_cost
 
@@ -44,7 +45,7 @@ def kept_key(settings: "Settings") -> str:
 
     path = settings.path.with_name(KEY_FILE)
     try:
-        kept = path.read_text("utf-8").strip() if path.exists() else ""
+        kept = read_regular_text(path).strip() if path.exists() else ""
     except (OSError, UnicodeDecodeError):
         raise ConfigError(f"{path}: cannot be read; delete it to get a new key") from None
     key = kept or token_urlsafe(24)

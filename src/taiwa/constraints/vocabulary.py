@@ -13,6 +13,7 @@ from struct import pack
 from typing import Any, TypeAlias, cast
 
 from taiwa.extras import missing_extra
+from taiwa.kernel.attachments import read_regular
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.serialization import parse_json, value
 from taiwa.kernel.text import truncate
@@ -404,9 +405,7 @@ def _table(texts: Iterable[tuple[bytes, int]], special: Mapping[str, int]) -> li
 
 def _read_bytes(file: Path) -> bytes:
     try:
-        if file.stat().st_size > MOST_BYTES:
-            raise InputError(f"{file} is larger than {MOST_BYTES >> 20} MB")
-        return file.read_bytes()
+        return read_regular(file, MOST_BYTES)
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}") from None
 

@@ -16,10 +16,13 @@ from hashlib import sha256
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
+from taiwa.kernel.attachments import read_regular
 from taiwa.kernel.errors import ConfigError
 from taiwa.settings import check_own, config_path
 
 HASH_CHARS = 32
+MODULE = "taiwa_code_"
+"""The beginning of the name of a module; the hash of its file follows."""
 MAX_BYTES = 1024 * 1024
 IN_FILE = re.compile(
     r"(?P<file>[\w./-]+\.py)(?:@(?P<hash>[0-9a-f]{32}))?:(?P<name>[A-Za-z_]\w*)(?:\((?P<argument>.*)\))?"
@@ -44,7 +47,7 @@ def pin_files(text: str, folder: Path) -> str:
 
     def pin(match: re.Match[str]) -> str:
         with suppress(OSError):
-            return f"{match[1]}@{_hash((folder / match[1]).read_bytes())}"
+            return f"{match[1]}@{_hash(read_regular(folder / match[1], MAX_BYTES))}"
         return match[0]
 
     front = FRONT.match(text)
@@ -61,11 +64,9 @@ def code_files(text: str, folder: Path) -> Iterator[CodeFile]:
     for name in dict.fromkeys(match[1] for match in IN_TEXT.finditer(front[0] if front else "")):
         path = folder / name
         try:
-            data = path.read_bytes()
+            data = read_regular(path, MAX_BYTES)
         except OSError as error:
             raise ConfigError(f"cannot read {path} ({error.strerror})") from None
-        if len(data) > MAX_BYTES:
-            raise ConfigError(f"{path} has more than {MAX_BYTES:,} bytes")
         yield CodeFile(path, _hash(data), confirmed=_kept(_hash(data)).is_file())
 
 
@@ -76,7 +77,7 @@ def confirm_file(file: CodeFile) -> None:
         ConfigError: the file has changed since, or cannot be copied.
     """
     try:
-        data, kept = file.path.read_bytes(), _kept(file.hash)
+        data, kept = read_regular(file.path, MAX_BYTES), _kept(file.hash)
         if _hash(data) != file.hash:
             raise ConfigError(f"{file.path} has changed meanwhile; confirm it again")
         kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -125,7 +126,7 @@ def load_function(file: str, key: str, name: str) -> object:
 
 @cache
 def _module(file: str, key: str) -> object:
-    spec = spec_from_file_location(f"taiwa_code_{key}", _kept(key))
+    spec = spec_from_file_location(f"{MODULE}{key}", _kept(key))
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)

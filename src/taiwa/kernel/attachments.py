@@ -5,7 +5,9 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import field
+from errno import EFBIG, EINVAL, EISDIR
 from hashlib import sha256
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from stat import S_ISDIR, S_ISFIFO, S_ISREG
 from typing import BinaryIO, Literal, TypeAlias, cast, get_args
@@ -17,26 +19,69 @@ INHERITED = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
 """Folders in which a shell passes a pipe by name, as in `taiwa import <(zcat chat-1.jsonl.gz)`."""
 
 
-def open_file(path: Path) -> BinaryIO:
+NOT_REGULAR, FOLDER = "is not a regular file", "is a folder"
+
+
+def open_regular(path: Path) -> BinaryIO:
     """Open a regular file, or a pipe that a shell passes by name and that has a writer. Other files may block or never end.
 
     Raises:
-        InputError: it cannot be opened, or is a folder, a named pipe or a device.
+        OSError: it cannot be opened, or is a folder, a named pipe, a socket or a device.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
     except ValueError:
-        raise InputError(f"invalid file name {str(path)!r}") from None
+        raise OSError(EINVAL, "invalid file name") from None
     mode = os.fstat(descriptor).st_mode
     if S_ISREG(mode) or (S_ISFIFO(mode) and str(path).startswith(INHERITED)):
         os.set_blocking(descriptor, True)
-        return os.fdopen(descriptor, "rb")
+        file = os.fdopen(descriptor, "rb")
+        try:
+            if S_ISREG(mode):
+                file.peek(1)  # some files of the system can be opened and not be read
+        except OSError:
+            file.close()
+            raise
+        return file
     os.close(descriptor)
-    if S_ISDIR(mode):
-        raise InputError(f"{path} is a folder")
-    raise InputError(f"{path} is not a regular file; pipe its content in and pass -")
+    raise IsADirectoryError(EISDIR, FOLDER) if S_ISDIR(mode) else OSError(EINVAL, NOT_REGULAR)
+
+
+def read_regular(path: Path, most: int) -> bytes:
+    """Return the bytes of a file as `open_regular` opens it.
+
+    Raises:
+        OSError: it cannot be opened or read, or has more than `most` bytes.
+    """
+    with open_regular(path) as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(EFBIG, f"more than {most:,} bytes")
+    return data
+
+
+def read_regular_text(path: Path) -> str:
+    """Return the text of a file in UTF-8 as `read_regular`, with or without a byte order mark, with line feeds only.
+
+    Raises:
+        OSError: as `read_regular`. UnicodeDecodeError: it is not UTF-8.
+    """
+    return TextIOWrapper(BytesIO(read_regular(path, MAX_BYTES)), "utf-8-sig").read()
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a file as `open_regular`.
+
+    Raises:
+        InputError: it cannot be opened, or is a folder, a named pipe, a socket or a device.
+    """
+    try:
+        return open_regular(path)
+    except OSError as error:
+        reason = error.strerror
+    if reason in (NOT_REGULAR, FOLDER):
+        raise InputError(f"{path} {reason}{'; pipe its content in and pass -' if reason == NOT_REGULAR else ''}")
+    raise InputError(f"{path}: {reason}")
 
 
 def path_kind(path: str | Path) -> Literal["file", "folder", "other", ""]:

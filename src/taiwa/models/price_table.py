@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import cast
 
+from taiwa.kernel.attachments import MAX_BYTES, read_regular
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import Prices
@@ -81,7 +82,7 @@ def load_table(path: Path) -> PriceTable | None:
 @lru_cache(maxsize=4)
 def _load(path: Path, _changed: int) -> PriceTable:
     try:
-        return parse_table(path.read_bytes(), str(path))
+        return parse_table(read_regular(path, MAX_BYTES), str(path))
     except (OSError, InputError) as error:
         reason = error.strerror if isinstance(error, OSError) else error.message
         raise ConfigError(f"cannot read the table of prices: {reason}; replace it: taiwa prices update") from None

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from taiwa.kernel.attachments import path_kind
+from taiwa.kernel.attachments import path_kind, read_regular_text
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, NotFoundError, StoreError, TaiwaError
 from taiwa.kernel.messages import Found, Passage, passage_key
 from taiwa.kernel.serialization import Json
@@ -335,7 +335,7 @@ def read_policy_file(policy: str) -> str:
     if not policy.endswith(".md"):
         return policy
     try:
-        text = Path(policy).read_text("utf-8")
+        text = read_regular_text(Path(policy))
     except OSError as error:
         raise ConfigError(f"cannot read the policy {policy}: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -13,6 +13,7 @@ from taiwa.flows.ask.types import (
     UserProfile,
     learn_from_feedback,
 )
+from taiwa.kernel.attachments import read_regular_text
 from taiwa.kernel.errors import ConfigError, CorruptError, InputError
 from taiwa.kernel.serialization import Json, record, restore
 from taiwa.store import Store
@@ -38,7 +39,7 @@ def load_profile(path: Path) -> UserProfile:
         ConfigError: the file cannot be read, or a value is invalid.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_regular_text(path)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError as error:

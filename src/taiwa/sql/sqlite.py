@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from taiwa.extras import require_posix
+from taiwa.kernel.attachments import path_kind
 from taiwa.kernel.errors import CorruptError, InputError, StoreError, TaiwaError
 from taiwa.sql import base
 from taiwa.sql.base import Clock, Database, DatabaseSpec, Dialect, FaultTable, SqlRow, now_us
@@ -351,6 +352,8 @@ class SqliteDatabase(Database):
             return "file::memory:"
         if "\0" in str(self.path):
             raise InputError(f"the path of {self.spec} contains a NUL character")
+        if path_kind(self.path) == "other":  # SQLite would wait for it, or read it without end
+            raise StoreError(f"{self.path} is not a regular file; name the file of {self.spec}")
         if self.readonly:
             if not self.path.exists():
                 raise StoreError(f"{self.spec.name} {self.path} not found; {self.spec.created_by}")

@@ -1,0 +1,61 @@
+"""Named pipes, devices and files that can be opened and not read, at every place that takes a file: one line, and no wait."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import ModelServer, Place, Taiwa
+
+KINDS: dict[str, Callable[[Path], None]] = {
+    "pipe": os.mkfifo,
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "unreadable": lambda path: path.symlink_to("/proc/self/mem"),
+}
+DOORS = (
+    "say -a FILE Hi", "say --attach-as-text -a FILE.pdf Hi", "say -f FILE Hi", "say FILE.md Hi", "say --schema FILE.json Hi",
+    "say --store FILE.db Hi", "log --store FILE.db", "fsck --store FILE.db", "ask --user FILE.yaml Hi?",
+    "ask --policy FILE.md Hi?", "generate --grammar FILE.lark Hi", "explain --regex a+ --vocab FILE.json a",
+    "explain --regex a+ --vocab FILE.tiktoken a", "extract FILE.json Hi", "extract int --file FILE.txt", "batch plain FILE.csv",
+    "batch plain FILE.jsonl", "import FILE.jsonl", "apps check FILE.md", "apps confirm FILE.md",
+    "solve --examples FILE.yaml 1+1?", "user set ann --file FILE.yaml", "eval reason --data FILE.jsonl", "say -m gguf:FILE.gguf Hi",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("door", DOORS)
+def test_what_is_no_file_is_one_line(
+    taiwa: Taiwa, place: Place, model_server: ModelServer, door: str, kind: str
+) -> None:
+    model_server("no")
+    name = next(word for word in door.replace(":", " ").split() if word.startswith("FILE"))
+    KINDS[kind](place.folder / name)
+
+    refused = taiwa(*(word.replace("FILE", f"{place.folder}/FILE") for word in door.split()))
+
+    assert (refused.code, len(refused.err.splitlines())) == (2, 1), refused
+    assert "unknown" not in refused.err
+    assert model_server.seen == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["config.yaml", "keys.json", "probes.json", "server.key"])
+def test_a_file_of_the_settings_that_is_none_is_one_line(
+    taiwa: Taiwa, place: Place, model_server: ModelServer, name: str, kind: str
+) -> None:
+    model_server("no")
+    file = place.config.parent / name
+    file.unlink(missing_ok=True)
+    KINDS[kind](file)
+
+    refused = taiwa(*(("serve", "--port", "0") if name == "server.key" else ("say", "-m", "openai:x", "Hi")))
+
+    assert (refused.code, len(refused.err.splitlines())) == (2, 1), refused
+
+
+def test_a_store_that_is_no_file_is_named_by_doctor(taiwa: Taiwa, place: Place) -> None:
+    for kind, make in KINDS.items():
+        make(place.folder / kind)
+
+        assert f"{kind} is not a store" in taiwa("doctor", "--store", str(place.folder / kind)).out
