@@ -3,6 +3,7 @@
 import json
 import sys
 
+sys.set_int_max_str_digits(0)
 RESULTS = {
     "no_content": {"structuredContent": {"a": 1}},
     "nothing": {},
@@ -18,6 +19,9 @@ RESULTS = {
         "structuredContent": {"items": [1, 2, 3]},
     },
     "repeated": {"content": [{"type": "text", "text": '{"a": 1}'}], "structuredContent": {"a": 1}},
+    "half": {"content": [{"type": "text", "text": "cut \ud83d"}], "structuredContent": {"\ud83d": "\ude00"}},
+    "digits": {"content": [], "structuredContent": {"n": 10**6_000}},
+    "no_number": {"content": [], "structuredContent": {"n": float("nan")}},
     "long": {"content": [{"type": "text", "text": "x" * 500_000}]},
 }
 ANSWERS: dict[str, dict[str, object]] = {

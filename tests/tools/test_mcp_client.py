@@ -169,6 +169,10 @@ def test_a_value_without_text_is_written_as_json(hostile: dict[str, Tool]) -> No
     assert hostile["structured"].call({}).text == '{"values":[1,2]}'
 
 
+def test_a_result_is_not_compared_with_a_pattern_of_its_server(hostile: dict[str, Tool]) -> None:
+    assert hostile["compared"].call({}).value == {"long": "a" * 31 + "!"}
+
+
 def test_a_structured_value_is_bounded_as_the_text_is(hostile: dict[str, Tool]) -> None:
     few, many = hostile["much"].call({"text": "2"}), hostile["much"].call({"text": "500"})
 
@@ -349,6 +353,9 @@ def sloppy() -> Iterator[dict[str, Tool]]:
         ("summary", '3 found\n{"items":[1,2,3]}', {"items": [1, 2, 3]}),
         ("for_model", "all of it", {"items": [1, 2, 3]}),
         ("repeated", '{"a": 1}', {"a": 1}),
+        ("half", 'cut \ufffd\n{"\ufffd":"\ufffd"}', {"\ufffd": "\ufffd"}),
+        ("digits", f'{{"n":"1{"0" * 6_000}"}}', {"n": f"1{'0' * 6_000}"}),
+        ("no_number", '{"n":"NaN"}', {"n": "NaN"}),
     ],
 )
 def test_a_result_is_read_as_far_as_it_can_be(sloppy: dict[str, Tool], name: str, text: str, value: Any) -> None:

@@ -426,7 +426,9 @@ def _clean_subschema(schema: "Json | Schema", depth: int) -> Json:
             kept[key] = _as_schema(part)
         elif key in ("description", "title"):
             kept[key] = _clean_word(str(part))
-        elif key in SCHEMA_KEYWORDS:
+        elif key in SCHEMA_KEYWORDS and (
+            key != "$ref" or str(part).startswith("#")
+        ):  # the model's server might fetch it
             kept[key] = _clean_value(part)
     return map_subschemas(kept, lambda _, inner: _clean_subschema(inner, depth - 1))
 

@@ -3,19 +3,21 @@
 The SDK refuses a message as a whole, and a refused result looks like the end of the server.
 """
 
+import json
 import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from taiwa.kernel.serialization import Json
-from taiwa.kernel.text import inert, truncate
+from taiwa.kernel.text import inert, join_surrogates, truncate
 
 if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
 
 logger = logging.getLogger("taiwa.mcp")
 MAX_NAME_CHARS = 60
+MAX_DIGITS = 4_000
 NO_RESULT = "the server sent no valid result"
 RESULT_KEY = "result"
 """The key of structured content that is not an object."""
@@ -63,10 +65,15 @@ async def lenient(transport: "AbstractAsyncContextManager[Any]") -> AsyncGenerat
 def _readable(message: Any, asked: Mapping[object, str]) -> Any:  # noqa: ANN401  (of the SDK, or what it raised)
     """Return a message, or an error in place of an answer that cannot be read, for which a call would wait in vain."""
     from mcp.shared.message import SessionMessage
-    from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError
+    from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
     for each in message.errors() if hasattr(message, "errors") else ():  # of pydantic
-        sent = cast("Mapping[str, Any]", each["input"] if isinstance(each["input"], dict) else {})
+        found = each["input"]
+        if isinstance(found, str):
+            found = _read_again(found)
+            with suppress(ValueError):
+                return SessionMessage(jsonrpc_message_adapter.validate_python(found, by_name=False))
+        sent = cast("Mapping[str, Any]", found if isinstance(found, dict) else {})
         number = sent.get("id")
         if isinstance(number, int | str) and number in asked:
             about = sent.get("error")
@@ -74,6 +81,14 @@ def _readable(message: Any, asked: Mapping[object, str]) -> Any:  # noqa: ANN401
             error = ErrorData(code=INTERNAL_ERROR, message=words if isinstance(words, str) else NO_RESULT)
             return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=error))
     return message
+
+
+def _read_again(line: str) -> object:
+    """Read JSON that the SDK refuses: with half of a surrogate pair, as a cut text has it, or a number of thousands of digits."""
+    with suppress(ValueError, RecursionError):
+        found: object = json.loads(line, parse_int=lambda digits: int(digits) if len(digits) < MAX_DIGITS else digits)
+        return json.loads(join_surrogates(json.dumps(found, ensure_ascii=False)))
+    return None
 
 
 def _repair(message: "SessionMessage | Exception", asked: dict[object, str]) -> None:
@@ -105,7 +120,8 @@ def valid_tools(tools: Json) -> list[Json]:
         except ValueError:
             schema = None
         if isinstance(schema, dict) and schema.get("type") == "object":
-            valid.append(tool)
+            # The SDK would compare results with it in this process, by patterns that may take forever.
+            valid.append({key: part for key, part in listed.items() if key != "outputSchema"})
         else:
             name = listed.get("name")
             shown = truncate(inert(name), MAX_NAME_CHARS) if isinstance(name, str) else "without a name"
@@ -119,6 +135,10 @@ def make_valid(result: dict[str, Json]) -> None:
     blocks = content if isinstance(content, list) else [] if content is None else [content]
     result["content"] = [_valid_block(block) for block in blocks]
     structured = result.get("structuredContent")
+    try:
+        json.dumps(structured, allow_nan=False)
+    except ValueError:
+        structured = result["structuredContent"] = json.loads(json.dumps(structured), parse_constant=str)
     if structured is not None and not isinstance(structured, dict):
         result["structuredContent"] = {RESULT_KEY: structured}
     if not isinstance(result.get("isError", False), bool):
