@@ -124,6 +124,7 @@ def test_a_function_that_fails_leaves_the_state_and_the_turn_goes_on(write: Call
     [
         ("none.py:highest(3)", "the file none.py was not found"),
         ("tops.py:nothing", "does not define 'nothing'"),
+        ("tops.py:Path", "tops.py defines no function or Reducer 'Path'"),
     ],
 )
 def test_what_is_not_there_is_an_error_with_its_line(write: Callable[..., Path], reduce: str, message: str) -> None:

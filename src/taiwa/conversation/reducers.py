@@ -16,7 +16,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Literal, cast
 
-from taiwa.conversation.code_files import IN_FILE, function_named
+from taiwa.conversation.code_files import IN_FILE, MODULE, function_named
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.serialization import Json, canonical, is_number, parse_json, value
 from taiwa.plugins import find_plugin, load_plugin, plugin_names
@@ -223,12 +223,13 @@ def _of_file(match: re.Match[str]) -> Reducer:
         loaded = function_named(match[0])
         if isinstance(loaded, Reducer):
             _of_files[match[0]] = replace(loaded, name=match[0])
-        elif callable(loaded):
+        elif callable(loaded) and getattr(loaded, "__module__", "") == f"{MODULE}{match['hash']}":
+            # Not what the file imports: an imported app would choose it, and the arguments that it is called with.
             arguments = () if match["argument"] is None else (_argument(match["argument"]),)
             step = _step(match[0], loaded, arguments)
             _of_files[match[0]] = Reducer(match[0], step, about="a function of your own")
         else:
-            raise ConfigError(f"{match['file']} has no function or Reducer {match['name']!r}")
+            raise ConfigError(f"{match['file']} defines no function or Reducer {match['name']!r}")
     return _of_files[match[0]]
 
 
