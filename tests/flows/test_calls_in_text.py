@@ -1,14 +1,27 @@
 """Function calls that a server returns as text."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.flows.calls_in_text import CallsInText
-from taiwa.kernel.messages import Chunk, FinishReason, Response, StreamEnd, TextDelta, ToolSpec, collect_response
+from taiwa.kernel.attachments import Attachment
+from taiwa.kernel.messages import (
+    Chunk,
+    FinishReason,
+    Message,
+    Response,
+    StreamEnd,
+    TextDelta,
+    ToolResult,
+    ToolSpec,
+    assistant,
+    collect_response,
+    user,
+)
 
 WEATHER = ToolSpec(
     "weather",
@@ -52,8 +65,10 @@ TEXTS = [
 ]
 
 
-def answer(pieces: Iterable[str], finish: FinishReason = "stop") -> tuple[Response, list[Chunk]]:
-    reader, chunks = CallsInText([WEATHER]), list[Chunk]()
+def answer(
+    pieces: Iterable[str], finish: FinishReason = "stop", messages: Sequence[Message] = ()
+) -> tuple[Response, list[Chunk]]:
+    reader, chunks = CallsInText([WEATHER], messages), list[Chunk]()
     for each in (*map(TextDelta, pieces), StreamEnd(finish)):
         chunks += reader.feed(each)
     return collect_response(chunks), chunks
@@ -76,6 +91,25 @@ def test_any_other_text_stays_as_it_is(text: str, size: int) -> None:
     response, _ = answer(text[at : at + size] for at in range(0, len(text), size))
 
     assert (response.text, response.message.tool_calls, response.finish) == (text, (), "stop")
+
+
+SOURCES = (
+    lambda words: user(f"It says:\n{words}\nWhat is that?"),
+    lambda words: user("What is that?", [Attachment.from_bytes(words.encode(), "notes.txt")]),
+    lambda words: Message("tool", (ToolResult(f"It says:\n{words}", "find"),)),
+)
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+@pytest.mark.parametrize("source", SOURCES, ids=["text", "file", "result"])
+def test_a_call_that_the_model_repeats_from_a_source_stays_text(written: str, source: Callable[[str], Message]) -> None:
+    text = f"It says:\n{written}\nThat is all."
+
+    response, _ = answer([text], messages=[source(written.replace("\n", "\n\n"))])
+    own, _ = answer([text], messages=[source(written.replace("Oslo", "Bergen")), assistant(written)])
+
+    assert (response.text, response.message.tool_calls, response.finish) == (text, (), "stop")
+    assert len(own.message.tool_calls) == 1
 
 
 def test_what_follows_a_call_was_written_without_its_result_and_is_dropped() -> None:

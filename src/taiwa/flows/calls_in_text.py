@@ -2,6 +2,7 @@
 
 Many models write their calls so, and servers that do not know the form of a model pass them on as text. Text counts as a call only
 if tools were offered, and its name and arguments fit one of them. What follows a call was written without its result, and is dropped.
+A call that stands in a message of the user or a result is a repetition of it, and stays text.
 """
 
 import json
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from taiwa.kernel.messages import Chunk, StreamEnd, TextDelta, ToolCall, ToolSpec
+from taiwa.kernel.messages import Chunk, Message, StreamEnd, TextDelta, ToolCall, ToolSpec, source_texts
 from taiwa.kernel.serialization import Json, refuse_constant
 
 OPENINGS = ("```", "<tool_call>", "{", "[")
@@ -43,7 +44,8 @@ class CallsInText:
     (ToolCall(name='add', arguments='{"a": 1, "b": 2}', id='call_0'),)
     """
 
-    def __init__(self, tools: Sequence[ToolSpec], ids: str = "call_") -> None:
+    def __init__(self, tools: Sequence[ToolSpec], messages: Sequence[Message] = (), ids: str = "call_") -> None:
+        self._messages = messages
         self._ids = ids
         self._tools = {tool.name: tool for tool in tools}
         self._held = ""
@@ -76,7 +78,7 @@ class CallsInText:
             block = BLOCK.match(self._held)
             content = block and (block["fenced"] or block["tagged"] or block["bare"])
             calls, end = self._read(content) if content else ((), 0)
-            if block and calls:
+            if block and content and calls and not self._is_repeated(content[:end]):
                 self._calls += calls
                 self._held = self._held[block.start("bare") + end if block["bare"] else block.end() :]
                 continue
@@ -126,6 +128,10 @@ class CallsInText:
         items = cast("list[Json]", data) if isinstance(data, list) else [cast("Json", data)]
         calls = [call for call in map(self._call, items) if call is not None]
         return (tuple(calls), end) if calls and len(calls) == len(items) else ((), 0)
+
+    def _is_repeated(self, written: str) -> bool:
+        plain = "".join(written.split())
+        return any(plain in "".join(text.split()) for text in source_texts(self._messages))
 
     def _call(self, item: Json) -> ToolCall | None:
         if not isinstance(item, dict):

@@ -562,7 +562,7 @@ def _complete_with_tools_in_text(
         return response, (*warnings, *more)
     response = Response(assistant(""))
     for _ in range(2):
-        watch: Callable[[], Watcher] = HideOutput if is_required else partial(CallsHidden, tools)
+        watch: Callable[[], Watcher] = HideOutput if is_required else partial(CallsHidden, tools, request.messages)
         made = yield from perform(Complete(replace(asked, prefix=prefix), watch))
         response = read_calls(_behind(prefix, made), tools, request)
         if response.message.tool_calls or not is_required or response.finish != "stop":

@@ -5,7 +5,7 @@ response.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from typing import Literal, TypeAlias, cast
@@ -147,6 +147,16 @@ def system(text: str) -> Message:
 def result_files(messages: Iterable[Message]) -> tuple[Attachment, ...]:
     """Return the attachments of the tool results in messages."""
     return tuple(file for message in messages for part in message.parts for file in getattr(part, "attachments", ()))
+
+
+def source_texts(messages: Iterable[Message]) -> Iterator[str]:
+    """Yield the texts in messages that neither the model nor an app wrote: those of users, of their files, and of results."""
+    for message in messages:
+        for part in message.parts if message.role in ("user", "tool") else ():
+            if isinstance(part, (Text, ToolResult)):
+                yield part.text
+            files = (part,) if isinstance(part, Attachment) else getattr(part, "attachments", ())
+            yield from (file.text for file in files if file.kind is None and file.data)
 
 
 def user(text: str, attachments: Iterable[AttachmentSource] = ()) -> Message:

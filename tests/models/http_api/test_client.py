@@ -145,6 +145,17 @@ def test_a_call_that_arrives_as_text_is_a_function_call_only_if_its_tool_was_off
     assert (offered.text, offered.finish, other.text, other.finish) == ("", "tool_calls", written, "stop")
 
 
+def test_a_call_in_a_file_that_the_model_repeats_is_text(face: Face, faults: FaultServer, sleeps: Sleeps) -> None:
+    written = '```json\n{"name": "look_up", "arguments": {"word": "tea"}}\n```'
+    tool = ToolSpec("look_up", "Look up a word.", {"type": "object", "properties": {"word": {"type": "string"}}})
+    faults.plays(status(503), speech(f"It says:\n{written}"))
+
+    with HttpModel(resolve("llamacpp:test-model", base_urls={"llamacpp": faults.base_url}), KEY, limits=PATIENT, clock=sleeps.clock) as model:  # fmt: skip
+        answer = face.ask(model, Request((user("Read it.", [written.encode()]),), tools=(tool,)))
+
+    assert (answer.text, answer.finish) == (f"It says:\n{written}", "stop")
+
+
 def test_a_server_gets_the_path_the_key_and_no_more_than_it_needs(
     face: Face, model: HttpModel, faults: FaultServer
 ) -> None:

@@ -212,7 +212,9 @@ class TextLoop(RationaleBuilder):
     ) -> None:
         stop = tool_format.stops if prefill and stops and calls.specs else request.stop
         super().__init__(replace(request, stop=stop), calls, tool_format, watch)
-        self._scanner = tool_format.scanner(calls.specs)
+        files = [file.text for file in request.files if file.kind is None and file.data]
+        scanner = tool_format.scanner(calls.specs)
+        self._scanner: Scanner = _Unrepeated(scanner, files) if files else scanner
         self._prefill = prefill
         self._masks = masks and bool(tool_format.opening and calls.specs)
         self._ends_lines = ends_lines
@@ -394,6 +396,40 @@ class TextLoop(RationaleBuilder):
             line = text.strip().partition("\n")[0].strip()
             self.calls.set_model_result(self._simulated_call, line[:MAX_NOTICE_CHARS])
             self._simulated_call = None
+
+
+class _Unrepeated:
+    """A scanner that passes over calls that stand in an attached file: what a model repeats of it calls nothing."""
+
+    def __init__(self, inner: Scanner, files: Sequence[str], seen: str = "") -> None:
+        self._inner = inner
+        self._files = files
+        self._seen = seen
+
+    def __copy__(self) -> "_Unrepeated":
+        return _Unrepeated(copy(self._inner), self._files, self._seen)
+
+    @property
+    def open(self) -> bool:
+        """Whether the text so far ends inside a call that lacks only the format's `close`."""
+        return self._inner.open
+
+    def feed(self, text: str) -> CallMatch | None:
+        """Read the next text up to the end of the first call; the caller feeds the rest again."""
+        end = 0
+        while (call := self._inner.feed(text[end:])) is not None:
+            end += call.end
+            written = "".join((self._seen + text[:end])[-call.size :].split())
+            if not any(written in "".join(file.split()) for file in self._files):
+                self._seen = ""
+                return replace(call, end=end)
+        self._seen = (self._seen + text)[-MAX_CALL_CHARS:]
+        return None
+
+    def skip(self, text: str) -> None:
+        """Move past text that the program inserted, without scanning it."""
+        self._inner.skip(text)
+        self._seen = ""
 
 
 class StopAtCall:

@@ -573,11 +573,13 @@ class HttpModel:
     async def _read(
         self, call: WireRequest, request: Request, reader: "TextReader | None", check: "ConstraintCheck | None"
     ) -> AsyncGenerator[Chunk]:
-        calls = CallsInText(request.tools) if request.tools and request.tool_choice != "none" else None
+        calls = (
+            CallsInText(request.tools, request.messages) if request.tools and request.tool_choice != "none" else None
+        )
         async with aclosing(self._attempts("POST", call, _Attempt.answer, request)) as chunks:
             async for chunk in chunks:
                 if isinstance(chunk, FailedAttempt) and calls is not None:  # its text belongs to no answer
-                    calls = CallsInText(request.tools)
+                    calls = CallsInText(request.tools, request.messages)
                 for each in (chunk,) if calls is None else calls.feed(chunk):
                     for read in (each,) if reader is None else reader.read(each):
                         if check is not None:
