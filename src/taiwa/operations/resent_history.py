@@ -87,6 +87,20 @@ def is_relayed(app: App) -> bool:
     return not (app.documents or app.model_fields or app.tools or app.is_template or app.answer)
 
 
+def check_reply_options(app: App) -> None:
+    """Check that the turns of an app can follow the options of its answers.
+
+    Raises:
+        InputError: they shape a reply that the app has a format for.
+    """
+    if app.answer_options.shapes_reply and not is_relayed(app):
+        kind = "searches documents" if app.documents else "keeps a state or has tools of its own"
+        raise InputError(
+            f"the app {app.name!r} {kind}: it takes no response format, stop strings or logprobs of a request, and a "
+            "request cannot require calls of its tools"
+        )
+
+
 def place_turn(
     repository: Repository, app: App, messages: Sequence[Message], unknown: UnknownTurns | None = None
 ) -> PlacedTurn:
@@ -281,12 +295,7 @@ def _place(
     A session whose `tip` is not the base goes back to the base. `edits` are set before the turn. `digests` are those of the turns, as
     far as they are known.
     """
-    if app.answer_options.shapes_reply and not is_relayed(app):
-        kind = "searches documents" if app.documents else "keeps a state or has tools of its own"
-        raise InputError(
-            f"the app {app.name!r} {kind}: it takes no response format, stop strings or logprobs of a request, and a "
-            "request cannot require calls of its tools"
-        )
+    check_reply_options(app)
     answerable = input_text(inputs) or is_relayed(app) or any(message.attachments for message in inputs)
     if not inputs or not answerable:
         raise InputError("the last message must be of the user or a tool")

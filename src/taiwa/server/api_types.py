@@ -167,7 +167,8 @@ class NewAttachment(TypedDict):
 
 class NewOptions(TypedDict, total=False):
     """Options of the answers of a conversation, in addition to its app: instructions, sampling, built-in tools that the model may
-    call, and the type of the answers: fields as in `name, age int`, a JSON Schema, an example as JSON, or TypeScript.
+    call, and the type of the answers: fields as in `name, age int`, a JSON Schema, an example as JSON, or TypeScript; or the regular
+    expression or grammar (Lark or GBNF) of their text.
     """
 
     system: str
@@ -175,6 +176,8 @@ class NewOptions(TypedDict, total=False):
     max_tokens: Number
     tools: list[str]
     type: str
+    regex: str
+    grammar: str
 
 
 class NewConversation(TypedDict, total=False):

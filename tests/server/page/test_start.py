@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.messages import Grammar, Regex
 from taiwa.models.providers import FoundModel
 from taiwa.models.scripted import scripted_model
 from taiwa.models.weights.fetch import FetchEvent, Listener
@@ -70,6 +71,49 @@ def test_a_type_that_cannot_be_read_is_refused_in_a_line_and_leaves_nothing_behi
     assert tab.page.input_value("#text") == "hello"
     assert server.repository.store.refs.list() == ()
     tab.problems.clear()  # the refusal itself
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "constraint"),
+    [
+        ("regex", "[0-9]{4}-[0-9]{2}", Regex("[0-9]{4}-[0-9]{2}")),
+        ("grammar", 'start: /[0-9]+/ "-" /[0-9]+/', Grammar('start: /[0-9]+/ "-" /[0-9]+/')),
+        ("grammar", 'root ::= [0-9]+ "-" [0-9]+', Grammar('root ::= [0-9]+ "-" [0-9]+')),
+    ],
+)
+def test_answers_are_bound_to_a_regular_expression_or_a_grammar(
+    open_tab: OpenTab, serve: Serve, kind: str, written: str, constraint: object
+) -> None:
+    model = scripted_model("2024-05", "2024-06")
+    tab = open_tab(serve(model))
+    tab.page.click(".options summary")
+    tab.page.select_option("#written", kind)
+    tab.page.fill("[data-option-of=type]", written)
+    tab.begin("When?", "plain")
+    tab.say("And then?", 2)
+
+    assert [each.constraint for each in model.requests] == [constraint] * 2
+    assert tab.page.inner_text(".turn:last-child .answer").strip() == "2024-06"
+
+
+@pytest.mark.parametrize(
+    ("app", "options", "problem"),
+    [
+        ("plain", {"regex": "[0-9"}, "unclosed"),
+        ("plain", {"grammar": "one: two"}, "the grammar has no rule 'start' to start with"),
+        ("plain", {"regex": "[0-9]+", "tools": ["calculator"]}, "it takes no response format"),
+        ("order", {"regex": "[0-9]+"}, "it takes no response format"),
+    ],
+)
+def test_a_constraint_that_cannot_hold_is_refused_in_a_line(
+    serve: Serve, app: str, options: dict[str, object], problem: str
+) -> None:
+    server = serve(scripted_model("never"))
+    answer = server.client.post("/api/conversations", json={"app": app, "text": "When?", "options": options})
+
+    assert answer.status_code == 400
+    assert problem in answer.json()["error"]["message"]
+    assert server.repository.store.refs.list() == ()
 
 
 def test_without_a_model_documents_are_asked_and_what_was_found_is_used_with_a_click(

@@ -78,6 +78,16 @@ def test_a_turn_that_failed_stays_with_its_text_and_its_reason(
     assert tab.page.locator(".you").count() == 1
 
 
+@pytest.mark.parametrize("locale", ["ja-JP", "zh-CN"])
+def test_a_failure_is_told_in_the_language_of_the_page_and_the_words_of_the_server_stay(
+    open_tab: OpenTab, serve: Serve, locale: str
+) -> None:
+    message = "tea.example receives too many requests (429), try again in 2 s: slow down, please (tried 3 times)"
+    tab = open_tab(serve(BreakingModel(RateLimitError(message, status=429), begin="")), locale=locale)
+    tab.begin_only("Which tea?")
+    tab.reads(".unfinished .reason small", "tea.example · 429 · “slow down, please”")
+
+
 def test_a_failed_answer_is_continued_behind_its_text(open_tab: OpenTab, serve: Serve) -> None:
     model = BreakingModel(ModelError("the connection was lost"))
     tab = open_tab(serve(model))

@@ -1,6 +1,7 @@
 """What the page shows of a store: the transcript with its branches, the map, and the state with what changed it."""
 
 import gc
+import re
 from collections.abc import Iterator
 from dataclasses import fields
 from functools import lru_cache
@@ -18,12 +19,14 @@ from taiwa.flows.ask.types import QUESTIONS, SCORES
 from taiwa.flows.turn import FINISH_WARNINGS
 from taiwa.kernel import errors
 from taiwa.kernel.messages import Evidence
+from taiwa.models.http_api.errors import TABLE, error_from_status
+from taiwa.models.http_api.provider_interface import RequestLimits, Server
 from taiwa.models.scripted import ScriptedModel
 from taiwa.server.http_responses import api_error
 from taiwa.server.page.branches import branch_map, leaf
 from taiwa.server.page.html import Page, Place
 from taiwa.server.page.panels import state_view
-from taiwa.server.page.text import LABELS, WARNINGS, open_params
+from taiwa.server.page.text import LABELS, WARNINGS, open_params, worded
 from taiwa.server.page.transcript import count_breaks, transcript
 from taiwa.sessions.replay import recorded_requests, replay_history
 from taiwa.sessions.session import Session
@@ -232,6 +235,36 @@ def test_an_error_has_a_sentence_for_a_person_where_the_page_is_translated(
                  errors.TimeoutError, errors.OutputValidationError):  # fmt: skip
         error = api_error(kind("why"))
         assert {error.code, error.type} & set(sentences), kind
+
+
+SERVER = Server("tea.example", "green", " in TEA_KEY", "set another in the environment")
+BODY = b'{"error": {"message": "words: of (the) server; at most"}}'
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 408, 413, 429, 503])
+def test_the_facts_of_a_servers_error_are_told_without_its_english_sentence(status: int) -> None:
+    message = error_from_status(status, {"retry-after": "2"}, BODY, SERVER).message
+
+    for tail in ("", " (tried 3 times)", "; at most 5 s are waited in all (timeout)"):
+        sentence, details = worded("model_error", message + tail, "ja")
+        assert details.endswith(
+            f"{status} · “words: of (the) server; at most”" if status not in (401, 402) else f"{status}"
+        )
+        assert "tea.example" in details or "green" in details
+        assert not {"the", "key", "try", "see"} & {*details.partition(" · “")[0].split()}
+        assert sentence
+
+
+@pytest.mark.parametrize("row", TABLE)
+def test_the_facts_of_a_fault_of_the_network_are_told_without_its_english_sentence(row: str) -> None:
+    message = TABLE[row].message.format(
+        host="tea.example:80", url="http://tea.example/v1", limits=RequestLimits(), who="tea"
+    )
+
+    details = worded("overloaded", message + "; not repeated, because it may have been charged (--retry-paid)", "zh")[1]
+
+    assert re.fullmatch(r"tea\.example:80( · \d+ s)? · .+", details)
+    assert worded("overloaded", message, "en")[1] == message
 
 
 @pytest.mark.parametrize("tag", sorted(errors.error_classes()))

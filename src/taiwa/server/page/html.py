@@ -37,6 +37,7 @@ from taiwa.server.page.text import (
     pretty,
     short,
     spans_of,
+    worded,
 )
 from taiwa.server.page.transcript import CountBreaks, Transcript, beside, count_breaks, transcript, unfinished_view
 from taiwa.sessions.repository import Repository
@@ -359,6 +360,7 @@ class Page:
         shared: dict[str, Any] = {
             "_": self._,
             "named": self._named,
+            "worded": partial(worded, language=self.language),
             "about": self._about,
             **{name: partial(self._counted, *forms) for name, forms in COUNTS.items()},
             "language": self.language,

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cache
 from html import escape
 
 from taiwa.conversation.app import App, Param
@@ -13,10 +14,11 @@ from taiwa.conversation.state import Missing
 from taiwa.flows.ask.ask_result import HEADING
 from taiwa.flows.ask.clarify_then_retrieve import ASSESS_BY
 from taiwa.flows.ask.decide_search_or_clarify import POLICIES
-from taiwa.i18n import gettext_noop
+from taiwa.i18n import gettext_noop, translator
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import truncate
 from taiwa.kernel.usage_limits import currency_units
+from taiwa.models.http_api.errors import MESSAGES, TABLE
 from taiwa.models.providers import IN_PROCESS
 from taiwa.operations.inspect import format_value
 from taiwa.operations.markdown_html import visible
@@ -245,6 +247,77 @@ FUNCTIONS: tuple[Callable[..., object], ...] = (
 )  # fmt: skip
 """What templates call by its name."""
 
+FIELD = re.compile(r"(\{[^}]*\})")
+GROUPS = {
+    "{code}": r"(?: \((?P<code>\d+)\))?",
+    "{text}": "(?:: (?P<text>.*?))?",
+    "{place}": r"(?: in (?P<place>\w+)| that is stored)?",
+    "{wait}": "(?:, try again in .*?)?",
+}
+"""What the parts of a message of a model's server match that can be missing or are not facts."""
+AFTER = r"(?P<charged>; not repeated, because [^;]*)?(?:; at most [\d.]+ s are waited in all \(timeout\))?(?: \(tried \d+ times\))?"
+FACTS = ("host", "who", "model", "parameter", "place", "limits", "code", "text")
+CAUSES = {
+    "credit": "credit", "forbidden": "forbidden", "long": "long", "missing": "missing", "nowhere": "nowhere",
+    **dict.fromkeys(
+        ("no route", "no host", "refused", "untrusted", "no tls", "unconnected", "no connection", "not http", "proxy"),
+        "unreachable",
+    ),
+    **dict.fromkeys(("hung up", "broken off", "cut", "unsent"), "broken"),
+}  # fmt: skip
+"""The sentences for causes that are narrower than the code of an error."""
+
+
+@cache
+def _messages() -> Sequence[tuple[str, "re.Pattern[str]"]]:
+    """Return the messages of faults of the network, and of a model's server, as patterns of their facts, with their causes."""
+    rows = [(cause, row.message) for cause, row in TABLE.items()]
+    rows += [(cause if cause != "refused" else "", message) for cause, (_, message) in MESSAGES.items()]
+
+    def pattern(message: str) -> str:
+        parts, seen = list[str](), set[str]()
+        for part in FIELD.split(message):
+            name = part.strip("{}").partition(".")[0].partition(":")[0]
+            words = r"\S+?" if name == "host" else ".+?"
+            group = f"(?P<{name}>{words})" if name in FACTS and name not in seen else words
+            parts.append(GROUPS.get(part, group) if part.startswith("{") else re.escape(part))
+            seen.add(name)
+        return "".join(parts)
+
+    return [(cause, re.compile(pattern(message) + AFTER, re.DOTALL)) for cause, message in rows]
+
+
+def labelled(*codes: str) -> str:
+    """Return the first of the codes of an error of a turn that has a sentence."""
+    return next((each for each in codes if each in LABELS["error"]), "model_error")
+
+
+def worded(code: str, message: str, language: str) -> tuple[str, str]:
+    """Return the sentence of an error in a language, and its details: in English its message, else the facts in that, with the words of
+    a model's server in quotation marks, if it is about one.
+
+    >>> worded("rate_limit_exceeded", "tea receives too many requests (429): slow down (tried 3 times)", "zh")[1]
+    'tea · 429 · “slow down”'
+    """
+    translate = translator("page", language)
+    cause, facts = next(
+        ((cause, found.groupdict()) for cause, form in _messages() if (found := form.fullmatch(message))), ("", {})
+    )
+    sentence = LABELS["cause"].get(CAUSES.get(cause, "")) or LABELS["error"].get(code, "")
+    if language == "en" or not facts:
+        return translate(sentence), visible(message)
+    facts |= {
+        "text": facts.get("text") and f"“{facts['text']}”",
+        "limits": facts.get("limits") and f"{facts['limits']} s",
+    }
+    if "host" in facts:
+        facts["who"] = None
+    details = [str(facts[name]) for name in FACTS if facts.get(name)]
+    return translate(sentence), visible(" · ".join(details + [translate(CHARGED)] * bool(facts["charged"])))
+
+
+CHARGED = gettext_noop("It may have been charged.")
+
 WARNINGS = (
     gettext_noop("the answer was cut off at the length limit"),
     gettext_noop("the answer was interrupted"),
@@ -378,6 +451,15 @@ LABELS: Mapping[str, Mapping[str, str]] = {
         "stopping": gettext_noop("The server is being stopped. The turn can be resumed."),
         "timeout": gettext_noop("The server of the model did not answer in time."),
         "unsupported_parameter": gettext_noop("The model cannot do this."),
+    },
+    "cause": {
+        "broken": gettext_noop("The connection to the server of the model broke off."),
+        "credit": gettext_noop("The credit of the key is used up."),
+        "forbidden": gettext_noop("The key may not use this model."),
+        "long": gettext_noop("The conversation is longer than the model can read."),
+        "missing": gettext_noop("The server of the model does not have this model."),
+        "nowhere": gettext_noop("The server of the model does not have this path. Its address mostly ends in /v1."),
+        "unreachable": gettext_noop("The server of the model cannot be reached. Is it running?"),
     },
     "finish": {
         "length": gettext_noop("The answer was cut off at its length limit."),

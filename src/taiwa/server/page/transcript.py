@@ -31,6 +31,7 @@ from taiwa.operations.resent_history import is_relayed
 from taiwa.server.conversation_turns import unfinished_turn
 from taiwa.server.http_responses import api_error
 from taiwa.server.page.branches import Forest, forest_of
+from taiwa.server.page.text import labelled
 from taiwa.sessions.ask_resources import BUNDLED_HANDBOOK
 from taiwa.sessions.commit_turn import waiting_calls
 from taiwa.sessions.repository import HistoryEntry, Repository
@@ -288,7 +289,7 @@ def unfinished_view(repository: Repository, session: str) -> UnfinishedView | No
     base = 0 if run.base is None else repository.checkout(run.base).count
     return UnfinishedView(
         visible(run.text), tuple(map(read_reference, items_at(options, "attachments"))), found.text or str(options.get("prefix", "")), found.model,
-        "" if answer is None else "model_authentication" if isinstance(error, AuthenticationError) else answer.code or answer.type,
+        "" if answer is None else "model_authentication" if isinstance(error, AuthenticationError) else labelled(answer.code or "", answer.type),
         "" if answer is None else visible(answer.message),
         int(found.at_us + wait * 1e6) if isinstance(wait, (int, float)) else 0,
         run.status == "open", tuple(str(each) for each in waiting_calls(run)), base + 1 if base < count else 0,

@@ -16,12 +16,12 @@ from taiwa.conversation.state import parse_path
 from taiwa.flows.ask.read_dialogue import select_option
 from taiwa.kernel.attachments import Attachment, read_attachments
 from taiwa.kernel.errors import CorruptError, InputError, TaiwaError
-from taiwa.kernel.messages import Notice, Sampling, TextDelta, ThinkingDelta
+from taiwa.kernel.messages import Constraint, Grammar, Notice, Regex, Sampling, TextDelta, ThinkingDelta
 from taiwa.kernel.serialization import Json
 from taiwa.operations import result_json
 from taiwa.operations.documents import find_ask_turn
 from taiwa.operations.export import export
-from taiwa.operations.generate import read_output_type
+from taiwa.operations.generate import answer_checker, read_output_type
 from taiwa.operations.inspect import (
     MOST_ALTERNATIVES,
     diff,
@@ -34,7 +34,7 @@ from taiwa.operations.inspect import (
     tree,
     why,
 )
-from taiwa.operations.resent_history import served_app
+from taiwa.operations.resent_history import check_reply_options, served_app
 from taiwa.operations.result_json import to_json
 from taiwa.operations.results import CostResult
 from taiwa.server import api_types
@@ -163,7 +163,7 @@ def _answer_options(body: Fields) -> AnswerOptions:
 
     Raises:
         ApiError: one has another type, or a tool is not built in.
-        InputError: the type cannot be read.
+        InputError: the type or the constraint cannot be read.
     """
     given = body.object("options")
     if given is None:
@@ -175,7 +175,14 @@ def _answer_options(body: Fields) -> AnswerOptions:
     sampling = Sampling(given.number("temperature", 0, 2), max_tokens=given.count("max_tokens", 1))
     output_type = read_output_type(given.text("type")) if given.text("type", "").strip() else None
     schema = None if output_type is None else output_type.json_schema
-    return AnswerOptions(given.text("system", "") or None, sampling, given.texts("tools"), schema)
+    constraint: Constraint | None = None
+    for name, kind in (("regex", Regex), ("grammar", Grammar)):
+        if text := given.text(name, "").strip():
+            constraint = kind(text)
+            answer_checker(constraint)
+    return AnswerOptions(
+        given.text("system", "") or None, sampling, given.texts("tools"), schema, constraint=constraint
+    )
 
 
 def _changed_options(own: AnswerOptions, given: AnswerOptions, named: Collection[str]) -> AnswerOptions:
@@ -187,6 +194,7 @@ def _changed_options(own: AnswerOptions, given: AnswerOptions, named: Collection
         system=given.system if "system" in named else own.system,
         tools=given.tools if "tools" in named else own.tools,
         schema=given.schema if "type" in named else own.schema,
+        constraint=given.constraint if {"regex", "grammar"} & {*named} else own.constraint,
     )
 
 
@@ -212,6 +220,7 @@ async def begin(request: Request) -> Json:
     options = await asyncio.to_thread(_answer_options, body)
     turn = TurnRequest(body.text("text"), attachments=files)
     app = (await asyncio.to_thread(served_app, app, params, repository)).with_options(options)
+    check_reply_options(app)
     session = await asyncio.to_thread(
         begin_conversation, state.served, repository, state.turns, app, _model(request, body), name
     )

@@ -32,6 +32,7 @@ from taiwa.server.http_responses import (
 from taiwa.server.page.assets import Body, asset
 from taiwa.server.page.html import LISTED, POLICY, Page, entry_page
 from taiwa.server.page.panels import PANELS, Place
+from taiwa.server.page.text import labelled, worded
 from taiwa.server.page.transcript import LAST_TURNS, common_node, transcript
 from taiwa.server.request import (
     LANGUAGE_COOKIE,
@@ -283,7 +284,7 @@ async def follow(request: Request) -> Response:
     def is_left() -> bool:
         return unfinished_turn(repository, session) is not None
 
-    translate = translator("page", language_of(request))
+    language = language_of(request)
 
     async def write() -> AsyncGenerator[bytes]:
         nonlocal shown
@@ -304,7 +305,7 @@ async def follow(request: Request) -> Response:
             for run in state.followed.of(session, caller):
                 if run.id not in seen:
                     seen.add(run.id)
-                    async for part in _written(run, translate):
+                    async for part in _written(run, language):
                         yield part
             tip = await asyncio.to_thread(look)
             if tip != shown:
@@ -318,9 +319,10 @@ async def follow(request: Request) -> Response:
     return EventStream(write())
 
 
-async def _written(run: FollowedRun, translate: Translate) -> AsyncGenerator[bytes]:
+async def _written(run: FollowedRun, language: str) -> AsyncGenerator[bytes]:
     """Write the events of a run: each closed block once, and the open block now and then, with the text after it."""
     text, count, ended = _begun_with(run.runs[0].completions[0]), 0, False
+    translate = translator("page", language)
     yield _begun(run, run.runs[0].completions[0])
     async for each in run.follow():
         if ended:
@@ -345,7 +347,7 @@ async def _written(run: FollowedRun, translate: Translate) -> AsyncGenerator[byt
                 if each.event.level == "warning" and not is_said:
                     yield event({"text": translate(each.event.text)}, "notice")
             case ApiError():
-                yield _numbered(run, event(error_to_json(each.event), "failed"))
+                yield _numbered(run, event(_worded(each.event, language), "failed"))
                 return
             case TurnResult():
                 ended = True
@@ -353,6 +355,13 @@ async def _written(run: FollowedRun, translate: Translate) -> AsyncGenerator[byt
             case ThinkingDelta():
                 yield event({"text": each.event.text}, "thinking")
     yield _numbered(run, event({}, "done"))
+
+
+def _worded(error: ApiError, language: str) -> Json:
+    """Return an error in a language as the page shows it."""
+    code = labelled(error.code or "", error.type.replace("authentication_error", "model_authentication"))
+    sentence, details = worded(code, error.message, language)
+    return {"error": {"message": f"{sentence} ({details})" if sentence and language != "en" else details}}
 
 
 def _begun_with(completion: Completion) -> MarkdownStream:

@@ -6,7 +6,7 @@ import { show } from "./places.js";
 export function options(form) {
   const found = {};
   for (const { type, checked, value, dataset: { optionOf } } of $$("[data-option-of]", form)) {
-    if (type === "checkbox") { if (checked) (found[optionOf] ??= []).push(value); } else if (value.trim()) found[optionOf] = type === "number" ? Number(value) : value;
+    if (type === "checkbox") { if (checked) (found[optionOf] ??= []).push(value); } else if (value.trim()) found[optionOf === "type" ? $("#written").value : optionOf] = type === "number" ? Number(value) : value;
   }
   return found;
 }
