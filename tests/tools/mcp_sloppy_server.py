@@ -29,6 +29,7 @@ ANSWERS: dict[str, dict[str, object]] = {
     "result_null": {"result": None},
     "error_text": {"error": "out of order"},
     "error_code": {"error": {"code": "E1", "message": "out of paper"}},
+    "error_of_its_own": {"error": {"code": -32000, "message": "out of ink"}},
     "neither": {},
 }
 TOOLS: list[object] = [{"name": name, "inputSchema": {"type": "object"}} for name in [*RESULTS, *ANSWERS]]

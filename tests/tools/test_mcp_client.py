@@ -372,6 +372,7 @@ def test_a_result_is_read_as_far_as_it_can_be(sloppy: dict[str, Tool], name: str
         ("neither", "the server sent no valid result"),
         ("error_text", "out of order"),
         ("error_code", "out of paper"),
+        ("error_of_its_own", "out of ink"),
     ],
 )
 def test_an_answer_that_cannot_be_read_is_an_error_at_once(sloppy: dict[str, Tool], name: str, words: str) -> None:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import anyio
     from anyio.abc import TaskStatus
     from anyio.from_thread import BlockingPortal
-    from mcp import Client
+    from mcp import Client, MCPError
     from mcp.types import CallToolResult, ContentBlock, ToolAnnotations
     from mcp.types import Tool as ListedTool
 
@@ -210,9 +210,8 @@ class McpServerConnection(AbstractContextManager["McpServerConnection"]):
 
     def _call_error(self, name: str, error: Exception) -> ToolError:
         from mcp import MCPError
-        from mcp.types import CONNECTION_CLOSED
 
-        if isinstance(error, MCPError) and error.code != CONNECTION_CLOSED:
+        if isinstance(error, MCPError) and not _is_closed(error):
             return ToolError(_clean_line(error.message) or f"{name} failed", code="remote")
         trace = self._last_stderr_line() or _describe(error)
         if isinstance(error, ValueError):  # of pydantic: the server goes on
@@ -501,14 +500,20 @@ def _block_text(block: object) -> str:
     return f"[{getattr(block, 'type', 'something')} that cannot be shown as text]"
 
 
+def _is_closed(error: "MCPError") -> bool:
+    """Return whether an error is the SDK's for a closed connection; a server that goes on may use its code for errors of its own."""
+    from mcp.types import CONNECTION_CLOSED
+
+    return error.code == CONNECTION_CLOSED and error.message == "Connection closed"
+
+
 def _describe(error: Exception) -> str:
     """Describe an error in one line; for a group, its first error."""
     from mcp import MCPError
-    from mcp.types import CONNECTION_CLOSED
 
     if isinstance(error, ExceptionGroup):
         return _describe(cast("ExceptionGroup[Exception]", error).exceptions[0])
-    if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
+    if isinstance(error, MCPError) and _is_closed(error):
         return "it closed the connection; does it speak MCP?"
     if isinstance(error, FileNotFoundError):
         return "command not found"
