@@ -6,7 +6,9 @@ from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -397,3 +399,13 @@ def test_a_tool_that_cannot_be_read_does_not_disable_its_server(
 
     left_out = [record.getMessage().rpartition(": ")[2] for record in caplog.records if record.name == "taiwa.mcp"]
     assert left_out == ["no_schema", "without a name", "text_schema", "list_schema", "numbered", "without a name"]
+
+
+def test_a_module_that_hides_the_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    hiding = ModuleType("mcp")
+    hiding.__spec__ = ModuleSpec("mcp", None)
+    monkeypatch.setitem(sys.modules, "mcp", hiding)
+    monkeypatch.setattr(mcp_client, "_connection_errors", mcp_client._connection_errors.__wrapped__)
+
+    with pytest.raises(ConfigError, match=r"the library mcp cannot be imported: .* does a file of this folder hide it"):
+        McpServerConnection(SLOPPY)

@@ -149,6 +149,10 @@ class McpServerConnection(AbstractContextManager["McpServerConnection"]):
         require_posix("an MCP server by command")
         from anyio.from_thread import start_blocking_portal
 
+        try:
+            _connection_errors()
+        except ImportError as error:  # before there is a thread that would outlive it
+            raise ConfigError(f"the library mcp cannot be imported: {error}; does a file of this folder hide it?") from error
         words = _split_command(command)
         self._command = words[0]
         self._limits = limits

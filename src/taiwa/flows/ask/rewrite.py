@@ -24,14 +24,15 @@ QUOTED = re.compile(r"[「『“\"]([^「」『』“”\"]{1,40})[」』”\"]"
 
 NAME = re.compile(r"\b(?:[A-Z][A-Za-z]*-?\d[\w-]*|[A-Z]{2,}[\w-]*|[a-z]+[A-Z]\w*)\b")
 
-PROPER = re.compile(r"(?<![.!?。！？\n] )(?<!^)\b[A-Z][a-z]{2,}\b")
-"""A capital in the middle of a sentence."""
+PROPER = re.compile(r"(?<![.!?。！？\n] )(?<!^)\b([^\W\d_a-z])[^\W\d_]+\b")
+"""A word in the middle of a sentence that begins with a capital, if its first letter is one."""
 
 SUBJECT = re.compile(
     r"([\u3005\u30a1-\u30fa\u30fc\u4e00-\u9fff]+)(?:さん|様|氏|くん|ちゃん|先生)"
     r"|([\u3005\u30a1-\u30fa\u30fc\u4e00-\u9fff]{2,})の"
-    r"|([\u4e00-\u9fff]{2,3})(?=的)"
-    r"|\b([a-z][\w-]{2,})(?=['’]s\b)"
+    r"|(?:^|[、。「\s])([\u3041-\u3096]{2,6}?)(?:さん|様|くん|ちゃん|先生)"
+    r"|(?:请问|^|[，。？！\s])([\u4e00-\u9fff]{2,6}?)(?=的)"
+    r"|\b([^\W\d_][\w-]+)(?=['’]s\b)"
     r"|\b(?:of|for|in|at|about|from|with|by) ([a-z][\w-]{2,})"
 )
 """What is asked about, by its place: before a title of respect or a possessive, or behind a preposition without an article."""
@@ -43,7 +44,7 @@ STEM = 4
 STOP_WORDS = frozenset(
     """the and for not but are was were that this with from have has had you your they them their our his her its about there here
     yes yeah sure okay please thanks thank would could should want like need just only maybe either both one ones mean meant think
-    can will what which who how when where why something anything really actually some any very also then than""".split()
+    can will what which who how when where why it he she let something anything really actually some any very also then than""".split()
 )
 
 CJK = re.compile(r"[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff]")
@@ -78,7 +79,8 @@ def required_terms(dialogue: Sequence[Message]) -> tuple[str, ...]:
 
 def _names(text: str) -> list[str]:
     matches = chain.from_iterable(each.finditer(text) for each in (NUMBER, QUOTED, NAME, PROPER))
-    found = sorted((match.start(), match[match.lastindex or 0]) for match in matches)
+    found = sorted((match.start(), match[0 if match.re is PROPER else match.lastindex or 0])
+                   for match in matches if match.re is not PROPER or match[1].isupper())  # fmt: skip
     return [name.strip() for _, name in found if name.strip()]
 
 
