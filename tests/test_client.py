@@ -2,6 +2,8 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -33,6 +35,7 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.serialization import value
 from taiwa.kernel.usage_limits import Limits, Prices, UsageLimits
 from taiwa.models.scripted import Entry, scripted_model
+from taiwa.store import Store
 from taiwa.store.nodes import Nodes
 from taiwa.tools.function_tool import tool
 from tests.files import PNG, TEXT
@@ -861,6 +864,24 @@ def test_a_call_that_is_not_stored_is_refused_under_a_limit_of_a_day() -> None:
         with pytest.raises(InputError, match="day_cost limits the stored turns"):
             client.generate("Hi")
         assert client.session().say("Hi").text == "One."
+
+
+def test_threads_that_use_a_client_at_once_share_its_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    started, opened = threading.Barrier(2), list[Store]()
+
+    def open_slowly(*_: object) -> Store:
+        with suppress(threading.BrokenBarrierError):  # the second thread, if it gets here as well
+            started.wait(0.2)
+        opened.append(Store.open(":memory:"))
+        return opened[-1]
+
+    monkeypatch.setattr("taiwa.client.base.open_store", open_slowly)
+    client = Client(scripted_model("One."), store=":memory:")
+    with ThreadPoolExecutor(2) as threads:
+        stores = {id(each) for each in threads.map(lambda _: client.store, range(2))}
+
+    assert (len(stores), len(opened)) == (1, 1)
+    client.close()
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from inspect import iscoroutinefunction
 from pathlib import Path
+from threading import RLock
 from types import MappingProxyType, NoneType
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -132,6 +133,7 @@ class BaseClient:
         self.limits = checked_limits(limits) or Limits()
         self.observers = tuple(observers)
         self.handlers = handlers
+        self._lock = RLock()  # of what is opened once, and of the sum, for callers in several threads
         self.spent = RunUsage()
         """The usage of all calls of this client, including failed ones, but not of its sessions."""
         self._own_model = None if isinstance(model, str) else model
@@ -182,18 +184,20 @@ class BaseClient:
         elif model is not None:
             own, prices = model, None
         name = chosen.model
-        if self._key is not None and model is None and name not in self._opened:
-            if name is None:
-                raise ConfigError("api_key is the key for a model: Client('openai:gpt-x', api_key=…)")
-            self._opened[name] = open_model(resolve_asked(name, chosen, self._key), chosen, key=self._key)
-        return open_priced_model(own, chosen, app, last=last, prices=prices, opened=self._opened)
+        with self._lock:
+            if self._key is not None and model is None and name not in self._opened:
+                if name is None:
+                    raise ConfigError("api_key is the key for a model: Client('openai:gpt-x', api_key=…)")
+                self._opened[name] = open_model(resolve_asked(name, chosen, self._key), chosen, key=self._key)
+            return open_priced_model(own, chosen, app, last=last, prices=prices, opened=self._opened)
 
     @property
     def store(self) -> Store:
         """The store of the sessions of this client; it is opened when it is first used."""
-        if self._open_store is None:
-            self._open_store = open_store(self._store, self.settings)
-        return self._open_store
+        with self._lock:
+            if self._open_store is None:
+                self._open_store = open_store(self._store, self.settings)
+            return self._open_store
 
     def _close_store(self) -> None:
         if self._open_store is not None and not isinstance(self._store, Store):
@@ -230,8 +234,12 @@ class BaseClient:
             yield
         except TaiwaError as error:
             if isinstance(error.spent, RunUsage):
-                self.spent = self.spent + error.spent
+                self._count(error.spent)
             raise
+
+    def _count(self, spent: RunUsage) -> None:
+        with self._lock:
+            self.spent = self.spent + spent
 
     def _start(
         self, app: str | App | None, name: str, params: Mapping[str, Json] | None, changes: AnswerOptions, tools: Tools | None,

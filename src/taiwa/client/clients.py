@@ -311,7 +311,7 @@ class Client(BaseClient):
         runtime = Runtime(**self._arguments(tools, limits, model))
         with self._counting():
             done = runtime.run_result(program)
-        self.spent = self.spent + done.spent
+        self._count(done.spent)
         return done
 
     def _stream(
@@ -329,7 +329,7 @@ class Client(BaseClient):
         with self._counting():
             for event in Runtime(**arguments).stream(program):
                 if isinstance(event, RunResult):
-                    self.spent = self.spent + event.spent
+                    self._count(event.spent)
                 for shown in view(event):
                     if isinstance(shown, Done):
                         return cast("Done[T]", shown).result
@@ -549,7 +549,7 @@ class AsyncClient(BaseClient):
         runtime = AsyncRuntime(**self._arguments(tools, limits, model))
         with self._counting():
             done = await runtime.run_result(program)
-        self.spent = self.spent + done.spent
+        self._count(done.spent)
         return done
 
     def _stream(
@@ -570,7 +570,7 @@ class AsyncClient(BaseClient):
             async with aclosing(AsyncRuntime(**arguments).stream(program)) as events:
                 async for event in events:
                     if isinstance(event, RunResult):
-                        self.spent = self.spent + event.spent
+                        self._count(event.spent)
                     for shown in view(event):
                         yield shown
 
