@@ -170,6 +170,8 @@ document.addEventListener("keydown", attempt(async (event) => {
   if (opened) return opened.focus();
   if (event.key === "Escape" && page.run && !event.target.closest?.("dialog[open]")) return stop();
   if (event.key === "Escape" && event.target.id === "text") return event.target.blur();
+  const body = $("#transcript, .start");
+  if (body && event.target === document.body && ["PageUp", "PageDown", "Home", "End", "ArrowUp", "ArrowDown", " "].includes(event.key)) { body.tabIndex = -1; body.focus(); } // which then scrolls
   // A closed dialog keeps the focus until a frame is drawn.
   if (event.target.closest?.("dialog[open], :is(input, textarea, select):not(dialog *)") || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   if (event.key !== "?" && localStorage.getItem("keys") === "off") return;
