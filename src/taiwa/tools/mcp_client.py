@@ -152,7 +152,9 @@ class McpServerConnection(AbstractContextManager["McpServerConnection"]):
         try:
             _connection_errors()
         except ImportError as error:  # before there is a thread that would outlive it
-            raise ConfigError(f"the library mcp cannot be imported: {error}; does a file of this folder hide it?") from error
+            raise ConfigError(
+                f"the library mcp cannot be imported: {error}; does a file of this folder hide it?"
+            ) from error
         words = _split_command(command)
         self._command = words[0]
         self._limits = limits

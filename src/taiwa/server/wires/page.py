@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from taiwa.flows.turn import FINISH_WARNINGS
-from taiwa.i18n import LANGUAGES, Translate, translator
+from taiwa.i18n import LANGUAGES, translator
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
 from taiwa.kernel.serialization import Json, to_json
