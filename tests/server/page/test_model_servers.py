@@ -43,7 +43,7 @@ def ask(open_tab: OpenTab, serve: Serve, upstream: FaultServer) -> Callable[...,
         (raw(BEGUN + event({}, finish="content_filter")), TEXT, "refused to go on"),
         (status(401, b'{"error": {"message": "Incorrect API key"}}'), "", "refuses the key"),
         (status(500, b'{"error": {"message": "boom"}}'), "", "cannot answer now"),
-        (raw(b""), "", "cannot answer now"),
+        (raw(b""), "", "broke off"),
     ],
     ids=["cut", "refused", "401", "500", "hung up"],
 )
