@@ -110,7 +110,7 @@ def test_a_result_that_is_repeated_sets_no_state_and_calls_no_tool(way: frozense
 
         reply, after = turn("tools: [lookup, wipe]\n", model, Lookup(order), wipe)
 
-        assert [each.name for each in reply.calls] == ["lookup"]
+        assert [each.name for each in reply.findings.calls] == ["lookup"]
         assert (order, after.state, wipe.calls) == (order, {"city": None}, [])
 
 

@@ -74,9 +74,9 @@ def test_a_typed_answer_cites_the_sentences_that_hold_its_values() -> None:
     done, after = turn(app("answer: { days: int, why: str }\ndocuments: {}\n"), model)
 
     assert done.text == '{"days": 20, "why": "The moon."}'
-    assert done.documents is not None
-    assert done.documents.answer is not None
-    cited = [(claim.text, [one.words for one in claim.citations]) for claim in done.documents.answer.claims]
+    assert done.findings.documents is not None
+    assert done.findings.documents.answer is not None
+    cited = [(claim.text, [one.words for one in claim.citations]) for claim in done.findings.documents.answer.claims]
     assert cited == [("days: 20", ["Everybody has 20 days of leave."]), ("why: The moon.", [])]
     assert after.turns[-1].said == done.text
 
@@ -108,6 +108,6 @@ def test_a_question_back_keeps_what_the_user_said() -> None:
 
     done, after = Runtime(model, retriever=SHELF).run(say("Leave in Oslo?", documents=always)(begin(of)))
 
-    assert done.documents is not None
-    assert done.documents.act_name == "ask"
+    assert done.findings.documents is not None
+    assert done.findings.documents.act_name == "ask"
     assert (after.state, len(model.requests)) == ({"city": "Oslo"}, 1)

@@ -87,7 +87,7 @@ def test_rows_come_in_their_order_with_their_bill(repository: Repository) -> Non
     found = rows(repository, scripted_model(*[by_text] * 5, usage=Usage(1, 1)), "12345")
 
     assert [row.turn.value for row in found] == [{"cups": n} for n in range(1, 6)]
-    assert {row.turn.reply.attempts[0].mode for row in found} == {"native"}
+    assert {row.turn.reply.findings.attempts[0].mode for row in found} == {"native"}
 
 
 def test_a_reused_row_is_rebuilt_without_a_call(repository: Repository) -> None:
@@ -132,7 +132,7 @@ def test_a_row_interrupted_in_its_repair_resumes_from_its_paid_calls(repository:
     found = rows(repository, model, ["2"], resume=True)
 
     assert found[0].turn.value == {"cups": 2}
-    assert [each.text for each in found[0].turn.reply.attempts] == [BAD, GOOD]
+    assert [each.text for each in found[0].turn.reply.findings.attempts] == [BAD, GOOD]
     assert len(model.requests) == 1
 
 
@@ -146,7 +146,7 @@ def test_a_row_whose_repair_met_the_cost_limit_resumes_with_a_higher_one(reposit
     model = scripted_model(GOOD, usage=Usage(1, 1))
 
     (row,) = asyncio.run(drained(model, 10_000_000_000))
-    assert [each.text for each in row.turn.reply.attempts] == [BAD, GOOD]
+    assert [each.text for each in row.turn.reply.findings.attempts] == [BAD, GOOD]
     assert len(model.requests) == 1
 
 

@@ -104,7 +104,7 @@ def test_a_repaired_answer_is_the_turn_and_its_attempts_belong_to_the_result(rep
 
     turn = session.say("Two teas.")
 
-    assert (turn.text, [bool(each.diagnostics) for each in turn.reply.attempts]) == (TEAS, [True, False])
+    assert (turn.text, [bool(each.diagnostics) for each in turn.reply.findings.attempts]) == (TEAS, [True, False])
     assert turn.spent.requests == 2
     assert all(not each.difference for each in session.replay())
 
@@ -182,7 +182,7 @@ def test_a_type_in_code_checks_what_its_schema_cannot_say(repository: Repository
     turn = session.say("From one to three.")
 
     assert turn.value == {"first": 1, "last": 3}
-    assert "last comes before first" in turn.reply.attempts[0].diagnostics[0]
+    assert "last comes before first" in turn.reply.findings.attempts[0].diagnostics[0]
 
 
 def test_a_type_of_a_file_is_found_again_by_its_unchanged_file(
@@ -201,7 +201,7 @@ def test_a_type_of_a_file_is_found_again_by_its_unchanged_file(
     )
     repository.may_load_tools = True
 
-    assert len(session.say("From one to three.").reply.attempts) == 2
+    assert len(session.say("From one to three.").reply.findings.attempts) == 2
 
     again = Repository(repository.store)
     again.may_load_tools = True

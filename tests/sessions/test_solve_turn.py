@@ -136,8 +136,8 @@ def test_a_question_is_a_turn_of_a_conversation(repository: Repository) -> None:
     first = session.say("6 × 7?")
     second = session.say("And half of it?")
 
-    assert first.reply.rationale is not None
-    assert (first.reply.rationale.answer, first.session) == ("42", "solve-1")
+    assert first.reply.findings.rationale is not None
+    assert (first.reply.findings.rationale.answer, first.session) == ("42", "solve-1")
     assert cast("dict[str, Json]", second.findings)["calls"] == [
         {"name": "calculator", "input": "42 / 2", "result": "21", "error": ""}
     ]
@@ -178,8 +178,8 @@ def test_limits_of_the_run_hold(repository: Repository) -> None:
 
     turn = session.say("6 × 7?")
 
-    assert turn.reply.rationale is not None
-    assert turn.reply.rationale.ending == "limit"
+    assert turn.reply.findings.rationale is not None
+    assert turn.reply.findings.rationale.ending == "limit"
     assert turn.spent.requests == 1
 
 
@@ -206,8 +206,8 @@ def test_an_app_of_ones_own_solves_with_its_tools_and_instructions(repository: R
 
     turn = session.say("36 km/h in m/s?")
 
-    assert turn.reply.rationale is not None
-    assert turn.reply.rationale.answer == "10"
+    assert turn.reply.findings.rationale is not None
+    assert turn.reply.findings.rationale.answer == "10"
     opening = model.requests[0].messages[0].text
     assert opening.startswith("You teach physics.")
     assert "calculator" not in opening
@@ -229,9 +229,11 @@ def test_parameters_choose_the_tools_and_what_they_return(repository: Repository
     school = begin(repository, model, only=["molar_mass"], weights="integer", shots=0).say("H2O?")
     rounded = begin(repository, model, only=["calculator"], round=2, shots=0).say("1/3?")
 
-    assert school.reply.rationale is not None
-    assert rounded.reply.rationale is not None
-    assert [call.result.text for call in (*school.reply.rationale.calls, *rounded.reply.rationale.calls)] == [
+    assert school.reply.findings.rationale is not None
+    assert rounded.reply.findings.rationale is not None
+    assert [
+        call.result.text for call in (*school.reply.findings.rationale.calls, *rounded.reply.findings.rationale.calls)
+    ] == [
         "18 g/mol",
         "0.33",
     ]

@@ -156,7 +156,7 @@ def _extract(common: CommonOptions, text: str, attachments: "tuple[Attachment, .
     else:
         click.echo(pretty(turn.value))
     if common.verbose:
-        print_each(attempt_lines(turn.reply.attempts))
+        print_each(attempt_lines(turn.reply.findings.attempts))
         print_notice(f"{turn.session} {turn.node[:12]} · {bill_line(turn.spent)}")
 
 

@@ -270,7 +270,7 @@ def _solve(common: CommonOptions, app: "App | str", text: str, more: "Sequence[T
     try:
         with interrupts.listening():
             done = _print_rationale(session.stream(text), notes, silent=common.as_json)
-            found = done.reply.rationale
+            found = done.reply.findings.rationale
             assert found is not None, "a turn of the app solve has a rationale"
             trace.end(found)
     finally:

@@ -97,8 +97,7 @@ def run_turn(
             reply = read_result(start.app, result)
         if calls:
             findings["calls"] = calls
-        if isinstance(reply.findings, dict):
-            findings |= reply.findings
+        findings |= reply.findings.to_json()
         here = start if paused is None else conversation
         after = add_turn(here, text, reply.text, reply.delta or {}, attachments, by=by, findings=findings)
         return replace(reply, delta=after.new_nodes[-1].delta), after
@@ -172,7 +171,9 @@ def read_result(app: App, result: object) -> Reply:
     """
     from taiwa.structured import OutputType
 
-    if isinstance(result, Reply) and (result.rationale or result.attempts):  # which checks, or warns, by itself
+    if isinstance(result, Reply) and (
+        result.findings.rationale or result.findings.attempts
+    ):  # which checks, or warns, by itself
         return result
     if isinstance(result, str) and app.output_type is None:
         result = Reply(result)

@@ -94,6 +94,35 @@ FINISH_WARNINGS: Mapping[FinishReason, str] = {
 NO_STATE = "the model wrote no state"
 
 
+@value
+class Findings:
+    """What a turn rests on besides the conversation: what the documents stage came to, the calls of tools, the chain of thought of the
+    app `solve` with its answer, and the attempts of the app `extract`, of which the last one gave the value.
+    """
+
+    documents: "AskResult | None" = None
+    calls: "tuple[ExecutedCall, ...]" = ()
+    rationale: "Rationale | None" = None
+    attempts: "tuple[Attempt, ...]" = ()
+
+    def to_json(self) -> dict[str, Json]:
+        """Return what the node of the turn keeps."""
+        found: dict[str, Json] = {}
+        if self.documents is not None:
+            found["documents"] = self.documents.to_json()
+        if self.calls:
+            found["calls"] = [call_json(each.name, each.input, each.result) for each in self.calls]
+        if (solved := self.rationale) is not None:
+            ways: dict[str, Json] = {"ending": solved.ending, "tool_mode": solved.tool_mode}
+            found["solved"] = {"answer": solved.answer, "answered_by": solved.answered_by, **ways}
+        if self.attempts:
+            found["extracted"] = {"attempts": len(self.attempts), "mode": self.attempts[-1].mode}
+        return found
+
+
+NO_FINDINGS = Findings()
+
+
 @value(tag="reply")
 class Reply:
     """The answer of a turn, its state delta, and warnings for the user.
@@ -109,36 +138,14 @@ class Reply:
     """The answer as JSON, if the answers of the app have a type."""
     response: Response | None = dataclasses.field(default=None, compare=False)
     """The response of the model that the answer was read from: its finish reason, tool calls and log probabilities."""
-    documents: "AskResult | None" = dataclasses.field(default=None, compare=False)
-    """What the documents stage came to."""
-    calls: "tuple[ExecutedCall, ...]" = dataclasses.field(default=(), compare=False)
-    """The calls of tools."""
-    rationale: "Rationale | None" = dataclasses.field(default=None, compare=False)
-    """The chain of thought of the app `solve`, with its answer."""
-    attempts: "tuple[Attempt, ...]" = dataclasses.field(default=(), compare=False)
-    """The attempts of the app `extract`; the value is that of the last one."""
+    findings: Findings = dataclasses.field(default=NO_FINDINGS, compare=False)
 
     @property
     def is_refused(self) -> bool:
         """Whether the model refused to answer, or to continue."""
-        solved = self.rationale is not None and self.rationale.ending == "refusal"
+        rationale = self.findings.rationale
+        solved = rationale is not None and rationale.ending == "refusal"
         return solved or (self.response is not None and self.response.finish == "refusal")
-
-    @property
-    def findings(self) -> Json:
-        """What the turn rests on, as its node keeps it."""
-        calls = [call_json(each.name, each.input, each.result) for each in self.calls]
-        found: dict[str, Json] = {}
-        if self.documents is not None:
-            found["documents"] = self.documents.to_json()
-        if calls:
-            found["calls"] = calls
-        if (solved := self.rationale) is not None:
-            ways: dict[str, Json] = {"ending": solved.ending, "tool_mode": solved.tool_mode}
-            found["solved"] = {"answer": solved.answer, "answered_by": solved.answered_by, **ways}
-        if self.attempts:
-            found["extracted"] = {"attempts": len(self.attempts), "mode": self.attempts[-1].mode}
-        return found or None
 
 
 def call_json(name: str, written: str, result: ToolResult) -> Json:
@@ -214,7 +221,7 @@ def say(
             message = f"{reason}: {parsed.problems[0]}"
             raise OutputValidationError(message, text=response.text, diagnostics=parsed.problems)
         typed = None if app.output_type is None else parse_json(parsed.answer)
-        reply = Reply(parsed.answer, value=typed, response=response, calls=calls)
+        reply = Reply(parsed.answer, value=typed, response=response, findings=Findings(calls=calls))
         if consulted is not None:
             reply, parsed = yield from _check_against_passages(reply, parsed, app, consulted)
         passages = () if consulted is None else consulted.passages
@@ -257,7 +264,7 @@ def _reply_by_program(
     if conversation.app.model_fields:
         recorded = recorded or (yield from _record(conversation, text))[0]
         parsed = replace(recorded, answer=words)
-    reply = Reply(words, documents=result)
+    reply = Reply(words, findings=Findings(result))
     return (yield from _settle(
         conversation, text, tuple(attachments), parsed, reply, passages, strict=False, prefix="", by=by
     ))  # fmt: skip
@@ -302,7 +309,8 @@ def _check_against_passages(
         said, answer = consulted.cited(parsed.answer, reply.value, is_typed=is_typed)
         result = consulted.result(answer, said)
         words = said if is_typed else consulted.render(result)
-    return replace(reply, text=words, documents=result), replace(parsed, answer=words)
+    findings = replace(reply.findings, documents=result)
+    return replace(reply, text=words, findings=findings), replace(parsed, answer=words)
 
 
 def _choose_layout(app: App, prefix: str, *, calls_tools: bool) -> Program[tuple[ReplyLayout, bool]]:
@@ -757,17 +765,18 @@ def _commit(
         InputError: strict, and a reducer rejected the delta.
     """
     uncited: tuple[str, ...] = ()
+    findings = reply.findings.to_json() or None
     if parsed.delta and any(field.cite for field in conversation.app.model_fields):
         from taiwa.flows.ask.provenance import cited_only
 
-        cited, uncited = cited_only(conversation, text, parsed.delta, reply.findings, passages)
+        cited, uncited = cited_only(conversation, text, parsed.delta, findings, passages)
         parsed = replace(parsed, delta=cited)
     # In an environment `response` holds the answer; it is not a field.
     delta = {name: part for name, part in (parsed.delta or {}).items() if name != "response"}
     try:
         thinking = () if reply.response is None else reply.response.message.signed_thinking
         after = add_turn(
-            conversation, text, parsed.answer, delta, attachments, thinking, prefix=prefix, by=by, findings=reply.findings
+            conversation, text, parsed.answer, delta, attachments, thinking, prefix=prefix, by=by, findings=findings
         )  # fmt: skip
         return after, parsed, uncited
     except InputError as error:

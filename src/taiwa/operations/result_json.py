@@ -149,12 +149,12 @@ class TurnEnd(TypedDict):
     usage: Annotated[JsonObject | None, "spent", usage_to_json]
     cost: Annotated[Cost, "spent.cost"]
     seconds: Annotated[Seconds, "spent.seconds"]
-    attempts: NotRequired[Annotated[list[AttemptEntry], "reply.attempts", or_null]]
-    answer: NotRequired[Annotated[str, "reply.rationale.answer"]]
-    answered_by: NotRequired[Annotated[str, "reply.rationale.answered_by"]]
-    ending: NotRequired[Annotated[str, "reply.rationale.ending"]]
-    tool_mode: NotRequired[Annotated[str, "reply.rationale.tool_mode"]]
-    calls: NotRequired[Annotated[list[ExecutedCallEntry], "reply.rationale.calls"]]
+    attempts: NotRequired[Annotated[list[AttemptEntry], "reply.findings.attempts", or_null]]
+    answer: NotRequired[Annotated[str, "reply.findings.rationale.answer"]]
+    answered_by: NotRequired[Annotated[str, "reply.findings.rationale.answered_by"]]
+    ending: NotRequired[Annotated[str, "reply.findings.rationale.ending"]]
+    tool_mode: NotRequired[Annotated[str, "reply.findings.rationale.tool_mode"]]
+    calls: NotRequired[Annotated[list[ExecutedCallEntry], "reply.findings.rationale.calls"]]
 
 
 class RowEnd(TypedDict):
@@ -174,7 +174,7 @@ class RowEnd(TypedDict):
     usage: Annotated[JsonObject | None, "turn.spent", usage_to_json]
     cost: Annotated[Cost, "turn.spent.cost"]
     error: Json
-    attempts: NotRequired[Annotated[list[AttemptEntry], "turn.reply.attempts", or_null]]
+    attempts: NotRequired[Annotated[list[AttemptEntry], "turn.reply.findings.attempts", or_null]]
 
 
 class ReplayedEntry(TypedDict):

@@ -12,7 +12,7 @@ from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node, begin
 from taiwa.conversation.state import State
 from taiwa.flows.extract import Attempt, ExtractError
-from taiwa.flows.turn import Reply
+from taiwa.flows.turn import Findings, Reply
 from taiwa.kernel.async_runtime import AsyncRuntime, finish_in_thread
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import Program
@@ -91,7 +91,7 @@ def failed_row(row_input: BatchInput, error: TaiwaError) -> BatchRow:
     if isinstance(error, ExtractError):
         failure |= {"diagnostics": list(error.diagnostics), "best": error.best}
         attempts = error.tries
-    return BatchRow(row_input, _turn(Reply("", attempts=attempts), usage_of(error.spent)), failure)
+    return BatchRow(row_input, _turn(Reply("", findings=Findings(attempts=attempts)), usage_of(error.spent)), failure)
 
 
 def _turn(reply: Reply, spent: RunUsage, state: "State | None" = None) -> TurnResult:
@@ -103,7 +103,7 @@ def _row_to_store(turn: TurnResult) -> Json:
     reply = turn.reply
     stored = {
         "answer": reply.text, "value": reply.value, "delta": reply.delta, "state": turn.state, "warnings": reply.warnings,
-        "spent": turn.spent, "refused": reply.is_refused, "attempts": reply.attempts,
+        "spent": turn.spent, "refused": reply.is_refused, "attempts": reply.findings.attempts,
     }  # fmt: skip
     return {name: record(each) for name, each in stored.items()}
 
@@ -119,7 +119,7 @@ def _stored_row(row_input: BatchInput, data: dict[str, Json]) -> BatchRow:
         stored["warnings"],
         value=stored["value"],
         response=refusal,
-        attempts=stored["attempts"],
+        findings=Findings(attempts=stored["attempts"]),
     )
     return BatchRow(row_input, _turn(reply, stored["spent"], stored["state"]), reused=True)
 

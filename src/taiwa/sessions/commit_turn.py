@@ -278,7 +278,7 @@ class TurnResult:
     @property
     def ask(self) -> "AskResult | None":
         """The result of its documents."""
-        return self.reply.documents
+        return self.reply.findings.documents
 
     @property
     def is_refused(self) -> bool:

@@ -10,7 +10,7 @@ from taiwa.flows.extract import RepairPolicy
 from taiwa.flows.extract import extract as flow
 from taiwa.flows.program_turn import TurnProgram, earlier_messages
 from taiwa.flows.route import CONTENT, TO, NeedsClarification, Routed, Routes
-from taiwa.flows.turn import Reply
+from taiwa.flows.turn import Findings, Reply
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError
@@ -38,10 +38,11 @@ def extract_turn(app: App, attachments: tuple[Attachment, ...] = ()) -> TurnProg
             mode=values["mode"],
             sampling=settled(merge_sampling(app.sampling, app.answer_options.sampling)),
         )
+        findings = Findings(attempts=found.attempts)
         if isinstance(found.value, NeedsClarification):
-            return Reply(found.value.question, attempts=found.attempts)
+            return Reply(found.value.question, findings=findings)
         value = _dump(wanted, found.value)
-        return Reply(json.dumps(value, ensure_ascii=False), value=value, attempts=found.attempts)
+        return Reply(json.dumps(value, ensure_ascii=False), value=value, findings=findings)
 
     return extract
 

@@ -23,7 +23,7 @@ from taiwa.flows.solve.rationale import CallPolicy, Rationale, SolveLimits, Tool
 from taiwa.flows.solve.solve import ANSWER_LABEL, SolveOptions, tool_modes
 from taiwa.flows.solve.solve import solve as flow
 from taiwa.flows.solve.tool_call_formats import tool_call_format
-from taiwa.flows.turn import Reply
+from taiwa.flows.turn import Findings, Reply
 from taiwa.kernel.effects import GetCapabilities, Program, perform
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.messages import Capability, Message, Sampling
@@ -187,6 +187,6 @@ def solve_turn(tools: Iterable[Tool]) -> TurnProgram:
         rationale = yield from solving.program(text, capabilities, earlier)
         stated = rationale.answer and rationale.answer not in rationale.text.rpartition("\n")[2]
         said = f"{rationale.text.rstrip()}\n\n{ANSWER_LABEL} {rationale.answer}" if stated else rationale.text
-        return Reply(said, value=rationale.value, calls=rationale.calls, rationale=rationale)
+        return Reply(said, value=rationale.value, findings=Findings(calls=rationale.calls, rationale=rationale))
 
     return solve

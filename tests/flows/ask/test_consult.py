@@ -50,8 +50,8 @@ def held(
 
 
 def documents(reply: Reply) -> dict[str, Json]:
-    assert reply.documents is not None
-    return reply.documents.to_json()
+    assert reply.findings.documents is not None
+    return reply.findings.documents.to_json()
 
 
 def test_without_a_model_the_passage_answers_with_its_place() -> None:
@@ -177,7 +177,7 @@ def test_if_the_model_finds_no_answer_the_passages_are_quoted_with_a_doubt() -> 
     assert reply.text.splitlines()[:3] == [
         "The documents may not cover this. The closest passages are:", "", "Trains are booked by yourself. [1]",
     ]  # fmt: skip
-    result = AskResult.of(reply.findings)
+    result = AskResult.of(reply.findings.to_json())
     assert result is not None
     assert (result.is_answered, result.answer is not None and result.answer.doubted) == (False, True)
     assert [note.text for note in notes if note.code == "answer"] == [
@@ -260,10 +260,10 @@ def test_the_policies_to_measure_against_ask_no_model_to_judge(policy: str) -> N
 def test_the_findings_of_a_turn_are_read_back_as_its_result(texts: tuple[str, ...]) -> None:
     reply, _, _ = held(None, *texts)
 
-    result = AskResult.of(reply.findings)
+    result = AskResult.of(reply.findings.to_json())
 
     assert result is not None
-    assert {"documents": result.to_json()} == reply.findings
+    assert {"documents": result.to_json()} == reply.findings.to_json()
     assert AskResult.of({"documents": result.to_json()}) == result
     assert result.is_answered is (texts in (("who books trains",), ("leave",)))
 

@@ -71,8 +71,8 @@ def test_no_text_leaves_its_line_or_imitates_a_source(attack: Attack, with_model
     assert "![" not in reply.text
     assert "](" not in reply.text
     assert not re.search(r"<[a-zA-Z/!|]", reply.text)
-    assert reply.documents is not None
-    claims = reply.documents.to_json()["claims"]
+    assert reply.findings.documents is not None
+    claims = reply.findings.documents.to_json()["claims"]
     assert isinstance(claims, list)
     for claim in claims:
         assert isinstance(claim, dict)
@@ -119,8 +119,8 @@ def test_a_passage_has_one_number_and_the_question_is_last(attack: Attack) -> No
 def test_words_of_a_forged_passage_have_no_citation_of_their_own(attack: Attack) -> None:
     reply, _ = asked(hostile(attack), parrot(attack))
 
-    assert reply.documents is not None
-    claims = cast("list[dict[str, object]]", reply.documents.to_json()["claims"])
+    assert reply.findings.documents is not None
+    claims = cast("list[dict[str, object]]", reply.findings.documents.to_json()["claims"])
     assert claims[0]["text"] == FACT
     known = {"h1", "o1"}
     cited = [cast("list[dict[str, object]]", claim["citations"]) for claim in claims]

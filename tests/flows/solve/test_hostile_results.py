@@ -90,4 +90,4 @@ def answer_behind(order: str, form: str, way: frozenset[Capability]) -> tuple[Ra
     step = run_turn(solve_turn((lookup, wipe)), "How much is tea?")
 
     reply, _ = Runtime(model, tools=[lookup, wipe]).run(step(begin(app(form))))
-    return reply.rationale, len(lookup.calls), wipe.calls
+    return reply.findings.rationale, len(lookup.calls), wipe.calls

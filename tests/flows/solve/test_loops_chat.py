@@ -114,7 +114,7 @@ def test_before_a_reply_in_json_a_model_without_function_calls_calls_in_a_text(d
 
     reply, after = done.value
     assert (reply.text, after.state["total"]) == ("Four.", 4)
-    assert [(each.name, each.input, each.result.text) for each in reply.calls] == [("adder", "2+2", "4")]
+    assert [(each.name, each.input, each.result.text) for each in reply.findings.calls] == [("adder", "2+2", "4")]
     assert model.requests[-1].messages[-2].text.startswith("I add: <<adder: 2+2>> 4")
 
 
