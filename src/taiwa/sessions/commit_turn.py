@@ -389,7 +389,7 @@ def _own_step(
 
 @dataclass(slots=True)
 class ActiveTurn:
-    """A turn that is running: its program, the journal of its calls, and the options of its runtime."""
+    """A turn that is running: its program, the journal of its calls, the options of its runtime, and its answer so far."""
 
     repository: Repository
     session: str
@@ -399,11 +399,7 @@ class ActiveTurn:
     journal: Journal
     runtime_options: RuntimeOptions
     resources: "RagResources | None"
-    whole: bool = False
-    partial: "PartialAnswer" = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.partial = PartialAnswer(partial(self.repository.store.runs.keep_partial, self.run), whole=self.whole)
+    partial: PartialAnswer
 
     def fail(self, error: BaseException) -> None:
         """Record how the turn failed; a missing approval, or an exception other than `TaiwaError`, leaves the turn open."""
@@ -440,7 +436,7 @@ class ActiveTurn:
         Raises:
             ConflictError: another process moved the session; the turn is kept as a branch, which the message names.
         """
-        turn_input = self.turn_input
+        turn_input, follows = self.turn_input, self.turn_input.follows
         try:
             committed = self._committed(self.session, after, turn_input.expected)
         except ConflictError:
@@ -452,7 +448,7 @@ class ActiveTurn:
             self.session = branch_name(after)
             committed = self._committed(self.session, after, None)
         recorded = [node.hash for node in after.new_nodes[:-1] if node.kind == "turn"]
-        parent = recorded[-1] if recorded else turn_input.follows or str(after.new_nodes[1].parent)
+        parent = recorded[-1] if recorded else follows or str(after.new_nodes[1].parent)
         result = TurnResult(
             replace(reply, warnings=(*turn_input.resent.warnings, *reply.warnings)), self.session, committed.tip, parent, spent,
             committed.state, calls, after.turns[-1].findings if after.turns else None, turn_input.prefix,
@@ -517,8 +513,8 @@ def begin_turn(
             run = store.runs.begin(session, turn_input.follows, app, turn_input.text, recorded, files)
         stack.pop_all()
     journal = Journal(paid, sink(repository, run, priced_model))
-    parts = program, journal, runtime_options, resources
-    return ActiveTurn(repository, session, turn_input, run, *parts, whole=options.whole)
+    answer = PartialAnswer(partial(store.runs.keep_partial, run), whole=options.whole)
+    return ActiveTurn(repository, session, turn_input, run, program, journal, runtime_options, resources, answer)
 
 
 def prepare_turn(
@@ -591,7 +587,8 @@ def resume_turn(
     for entry in recent:
         entry.answer = store.blobs.filled_result(entry.answer)
     journal = Journal((*earlier, *recent), sink(repository, run.id, priced_model))
-    return ActiveTurn(repository, session, turn_input, run.id, program, journal, runtime_options, resources)
+    answer = PartialAnswer(partial(store.runs.keep_partial, run.id))
+    return ActiveTurn(repository, session, turn_input, run.id, program, journal, runtime_options, resources, answer)
 
 
 def find_paused(repository: Repository, base: Conversation) -> "tuple[Paused | None, tuple[Entry, ...]]":
