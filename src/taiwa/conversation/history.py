@@ -264,13 +264,21 @@ def add_turn(
     """Add a turn: fold its delta into the state. `messages` are those of the turn, the answer last; `prefix` and `findings` are
     those of `Node`.
     """
-    if messages and messages == (Message("user", (Text(user),)), Message("assistant", (Text(answer),))):
+    if _are_texts(messages, user, answer):
         messages = ()
     app, delta = conversation.app.hash, _ordered(delta)
     turn = Node(
         conversation.tip, "turn", app, user, answer, delta, "", attachments, thinking, messages, prefix, *by, _ordered(findings)
     )  # fmt: skip
     return _append(conversation, turn)
+
+
+def _are_texts(messages: tuple[Message, ...], user: str, answer: str) -> bool:
+    """Return whether messages are a text of the user and its answer, and nothing else."""
+    if len(messages) != 2 or (messages[0].role, messages[1].role) != ("user", "assistant"):
+        return False
+    (asked, *more), (answered, *others) = messages[0].parts, messages[1].parts
+    return not (more or others) and asked == Text(user) and answered == Text(answer)
 
 
 def summarize_window(conversation: Conversation, kept: Iterable[str], summary: str) -> Conversation:

@@ -511,7 +511,7 @@ def _complete_passed_on(request: Request, prefix: str) -> Program[tuple[Response
     """Complete a request of a client as it is; without its schema if the server cannot enforce that."""
     schema = None if prefix or not isinstance(request.constraint, JsonSchema) else request.constraint
     is_known = schema is None or (yield from _enforces_schemas())
-    whole = replace(request, prefix=prefix)
+    whole = replace(request, prefix=prefix) if prefix else request
     try:
         # An answer is not shown before it is checked, if nothing is known about the server.
         asked = Complete(whole) if is_known else Complete(whole, HideOutput)
@@ -692,6 +692,8 @@ def _summarize(request: Request) -> Program[tuple[str, Response]]:
 
 def input_text(inputs: Sequence[Message]) -> str:
     """Return the text that represents the input of a turn in a log: the user's text, else the results of calls."""
+    if len(inputs) == 1 and inputs[0].role == "user":
+        return inputs[0].text
     said = [message.text for message in inputs if message.role == "user"]
     results = [part.text for message in inputs for part in message.parts if isinstance(part, ToolResult)]
     return "\n\n".join(text for text in said or results if text)

@@ -110,7 +110,10 @@ class Message:
     @property
     def text(self) -> str:
         """The joined text of the message."""
-        return "".join(part.text for part in self.parts if isinstance(part, Text))
+        parts = self.parts
+        if len(parts) == 1 and isinstance(only := parts[0], Text):
+            return only.text
+        return "".join(part.text for part in parts if isinstance(part, Text))
 
     @property
     def ordered_text(self) -> str:

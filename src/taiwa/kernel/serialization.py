@@ -8,7 +8,7 @@ of strings and a mapping that holds the tag itself.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields
 from functools import cache, partial
 from hashlib import blake2b
@@ -210,14 +210,13 @@ def record(item: object) -> Json:
         return cast("Json", item)
     if kind is dict and TAG not in cast("dict[object, object]", item):
         return _record_members(cast("dict[object, object]", item))
-    tag, layout, _ = _layout(kind)
+    tag, layout, _, values = _layout(kind)
     if not tag:
         return _record_plain(item)
     written: dict[str, Json] = {TAG: tag}
-    for field, default in layout:
-        part = getattr(item, field)
+    for (field, default), part in zip(layout, values(item), strict=True):
         if _is_written(part, default):
-            written[field] = part if type(part) in LEAVES else record(part)
+            written[field] = cast("Json", part) if type(part) in LEAVES else record(part)
     return written
 
 
@@ -253,16 +252,33 @@ def _record_members(item: Mapping[object, object]) -> dict[str, Json]:
     return {str(key): cast("Json", part) if type(part) in LEAVES else record(part) for key, part in item.items()}
 
 
+_Layout: TypeAlias = tuple[str, tuple[tuple[str, object], ...], bool, Callable[[object], tuple[object, ...]]]
+
+
 @cache
-def _layout(cls: Any) -> tuple[str, tuple[tuple[str, object], ...], bool]:  # noqa: ANN401  (a class, which mypy holds to be unhashable)
-    """Return the tag and the recorded fields of a value class, and whether it has a field `KEPT`; an empty tag for JSON types."""
+def _layout(cls: Any) -> _Layout:  # noqa: ANN401  (a class, which mypy holds to be unhashable)
+    """Return the tag and the recorded fields of a value class, whether it has a field `KEPT`, and a function that reads the fields of
+    an instance; an empty tag for JSON types.
+    """
     if issubclass(cls, PLAIN) or "__tag__" not in cls.__dict__:
-        return "", (), False
+        return "", (), False, _no_values
     tag = tag_of(cls)
     if not tag:
         raise TypeError(f'{_qualified_name(cls)} has no tag and cannot be recorded; use @value(tag="…")')
     compared = sorted((field for field in fields(cls) if field.compare), key=attrgetter("name"))
-    return tag, tuple((field.name, _default(field)) for field in compared), KEPT in cls.__dict__
+    fields_of = tuple((field.name, _default(field)) for field in compared)
+    return tag, fields_of, KEPT in cls.__dict__, _reader([name for name, _ in fields_of])
+
+
+def _reader(names: Sequence[str]) -> Callable[[object], tuple[object, ...]]:
+    """Return a function that reads some attributes of an object."""
+    if len(names) > 1:
+        return cast("Callable[[object], tuple[object, ...]]", attrgetter(*names))
+    return (lambda item: (getattr(item, names[0]),)) if names else _no_values
+
+
+def _no_values(_: object) -> tuple[object, ...]:
+    return ()
 
 
 def _default(field: Field[Any]) -> object:
@@ -413,16 +429,20 @@ def _canonical_record(item: object) -> str:
         return encode_basestring(cast("str", item))
     if kind is tuple:
         return f"[{','.join(map(_canonical_record, cast('tuple[object, ...]', item)))}]"
-    tag, layout, keeps = _layout(kind)
+    tag, layout, keeps, values = _layout(kind)
     if not tag:
         return CANONICAL.encode(record(item))
     if keeps and (kept := getattr(item, KEPT, "")):
         return kept
     parts: list[str] = []
-    for field, default in layout:
-        part = getattr(item, field)
-        if part is not default and _is_written(part, default):
-            parts.append(f'"{field}":{encode_basestring(part) if type(part) is str else _canonical_record(part)}')
+    for (field, default), part in zip(layout, values(item), strict=True):
+        if part is default:
+            continue
+        if type(part) is str:
+            if part != default:
+                parts.append(f'"{field}":{encode_basestring(part)}')
+        elif _is_written(part, default):
+            parts.append(f'"{field}":{_canonical_record(part)}')
     parts.append(f'"{TAG}":"{tag}"')  # sorts after every name of a field
     text = f"{{{','.join(parts)}}}"
     if keeps:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from threading import Lock
 from typing import Protocol, TypeAlias
 
@@ -136,6 +137,7 @@ class UsageLimits:
     conversation_cost: int | None = None
     day_cost: int | None = None
 
+    @lru_cache(maxsize=64)  # noqa: B019  (of values, few in a program)
     def under(self, others: "UsageLimits") -> "UsageLimits":
         """Return these limits, none of them above the other ones.
 

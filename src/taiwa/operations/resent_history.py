@@ -26,7 +26,7 @@ from taiwa.kernel.async_runtime import Stop
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConflictError, InputError, NotFoundError
 from taiwa.kernel.execution import Observer
-from taiwa.kernel.messages import Message, Text, ToolResult
+from taiwa.kernel.messages import Message, Text, ToolCall, ToolResult
 from taiwa.kernel.serialization import Json, digest, record, value
 from taiwa.kernel.text import estimate_tokens
 from taiwa.operations.documents import has_library, open_library
@@ -221,9 +221,11 @@ def _check_results(messages: Iterable[Message], earlier: Sequence[PastTurn] = ()
     """
     calls = (each for turn in earlier for said in turn.all_messages for each in said.tool_calls)
     known: set[str] = set()
-    for message in messages:
-        known |= {call.id for call in message.tool_calls}
-        for call in (part.call for part in message.parts if isinstance(part, ToolResult)):
+    for part in (part for message in messages for part in message.parts):
+        if isinstance(part, ToolCall):
+            known.add(part.id)
+        elif isinstance(part, ToolResult):
+            call = part.call
             if not (call in known if call else known):  # in some protocols, calls have no id
                 known |= {each.id for each in calls}
             if not (call in known if call else known):
@@ -355,10 +357,10 @@ def _unknown_turns(turns: Sequence[Sequence[Message]]) -> tuple[str, ...]:
 
 def detach(messages: Sequence[Message]) -> tuple[tuple[Attachment, ...], tuple[Message, ...]]:
     """Return the attachments of a turn of `split_turns`, and its messages without them."""
-    last = max((at for at, message in enumerate(messages) if message.role == "user"), default=-1)
-    files = tuple(file for message in messages for file in message.attachments)
+    files = tuple(part for message in messages for part in message.parts if isinstance(part, Attachment))
     if not files:
         return (), tuple(messages)
+    last = max((at for at, message in enumerate(messages) if message.role == "user"), default=-1)
     kept = tuple(part for part in messages[last].parts if part not in files) or (Text(""),)
     return files, (*messages[:last], Message("user", kept), *messages[last + 1 :])
 

@@ -638,10 +638,13 @@ def _recorded(run: Run) -> tuple[dict[str, Json], str | None, bool]:
 def _filled(repository: Repository, turn_input: TurnInput) -> TurnInput:
     """Fill in the bytes of the attachments in the request of a turn, and the type of its answers as code defines it."""
     fill, messages = repository.store.blobs.fill, repository.store.blobs.filled_messages(turn_input.messages)
-    unknown = tuple(replace(past, attachments=fill(past.attachments)) for past in turn_input.resent.unknown)
-    resent = replace(turn_input.resent, unknown=unknown)
-    base = repository.with_attachments(turn_input.base)
-    base = replace(base, app=repository.with_type(base.app))
+    base, resent = repository.with_attachments(turn_input.base), turn_input.resent
+    if (app := repository.with_type(base.app)) is not base.app:
+        base = replace(base, app=app)
+    if base is turn_input.base and not (turn_input.attachments or resent.unknown):
+        return turn_input if messages is turn_input.messages else replace(turn_input, messages=messages)
+    unknown = tuple(replace(past, attachments=fill(past.attachments)) for past in resent.unknown)
+    resent = replace(resent, unknown=unknown)
     return replace(turn_input, base=base, attachments=fill(turn_input.attachments), messages=messages, resent=resent)
 
 

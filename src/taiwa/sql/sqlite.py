@@ -40,7 +40,7 @@ SYNCHRONOUS = "NORMAL"
 """With a write-ahead log only a loss of power can undo the last commits, and no file is damaged; FULL waits for the disk each time."""
 CHECKPOINT_PAGES = 4_000
 """Pages of the log at which a commit writes them into the file; at the usual 1000, a turn in 50 waits for the disk."""
-REFUSED_NOW = 64
+REFUSED_NOW = 512
 """Every this many calls, `transaction_now` refuses one, so that a thread checkpoints the log."""
 MOST_WAIT_NOW = 0.002
 """Seconds that `transaction_now` waits for a thread, which holds the lock for the time of a statement or two."""
@@ -96,7 +96,7 @@ class SqliteDatabase(Database):
         self.readonly = readonly
         self.clock = clock
         self._inherited: list[sqlite3.Connection] = []
-        self._is_now, self._asked_now, self._busy_until = False, 0, 0.0
+        self._is_now, self._asked_now, self._busy_until, self._changes_before = False, 0, 0.0, 0
         self._begin()
 
     def close(self) -> None:
@@ -223,17 +223,21 @@ class SqliteDatabase(Database):
     @contextmanager
     def _savepoint(self) -> Generator[None]:
         """Undo the changes of a block that fails; transactions within it join it."""
-        self.run("SAVEPOINT part")
+        is_first = self._sql.total_changes == self._changes_before  # then all changes are those of the block
+        if not is_first:
+            self.run("SAVEPOINT part")
         self._is_now = False
         try:
             yield
         except BaseException:
             with suppress(*FAULTS):  # SQLite itself ends a transaction if the disk is full
-                self._sql.execute("ROLLBACK TO part")
+                self._sql.execute("ROLLBACK" if is_first else "ROLLBACK TO part")
+                if is_first:
+                    self._sql.execute("BEGIN IMMEDIATE")
             raise
         finally:
             self._is_now = True
-            if self._sql.in_transaction:
+            if self._sql.in_transaction and not is_first:
                 self.run("RELEASE part")
 
     def _begin_now(self) -> bool:
@@ -248,6 +252,7 @@ class SqliteDatabase(Database):
         with suppress(*FAULTS):
             self._set_haste(is_hasty=True)
             self._sql.execute("BEGIN IMMEDIATE")
+            self._changes_before = self._sql.total_changes
             return True
         self._lock.release()
         return False

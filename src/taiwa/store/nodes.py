@@ -158,8 +158,8 @@ def check_json(data: Json) -> Json:
     return data
 
 
-def pack(data: Json, *, in_order: bool = False) -> bytes:
-    """Encode JSON for a row: canonically, or with keys in their present order; compressed if that saves space.
+def pack(data: Json, *, in_order: bool = False, is_kept: bool = True) -> bytes:
+    """Encode JSON for a row: canonically, or with keys in their present order; compressed if it is kept and that saves space.
 
     Raises:
         InputError: JSON cannot represent the value.
@@ -170,7 +170,7 @@ def pack(data: Json, *, in_order: bool = False) -> bytes:
             written = json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()
     except RecursionError:
         raise InputError("the value is nested too deeply to be stored") from None
-    if len(written) <= COMPRESS_FROM:
+    if len(written) <= COMPRESS_FROM or not is_kept:
         return written
     compressed = zlib.compress(written)
     return compressed if len(compressed) < len(written) else written
@@ -288,8 +288,8 @@ def node_texts(node: Node) -> dict[str, Json]:
     texts: dict[str, Json] = {
         "user": node.user, "answer": node.answer, "delta": node.delta,
         "attachments": [each.reference() for each in node.attachments] or None,
-        "thinking": record(node.thinking) or None,
-        "messages": record(node.messages) or None,
+        "thinking": record(node.thinking) if node.thinking else None,
+        "messages": record(node.messages) if node.messages else None,
         "prefix": node.prefix or None,
         "model": node.model or None,
         "host": node.host or None,
@@ -432,7 +432,7 @@ class Nodes:
         check_json(node.delta)
         check_json(node.findings)
         body = pack(node_texts(node))
-        values = (hash_to_bytes(name), parent, base, node.kind, app, turns, state, body, self._db.clock())
+        values = (bytes.fromhex(name), parent, base, node.kind, app, turns, state, body, self._db.clock())
         seq = self._own("node", name, self._db.insert(INSERT, *values))
         self.blobs.link("node", seq, node.files)
         return seq

@@ -167,7 +167,7 @@ class Runs:
             else:
                 app_row = None if app is None else self._nodes.seq(app, "app")
             rows = app_row, base and self._nodes.seq(base)
-            recorded = pack({"text": text, "options": options})
+            recorded = pack({"text": text, "options": options}, is_kept=False)  # mostly removed within seconds
             insert = """INSERT INTO run(owner, ref, app, base, status, input, pid, token, at_us)
                 VALUES(?, ?, ?, ?, 'open', ?, ?, '', ?)"""
             process = self._db.owner()

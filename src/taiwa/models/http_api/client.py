@@ -478,7 +478,8 @@ class HttpModel:
 
     async def astream(self, request: Request) -> AsyncGenerator[Chunk]:
         """As `stream`; cancelling the task closes the connection at once."""
-        request = replace(request, whole=request.whole and not self._only_streams)
+        if request.whole and self._only_streams:
+            request = replace(request, whole=False)
         sent, check, reader = request, None, None
         if isinstance(request.constraint, Choice | Regex):
             from taiwa.models.http_api.constraint_encoding import TextReader, text_as_schema
@@ -490,9 +491,9 @@ class HttpModel:
         checked: Usage | None = None
         if request.tools and self._is_assumed("tools"):
             checked = await self._check_tools()
-        if sent.constraint is None and not sent.tools:
+        if sent.constraint is None:
             call = self.codec.encode(sent)
-        else:  # a schema or a pattern of a caller may take seconds
+        else:  # a schema or a pattern of a caller may take seconds; tools are only copied
             call = await finish_in_thread(partial(self.codec.encode, sent))
         if call.enforcement is not None:
             from taiwa.models.http_api.constraint_encoding import ConstraintCheck

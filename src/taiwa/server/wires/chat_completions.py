@@ -23,6 +23,7 @@ from taiwa.kernel.messages import (
     Notice,
     Part,
     Regex,
+    Role,
     Sampling,
     Text,
     TextDelta,
@@ -59,6 +60,8 @@ from taiwa.server.wires.answer_request import (
 from taiwa.server.wires.files import FILE_PARTS, with_files
 from taiwa.sessions.commit_turn import TurnResult
 
+ONLY_TEXT = frozenset({"role", "content"})
+SAID_BY: Mapping[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w-]+=[^;,]*)*;base64,")
 PIECE_END = b'},"logprobs":null,"finish_reason":null}]'
@@ -180,7 +183,13 @@ def read_messages(body: Fields) -> tuple[Message, ...]:
     """
     names: dict[str, str] = {}
     messages: list[Message] = []
-    for item in body.objects("messages"):
+    for index, data in enumerate(body.items("messages")):
+        if isinstance(data, dict) and data.keys() == ONLY_TEXT:  # most messages of a long history
+            said, text = data["role"], data["content"]
+            if isinstance(said, str) and isinstance(text, str) and (kind := SAID_BY.get(said)):
+                messages.append(Message(kind, (Text(text),)))
+                continue
+        item = Fields.of(data, f"{body.at('messages')}[{index}]")
         role = item.choice("role", ROLES, "")
         if role in ("system", "developer"):
             messages.append(Message("system", (Text(read_content(item)),)))

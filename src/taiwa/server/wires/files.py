@@ -177,8 +177,9 @@ async def with_files(request: Request, body: Fields, name: str) -> Fields:
         ApiError: the caller has no file of that id. InputError: it is neither an image, a PDF nor text.
     """
     listed = body.data.get(name)
-    parts = [part for item in listed for part in _parts(item)] if isinstance(listed, list) else []
-    if not any("file_id" in _holder(part) for part in parts):
+    items = listed if isinstance(listed, list) else []
+    with_parts = [item for item in items if isinstance(item, dict) and isinstance(item.get("content"), list)]
+    if not any("file_id" in _holder(part) for item in with_parts for part in _parts(item)):
         return body
 
     def url_of(identifier: str) -> tuple[str, str]:
@@ -188,8 +189,7 @@ async def with_files(request: Request, body: Fields, name: str) -> Fields:
         return f"data:{attachment.media_type};base64,{b64encode(data).decode()}", str(shown["filename"])
 
     def resolve() -> Fields:
-        items = [_resolved(item, url_of) for item in cast("list[Json]", listed)]
-        return Fields({**body.data, name: items}, body.path)
+        return Fields({**body.data, name: [_resolved(item, url_of) for item in items]}, body.path)
 
     return await asyncio.to_thread(resolve)
 
