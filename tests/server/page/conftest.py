@@ -11,18 +11,24 @@ import pytest
 from taiwa.models.scripted import scripted_model
 from taiwa.store.server_records import Caller
 from tests.browser import chromium
-from tests.server.page.tab import ANSWER, GatedModel, Tab
+from tests.server.page.tab import ANSWER, GatedModel, Tab, new_page
 from tests.server.serving import Serving, serving
 
 Serve: TypeAlias = Callable[..., Serving]
 OpenTab: TypeAlias = Callable[..., Tab]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
-    """A browser until the last test of a file: its event loop would stop asynchronous tests of other files in this process."""
+    """A browser until the last test of this folder: its event loop would stop asynchronous tests of others in this process."""
     with chromium() as started:
         yield started
+
+
+@pytest.fixture(scope="package")
+def kept_page(browser: Any) -> Any:
+    """A page that tests use one after another: a new one costs a third of what a short test does."""
+    return new_page(browser)
 
 
 @pytest.fixture(scope="session")
@@ -67,17 +73,21 @@ def server(serve: Serve) -> Serving:
 
 
 @pytest.fixture
-def open_tab(browser: Any) -> Iterator[OpenTab]:
+def open_tab(browser: Any, kept_page: Any) -> Iterator[OpenTab]:
     """Open tabs in which nothing may fail."""
     opened: list[Tab] = []
 
     def open_(server: Serving, **options: Any) -> Tab:
-        opened.append(Tab(browser, server, **options))
+        is_free = not options and all(tab.page is not kept_page for tab in opened)
+        opened.append(Tab(kept_page if is_free else new_page(browser, **options), server))
         return opened[-1]
 
     yield open_
     for tab in opened:
-        tab.context.close()
+        if tab.page is kept_page:
+            tab.leave()
+        else:
+            tab.context.close()
     assert [problem for tab in opened for problem in tab.problems] == []
 
 

@@ -42,26 +42,49 @@ class GatedModel:
         yield StreamEnd("stop", "gated")
 
 
+VIEWPORT = {"width": 1280, "height": 800}
+FORGET = "() => { if (location.protocol === 'http:') { localStorage.clear(); sessionStorage.clear(); } }"
+
+
+def new_page(browser: Any, **options: Any) -> Any:
+    """Open a page of a context of its own."""
+    context = browser.new_context(**{"locale": "en-US", "viewport": VIEWPORT} | options)
+    context.set_default_timeout(PATIENCE)
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    return context.new_page()
+
+
 class Tab:
     """A tab that remembers what must not happen: a request elsewhere, a blocked action, an error."""
 
-    def __init__(self, browser: Any, serving: Serving, **options: Any) -> None:
-        usual = {
-            "locale": "en-US",
-            "viewport": {"width": 1280, "height": 800},
-            "extra_http_headers": {"authorization": serving.client.headers["authorization"]},
-        }
-        self.context = browser.new_context(**usual | options)
-        self.context.set_default_timeout(PATIENCE)
-        self.context.grant_permissions(["clipboard-read", "clipboard-write"])
-        self.page = self.context.new_page()
+    def __init__(self, page: Any, serving: Serving) -> None:
+        self.page, self.context = page, page.context
+        self.context.set_extra_http_headers({"authorization": serving.client.headers["authorization"]})
         self.problems: list[str] = []
-        self.page.on("console", lambda each: self.problems.append(f"{each.type}: {each.text} {each.location['url']}"))
-        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
-        self.page.on("request", self._check)
+        self._listeners = {
+            "console": lambda each: self.problems.append(f"{each.type}: {each.text} {each.location['url']}"),
+            "pageerror": lambda error: self.problems.append(str(error)),
+            "request": self._check,
+        }
+        for name, listener in self._listeners.items():
+            self.page.on(name, listener)
         self.base = serving.server.url
         self.page.goto(self.base)
         self.ready()
+
+    def leave(self) -> None:
+        """Make the page as it was before, for another tab."""
+        for name, listener in self._listeners.items():
+            self.page.remove_listener(name, listener)
+        for other in self.context.pages:
+            if other is not self.page:
+                other.close()
+        self.page.unroute_all(behavior="ignoreErrors")
+        self.page.evaluate(FORGET)
+        self.page.goto("about:blank")
+        self.context.clear_cookies()
+        self.page.emulate_media(media="null", color_scheme="null")
+        self.page.set_viewport_size(VIEWPORT)
 
     def _check(self, request: Any) -> None:
         if not request.url.removeprefix("blob:").startswith(self.base):

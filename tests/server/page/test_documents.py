@@ -9,7 +9,7 @@ import pytest
 from tests.models.inprocess.stub_model import StubModel
 from tests.orders import TEAS
 from tests.server.page.conftest import OpenTab, offer
-from tests.server.page.tab import Tab
+from tests.server.page.tab import Tab, new_page
 from tests.server.serving import Serving
 from tests.server.test_ask_over_server import LEAVE, ask
 
@@ -34,7 +34,7 @@ def tab(browser: Any, server: Serving, tmp_path_factory: pytest.TempPathFactory)
     """A person has uploaded a handbook, by the page."""
     path = tmp_path_factory.mktemp("files") / "leave.md"
     path.write_text(LEAVE)
-    tab = Tab(browser, server)
+    tab = Tab(new_page(browser), server)
     tab.page.click("text=Documents")
     tab.page.fill("[name=index]", "handbook")
     tab.page.set_input_files("[name=files]", str(path))
