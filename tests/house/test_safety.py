@@ -130,3 +130,11 @@ def test_no_test_measures_time() -> None:
     tests = [path for path in (ROOT / "tests").rglob("*.py") if path.name != "figures.py"]
 
     assert [path.name for path in tests if clock.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_no_test_sets_the_clock_of_the_process() -> None:
+    """An event loop of another thread, a server's, would wait for hours. A module's `time` can be replaced: `setattr(module, "time", …)`."""
+    clock = re.compile(r"setattr\((?:[\"'][\w.]*\btime\.\w+[\"']|[\w.]*\btime, )")
+    tests = [path for path in (ROOT / "tests").rglob("*.py") if path.name != "test_safety.py"]
+
+    assert [path.name for path in tests if clock.search(path.read_text(encoding="utf-8"))] == []

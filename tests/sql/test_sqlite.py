@@ -4,6 +4,7 @@ import sqlite3
 import threading
 from contextlib import closing, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -129,7 +130,7 @@ def test_a_transaction_that_would_wait_for_another_thread_is_not_begun(
         with db.transaction_now() as begun:
             return begun
 
-    monkeypatch.setattr("taiwa.sql.sqlite.time.monotonic", lambda: now[0])
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
     with closing(SqliteDatabase(tmp_path / "it.db", BOX)) as db:
         thread = threading.Thread(target=write)
         thread.start()
