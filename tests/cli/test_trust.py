@@ -1,6 +1,7 @@
 """An app that came with an import opens nothing until the user trusts it."""
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from taiwa.apps.catalog import BUILT_IN
+from taiwa.client.clients import Client as TaiwaClient
 from tests.cli.conftest import ModelServer, Place, Taiwa
+from tests.server.serving import serving
 
 FRONT = "---\ntaiwa: 1\nname: foreign\n{keys}\n---\nTalk.\n"
 
@@ -271,3 +274,76 @@ def test_an_imported_app_runs_no_file_of_a_type_though_it_was_named_earlier(
     taiwa.ok("apps", "trust", "gift", "--yes")
     taiwa.ok("say", "-s", "gift", "Tea")
     assert ran.exists()
+
+
+INTERRUPTED = """
+import os
+from taiwa import settings
+from taiwa.sessions.commit_turn import TurnInput, TurnOptions, begin_turn
+from taiwa.sessions.repository import Repository
+from taiwa.sessions.session import open_priced_model
+from taiwa.store import Store
+
+chosen = settings.load()
+repository = Repository(Store.open(chosen.store))
+begin_turn(repository, "gift", TurnInput(repository.at("gift"), "Hi"), open_priced_model(None, chosen), TurnOptions())
+os._exit(0)
+"""
+DOORS = (
+    "say -s gift Hi", "chat -s gift", "batch plain rows.txt --mode fold -s gift --resume", "retry gift", "edit gift:1 Hello",
+    "replay gift", "rerun gift --as again", "rerun gift --as again --app plain", "resume gift", "say -s fork Hi", "say -s gift --max-tokens 9 Hi",
+    "apps update gift", "apps save mine gift", "python", "server turns", "server resume", "server conversation", "server previous",
+)  # fmt: skip
+
+
+def _ask_server(place: Place, how: str) -> None:
+    """Let a client of a server go on with the imported conversation in every protocol that may name it."""
+    with serving(*"ABC", store=str(place.store)) as server:
+        tip = server.repository.at("gift").tip
+        requests: dict[str, tuple[str, dict[str, object]]] = {
+            "turns": ("/api/conversations/gift/turns", {"text": "Hi"}),
+            "resume": ("/api/conversations/gift/resume", {}),
+            "conversation": ("/v1/responses", {"model": "scripted", "input": "Hi", "conversation": "gift"}),
+            "previous": ("/v1/responses", {"model": "scripted", "input": "Hi", "previous_response_id": tip}),
+        }
+        path, body = requests[how]
+        answer = server.client.post(path, json=body)
+        if answer.status_code == 202:
+            server.client.get(f"/api/runs/{answer.json()['run']}/events")
+
+        assert answer.status_code < 500, answer.text
+        assert not any(request.tools for request in server.model.requests)
+        assert server.model.requests or how in ("conversation", "previous"), answer.text
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_no_door_asks_the_model_or_offers_the_tools_of_an_imported_app(
+    taiwa: Taiwa,
+    place: Place,
+    model_server: ModelServer,
+    foreign: Callable[..., str],
+    door: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(place.folder)
+    (place.folder / "rows.txt").write_text("Hi\nHello\n")
+    foreign(f"{evil(model_server)}\ntools: [calculator]")
+    model_server(
+        *"ABCDEF", capabilities={model_server.model: {"tools": True}, f"{model_server.url}#evil": {"tools": True}}
+    )
+    before = len(model_server.requests)
+    if "resume " in f"{door} ":
+        subprocess.run([sys.executable, "-c", INTERRUPTED], env=place.environment(), check=True)
+    match door.split():
+        case ["python"]:
+            with TaiwaClient(store=str(place.store)) as client:
+                client.session(name="gift").say("Hi")
+        case ["server", how]:
+            _ask_server(place, how)
+        case words:
+            taiwa("fork", "gift", "fork")
+            done = taiwa(*words, input="Hi\n" if words[0] == "chat" else "")
+            assert done.code == 0 or "the app 'foreign' was imported" in done.err or "has another app" in done.err, done
+
+    asked = [(request["model"], "calculator" in json.dumps(request)) for request in model_server.requests[before:]]
+    assert set(asked) <= {("test-model", False)}
