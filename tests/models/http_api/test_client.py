@@ -310,6 +310,19 @@ def test_a_wait_longer_than_the_calls_time_is_told_and_not_begun(
     assert sleeps.slept == []
 
 
+def test_a_wait_that_a_single_attempt_does_not_allow_is_not_put_down_to_its_length(
+    face: Face, faults: FaultServer, sleeps: Sleeps
+) -> None:
+    faults.plays(status(429, retry_after="2"))
+    target = resolve(f"{faults.base_url}#test-model")
+
+    with HttpModel(target, KEY, limits=PATIENT, retry=RetryPolicy(1), clock=sleeps.clock) as model:
+        error = error_of(face, model)
+
+    assert "are waited in all" not in error.message
+    assert sleeps.slept == []
+
+
 def test_a_rate_limit_is_waited_for_as_often_as_the_time_of_the_call_allows(
     face: Face, model: HttpModel, faults: FaultServer, sleeps: Sleeps
 ) -> None:

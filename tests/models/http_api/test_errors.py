@@ -247,10 +247,11 @@ def test_the_wait_that_a_server_asks_for_is_read(headers: dict[str, str], second
     assert wait_asked(headers) == seconds
 
 
-def test_the_wait_stands_in_the_message() -> None:
-    found = told(429, {"error": {"message": "Rate limit reached"}}, retry_after="7")
+@pytest.mark.parametrize(("asked", "written"), [("7", "7 s"), ("0.5", "0.5 s"), ("2300000000", "2,300,000,000 s")])
+def test_the_wait_stands_in_the_message(asked: str, written: str) -> None:
+    found = told(429, {"error": {"message": "Rate limit reached"}}, retry_after=asked)
 
-    assert found.message == "OpenAI receives too many requests (429), try again in 7 s: Rate limit reached"
+    assert found.message == f"OpenAI receives too many requests (429), try again in {written}: Rate limit reached"
 
 
 def test_a_validation_report_is_told_by_its_first_entry() -> None:

@@ -658,7 +658,8 @@ class HttpModel:
                     if attempt.may_repeat:
                         asked = wait_asked(attempt.headers)
                         wait = self.retry.decide(error, made, deadline.left, self.clock.random(), asked)
-                        if wait is None and isinstance(error, RateLimitError) and (error.retry_after or asked or 0) > 1:
+                        is_late = isinstance(error, RateLimitError) and (error.retry_after or asked or 0) > 1
+                        if wait is None and is_late and self.retry.attempts > 1:
                             error.message += f"; at most {self.limits.total:g} s are waited in all (timeout)"
                     if wait is not None and error.may_be_charged and not self.retry.retry_paid:
                         error.message += "; not repeated, because it may have been charged (--retry-paid, in Python retry_paid=True, repeats it)"

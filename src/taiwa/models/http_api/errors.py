@@ -288,7 +288,7 @@ def _error(reported: ErrorBody, status: int | None, server: Server, wait: float 
         remedy=server.key_remedy,
         code="" if status is None else f" ({status})",
         text=f": {text}" if text else "",
-        wait="" if wait is None else f", try again in {wait:g} s",
+        wait="" if wait is None else f", try again in {wait:{',.0f' if wait > 99 else 'g'}} s",
         parameter=reported.parameter or "one of the parameters",
     )
     if kind is RateLimitError:
