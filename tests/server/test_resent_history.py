@@ -11,7 +11,7 @@ import pytest
 
 from taiwa.apps.catalog import load_app, load_text
 from taiwa.conversation.app import AnswerOptions
-from taiwa.conversation.history import START, add_turn, begin
+from taiwa.conversation.history import START, Conversation, add_turn, begin
 from taiwa.kernel.errors import ModelError
 from taiwa.kernel.messages import Message, Request, Role, Sampling, Text
 from taiwa.models.scripted import ALL_CAPABILITIES, scripted_model
@@ -129,6 +129,31 @@ def test_a_trimmed_history_is_found_by_its_last_turns_and_only_those_are_sent(se
     assert without_question["session"] != last["session"]  # a branch: the session itself has gone on to d
     assert served.turns()[0] == ["a", "b", "c", "e"]
     replayed(served)
+
+
+@pytest.mark.parametrize("edited", [0, 2])
+def test_a_history_that_differs_is_not_checked_out_to_be_compared(
+    served: Serving, edited: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole: Said = []
+    for text, answer in (("a", "One."), ("b", "Two."), ("c", "Three.")):
+        place(served, [*whole, user(text)])
+        whole += [user(text), model(answer)]
+    first = place(served, [*whole, user("d")])
+    read: list[str] = []
+    checkout = Repository.checkout
+
+    def reading(repository: Repository, tip: str) -> Conversation:
+        read.append(tip)
+        return checkout(repository, tip)
+
+    monkeypatch.setattr(Repository, "checkout", reading)
+
+    changed = [user("b!") if at == edited else each for at, each in enumerate(whole)]
+    other = place(served, [*changed[edited:], user("e")])
+
+    assert first["parent"] not in read
+    assert other["session"] != first["session"]
 
 
 def test_one_short_exchange_is_not_enough_to_be_a_trimmed_history(served: Serving) -> None:

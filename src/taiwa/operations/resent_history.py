@@ -4,18 +4,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import zip_longest
+from typing import TypeAlias
 
 from taiwa.apps.catalog import load_unchanged
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App, UnknownTurns
 from taiwa.conversation.history import (
     START,
     Conversation,
+    Node,
     PastTurn,
     Transcript,
     add_turn,
     change_app,
     edit_state,
     next_address,
+    past_turn,
     split_turns,
     summarize_window,
     turn_digest,
@@ -387,18 +390,47 @@ def _find_trimmed(
     """Find a history whose start the client has trimmed; only the turns that it still sends stay in the window."""
     if len(digests) < FEWEST_TRIMMED:
         return None
-    for entry in repository.store.transcripts.ending_in(app.name, digests[-1]):
+    sent = list(zip(turns, digests, strict=True))
+    for entry, count in repository.store.transcripts.ending_in(app.name, digests[-1], len(digests)):
+        # A checkout reads the whole history, which mostly differs where the client has edited it.
+        if count == len(digests) and not _is_sent(repository.store.nodes.first_turn(entry.node), *sent[0]):
+            continue
+        if not _may_end_in(repository, entry.node, sent):
+            continue
         conversation = repository.checkout(entry.node)
         kept = conversation.turns[-len(digests) :]
-        # The oldest turn may have lost its question.
-        if len(kept) == len(digests) and all(
-            turn_digest(past.all_messages[-1:] if len(turn) == 1 else past.all_messages) == digest
-            for past, turn, digest in zip(kept, turns, digests, strict=True)
-        ):
+        if len(kept) == len(digests) and all(_is_sent(past, *each) for past, each in zip(kept, sent, strict=True)):
             if is_relayed(conversation.app) and len(conversation.turns) > len(kept):
                 conversation = summarize_window(conversation, [past.hash for past in kept], "")
             return entry, len(digests), conversation
     return None
+
+
+Sent: TypeAlias = tuple[Sequence[Message], str]
+"""The messages of a resent turn, and its digest."""
+
+
+def _may_end_in(repository: Repository, node: str, sent: Sequence[Sent]) -> bool:
+    """Return whether the turns up to a node, read from the newest one, may be the resent ones."""
+    wanted = reversed(sent)
+    for _, found in repository.store.nodes.path(node):
+        if found.kind == "summary":  # the window has other turns
+            return True
+        if found.kind == "turn":
+            each = next(wanted, None)
+            if each is None:
+                return True
+            if not _is_sent(found, *each):
+                return False
+    return next(wanted, None) is None
+
+
+def _is_sent(found: Node | PastTurn | None, turn: Sequence[Message], digest: str) -> bool:
+    """Return whether a stored turn is a resent one; the oldest may have lost its question."""
+    if found is None:
+        return False
+    messages = (past_turn("", found) if isinstance(found, Node) else found).all_messages
+    return turn_digest(messages[-1:] if len(turn) == 1 else messages) == digest
 
 
 def _is_at(repository: Repository, session: str, node: str) -> bool:

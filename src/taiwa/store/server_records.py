@@ -142,13 +142,17 @@ class Transcripts:
         address: bytes | None = self._db.one(select, self._nodes.seq(node), self._owner)
         return None if address is None else address.hex()
 
-    def ending_in(self, app: str, turn: str) -> tuple[TranscriptEntry, ...]:
-        """Return the newest nodes whose last turn has that digest."""
+    def ending_in(self, app: str, turn: str, least: int) -> tuple[tuple[TranscriptEntry, int], ...]:
+        """Return the newest nodes whose last turn has that digest, after at least so many turns with it; each with their number."""
         select = """
-        SELECT node.hash, transcript.address, transcript.session FROM transcript JOIN node ON node.seq = transcript.node
-        WHERE transcript.turn = ? AND transcript.owner = ? AND transcript.app = ? ORDER BY transcript.seq DESC LIMIT ?"""
-        rows = self._db.rows(select, hash_to_bytes(turn), self._owner, app, MOST_CANDIDATES)
-        return tuple(TranscriptEntry(node.hex(), address.hex(), session) for node, address, session in rows)
+        SELECT node.hash, transcript.address, transcript.session, node.turns
+        FROM transcript JOIN node ON node.seq = transcript.node
+        WHERE transcript.turn = ? AND transcript.owner = ? AND transcript.app = ? AND node.turns >= ?
+        ORDER BY transcript.seq DESC LIMIT ?"""
+        rows = self._db.rows(select, hash_to_bytes(turn), self._owner, app, least, MOST_CANDIDATES)
+        return tuple(
+            (TranscriptEntry(node.hex(), address.hex(), session), count) for node, address, session, count in rows
+        )
 
 
 SELECT_CALLER = "SELECT name, max_cost, rate, principals, at_us FROM caller"
