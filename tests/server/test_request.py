@@ -4,7 +4,7 @@ import pytest
 from starlette.requests import Request
 
 from taiwa.server.http_responses import ApiError
-from taiwa.server.request import query_number
+from taiwa.server.request import Fields, query_number
 
 
 def number(query: bytes) -> int:
@@ -21,3 +21,11 @@ def test_a_number_of_the_query_is_within_its_bounds() -> None:
 def test_another_number_of_the_query_is_refused(text: bytes) -> None:
     with pytest.raises(ApiError, match="back must be from 0 to 1000"):
         number(b"back=" + text)
+
+
+def test_a_text_stands_for_an_array_only_where_a_protocol_allows_it() -> None:
+    body = Fields({"tags": "tea"})
+
+    assert body.texts("tags", or_one=True) == ("tea",)
+    with pytest.raises(ApiError, match="tags must be an array, got a string"):
+        body.texts("tags")

@@ -155,10 +155,10 @@ class Fields:
         for index, item in enumerate(self.items(name)):
             yield Fields.of(item, f"{self.at(name)}[{index}]")
 
-    def texts(self, name: str) -> tuple[str, ...]:
-        """Return the strings of an array, or a single string as one."""
+    def texts(self, name: str, *, or_one: bool = False) -> tuple[str, ...]:
+        """Return the strings of an array, `or_one` string that stands for it."""
         value = self.data.get(name)
-        if isinstance(value, str):
+        if or_one and isinstance(value, str):
             return (value,)
         items = self.items(name)
         for index, item in enumerate(items):

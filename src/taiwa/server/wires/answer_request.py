@@ -220,7 +220,7 @@ def append_message(messages: list[Message], message: Message) -> None:
 
 def read_stops(body: Fields, name: str) -> tuple[str, ...]:
     """Read the stop strings; empty and repeated ones are dropped."""
-    stops = tuple(dict.fromkeys(stop for stop in body.texts(name) if stop))
+    stops = tuple(dict.fromkeys(stop for stop in body.texts(name, or_one=True) if stop))
     if len(stops) > MOST_STOPS:
         raise invalid(body.at(name), f"there are more than {MOST_STOPS} stop strings")
     return stops

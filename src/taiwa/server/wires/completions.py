@@ -30,7 +30,7 @@ def read_prompt(body: Fields) -> Fields:
     for name in UNSUPPORTED:
         if body.data.get(name):
             raise body.error(name, "is not supported by this server", "unsupported_parameter")
-    prompts = body.texts("prompt")
+    prompts = body.texts("prompt", or_one=True)
     if len(prompts) != 1:
         raise invalid("prompt", "prompt must be one text; send a request for each", "invalid_value")
     data = {name: each for name, each in body.data.items() if name not in ("prompt", "best_of", *UNSUPPORTED)}

@@ -67,7 +67,7 @@ def _read_input(body: Fields) -> tuple[str, ...]:
     given = body.data.get("input")
     if isinstance(given, list) and given and isinstance(given[0], (int, list)):
         raise invalid("input", "arrays of tokens are not supported; send texts", "unsupported_parameter")
-    texts = body.texts("input")
+    texts = body.texts("input", or_one=True)
     if not texts or not all(texts):
         raise invalid("input", "input must have at least one text, and no empty one", "invalid_value")
     if len(texts) > MOST_TEXTS:

@@ -358,7 +358,7 @@ async def embed(request: Request) -> Json:
     """Return the vectors of some texts."""
     body = await read_body(request, {"model", "input", "truncate", "dimensions", "options", "keep_alive"})
     started = time.perf_counter_ns()
-    texts = body.texts("input")
+    texts = body.texts("input", or_one=True)
     name, dimensions = body.text("model"), body.count("dimensions", 1)
     vectors = [*await vectors_of(request, _untagged(state_of(request), name), texts, dimensions)] if texts else []
     end: dict[str, Json] = {"total_duration": time.perf_counter_ns() - started, "prompt_eval_count": tokens_of(texts)}

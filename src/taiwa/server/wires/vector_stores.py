@@ -523,7 +523,7 @@ async def search(request: Request) -> Json:
     """Find the best passages of an index for a query."""
     name, known = name_of(request, "id"), {"query", "max_num_results", "rewrite_query", "ranking_options", "filters"}
     body = await read_body(request, known)
-    query, most = " ".join(body.texts("query")), body.count("max_num_results", 1, MOST_RESULTS) or 10
+    query, most = " ".join(body.texts("query", or_one=True)), body.count("max_num_results", 1, MOST_RESULTS) or 10
     filters = read_filters(body)
 
     def read(documents: Documents) -> Json:
