@@ -450,14 +450,15 @@ def split_turns(messages: Sequence[Message]) -> tuple[tuple[tuple[Message, ...],
 
     The attachments of a turn move to its last message of the user, where nodes keep them.
     """
+    has_files = any(isinstance(part, Attachment) for message in messages for part in message.parts)
     turns: list[tuple[Message, ...]] = []
     begun: list[Message] = []
     for message in messages:
         begun.append(message)
         if message.role == "assistant":
-            turns.append(_with_files_last(tuple(begun)))
+            turns.append(_with_files_last(tuple(begun)) if has_files else tuple(begun))
             begun = []
-    return tuple(turns), _with_files_last(tuple(begun))
+    return tuple(turns), _with_files_last(tuple(begun)) if has_files else tuple(begun)
 
 
 def _with_files_last(messages: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -527,6 +528,8 @@ def _normal(role: str, messages: Iterable[Message]) -> str:
 
 
 EMPTY = '""'
+ESCAPED = bytes([*range(32), *b'"\\'])
+"""What JSON escapes of ASCII: all of its white space but the blank, too."""
 
 
 def _normal_text(role: str, text: str) -> str:
@@ -534,10 +537,11 @@ def _normal_text(role: str, text: str) -> str:
     if role == "assistant" and "<think>" in text:
         text = REASONING.sub("", text)
     text = text.strip()
-    if not text.isprintable():
+    if "  " in text:
         return encode_basestring(_collapsed(text))
-    text = _collapsed(text) if "  " in text else text
-    return encode_basestring(text) if '"' in text or "\\" in text else f'"{text}"'
+    if text.isascii() and len(text.encode().translate(None, ESCAPED)) == len(text):
+        return f'"{text}"'
+    return encode_basestring(text if text.isprintable() else _collapsed(text))
 
 
 def _collapsed(text: str) -> str:

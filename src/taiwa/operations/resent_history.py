@@ -224,18 +224,19 @@ def _check_results(messages: Iterable[Message], earlier: Sequence[PastTurn] = ()
     """
     calls = (each for turn in earlier for said in turn.all_messages for each in said.tool_calls)
     known: set[str] = set()
-    for part in (part for message in messages for part in message.parts):
-        if isinstance(part, ToolCall):
-            known.add(part.id)
-        elif isinstance(part, ToolResult):
-            call = part.call
-            if not (call in known if call else known):  # in some protocols, calls have no id
-                known |= {each.id for each in calls}
-            if not (call in known if call else known):
-                raise InputError(
-                    f"the result of the tool call {call[:64]!r} does not follow its call; "
-                    "send the message of the assistant that made the call before it"
-                )
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                known.add(part.id)
+            elif isinstance(part, ToolResult):
+                call = part.call
+                if not (call in known if call else known):  # in some protocols, calls have no id
+                    known |= {each.id for each in calls}
+                if not (call in known if call else known):
+                    raise InputError(
+                        f"the result of the tool call {call[:64]!r} does not follow its call; "
+                        "send the message of the assistant that made the call before it"
+                    )
 
 
 def _find_in_session(

@@ -189,7 +189,8 @@ def unpack(body: bytes) -> Json:
 def _decode(body: bytes) -> Json:
     """Decode a body as `unpack`, within the caller's `decoding`."""
     text = (zlib.decompress(body) if body[0] == ZLIB else body).decode()
-    data, end = cast("tuple[Json, int]", DECODER.raw_decode(text))
+    decoded: tuple[Json, int] = DECODER.raw_decode(text)
+    data, end = decoded
     if end != len(text):
         raise ValueError(end)
     if "\\u" in text:  # `pack` escapes only control characters; a lone surrogate could not be written again
