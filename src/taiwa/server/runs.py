@@ -41,9 +41,9 @@ class RunEvent:
 
 
 STATE_NOTICE = "state"
-CANCEL_SECONDS = 5.0
-"""Seconds in which a cancelled run ends; a step that still computes then is left behind when the server stops."""
 """The code of the notice that the state delta is being written."""
+CANCEL_SECONDS = 5.0
+"""Seconds that cancelled runs get to end before the connections that follow them are closed."""
 PublishedEvent: TypeAlias = TextDelta | ThinkingDelta | Notice | TurnResult | ApiError
 Take: TypeAlias = Callable[[int, PublishedEvent], bool]
 """Receives the index of an answer and its event immediately, and returns whether it consumed the event."""
@@ -315,6 +315,7 @@ class Runs:
         tasks = list(self._running)
         if tasks:
             await asyncio.wait(tasks, timeout=grace)
-        for task, run in list(self._running.items()):
+        for run in self._running.values():
             run.cancel(abandon=False)
-            await asyncio.wait((task,), timeout=CANCEL_SECONDS)
+        if tasks := list(self._running):
+            await asyncio.wait(tasks, timeout=CANCEL_SECONDS)
