@@ -130,6 +130,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 TOGETHER = {
     "tests/models/inprocess/test_transformers": "torch",
+    "tests/models/inprocess/test_backends.py": "torch",
+    "tests/models/inprocess/test_control_tokens.py": "torch",
+    "tests/operations/test_generate.py": "torch",
     "tests/retrieval/test_hybrid.py": "torch",
     "tests/cli/test_generate.py": "torch",
     "docs/models.md": "torch",
