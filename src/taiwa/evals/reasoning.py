@@ -8,7 +8,6 @@ Without examples and tools a question is asked by the two cues of zero-shot chai
 first makes the model reason, the second, after what it wrote, makes it state the answer.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -48,6 +47,7 @@ from taiwa.evals.report import (
     is_exact,
     is_near,
     missing_note,
+    parse_number,
     percent,
     plain,
     share_marked,
@@ -68,7 +68,7 @@ from taiwa.flows.solve.rationale import (
     TextPart,
     ToolMode,
 )
-from taiwa.flows.solve.solve import SolveOptions, last_number, solve, tool_modes
+from taiwa.flows.solve.solve import SolveOptions, last_number, numbers, read_statement, solve, tool_modes
 from taiwa.flows.solve.tool_call_formats import CallText, ScanEvent, ToolCallFormat, decode, tool_call_format
 from taiwa.kernel.effects import Complete, GetCapabilities, Program, notify, perform
 from taiwa.kernel.errors import InputError, RefusalError
@@ -404,10 +404,6 @@ def _normalized(text: str) -> str:
     return " ".join(text.lower().split()).rstrip(" .?!。？")
 
 
-PLAIN_NUMBER = r"-?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?"
-NUMERIC_RESULT = re.compile(rf"(?P<number>{PLAIN_NUMBER})(?:\s*%|\s+[^\s0-9+=→>-][^+=→>]*)?", re.IGNORECASE)
-"""A result that is one number, with an optional unit."""
-WRITTEN_NUMBER = re.compile(rf"(?<![A-Za-z0-9_.)\]}}])(?:{PLAIN_NUMBER})(?![A-Za-z0-9])", re.IGNORECASE)
 TRUNCATED_ENDINGS = frozenset({"length", "tokens", "limit"})
 
 
@@ -434,8 +430,8 @@ def count_rationale(
 
 def _numeric_result(called: ExecutedCall) -> str:
     """Return the number that a call returned; '' if it failed or returned something else."""
-    text = NUMERIC_RESULT.fullmatch(called.result.text.strip())
-    return text["number"].replace(",", "") if text and not called.result.error else ""
+    number = "" if called.result.error else read_statement(called.result.text.strip())
+    return "" if parse_number(number) is None else number
 
 
 def _numbers_after_results(rationale: Rationale) -> Iterator[tuple[bool, bool]]:
@@ -446,7 +442,7 @@ def _numbers_after_results(rationale: Rationale) -> Iterator[tuple[bool, bool]]:
             continue
         called = next(results, None)
         number = "" if called is None else _numeric_result(called)
-        written = [each.replace(",", "") for each in WRITTEN_NUMBER.findall(_text_after(rationale, place))]
+        written = numbers(_text_after(rationale, place))
         if number and written:
             yield is_near(written[0], number), any(is_near(each, number) for each in written)
 

@@ -85,10 +85,17 @@ def last_number(text: str) -> str:
     >>> last_number("答えは２５個です。"), last_number("It is 7/27 of it."), last_number("−3.2 × 10⁻⁵ mol")
     ('25', '7/27', '-3.2e-5')
     """
+    return ["", *numbers(_last_line(text))][-1]
+
+
+def numbers(text: str) -> list[str]:
+    """Return the numbers of a text, written as by `last_number`."""
+    return [_written(found) for found in NUMBER.finditer(_plain(text))]
+
+
+def _last_line(text: str) -> str:
     lines = text.rstrip().splitlines()
-    line = _plain(lines[-1][-MAX_LINE_CHARS:]) if lines else ""
-    found = list(NUMBER.finditer(line))
-    return _written(found[-1]) if found else ""
+    return lines[-1][-MAX_LINE_CHARS:] if lines else ""
 
 
 def _plain(line: str) -> str:
@@ -199,9 +206,8 @@ def read_statement(stated: str) -> str:
 
 def only_number(text: str) -> str:
     """Return the number of the last line if it has exactly one; '' otherwise: of several, any may be the answer."""
-    lines = text.rstrip().splitlines()
-    found = list(NUMBER.finditer(_plain(lines[-1][-MAX_LINE_CHARS:]))) if lines else []
-    return _written(found[0]) if len(found) == 1 else ""
+    found = numbers(_last_line(text))
+    return found[0] if len(found) == 1 else ""
 
 
 def _in_braces(text: str) -> str:
