@@ -629,8 +629,8 @@ def reaching(goals: Iterable[T], edges: Iterable[tuple[T, T]]) -> set[T]:
     return alive
 
 
-def compile_regex(pattern: str | Node, *, chars: bool = False) -> Automaton:
-    """Return the minimal automaton of a pattern, over bytes or over characters.
+def compile_regex(pattern: str | Node, *, chars: bool = False, most_steps: int = MOST_STEPS) -> Automaton:
+    """Return the minimal automaton of a pattern, over bytes or over characters; finding it may take `most_steps`.
 
     >>> compile_regex("(a|b)*b").moves
     (((97, 97, 0), (98, 98, 1)), ((97, 97, 0), (98, 98, 1)))
@@ -638,10 +638,14 @@ def compile_regex(pattern: str | Node, *, chars: bool = False) -> Automaton:
     Raises:
         InputError: no automaton can represent the pattern, no text matches it, or the automaton would be too large.
     """
-    nfa = _Nfa(chars)
+    if isinstance(pattern, str):
+        if len(pattern) > most_steps:
+            raise InputError(f"the regex is too large for an automaton of {most_steps:,} steps")
+        pattern = parse_regex(pattern)
+    nfa = _Nfa(chars, min(MOST_NFA_STATES, most_steps))
     start, end = nfa.add(), nfa.add()
-    nfa.build(parse_regex(pattern) if isinstance(pattern, str) else pattern, start, end)
-    return _minimize(*_trim(*_determinize(nfa, start, end)))
+    nfa.build(pattern, start, end)
+    return _minimize(*_trim(*_determinize(nfa, start, end, most_steps)))
 
 
 @dataclass(slots=True)
@@ -649,13 +653,14 @@ class _Nfa:
     """A nondeterministic automaton: moves by symbols and free moves."""
 
     chars: bool
+    most: int
     moves: list[list[tuple[int, int, int]]] = field(default_factory=list[list[tuple[int, int, int]]])
     free: list[list[int]] = field(default_factory=list[list[int]])
 
     def add(self) -> int:
-        if len(self.moves) >= MOST_NFA_STATES:
+        if len(self.moves) >= self.most:
             raise InputError(
-                f"the regex is too large for an automaton: more than {MOST_NFA_STATES:,} places; make its repetitions smaller"
+                f"the regex is too large for an automaton: more than {self.most:,} places; make its repetitions smaller"
             )
         self.moves.append([])
         self.free.append([])
@@ -723,7 +728,7 @@ Rows: TypeAlias = list[dict[int, int]]
 Cuts: TypeAlias = list[int]
 
 
-def _determinize(nfa: _Nfa, start: int, end: int) -> tuple[Rows, set[int], Cuts]:
+def _determinize(nfa: _Nfa, start: int, end: int, most_steps: int) -> tuple[Rows, set[int], Cuts]:
     """Return the deterministic automaton: states are sets of states, and symbols that nothing distinguishes form a class."""
     last = END_OF_CHARS if nfa.chars else END_OF_BYTES
     # Only where a range begins or ends can two symbols differ: a few classes instead of 1,114,112 characters.
@@ -752,9 +757,9 @@ def _determinize(nfa: _Nfa, start: int, end: int) -> tuple[Rows, set[int], Cuts]
                 rows.append({})
                 todo.append(there)
             row[kind] = states[there]
-        if len(rows) > MOST_STATES or steps > MOST_STEPS:
+        if len(rows) > MOST_STATES or steps > most_steps:
             raise InputError(
-                f"the regex is too large for an automaton: more than {MOST_STATES:,} states or {MOST_STEPS:,} steps to find them; make its repetitions smaller"
+                f"the regex is too large for an automaton: more than {MOST_STATES:,} states or {most_steps:,} steps to find them; make its repetitions smaller"
             )
     return rows, {number for state, number in states.items() if end in state}, cuts
 

@@ -13,12 +13,13 @@ from hypothesis import example, given
 
 from taiwa import constraints
 from taiwa.constraints import Vocabulary
+from taiwa.constraints.automaton import MOST_STEPS, Automaton, compile_regex
 from taiwa.kernel.errors import NoValidTokenError, TaiwaError
 from taiwa.kernel.messages import Capability, JsonSchema, Regex, Request, user
 from taiwa.models.http_api import constraint_encoding
 from taiwa.models.http_api.capabilities import Capabilities
 from taiwa.models.http_api.client import HttpModel
-from taiwa.models.http_api.constraint_encoding import ConstraintEncoder
+from taiwa.models.http_api.constraint_encoding import ConstraintEncoder, find_violation, text_as_schema
 from taiwa.models.http_api.openai_chat import ChatCompletions
 from taiwa.models.http_api.provider_interface import ConstraintWire
 from taiwa.models.providers import resolve
@@ -109,6 +110,7 @@ def test_the_event_loop_goes_on_while_a_constraint_is_encoded_and_an_answer_comp
 
     watch(ChatCompletions, "encode")
     watch(constraint_encoding, "find_violation")
+    watch(constraint_encoding, "text_as_schema")
 
     async def ask() -> None:
         model = HttpModel(resolve("vllm:m", base_urls={"vllm": faults.base_url}))
@@ -116,5 +118,27 @@ def test_the_event_loop_goes_on_while_a_constraint_is_encoded_and_an_answer_comp
             pass
 
     asyncio.run(ask())
-    assert len(threads) == 2
+    assert len(threads) == 3
     assert threading.get_ident() not in threads
+
+
+LARGE = "|".join(f"w{number}" for number in range(5_000))
+
+
+@pytest.mark.parametrize("pattern", ["(?:a?){5000}a{5000}", ".{0,10000}.{0,10000}", "(a|b)?" * 3_000, LARGE])
+def test_no_automaton_of_many_steps_is_made_in_this_process(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, bounds = compile_regex, list[int]()
+
+    def watched(pattern: str, *, chars: bool, most_steps: int = MOST_STEPS) -> Automaton:
+        bounds.append(most_steps)
+        return made(pattern, chars=chars, most_steps=most_steps)
+
+    monkeypatch.setattr(constraint_encoding, "compile_regex", watched)
+    request = Request((user("?"),), constraint=Regex(pattern))
+
+    text_as_schema(request, frozenset({"json_schema"}))
+    broken = find_violation(request, "x")
+
+    assert bounds == [constraint_encoding.QUICK_STEPS]
+    assert broken == (("/: regex",) if pattern == LARGE else ())
+    assert find_violation(request, "w4999" if pattern == LARGE else "a") == ()

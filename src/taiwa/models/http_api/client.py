@@ -486,7 +486,7 @@ class HttpModel:
 
             is_tried = self._is_assumed("json_schema") and getattr(self.codec, "enforce", "") != "lenient"
             tried = frozenset[Capability](("json_schema",) if is_tried else ())
-            sent = text_as_schema(request, self.capabilities | tried)
+            sent = await finish_in_thread(partial(text_as_schema, request, self.capabilities | tried))
             reader = None if sent is request else TextReader()
         checked: Usage | None = None
         if request.tools and self._is_assumed("tools"):

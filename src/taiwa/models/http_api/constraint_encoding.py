@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TypeAlias, cast
 
 from taiwa.constraints.automaton import (
+    MOST_STEPS,
     Alternation,
     Automaton,
     Chars,
@@ -26,6 +27,7 @@ from taiwa.constraints.readable_guides import GrammarGuide, choice_regex
 from taiwa.constraints.schema_regex import to_regex
 from taiwa.constraints.schema_rewriter import rewrite_schema
 from taiwa.constraints.vocabulary import Vocabulary
+from taiwa.isolation import Handler, ProcessLimits, ProcessPool
 from taiwa.json_schema import (
     KEYWORDS,
     Document,
@@ -39,7 +41,7 @@ from taiwa.json_schema import (
     subschemas,
     types,
 )
-from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
+from taiwa.kernel.errors import ConfigError, InputError, ToolError, UnsupportedError
 from taiwa.kernel.messages import (
     Capability,
     Choice,
@@ -94,6 +96,9 @@ MOST_NUMBER = 10**15
 """The default bound of numbers for servers whose engine writes unbounded exponents."""
 CACHED = 64
 CACHED_AUTOMATA = 8
+QUICK_STEPS = 20_000
+"""The steps in which this process makes an automaton, some hundredths of a second."""
+LIMITS = ProcessLimits(seconds=2.0, memory_mb=256, characters=1_000_000)
 
 PLAIN_KEYWORDS = frozenset(("type", "properties", "items", "prefixItems", "allOf"))
 """Keywords without a separate check in a probe: a server that enforces the simplest schema enforces them."""
@@ -465,8 +470,7 @@ def find_violation(request: Request, text: str) -> tuple[str, ...]:
     constraint = request.constraint
     match constraint:
         case Regex(pattern):
-            automaton = _automaton(pattern)
-            name, fits = "regex", automaton is None or automaton.accepts(map(ord, text))
+            name, fits = "regex", _matches(pattern, text)
         case Choice(texts):
             name, fits = "choice", text in texts
         case ToolCallsInText():
@@ -480,11 +484,36 @@ def find_violation(request: Request, text: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=CACHED_AUTOMATA)
-def _automaton(pattern: str) -> Automaton | None:
+def _automaton(pattern: str, most_steps: int = QUICK_STEPS) -> Automaton | None:
     try:
-        return compile_regex(pattern, chars=True)
+        return compile_regex(pattern, chars=True, most_steps=most_steps)
     except InputError:
-        return None  # a pattern in a dialect of the server
+        return None  # a large pattern, or one in a dialect of the server
+
+
+def _matches(pattern: str, text: str) -> bool:
+    """Return whether a text matches a pattern, or that cannot be found out; a large one is compared in another process."""
+    if (automaton := _automaton(pattern)) is not None:
+        return automaton.accepts(map(ord, text))
+    try:
+        return _processes.ask({"pattern": pattern, "text": text})["fits"] is True
+    except (ToolError, ConfigError):
+        return True
+
+
+_processes = ProcessPool(f"{__name__}:entry", "the pattern", LIMITS)
+
+
+def entry(start: dict[str, Json]) -> Handler:
+    """Return the function that compares texts with patterns in a child process."""
+    del start
+
+    def answer(question: dict[str, Json], characters: int) -> dict[str, Json]:
+        del characters
+        automaton = _automaton(str(question["pattern"]), MOST_STEPS)
+        return {"fits": automaton is None or automaton.accepts(map(ord, str(question["text"])))}
+
+    return answer
 
 
 def _fits_tool_calls(calls: ToolCallsInText, text: str) -> bool:
