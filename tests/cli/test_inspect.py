@@ -158,6 +158,35 @@ def test_a_table_keeps_its_columns_on_a_narrow_terminal(
     assert row.rstrip().find("a question") == head.find("first words")
 
 
+@pytest.mark.parametrize("columns", [80, 40])
+def test_a_tree_is_drawn_with_a_line_for_each_node(
+    taiwa: Taiwa, model_server: ModelServer, place: Place, columns: int
+) -> None:
+    model_server("Hello.", "Hello.")
+    taiwa.ok("say", "長い質問をここに書いて、表の中でどうなるかを見る")
+    taiwa.ok("edit", "1", "another question of several words, which needs some room")
+    for name in ("one", "two", "three"):
+        taiwa.ok("fork", "plain-1", name)
+
+    with Terminal(place.environment(COLUMNS=str(columns)), "log", "--tree") as terminal:
+        terminal.end()
+
+    lines = terminal.text.rstrip().splitlines()
+    assert len(lines) == 3
+    assert [line[:3] for line in lines[1:]] == ["├─ ", "└─ "]
+    assert lines[1].endswith("…") or columns == 80
+
+
+def test_a_row_that_does_not_fit_names_its_columns(taiwa: Taiwa, model_server: ModelServer, place: Place) -> None:
+    model_server("Hello.")
+    taiwa.ok("say", "a question")
+
+    with Terminal(place.environment(COLUMNS="40"), "cost") as terminal:
+        terminal.end()
+
+    assert "model test-model requests 1 · failed 0 · input 7 ·" in " ".join(terminal.text.split())
+
+
 def test_a_turn_is_shown_whole(talked: Taiwa) -> None:
     shown = talked.ok("show", "translate-1~1").lines
 

@@ -21,6 +21,7 @@ from taiwa.cli.output import (
     bracketed,
     is_rendered,
     one_line,
+    print_cut,
     print_item,
     print_line,
     print_markdown,
@@ -181,7 +182,7 @@ def _print_tree(repository: "Repository", session: str, *, as_json: bool) -> Non
         name, node, lead, stem = stack.pop()
         text = _excerpt(repository, node) or repository.app(node.app).name
         label = f"  ← {', '.join(found.names[name])}" if name in found.names else ""
-        print_line(f"{lead}{name[:12]} {_(KINDS[node.kind]):4} {text}{label}")
+        print_cut(f"{lead}{name[:12]} {_(KINDS[node.kind]):4} ", text, label)
         stack += _branches(list(found.children.get(name, {}).items()), stem)
 
 

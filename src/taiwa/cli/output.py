@@ -95,6 +95,18 @@ def print_line(text: str, style: str = "") -> None:
         click.echo(plain(text))
 
 
+def print_cut(before: str, text: str, after: str) -> None:
+    """Print a line of a drawing; on a terminal its text, and what follows, are cut so that it is one line."""
+    from rich.cells import cell_len
+
+    if sys.stdout.isatty():
+        room = console().width - cell_len(before)
+        rest = room - min(cell_len(text), NARROWEST)
+        after = cut(after, rest) if rest >= NARROWEST_CELL else ""
+        text = cut(text, max(room - cell_len(after), 1))
+    print_line(before + text + after)
+
+
 def print_notice(text: str, style: str = "dim") -> None:
     """Print a notice to standard error."""
     if sys.stderr.isatty():
@@ -150,7 +162,7 @@ def table(
     """Print aligned columns; wide characters count two cells. Columns `right` are right-aligned; an empty `heads` omits the head line.
 
     On a narrow terminal addresses are shortened, cells are cut, the last column is wrapped, and columns of `spare` are left out, the
-    first ones first; if that is not enough, a row takes several lines.
+    first ones first; if that is not enough, a row takes several lines, each cell behind the head of its column.
     """
     from rich.cells import cell_len
 
@@ -164,7 +176,11 @@ def table(
     for number, line in enumerate(lines):
         style = "bold" if heads and number == 0 else ""
         if room < min(NARROWEST, widths[-1]):
-            print_line("\n  ".join(_wrapped("  ".join(filter(None, line)), console().width - 2)), style)
+            if not style:
+                named = zip(lines[0], line, strict=True) if heads else (("", cell) for cell in line)
+                first, *others = (f"{head} {ADDRESS.sub('', cell)}".strip() for head, cell in named if cell)
+                text = " · ".join(others) if heads else "  ".join(others)
+                print_line("\n  ".join(_wrapped(f"{first}  {text}", console().width - 2)))
             continue
         cells: list[str] = []
         for column, cell in enumerate(line):
@@ -177,16 +193,23 @@ def table(
         print_line(text, style)
 
 
-ADDRESS = re.compile(r"https?://[^#]*#(?=.)")
-"""The address of a server before the name of its model."""
+ADDRESS = re.compile(r"https?://(?:[^#]*#(?=.))?")
+"""The address of a server before the name of its model, or how it is reached."""
 NARROWEST_CELL = 8
+
+
+def cut(text: str, cells: int) -> str:
+    """Cut a text that is wider than a number of cells."""
+    from rich.cells import cell_len, set_cell_size
+
+    return text if cell_len(text) <= cells else f"{set_cell_size(text, cells - 1).rstrip()}…"
 
 
 def _narrowed(
     lines: list[tuple[str, ...]], right: frozenset[int], spare: Sequence[int], width: int
 ) -> tuple[list[tuple[str, ...]], frozenset[int]] | None:
     """Return lines whose last column has room, and the columns that are aligned to the right; None if they need more room."""
-    from rich.cells import cell_len, set_cell_size
+    from rich.cells import cell_len
 
     columns = {
         number: [ADDRESS.sub("", cell) for cell in column] for number, column in enumerate(zip(*lines, strict=True))
@@ -207,9 +230,7 @@ def _narrowed(
         if widest == last or size(widest) <= least(widest):
             return None
         most = max(size(widest) - over, least(widest))
-        columns[widest] = [
-            cell if cell_len(cell) <= most else f"{set_cell_size(cell, most - 1).rstrip()}…" for cell in columns[widest]
-        ]
+        columns[widest] = [cut(cell, most) for cell in columns[widest]]
     places = {number: place for place, number in enumerate(columns)}
     return [*zip(*columns.values(), strict=True)], frozenset(places[number] for number in right if number in places)
 
