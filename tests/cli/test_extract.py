@@ -417,18 +417,19 @@ def test_a_type_as_an_option_is_answered_with_the_place_of_the_type(taiwa: Taiwa
     assert "TYPE is the first argument: taiwa extract 'name, age int' TEXT" in done.err
 
 
+@pytest.mark.parametrize(("above", "lines"), [("", 0), ("Staff 2024\n\n", 2), ("sep=;\n", 1), ("\n", 1)])
 def test_a_row_of_a_table_is_sent_with_the_names_of_its_columns(
-    taiwa: Taiwa, model_server: ModelServer, place: Place
+    taiwa: Taiwa, model_server: ModelServer, place: Place, above: str, lines: int
 ) -> None:
     model_server('{"age": 33}', '{"age": 41}')
     file = place.folder / "people.csv"
-    file.write_text('\ufefffull name;age;\n"Ann;\nLee";33;x\n;;\nBob;41\n', encoding="utf-8")
+    file.write_text(f'\ufeff{above}full name;age;\n"Ann;\nLee";33;x\n;;\nBob;41;\n', encoding="utf-8")
 
     done = taiwa.ok("extract", "age int", "--file", str(file), "-j", "1")
 
     assert [(row["index"], row["text"], row["value"]) for row in done.rows] == [
-        (3, "full name: Ann;\nLee\nage: 33\nx", {"age": 33}),
-        (5, "full name: Bob\nage: 41", {"age": 41}),
+        (lines + 3, "full name: Ann;\nLee\nage: 33\nx", {"age": 33}),
+        (lines + 5, "full name: Bob\nage: 41", {"age": 41}),
     ]
     assert len(model_server.requests) == 2
 

@@ -383,19 +383,21 @@ def _table_rows(name: str, stream: BinaryIO) -> Iterator[BatchInput]:
     Raises:
         InputError: it cannot be read.
     """
-    from taiwa.retrieval.read_text import SEPARATOR_ROW, delimiter_of
+    from taiwa.retrieval.read_text import HEAD, SEPARATOR_ROW, delimiter_of, table_start
 
     stream.seek(0)
     lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")
     try:
-        head = lines.readline(MAX_BYTES)
+        head = lines.read(HEAD)
+        start = table_start(head)
         lines.seek(0)
-        rows = csv.reader(lines, delimiter=delimiter_of(head))
-        header = next((row for row in rows if row != SEPARATOR_ROW), [])
+        skipped = lines.read(start).count("\n")
+        rows = csv.reader(lines, delimiter=delimiter_of(head[start:].lstrip().partition("\n")[0]))
+        header = next((row for row in rows if any(row) and row != SEPARATOR_ROW), [])
         for row in rows:
             named = [(each.strip(), cell.strip()) for each, cell in zip_longest(header, row, fillvalue="")]
             if text := "\n".join(f"{each}: {cell}" if each else cell for each, cell in named if cell):
-                yield BatchInput(rows.line_num, text)
+                yield BatchInput(skipped + rows.line_num, text)
     except (csv.Error, UnicodeDecodeError) as error:
         raise InputError(f"{name}: cannot be read as a table in UTF-8: {error}") from None
     finally:

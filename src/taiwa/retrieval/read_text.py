@@ -66,6 +66,8 @@ def _plain_heading(words: str) -> str:
 
 QUOTED = re.compile(r'"[^"]*"')
 LONGEST_CELL = 64 << 10
+HEAD = 4_000
+"""Characters in which the lines above a table end."""
 
 
 def read_text(text: str) -> ParsedDocument:
@@ -91,6 +93,7 @@ def read_table(text: str) -> ParsedDocument:
     reading = read_text(text)
     body = reading.text.lstrip()
     csv.field_size_limit(LONGEST_CELL)
+    before, body = body[: (start := table_start(body))], body[start:]
     lines = csv.reader(io.StringIO(body, newline=""), delimiter=delimiter_of(body.partition("\n")[0]))
     try:
         rows = [row for row in lines if any(row) and row != SEPARATOR_ROW]
@@ -99,7 +102,29 @@ def read_table(text: str) -> ParsedDocument:
     width = max(map(len, rows), default=0)
     if len(rows) < 2 or width < 2 or len(rows) * width > 2 * len(body):
         return reading
-    return replace(reading, text=table_text(*guess_header(rows, usual=True)))
+    table = table_text(*guess_header(rows, usual=True))
+    return replace(reading, text=f"{before.strip()}\n\n{table}" if before else table)
+
+
+def table_start(text: str) -> int:
+    """Return where the table of a text begins: behind the title and the notes that programs write above it, which are lines without a
+    delimiter, if two lines with equally many follow.
+
+    >>> table_start("Sales 2024\\n\\nregion;units\\nNorth;7\\n")
+    12
+    """
+    start, lines = 0, text[:HEAD].splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        delimiter = delimiter_of(line)
+        count = QUOTED.sub("", line).count(delimiter)
+        if line.count('"') % 2:  # a cell of several lines
+            return 0
+        if count and not line.startswith("#"):
+            following = next(filter(str.strip, lines[number + 1 :]), "")
+            is_open = following.count('"') % 2  # it has a cell of several lines
+            return start if is_open or QUOTED.sub("", following).count(delimiter) == count else 0
+        start += len(line)
+    return 0
 
 
 def delimiter_of(line: str) -> str:
