@@ -55,11 +55,12 @@ def test_the_examples_are_made_from_the_fields_and_those_of_the_app() -> None:
     texts = [message.text for message in record_request(begin(shown), "x").messages]
 
     assert texts[3:5] == [
-        "<city>, please.\n\nRecord so far: {}", '[{"said": "<city>, please.", "field": "city", "value": "<city>"}]'
+        "<city>, please.\n\nRecord so far: {}",
+        '[{"said": "<city>, please.", "changes": [{"field": "city", "value": "<city>"}]}]',
     ]  # fmt: skip
     assert texts[-3:-1] == [
         "Hi! We are 2.\n\nRecord so far: {}",
-        '[{"said": "We are 2.", "field": "people", "value": 2}]',
+        '[{"said": "We are 2.", "changes": [{"field": "people", "value": 2}]}]',
     ]
 
 
@@ -75,16 +76,15 @@ def test_a_text_before_which_an_edit_can_put_notes_is_no_part_of_the_prefix() ->
 def test_each_change_has_the_type_of_its_field() -> None:
     changes = OutputType.from_json_schema(dict(changes_schema(TRIP, "Two of us.").schema), name="changes")
 
-    assert changes.validate([
-        {"said": "Two of us.", "field": "people", "value": 2}, {"said": "Two of us.", "field": "plan", "value": {"mon": None}}
-    ])  # fmt: skip
+    of_two = [{"field": "people", "value": 2}, {"field": "plan", "value": {"mon": None}}]
+    assert changes.validate([{"said": "Two of us.", "changes": of_two}])
 
 
-def test_a_change_begins_with_a_sentence_of_the_message_so_that_one_that_nobody_spoke_of_has_none() -> None:
+def test_changes_stand_under_a_sentence_of_the_message_so_that_one_that_nobody_spoke_of_has_none() -> None:
     changes = OutputType.from_json_schema(
         dict(changes_schema(TRIP, "Hello! To Oslo, 4.5 days.").schema), name="changes"
     )
-    to_oslo = {"field": "city", "value": "Oslo"}
+    to_oslo = {"changes": [{"field": "city", "value": "Oslo"}]}
 
     assert changes.validate([{"said": "To Oslo, 4.5 days.", **to_oslo}])
     with pytest.raises(OutputValidationError):
@@ -97,13 +97,14 @@ def test_a_change_begins_with_a_sentence_of_the_message_so_that_one_that_nobody_
 def test_of_a_message_whose_sentences_cannot_be_listed_the_words_are_free(text: str) -> None:
     changes = OutputType.from_json_schema(dict(changes_schema(TRIP, text).schema), name="changes")
 
-    assert changes.validate([{"said": "some words", "field": "city", "value": "Oslo"}])
+    assert changes.validate([{"said": "some words", "changes": [{"field": "city", "value": "Oslo"}]}])
 
 
 def test_of_a_list_that_is_cut_off_the_whole_changes_count() -> None:
-    text = '[{"said": "To Oslo.", "field": "city", "value": "Oslo"}, {"said": "To Os'
+    text = '[{"said": "To Oslo.", "changes": [{"field": "city", "value": "Oslo"}'
 
-    assert parse_changes(TRIP, text, is_cut=True).delta == {"city": "Oslo"}
+    for rest in ("", ", {", ', {"field": "foods", "value": ["n', "]}", ']}, {"said": "To Os'):
+        assert parse_changes(TRIP, text + rest, is_cut=True).delta == {"city": "Oslo"}
     assert parse_changes(TRIP, '[{"said": "To', is_cut=True).delta in (None, {})
 
 
@@ -126,9 +127,10 @@ def test_a_list_that_cannot_be_read_says_why() -> None:
 
 @given(st.dictionaries(st.sampled_from(["city", "kind"]), st.sampled_from(["business", "holiday"])))
 def test_every_delta_survives_as_a_list_of_changes(delta: dict[str, str]) -> None:
-    text = json.dumps([{"field": name, "value": part} for name, part in delta.items()])
+    changes = [{"field": name, "value": part} for name, part in delta.items()]
 
-    assert parse_changes(TRIP, text).delta == delta
+    assert parse_changes(TRIP, json.dumps(changes)).delta == delta
+    assert parse_changes(TRIP, json.dumps([{"said": "So.", "changes": changes}])).delta == delta
 
 
 def test_the_answer_is_plain_text_that_sees_the_new_state() -> None:

@@ -40,20 +40,20 @@ def test_a_list_of_changes_that_cannot_be_read_leaves_the_state_and_says_so(driv
 
 
 def test_of_a_list_of_changes_that_is_cut_off_the_whole_ones_count_and_it_is_said(drive: Drive) -> None:
-    cut = Response(assistant('[{"said": "Fine.", "field": "mood", "value": "fine"}, {"said": "T'), finish="length")
-    model = scripted_model(cut, "Tea it is.", capabilities=LOCAL)
+    first = '[{"said": "Fine.", "changes": [{"field": "mood", "value": "fine"}'
+    for rest in (', {"field": "to', ']}, {"said": "T', "]}, "):
+        cut = Response(assistant(first + rest), finish="length")
+        model = scripted_model(cut, "Tea it is.", capabilities=LOCAL)
 
-    driven = drive(lambda: say("Fine. Tea, please.")(begin(app(TOPICS, MOOD, reply="auto"))), model)
+        driven = drive(lambda: say("Fine. Tea, please.")(begin(app(TOPICS, MOOD, reply="auto"))), model)
 
-    assert driven.value[1].state == {"topics": [], "mood": "fine"}
-    assert "cut off at the length limit" in driven.notes[0].text
+        assert driven.value[1].state == {"topics": [], "mood": "fine"}
+        assert "cut off at the length limit" in driven.notes[0].text
 
 
 def test_what_the_user_has_not_said_is_not_recorded_and_the_turn_says_so(drive: Drive) -> None:
-    changes = [
-        {"said": "Hi.", "field": "mood", "value": "gloomy"},
-        {"said": "Hi.", "field": "topics", "value": ["tea"]},
-    ]
+    under = [{"field": "mood", "value": "gloomy"}, {"field": "topics", "value": ["tea"]}]
+    changes = [{"said": "Hi.", "changes": under}]
     model = scripted_model(json.dumps(changes), "Hello.", capabilities=LOCAL)
 
     driven = drive(lambda: say("Hi.")(begin(app(TOPICS, MOOD, reply="auto"))), model)

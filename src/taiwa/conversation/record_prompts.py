@@ -29,8 +29,8 @@ ENGLISH = RecordPrompts(
 You keep the record of a dialogue. Fields of the record:
 {fields}
 
-After each message of the user you write as a JSON list of {{"said", "field", "value"}} what this last message states or changes: \
-the sentence that says it, the field, and its value as the user said it. The list is [] if the message states nothing new.""",
+After each message of the user you write as a JSON list of {{"said", "changes": [{{"field", "value"}}]}} what this last message states \
+or changes: each sentence that says something, and all fields that it states, with their values as the user said them. The list is [] if the message states nothing new.""",
     of_reply="""\
 You keep the record of a dialogue. Fields of the record:
 {fields}
@@ -49,8 +49,8 @@ JAPANESE = RecordPrompts(
 あなたは対話の記録係です。記録の項目:
 {fields}
 
-利用者が発言するたびに、その最後の発言が述べたこと、変えたことを、JSON のリスト {{"said", "field", "value"}} で書きます。\
-それを述べている文、項目、利用者が言ったとおりの値です。新しいことを述べていなければ、リストは [] です。""",
+利用者が発言するたびに、その最後の発言が述べたこと、変えたことを、\
+JSON のリスト {{"said", "changes": [{{"field", "value"}}]}} で書きます。何かを述べている文ごとに、それが述べている項目すべてと、利用者が言ったとおりの値です。新しいことを述べていなければ、リストは [] です。""",
     of_reply="""\
 あなたは対話の記録係です。記録の項目:
 {fields}
@@ -74,8 +74,8 @@ CHINESE = RecordPrompts(
 你负责记录一段对话。记录的字段：
 {fields}
 
-用户每发一条消息，你就用 JSON 列表 {{"said", "field", "value"}} 写出这条消息说明或更改的内容：说明它的句子、字段、以及用户所说的值。\
-如果消息没有说明新的内容，列表就是 []。""",
+用户每发一条消息，你就用 JSON 列表 {{"said", "changes": [{{"field", "value"}}]}} 写出这条消息说明或更改的内容：\
+说明它的句子，以及这句话说明的各个字段和用户所说的值。如果消息没有说明新的内容，列表就是 []。""",
     of_reply="""\
 你负责记录一段对话。记录的字段：
 {fields}

@@ -3,8 +3,9 @@ it, another one which fields the reply changes, if the app has such.
 
 Its prompt holds the fields, examples made from them, the last exchange and the state, and not the conversation: a small model
 fills in fewer fields that the user did not mention than where it writes the state beside its answer (decision 0045). It answers with a
-list of changes, because a list that may be empty is left empty more reliably than keys are left out or set to null. Each change of the
-user begins with the sentence of the message that states it, and the schema lists these sentences: no sentence states an invented change.
+list of changes, because a list that may be empty is left empty more reliably than keys are left out or set to null. The changes of the
+user stand under the sentence of the message that states them, and the schema lists these sentences: none states an invented change,
+and a sentence that states several is not left after the first.
 """
 
 import json
@@ -29,7 +30,7 @@ MOST_SENTENCES = 20
 """Sentences of a message that a schema lists; of a longer message the model writes the words itself."""
 LONGEST_SENTENCE = 200
 MOST_PER_SENTENCE = 6
-"""Changes for each sentence of a message; more are none that it states."""
+"""Changes under one sentence of a message; more are none that it states."""
 MAX_TOKENS = 1_024
 """Tokens of a list of changes; far more than a turn changes, so that a model that repeats itself ends."""
 
@@ -67,31 +68,32 @@ def record_request(
 
 
 def changes_schema(app: App, text: str | None = None) -> JsonSchema:
-    """Return the schema of a list of changes that a text of the user states, or a reply where it is None.
+    """Return the schema of a list of changes that a reply states; those of a text of the user stand under its sentences.
 
-    An item is a field and what is written to it, after the sentence of the user that states it.
+    A change is a field and what is written to it.
     """
-    source: FieldSource = "reply" if text is None else "user"
-    listed = () if text is None else sentences(text)
-    said: dict[str, Json] = {} if text is None else {"said": _said(listed)}
     delta = app.delta_type.schema()
-    names = {field.name for field in fields_from(app, source)}
     kinds = delta["properties"]
     assert isinstance(kinds, dict), "the schema of a delta is that of an object"
-    items: list[Json] = [
-        {
-            "type": "object",
-            "properties": {**said, "field": {"const": name}, "value": _stated(kind)},
-            "required": [*said, "field", "value"],
-            "additionalProperties": False,
-        }
-        for name, kind in kinds.items()
-        if name in names
+    names = {field.name for field in fields_from(app, "reply" if text is None else "user")}
+    changes: list[Json] = [
+        _object(field={"const": name}, value=_stated(kind)) for name, kind in kinds.items() if name in names
     ]
-    named: dict[str, Json] = {"$defs": delta["$defs"]} if "$defs" in delta else {}
     # Without a bound, a small model that has begun to list changes continues until it is cut.
-    most = len(items) if text is None else min(len(items), MOST_PER_SENTENCE * max(len(listed), 1))
-    return JsonSchema({"type": "array", "maxItems": most, "items": {"anyOf": items}, **named}, "changes")
+    listed = _array({"anyOf": changes}, len(changes))
+    if text is not None:
+        said = sentences(text)
+        under = _array({"anyOf": changes}, min(len(changes), MOST_PER_SENTENCE)) | {"minItems": 1}
+        listed = _array(_object(said=_said(said), changes=under), min(len(changes), max(len(said), 1)))
+    return JsonSchema(listed | ({"$defs": delta["$defs"]} if "$defs" in delta else {}), "changes")
+
+
+def _array(items: Json, most: int) -> dict[str, Json]:
+    return {"type": "array", "maxItems": most, "items": items}
+
+
+def _object(**properties: Json) -> dict[str, Json]:
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
 
 def _said(said: Sequence[str]) -> Json:
@@ -116,21 +118,28 @@ def parse_changes(app: App, text: str, *, is_cut: bool = False) -> ParsedReply:
 
     Of a list that is cut off, the whole changes count.
     """
-    if is_cut and "}" in text:
-        text = f"{text[: text.rfind('}') + 1]}]"
-    try:
-        items = _any_list().parse(text).value
-    except OutputValidationError as error:
-        return ParsedReply("", None, error.diagnostics or (error.message,))
+    whole = text[: text.rfind("}") + 1]
+    endings = (f"{whole}]}}]", f"{whole}]") if is_cut and whole else (text,)  # cut within a sentence, or after one
+    items, problems = None, tuple[str, ...]()
+    for ending in endings:
+        try:
+            items = _any_list().parse(ending).value
+            break
+        except OutputValidationError as error:
+            problems = error.diagnostics or (error.message,)
+    if items is None:
+        return ParsedReply("", None, problems)
     delta: dict[str, Json] = {}
     for item in items:
-        name = item.get("field")
-        if not isinstance(name, str):
-            return ParsedReply("", None, (f"{json.dumps(item, ensure_ascii=False)[:60]} does not name a field",))
-        new = cast("Json", item.get("value"))
-        if new == f"<{name}>":  # of the examples
-            continue
-        delta[name] = _joined(delta[name], new) if name in delta else new
+        under = item.get("changes")
+        for change in under if isinstance(under, list) else (item,):
+            name = change.get("field") if isinstance(change, dict) else None
+            if not isinstance(name, str):
+                shown = json.dumps(change, ensure_ascii=False)[:60]
+                return ParsedReply("", None, (f"{shown} does not name a field",))
+            new = cast("Json", change.get("value"))
+            if new != f"<{name}>":  # of the examples
+                delta[name] = _joined(delta[name], new) if name in delta else new
     return fit_delta(app, delta)
 
 
@@ -184,14 +193,16 @@ def _last(prompts: RecordPrompts, said: str, view: Mapping[str, Json]) -> str:
 
 
 def _changes(delta: Mapping[str, Json], text: str | None) -> str:
-    """Write changes as the model does, after the sentence of the user's text that names their value, else the first."""
+    """Write changes as the model does: those of a user under the sentence of the text that names their value, else the first."""
+    changes: dict[str, list[dict[str, Json]]] = {}
     listed = () if text is None else sentences(text) or (text,)
-    items: list[dict[str, Json]] = []
     for name, part in delta.items():
         words = part if isinstance(part, str) else json.dumps(part, ensure_ascii=False)
-        said = next((each for each in listed if words.casefold() in each.casefold()), listed[0] if listed else None)
-        items.append({**({} if said is None else {"said": said}), "field": name, "value": part})
-    return json.dumps(items, ensure_ascii=False)
+        said = next((each for each in listed if words.casefold() in each.casefold()), listed[0] if listed else "")
+        changes.setdefault(said, []).append({"field": name, "value": part})
+    if text is None:
+        return json.dumps(changes.get("", []), ensure_ascii=False)
+    return json.dumps([{"said": said, "changes": under} for said, under in changes.items()], ensure_ascii=False)
 
 
 def _examples(app: App, fields: Sequence[StateField]) -> dict[str, Json]:

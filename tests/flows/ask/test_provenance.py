@@ -166,6 +166,10 @@ OFFER = "The Harbour Inn has a room for 300 pounds."
         ("Forget the inn. Any other?", {"inn": ""}, ()),
         ("How many days of leave are there?", {"inn": "None"}, ("inn",)),
         ("None of them, please.", {"inn": "none"}, ()),
+        ("For me and my wife, please.", {"rooms": 0}, ("rooms",)),
+        ("We need no rooms, thank you.", {"rooms": 0}, ()),
+        ("我想要一家价格便宜的高档酒店。", {"inn": "酒店价格"}, ("inn",)),
+        ("酒店要在市中心，最好有早餐。", {"inn": "市中心，有早餐"}, ()),
     ],
 )
 def test_a_free_text_must_be_said_and_a_question_takes_nothing_over(
@@ -177,6 +181,16 @@ def test_a_free_text_must_be_said_and_a_question_takes_nothing_over(
 
     assert names == left_out
     assert kept == {name: part for name, part in delta.items() if name not in left_out}
+
+
+def test_a_text_counts_for_one_field_until_the_user_says_it_again() -> None:
+    trip = load_text("---\ntaiwa: 1\nstate: { start: str, goal: str, inn: str }\n---\nHelp.\n", "a.md", "a")
+    first = stated_only(begin(trip), "From Leeds, please.", {"start": "Leeds", "goal": "Leeds", "inn": "Leeds"})
+    before = add_turn(begin(trip), "From Leeds, please.", "Fine.", first[0])
+
+    assert first == ({"start": "Leeds"}, ("goal", "inn"))
+    assert stated_only(before, "Good, thank you.", {"goal": "Leeds"})[1] == ("goal",)
+    assert stated_only(before, "And back to Leeds.", {"goal": "Leeds"})[1] == ()
 
 
 def test_a_value_that_stays_as_it_is_needs_no_words() -> None:

@@ -12,7 +12,7 @@ from taiwa.conversation.history import Conversation
 from taiwa.conversation.state_record import known_words
 from taiwa.flows.ask.answer import Citation, make_citation, place_of, values_in
 from taiwa.flows.ask.ask_result import AskResult
-from taiwa.flows.ask.words import holds, word_set
+from taiwa.flows.ask.words import holds, is_negative, word_set
 from taiwa.kernel.messages import Passage
 from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import is_question, sentences, truncate
@@ -119,7 +119,8 @@ def stated_only(
     """Leave out of a delta what the user has not said, of the fields that say nothing about their sources; return it with the names.
 
     The words of a text must stand in the text of the user or, if the user states something, in the answer before or the state: a
-    question takes nothing over. Numbers may be worked out (`the two of us and a child`), but by no question.
+    question takes nothing over. Numbers may be worked out (`the two of us and a child`), but by no question, and no zero of a text
+    that denies nothing. A text that stands for several fields counts for the first one.
     """
     asks = all(map(is_question, sentences(text)))
     said = word_set(text)
@@ -128,21 +129,32 @@ def stated_only(
     kinds = conversation.app.delta_type.schema()["properties"]
     assert isinstance(kinds, dict), "the schema of a delta is that of an object"
 
+    state = conversation.state
+    fields = {each.name: each for each in conversation.app.model_fields}
+    free = [
+        (name, part)
+        for name, part in delta.items()
+        if (field := fields.get(name)) and field.cite is None and field.source == "user" and _is_free(kinds[name])
+    ]
+
     def is_said(part: Json) -> bool:
         if isinstance(part, str):
             # Words that name nothing ("None") are in no set of words, so all of them would be found anywhere.
             return words <= around if (words := word_set(part)) else part.casefold() in text.casefold()
-        return not asks or not isinstance(part, (int, float)) or word_set(str(part)) <= said
+        is_number = isinstance(part, (int, float)) and not isinstance(part, bool)
+        is_worked_out = not asks and (part != 0 or is_negative(text))
+        return not is_number or is_worked_out or word_set(str(part)) <= said
+
+    def is_of_another(name: str, part: Json) -> bool:
+        """Whether another field has the text: an earlier one of this turn, or one of the state if the user does not say it again."""
+        if not isinstance(part, str) or not (words := word_set(part)):
+            return False
+        earlier = [other for each, other in free[: free.index((name, part))] if isinstance(other, str)]
+        known = () if words <= said else (other for each, other in state.items() if each != name)
+        return any(part == other for other in (*earlier, *known))
 
     left_out = tuple(
-        field.name
-        for field in conversation.app.model_fields
-        if field.name in delta
-        and field.cite is None
-        and field.source == "user"
-        and _is_free(kinds[field.name])
-        and delta[field.name] != conversation.state.get(field.name)
-        and not is_said(delta[field.name])
+        name for name, part in free if part != state.get(name) and (not is_said(part) or is_of_another(name, part))
     )
     return {name: part for name, part in delta.items() if name not in left_out}, left_out
 

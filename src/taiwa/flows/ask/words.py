@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 from unicodedata import name, normalize
 
@@ -52,6 +53,8 @@ OBLIGATION = re.compile(
 
 KANA_NEGATION = re.compile("ません|ない|なかっ|なく|ずに|[わらかさたれえけせ]ず(?![つかれに])|ぬ")
 
+HAN = re.compile(r"[\u3005\u3400-\u9fff\uf900-\ufaff]")
+
 HAN_NEGATION = re.compile("[不没沒無无未非勿别]")
 
 QUESTION_OF_NEGATION = re.compile(
@@ -96,12 +99,18 @@ def holds(words: str, text: str) -> bool:
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Return the words and numbers that count of a text.
+    """Return the words and numbers that count of a text; of a clause in Chinese characters also each pair of neighbours.
 
-    >>> sorted(word_set("The two nights, in a quiet room"))
-    ['2', 'night', 'quiet', 'room']
+    >>> sorted(word_set("The two nights, in a quiet room")), sorted(word_set("高档的酒店，2人"))
+    (['2', 'night', 'quiet', 'room'], ['2', '人', '店', '档', '档酒', '酒', '酒店', '高', '高档'])
     """
-    return frozenset(token.text for token in tokens(text) if token.text != NEGATION)
+    found = [token for token in tokens(text) if token.text != NEGATION]
+    near = (
+        one.text + other.text
+        for one, other in pairwise(found)
+        if not one.ends and HAN.fullmatch(one.text) and HAN.fullmatch(other.text)
+    )
+    return frozenset((*(token.text for token in found), *near))
 
 
 @lru_cache(512)  # a question is compared with each sentence of its passages, and these with it again
