@@ -139,7 +139,7 @@ class AnswerTask(RealTask):
         conversation = replace(conversation, app=replace(conversation.app, sampling=self.real.sampling))
         turn = say(sample.last, documents=AskTurnOptions(clarify, terms=terms), term_weights=term_weights_of(terms))
         done = await ours.runtime(limits, retriever=finder).run_result(turn(conversation))
-        result = done.value[0].documents
+        result = done.value[0].findings.documents
         assert result is not None, "the app has documents"
         found: Found = {
             "valid": True, "refused": not result.is_answered, "asked": bool(result.question_back), "text": result.answer_text,

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.flows.extract import Attempt
-from taiwa.flows.solve.rationale import Rationale
-from taiwa.flows.turn import Reply
+from taiwa.flows.solve.rationale import ExecutedCall, Rationale
+from taiwa.flows.turn import Findings, Reply
 from taiwa.kernel.messages import Notice, Response, TextDelta, ToolResult, Usage, assistant
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.server.access import COOKIE_SECONDS, Access
@@ -238,8 +239,10 @@ TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 RESULTS = st.builds(
     lambda text, warning, number: TurnResult(
         Reply(
-            text, {"items": [text]}, (warning,), value={"n": number}, attempts=(Attempt(text),),
-            response=Response(assistant(text), usage=Usage(3, number)), rationale=Rationale(answer=text),
+            text, {"items": [text]}, (warning,), value={"n": number}, response=Response(assistant(text), usage=Usage(3, number)),
+            findings=Findings(
+                calls=(ExecutedCall("tool", text, ToolResult(text)),), rationale=Rationale(answer=text), attempts=(Attempt(text),),
+            ),
         ),
         "main", "0" * 32, "1" * 32, RunUsage(requests=number), {"a": [text]}, (ToolResult(text, "tool", "call-1"),), prefix=text,
     ),
@@ -256,5 +259,5 @@ def test_events_are_read_by_other_servers_as_they_were_written(index: int, event
 
     assert read == written
     if isinstance(event, TurnResult) and isinstance(read.event, TurnResult):
-        for name in LEFT_OUT:  # which do not count when replies are compared
-            assert getattr(read.event.reply, name) == getattr(event.reply, name)
+        for path in LEFT_OUT:  # which do not count when replies are compared
+            assert attrgetter(path)(read.event) == attrgetter(path)(event)

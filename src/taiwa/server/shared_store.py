@@ -9,11 +9,13 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 from typing import Any, Protocol, cast
 
 from taiwa.flows.ask.ask_result import AskResult
 from taiwa.flows.extract import Attempt
-from taiwa.flows.solve.rationale import Rationale
+from taiwa.flows.solve.rationale import ExecutedCall, Rationale
+from taiwa.flows.turn import Findings
 from taiwa.kernel.errors import ConfigError, StoreError
 from taiwa.kernel.messages import Response
 from taiwa.kernel.serialization import Json, record, restore
@@ -219,8 +221,13 @@ class Sharing:
                 logger.warning("the store cannot be asked for other servers: %s", error.message)
 
 
-LEFT_OUT: Mapping[str, type] = {"response": Response, "rationale": Rationale, "attempts": Attempt}
-"""The parts of a reply that its record leaves out, and their types, without which they could not be restored."""
+LEFT_OUT: Mapping[str, type] = {
+    "reply.response": Response,
+    "reply.findings.calls": ExecutedCall,
+    "reply.findings.rationale": Rationale,
+    "reply.findings.attempts": Attempt,
+}
+"""The parts of a turn that its record leaves out, and their types, without which they could not be restored."""
 
 
 def event_to_json(each: RunEvent) -> Json:
@@ -230,7 +237,7 @@ def event_to_json(each: RunEvent) -> Json:
         return {"index": each.index, "error": asdict(event)}
     if isinstance(event, TurnResult):
         parts = {name: record(getattr(event, name)) for name in ("reply", "spent", "calls")}
-        more = {name: record(getattr(event.reply, name)) for name in LEFT_OUT}
+        more = {path: record(attrgetter(path)(event)) for path in LEFT_OUT}
         texts = {name: getattr(event, name) for name in ("session", "node", "parent", "state", "findings", "prefix")}
         return {"index": each.index, "turn": {**texts, **parts}, "reply": more}
     return {"index": each.index, "event": record(event)}
@@ -245,7 +252,8 @@ def event_from_json(data: Json) -> RunEvent:
     if "turn" in read:
         turn: dict[str, Any] = dict(read["turn"])
         turn |= {name: restore(turn[name]) for name in ("reply", "spent", "calls")}
-        more = {name: restore(read["reply"][name]) for name in LEFT_OUT}
-        turn["reply"] = replace(turn["reply"], documents=AskResult.of(turn["findings"]), **more)
+        response, *more = (restore(read["reply"][path]) for path in LEFT_OUT)
+        found = Findings(AskResult.of(turn["findings"]), *more)
+        turn["reply"] = replace(turn["reply"], response=response, findings=found)
         return RunEvent(index, TurnResult(**turn))
     return RunEvent(index, restore(read["event"]))
