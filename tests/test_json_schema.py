@@ -97,6 +97,8 @@ INTEGERS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "
         (CLOSED, {"maxLength": 9, "minLength": 1}, CLOSED),
         (CLOSED, {"enum": ["a", "b"]}, CLOSED),
         (INTEGERS, {"minLength": 0}, INTEGERS),
+        *((INTEGERS, {"pattern": each}, INTEGERS) for each in ("", ".*", "^.*", ".*$", r"^[\s\S]*$")),
+        *((INTEGERS, {"pattern": each}, None) for each in ("^.*$", ".+", "^$", r"[\s\S]", "a*b")),
         (INTEGERS, {"const": "a"}, CLOSED),
         (INTEGERS, {"$ref": "#/$defs/K"}, CLOSED),
         (CLOSED | {"additionalProperties": True}, {"enum": ["a"]}, CLOSED),

@@ -345,7 +345,14 @@ def _with_named_keys(schema: Mapping[str, Json], root: Mapping[str, Json], *, as
 def _allows_any_key(rule: Mapping[str, Json]) -> bool:
     ignored = ("title", "description", "$comment")
     rules = {keyword: part for keyword, part in rule.items() if keyword not in ignored}
-    return "string" in types(rules) and rules.keys() <= {"type", "minLength"} and rules.get("minLength", 0) == 0
+    is_text = (
+        "string" in types(rules) and rules.keys() <= {"type", "minLength", "pattern"} and rules.get("minLength", 0) == 0
+    )
+    return is_text and ANY_TEXT.fullmatch(str(rules.get("pattern", ""))) is not None
+
+
+ANY_TEXT = re.compile(r"\^?(?:\.\*)?|(?:\.\*)?\$|\^?(?:\[\\s\\S\]|\[\\w\\W\]|\[\\d\\D\])\*\$?")
+"""Patterns that occur in every text; others are not tried, since they may come from strangers."""
 
 
 def _allows_key(rule: Mapping[str, Json], key: str) -> bool:

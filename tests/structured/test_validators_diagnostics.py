@@ -181,3 +181,40 @@ def test_diagnostics_are_less_than_a_quarter_as_long_as_pydantic_s() -> None:
         Order.model_validate_json(json.dumps(data), strict=True)
 
     assert len(lines) < len(json.dumps(caught.value.errors(include_url=False), default=str)) / 4
+
+
+PATTERNED: dict[str, Any] = {
+    "type": "object", "properties": {"name": {"type": "string"}}, "patternProperties": {"^x-": {"type": "integer"}},
+    "additionalProperties": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("schema", "data", "lines"),
+    [
+        (PATTERNED, {"x-a": "1"}, ('$["x-a"] = "1": must be integer',)),
+        (PATTERNED, {"y": 1}, ("""$ = {…} ("y"): 'y' does not match any of the regexes: '^x-'""",)),
+        (
+            PATTERNED | {"required": ["name"]},
+            {"nam": "Ann", "x-a": 1},
+            ("$.name: missing (string)", """$ = {…} ("nam", "x-a"): 'nam' does not match any of the regexes: '^x-'"""),
+        ),
+        (
+            {"type": "object", "propertyNames": {"pattern": "^a"}},
+            {"b": 1},
+            ("""$ = {…} ("b"): 'b' does not match '^a'""",),
+        ),
+        (
+            {"type": "object", "dependentRequired": {"a": ["b"]}},
+            {"a": 1},
+            ("""$ = {…} ("a"): 'b' is a dependency of 'a'""",),
+        ),
+    ],
+)
+def test_a_key_that_no_pattern_allows_is_named_with_the_patterns(
+    schema: dict[str, Any], data: dict[str, Any], lines: tuple[str, ...]
+) -> None:
+    with pytest.raises(OutputValidationError) as caught:
+        OutputType.from_json_schema(schema).validate(data)
+
+    assert caught.value.diagnostics == lines

@@ -5,7 +5,7 @@ for a model.
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -686,8 +686,15 @@ def diagnostics(type_ir: ir.TypeIR, data: Json, issues: tuple[ValidationIssue, .
     Mismatches with the type come first, then issues that only the validator finds (patterns, formats, functions).
     """
     mismatches = find_mismatches(type_ir, data)
+    known = {mismatch.path[:-1] for mismatch in mismatches if mismatch.code == "unknown"}
+    # Keys that no pattern of their object allows; what their values should be is not known.
+    refused = {issue.path: issue.text for issue in issues if issue.code == "additionalProperties"}
+    refused = {path: text for path, text in refused.items() if path not in known}
+    mismatches = [
+        each for each in mismatches if not each.path or repr(each.path[-1]) not in refused.get(each.path[:-1], "")
+    ]
     lines = [_line(mismatch, suggest=at < MAX_LINES) for at, mismatch in enumerate(mismatches)]
-    lines += _issue_lines(type_ir, data, issues, {mismatch.path for mismatch in mismatches})
+    lines += _issue_lines(type_ir, data, issues, {mismatch.path for mismatch in mismatches}, refused)
     lines = list(dict.fromkeys(lines))
     if len(lines) > MAX_LINES:
         return (*lines[:MAX_LINES], f"… and {len(lines) - MAX_LINES} more")
@@ -729,21 +736,26 @@ def _value_text(value: Json) -> str:
     return truncate(literal(value), MAX_VALUE_CHARS)
 
 
-def _issue_lines(type_ir: ir.TypeIR, data: Json, issues: tuple[ValidationIssue, ...], known: set[Path]) -> list[str]:
-    """Render the issues at paths without a mismatch."""
+def _issue_lines(
+    type_ir: ir.TypeIR, data: Json, issues: tuple[ValidationIssue, ...], known: set[Path], refused: Collection[Path]
+) -> list[str]:
+    """Render the issues at paths without a mismatch, and of keys that are `refused` at any."""
     lines: list[str] = []
     unsure: list[str] = []
     above = {path[:depth] for path in known for depth in range(len(path) + 1)}
     for issue in issues:
         path, meant = _data_path(type_ir, data, issue.path)
-        reported = path in above or any(path[:depth] in known for depth in range(len(path)))
+        reported = path in above and not (issue.code == "additionalProperties" and path in refused)
+        reported = reported or any(path[:depth] in known for depth in range(len(path)))
         if reported or (known and not meant):
             continue
         node = node_at(type_ir, data, path)
         here = value_at(data, path)
         text = issue.text
         if issue.code not in CUSTOM and node is not None:
-            text = f"must be {describe(branch(type_ir, node, here), branch_name(type_ir, node, here))}"
+            chosen = branch(type_ir, node, here)
+            if not (isinstance(here, dict) and _kind(chosen, here)):  # "must be an object" would say nothing
+                text = f"must be {describe(chosen, branch_name(type_ir, node, here))}"
         line = f"{pointer(path)} = {_value_text(here)}: {truncate(ir.CONTROL.sub(' ', text), MAX_TEXT_CHARS)}"
         (lines if meant and node is not None else unsure).append(line)
     return lines or unsure
