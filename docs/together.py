@@ -32,7 +32,7 @@ TALKS = {
     "support": (
         ("say", "examples/support-desk/support-desk.md", "The red lamp of my K2 blinks. What does that mean?"),
         ("say", "-c", "May I descale it with vinegar?"),
-        ("state",), ("why", "model"),
+        ("state",), ("why", "kettle"),
     ),
 }  # fmt: skip
 PROGRESS = re.compile(r"(?:loading|reading the prompt)\b.*")

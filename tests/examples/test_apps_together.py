@@ -127,7 +127,7 @@ def test_the_form_asks_until_it_is_complete_and_reads_once(begin: Callable[..., 
 def test_the_support_desk_can_write_nothing_but_sentences_of_the_manual(begin: Callable[..., Session]) -> None:
     session = begin(
         "support-desk",
-        changes(model="K2"),
+        changes(kettle="K2"),
         "The K2 is descaled with citric acid only; vinegar damages its seal.\nVinegar is fine.",
         changes(),
         "Just use vinegar.",
@@ -139,7 +139,7 @@ def test_the_support_desk_can_write_nothing_but_sentences_of_the_manual(begin: C
     assert first.text.splitlines()[0] == "The K2 is descaled with citric acid only; vinegar damages its seal. [1]"
     assert "fine" not in first.text
     assert "Just use" not in second.text
-    assert (session.state, sources(session, "model")) == ({"model": "K2"}, [("", "user", "How do I descale my K2?")])
+    assert (session.state, sources(session, "kettle")) == ({"kettle": "K2"}, [("", "user", "How do I descale my K2?")])
     request: Any = session.priced_model.model
     assert "citric acid" in request.requests[1].constraint.pattern.replace("\\", "")
     assert all(
