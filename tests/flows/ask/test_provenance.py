@@ -135,6 +135,7 @@ state:
   inn: { type: str }
   mood: { type: str, cite: false }
   rooms: { type: int }
+  garden: { type: 'bool | null' }
   kind: { type: '"quiet" | "lively"' }
   topics: { type: "list[str]", reduce: union }
   town: { type: str, from: reply }
@@ -168,6 +169,10 @@ OFFER = "The Harbour Inn has a room for 300 pounds."
         ("None of them, please.", {"inn": "none"}, ()),
         ("For me and my wife, please.", {"rooms": 0}, ("rooms",)),
         ("We need no rooms, thank you.", {"rooms": 0}, ()),
+        ("Is there a bus?", {"garden": False}, ("garden",)),
+        ("Could we have one with a garden?", {"garden": True}, ()),
+        ("Is there one without a garden?", {"garden": False}, ()),
+        ("An inn on the harbour, please.", {"garden": False}, ()),
         ("我想要一家价格便宜的高档酒店。", {"inn": "酒店价格"}, ("inn",)),
         ("酒店要在市中心，最好有早餐。", {"inn": "市中心，有早餐"}, ()),
     ],

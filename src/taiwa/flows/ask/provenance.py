@@ -120,7 +120,7 @@ def stated_only(
 
     The words of a text must stand in the text of the user or, if the user states something, in the answer before or the state: a
     question takes nothing over. Numbers may be worked out (`the two of us and a child`), but by no question, and no zero of a text
-    that denies nothing. A text that stands for several fields counts for the first one.
+    that denies nothing, nor `false` of a question that does not. A text that stands for several fields counts for the first one.
     """
     asks = all(map(is_question, sentences(text)))
     said = word_set(text)
@@ -141,9 +141,10 @@ def stated_only(
         if isinstance(part, str):
             # Words that name nothing ("None") are in no set of words, so all of them would be found anywhere.
             return words <= around if (words := word_set(part)) else part.casefold() in text.casefold()
-        is_number = isinstance(part, (int, float)) and not isinstance(part, bool)
+        if isinstance(part, bool):
+            return part or not asks or is_negative(text)
         is_worked_out = not asks and (part != 0 or is_negative(text))
-        return not is_number or is_worked_out or word_set(str(part)) <= said
+        return not isinstance(part, (int, float)) or is_worked_out or word_set(str(part)) <= said
 
     def is_of_another(name: str, part: Json) -> bool:
         """Whether another field has the text: an earlier one of this turn, or one of the state if the user does not say it again."""
@@ -159,11 +160,11 @@ def stated_only(
     return {name: part for name, part in delta.items() if name not in left_out}, left_out
 
 
-FREE = ("string", "integer", "number", "null")
+FREE = ("string", "integer", "number", "boolean", "null")
 
 
 def _is_free(kind: Json) -> bool:
-    """Whether values of a JSON Schema are a free text or number: choices and dates are inferred, lists and tables sum up."""
+    """Whether values of a JSON Schema are a free text, a number or a boolean: choices and dates are inferred, lists and tables sum up."""
     if not isinstance(kind, dict) or kind.keys() & {"enum", "const", "format", "pattern", "$ref"}:
         return False
     if isinstance(any_of := kind.get("anyOf"), list):
