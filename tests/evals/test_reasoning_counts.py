@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from taiwa.evals.reasoning import count_rationale
-from taiwa.flows.solve.rationale import ExecutedCall, InsertedText, Rationale, TextPart
+from taiwa.flows.solve.rationale import CallPolicy, ExecutedCall, InsertedText, Rationale, TextPart
 from taiwa.flows.solve.solve import SolveOptions, solve
 from taiwa.flows.solve.tool_call_formats import TaggedFormat
 from taiwa.kernel.messages import ToolResult
@@ -67,7 +67,9 @@ def test_a_result_that_is_no_single_number_is_not_counted() -> None:
 
 
 def test_what_the_model_wrote_in_a_tool_s_place_is_marked() -> None:
-    found = counted(reasoned("<<calculator: 2*18>>", " 37\nThe answer is 37.", simulated_tools=["calculator"]))
+    found = counted(
+        reasoned("<<calculator: 2*18>>", " 37\nThe answer is 37.", calls=CallPolicy(simulated_tools=["calculator"]))
+    )
 
     assert (found["model_written"], found["calls"], found["tool_errors"]) == (1, 1, {})
     assert (found["next_of"], found["last_of"]) == (0, 0)
