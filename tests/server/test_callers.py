@@ -11,6 +11,7 @@ import pytest
 
 from taiwa.kernel.messages import Response, Usage, assistant
 from taiwa.server.access import ServerLimits
+from taiwa.server.conversation_turns import MOST_LONG_KEPT
 from taiwa.store.server_records import Caller
 from tests.server.page.tab import GatedModel
 from tests.server.serving import Serving, serving
@@ -280,3 +281,16 @@ def test_a_revoked_key_ends_open_streams(tmp_path: Path) -> None:
         server.model.gate.set()
         server.repository.store.callers.add(Caller("ann"), "key-of-ann")
         assert ann.get("/api/conversations").status_code == 200
+
+
+def test_of_long_requests_few_are_kept_in_memory() -> None:
+    with serving(*["Hello."] * 20, apps=("plain",)) as server:
+        for number in range(18):
+            said = [{"role": "system", "content": f"{number} {'x' * 150_000}"}, {"role": "user", "content": "Hi"}]
+            assert (
+                server.client.post("/v1/chat/completions", json={"model": "plain", "messages": said}).status_code == 200
+            )
+        server.client.post("/v1/chat/completions", json={"model": "plain", "messages": said[1:]})
+
+        assert len(server.server.state.followed._runs) == MOST_LONG_KEPT + 1
+        assert [len(app.instructions) for app in server.repository._apps.values()] == [0]

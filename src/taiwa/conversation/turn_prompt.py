@@ -124,7 +124,8 @@ def turn_request(
     """
     app = conversation.app
     layout = layout or app.layout(enforces_schemas=constrained)
-    messages, whole = [*_opening(app, layout, "" if material is None else material.instructions)], dict[str, Json]()
+    opening = _opening if len(app.instructions) <= LONGEST_CACHED else _opening.__wrapped__
+    messages, whole = [*opening(app, layout, "" if material is None else material.instructions)], dict[str, Json]()
     earlier: tuple[Part, ...] = (Text(_block(EARLIER, conversation.summary)),) if conversation.summary else ()
     count = len(conversation.turns) if material is None or material.turns is None else material.turns
     for past in conversation.turns[max(len(conversation.turns) - count, 0) :]:
@@ -264,6 +265,10 @@ def stable_bytes(request: Request) -> bytes:
                 return "\0".join(parts).encode()
             parts.append(f"{message.role}\1{part.text if isinstance(part, Text) else part!r}")
     return "\0".join(parts).encode()
+
+
+LONGEST_CACHED = 100_000
+"""The longest instructions whose messages are cached."""
 
 
 @lru_cache(maxsize=64)

@@ -43,7 +43,7 @@ from taiwa.sessions.commit_turn import (
     TurnResult,
     branch_name,
 )
-from taiwa.sessions.repository import Repository
+from taiwa.sessions.repository import LONGEST_OPTIONS, Repository
 from taiwa.sessions.session import AsyncSession
 from taiwa.store.refs import BY_CLIENT
 from taiwa.store.server_records import TranscriptEntry
@@ -663,7 +663,8 @@ def _open_app(options: CompletionOptions, repository: Repository) -> App:
     app, given = served_app(load_unchanged(options.app), options.params, repository), options.request
     if given.tool_choice in ("auto", "none") and not is_relayed(app):
         given = replace(given, client_tools=())  # an answer without calls is valid; many clients offer tools always
-    return _with_request(app, _RequestOptions(digest(given), given))
+    with_request = _with_request if len(repr(given)) <= LONGEST_OPTIONS else _with_request.__wrapped__
+    return with_request(app, _RequestOptions(digest(given), given))
 
 
 @dataclass(frozen=True, slots=True)

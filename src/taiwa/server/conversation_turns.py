@@ -29,6 +29,8 @@ from taiwa.store.runs import Run, UnfinishedRun
 
 MOST_KEPT = 256
 """Ended runs whose events can still be followed."""
+MOST_LONG_KEPT = 16
+"""The same of long conversations: a request may have 32 MB."""
 
 
 LOCKED = ApiError(
@@ -122,6 +124,7 @@ class FollowedRuns:
         self._runs: dict[str, FollowedRun] = {}
         self._starting: set[tuple[str, str]] = set()
         self._ended: deque[str] = deque()
+        self._ended_long: deque[str] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
         self.version = 0
@@ -232,9 +235,13 @@ class FollowedRuns:
 
     def _end(self, followed: FollowedRun) -> None:
         followed.end()
-        self._ended.append(followed.id)
-        if len(self._ended) > MOST_KEPT:
-            del self._runs[self._ended.popleft()]
+        session = followed.runs[-1].completions[0].session
+        ended, most = self._ended, MOST_KEPT
+        if not session.repository.remembers(session.conversation):
+            ended, most = self._ended_long, MOST_LONG_KEPT
+        ended.append(followed.id)
+        if len(ended) > most:
+            del self._runs[ended.popleft()]
         self._wake()
 
     async def _perform(self, runs: Runs, session: AsyncSession, followed: FollowedRun, texts: Sequence[str]) -> None:

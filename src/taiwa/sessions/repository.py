@@ -34,7 +34,7 @@ from taiwa.kernel.errors import (
     TaiwaError,
 )
 from taiwa.kernel.messages import Passage
-from taiwa.kernel.serialization import Json, digest, value
+from taiwa.kernel.serialization import Json, canonical, digest, value
 from taiwa.kernel.text import plural
 from taiwa.kernel.usage_limits import Budget, SharedBudget, UsageLimits
 from taiwa.sessions.budgets import Quota, StoredBudget
@@ -59,6 +59,8 @@ LONGEST_RECENT = 250_000
 """Maximum characters of a conversation kept in memory."""
 MOST_APPS = 1_000
 """Apps kept in memory."""
+LONGEST_OPTIONS = 100_000
+"""Maximum bytes of the options of an app kept in memory: those of a request may be as long as its body."""
 TRUST_SECONDS = 1
 """How long `Repository.trust` does not look again, since another process can delete and import an app at any time."""
 
@@ -161,10 +163,14 @@ class Repository:
 
     def _kept(self, name: str, app: App) -> App:
         """Keep an app for later turns, unless one of its hash is kept; return the one that is. The oldest of many is forgotten."""
-        kept = self._apps.setdefault(name, app)
+        if (kept := self._apps.get(name)) is not None:
+            return kept
+        options = app.source.options
+        if options is None or len(canonical(options)) <= LONGEST_OPTIONS:
+            self._apps[name] = app
         if len(self._apps) > MOST_APPS:  # the options of requests make others of one app
             self._apps.pop(next(iter(self._apps)), None)
-        return kept
+        return app
 
     def trust(self, name: str) -> None:
         """Trust an app, so that its model, tools and documents apply; an app that the store lacks is already trusted."""
@@ -355,11 +361,16 @@ class Repository:
         found = self._recent.get(tip)
         return self.checkout(tip) if found is None or not self.store.nodes.has(tip) else found
 
+    def remembers(self, conversation: Conversation) -> bool:
+        """Return whether a conversation is cached, as short ones are after their turns."""
+        return conversation.tip in self._recent
+
     def remember(self, conversation: Conversation) -> None:
         """Cache a committed conversation in memory for its next turn, if it is not long and has no files."""
         turns = conversation.turns
         if (
-            not any(past.files for past in turns)
+            conversation.app.hash in self._apps
+            and not any(past.files for past in turns)
             and sum(len(past.user) + len(past.answer) for past in turns) <= LONGEST_RECENT
         ):
             self._recent[conversation.tip] = conversation
