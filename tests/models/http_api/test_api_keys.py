@@ -226,6 +226,10 @@ def test_nothing_of_a_key_is_left_in_a_text_even_where_the_text_cuts_it_off(key:
     assert not cut.endswith(key[:-1]) or len(key) == 6
 
 
+def test_a_key_of_one_letter_leaves_the_words_of_an_error_readable() -> None:
+    assert mask_text("unknown key k, or 'k'", ["k"]) == "unknown key •••, or '•••'"
+
+
 def test_an_error_is_rid_of_the_key_in_all_its_parts() -> None:
     error = ProtocolError(f"odd: {KEY}", body=f"… {KEY[:12]}…")
 
