@@ -115,7 +115,10 @@ def read_dialogues(paths: Sequence[Path], limit: int | None, seed: int) -> DataS
             row = replace(whole, row={**whole.row, "turns": list(turns)})
             read_dialogue(row)  # a row that cannot be used is an error before anything is measured
             more = {"services": row.row["services"], "turns": row.row["turns"]}
-            items.append(Item(row.text("id"), "", "", path.stem, more=more))
+            cut = len(turns) < len(whole.array("turns"))  # under a name of its own, since another limit cuts elsewhere
+            items.append(
+                Item(f"{row.text('id')}:{len(turns)}" if cut else row.text("id"), "", "", path.stem, more=more)
+            )
             left = None if left is None else left - len(turns)
     return data_set(paths, digests, items)
 

@@ -120,7 +120,7 @@ def stated_only(
 
     The words of a text must stand in the text of the user or, if the user states something, in the answer before or the state: a
     question takes nothing over. Numbers may be worked out (`the two of us and a child`), but by no question, and no zero of a text
-    that denies nothing, nor `false` of a question that does not. A text that stands for several fields counts for the first one.
+    that denies nothing, nor `false` of a question that does not. A text stays in its field until it is said again.
     """
     asks = all(map(is_question, sentences(text)))
     said = word_set(text)
@@ -147,12 +147,9 @@ def stated_only(
         return not isinstance(part, (int, float)) or is_worked_out or word_set(str(part)) <= said
 
     def is_of_another(name: str, part: Json) -> bool:
-        """Whether another field has the text: an earlier one of this turn, or one of the state if the user does not say it again."""
-        if not isinstance(part, str) or not (words := word_set(part)):
-            return False
-        earlier = [other for each, other in free[: free.index((name, part))] if isinstance(other, str)]
-        known = () if words <= said else (other for each, other in state.items() if each != name)
-        return any(part == other for other in (*earlier, *known))
+        """Whether a text is that of another field in the state, and the user does not say it again."""
+        words = word_set(part) if isinstance(part, str) else frozenset[str]()
+        return not words <= said and any(part == other for each, other in state.items() if each != name)
 
     left_out = tuple(
         name for name, part in free if part != state.get(name) and (not is_said(part) or is_of_another(name, part))
