@@ -411,6 +411,8 @@ class Execution(Generic[T]):
             if pending.thinks_since is not None:
                 pending.measure(chunk, self.ledger.now())
             self._emit(chunk)
+            if self.ledger.limits.seconds is None:
+                return pending.active
         elif isinstance(chunk, Notice):
             self._emit(chunk)
         elif isinstance(chunk, FailedAttempt):

@@ -375,6 +375,15 @@ def _encoded(write: Callable[[T], str], item: T) -> bytes:
         raise InputError(f"not a JSON value: {error}") from None
 
 
+def text_to_json(text: str) -> bytes:
+    """Return what `to_json` returns for a text, with fewer calls.
+
+    Raises:
+        InputError: as `to_json`.
+    """
+    return _encoded(encode_basestring, text)
+
+
 def canonical(data: Json) -> bytes:
     """Write JSON in canonical form: sorted keys, no spaces, UTF-8.
 

@@ -367,7 +367,8 @@ async def read_body(request: Request, known: Collection[str] | None = None) -> F
     Raises:
         ApiError: it is too large, too slow, not a JSON object, or has an unknown field.
     """
-    body = await whole_body(request)
+    body = getattr(request.state, "body", None)
+    body = await whole_body(request) if body is None else body
     request.state.is_large = len(body) > LARGE_BODY
     data = await asyncio.to_thread(_parse, body) if len(body) > 1 << 20 else _parse(body)
     fields = Fields.of(data)
@@ -377,18 +378,15 @@ async def read_body(request: Request, known: Collection[str] | None = None) -> F
 
 
 async def whole_body(request: Request) -> bytes:
-    """Return the bytes of a body, of which `request.state.digest` is the digest, with the path; they are received once.
+    """Receive the bytes of a body, of which `request.state.digest` is the digest, with the path.
 
     Raises:
         ApiError: it is too large, or too slow.
     """
-    if not hasattr(request.state, "body"):
-        limits = state_of(request).options.limits
-        body = b"".join([part async for part in body_parts(request, limits.body, limits.body_seconds)])
-        scope = request.scope
-        request.state.digest = sha256(b"%b?%b\0%b" % (scope["path"].encode(), scope["query_string"], body)).digest()
-        request.state.body = body
-    return bytes(request.state.body)
+    limits, scope = state_of(request).options.limits, request.scope
+    body = b"".join([part async for part in body_parts(request, limits.body, limits.body_seconds)])
+    request.state.digest = sha256(b"%b?%b\0%b" % (scope["path"].encode(), scope["query_string"], body)).digest()
+    return body
 
 
 LARGE_BODY = 64 << 10

@@ -219,10 +219,10 @@ class LiveRun:
 
     def _observe(self, index: int, event: Event) -> None:
         """Publish an event; the steps of a program may run in other threads."""
-        if isinstance(event, DeltaStarted):
-            event = Notice("updating the state …", code=STATE_NOTICE)
         if not isinstance(event, (TextDelta, ThinkingDelta, Notice)):
-            return
+            if not isinstance(event, DeltaStarted):
+                return
+            event = Notice("updating the state …", code=STATE_NOTICE)
         if get_ident() == self._thread:
             self._publish(index, event)
         else:

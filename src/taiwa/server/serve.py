@@ -106,7 +106,7 @@ def build(state: ServerState) -> ASGIApp:
             request.scope["path_params"] = {key: unquote(str(each)) for key, each in request.path_params.items()}
             try:
                 if once and request.headers.get("idempotency-key"):
-                    await whole_body(request)
+                    request.state.body = await whole_body(request)  # read once more by `read_body`
                     found = await state.repeats.once(request, partial(function, request))
                 else:
                     found = await function(request)

@@ -333,6 +333,8 @@ class PartialAnswer:
         self._clock = clock
         self._pieces: list[str] = []
         self._next = inf if whole else clock() + KEEP_SECONDS
+        self.rest: Observer | None = None
+        """Observes the events other than text, of which an answer has thousands."""
 
     def __call__(self, event: Event) -> None:
         """Observe an event."""
@@ -341,6 +343,8 @@ class PartialAnswer:
             if self._clock() >= self._next:
                 self._next = self._clock() + KEEP_SECONDS
                 start_in_thread(self.keep, "keep-partial")  # a stream does not wait for it
+        elif self.rest is not None:
+            self.rest(event)
 
     def keep(self) -> None:
         """Write what there is."""

@@ -287,8 +287,8 @@ class BaseSession:
         return limits
 
     def _runtime_options(self, turn: ActiveTurn) -> RuntimeOptions:
-        counter = request_counter(self.repository, turn.run, self.priced_model)
-        observers: tuple[Observer, ...] = (*self._observers, counter, turn.partial)
+        turn.partial.rest = request_counter(self.repository, turn.run, self.priced_model)
+        observers: tuple[Observer, ...] = (*self._observers, turn.partial)
         limits = self._limits()
         budgets = self.repository.budgets(turn.run, limits)
         return {

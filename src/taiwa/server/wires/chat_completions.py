@@ -34,7 +34,7 @@ from taiwa.kernel.messages import (
     Usage,
 )
 from taiwa.kernel.messages import Response as ModelResponse
-from taiwa.kernel.serialization import Json, item_at, items_at, parse_json, text_at, to_json
+from taiwa.kernel.serialization import Json, item_at, items_at, parse_json, text_at, text_to_json, to_json
 from taiwa.models.http_api.provider_interface import EFFORTS
 from taiwa.server.http_responses import ApiError, SendNow, error_to_json, event, invalid
 from taiwa.server.request import Fields, caller_of, interpret, read_body, state_of
@@ -514,7 +514,7 @@ class _Reply:
         if not self._opening:
             self._opening = b"data: " + to_json(self._head("chat.completion.chunk"))[:-1] + b',"choices":[{"index":'
         ending = PIECE_END + (b',"usage":null}\n\n' if self._asked.include_usage else b"}\n\n")
-        return b'%b%d,"delta":{"%b":%b%b' % (self._opening, index, name, to_json(text), ending)
+        return b'%b%d,"delta":{"%b":%b%b' % (self._opening, index, name, text_to_json(text), ending)
 
     def _head(self, kind: str) -> dict[str, Json]:
         return {
