@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from taiwa.safetensors_file import TensorInfo, parse_header, read_header
+from taiwa.safetensors_file import TensorInfo, parse_header, read_header, read_tensor
 
 
 def file_of(header: object, numbers: bytes = b"") -> bytes:
@@ -18,6 +18,26 @@ def entry(dtype: str, shape: list[int], start: int, end: int) -> dict[str, objec
 
 
 VALUES = np.array([[1.5, -2.0, 0.0], [65504.0, 2.0**-24, np.inf]], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "numbers", "kept"),
+    [
+        ("F32", VALUES.astype("<f4").tobytes(), VALUES),
+        ("F16", VALUES.astype("<f2").tobytes(), VALUES),
+        ("BF16", (VALUES.view("<u4") >> 16).astype("<u2").tobytes(), (VALUES.view("<u4") >> 16 << 16).view("<f4")),
+    ],
+)
+def test_floats_of_every_width_are_read_as_f32(dtype: str, numbers: bytes, kept: np.ndarray) -> None:
+    data = file_of({"__metadata__": {"format": "pt"}, "a": entry(dtype, [2, 3], 0, len(numbers))}, numbers)
+
+    header = parse_header(data, len(data))
+    tensor = read_tensor(data, header.tensors["a"])
+
+    assert header.metadata == {"format": "pt"}
+    assert tensor.dtype == np.float32
+    assert tensor.flags.aligned
+    assert np.array_equal(tensor, kept)
 
 
 def test_the_library_reads_and_writes_the_same(tmp_path: Path) -> None:
@@ -36,12 +56,14 @@ def test_the_library_reads_and_writes_the_same(tmp_path: Path) -> None:
     assert header == parse_header(data, len(data))
     assert header.metadata == {"x": "1"}
     assert {name: info.shape for name, info in header.tensors.items()} == {n: t.shape for n, t in tensors.items()}
+    for name in "abd":
+        assert np.array_equal(read_tensor(data, header.tensors[name]), library.load_file(path)[name])
 
 
 def test_a_scalar_is_a_tensor_without_dimensions() -> None:
     data = file_of({"a": entry("F32", [], 0, 4)}, np.float32(3).tobytes())
 
-    assert parse_header(data, len(data)).tensors["a"].shape == ()
+    assert read_tensor(data, parse_header(data, len(data)).tensors["a"]).shape == ()
 
 
 @pytest.mark.parametrize(
@@ -65,9 +87,11 @@ def test_a_broken_file_is_refused(data: bytes, tmp_path: Path) -> None:
         read_header(path)
 
 
-def test_numbers_that_are_not_floats_are_counted() -> None:
+def test_numbers_that_are_not_floats_are_counted_and_not_read() -> None:
     data = file_of({"a": entry("I64", [2], 0, 16)}, bytes(16))
 
     info = parse_header(data, len(data)).tensors["a"]
 
     assert info == TensorInfo("I64", (2,), len(data) - 16, len(data))
+    with pytest.raises(ValueError, match="its numbers are I64, not F32 or F16 or BF16"):
+        read_tensor(data, info)

@@ -23,7 +23,7 @@ MODULES: dict[Extra, tuple[str, ...]] = {
     "gguf": ("xllamacpp", "llguidance", "numpy", "jinja2", "huggingface_hub"),
     "local": ("torch", "transformers", "llguidance", "numpy", "huggingface_hub", "jinja2"),
     "docs": ("pypdfium2", "mammoth", "trafilatura"),
-    "dense": ("numpy",),
+    "dense": ("tokenizers", "numpy"),
     "constraints": ("llguidance", "numpy", "lark"),
     "typescript": ("tree_sitter", "tree_sitter_typescript"),
     "repair": ("json_repair",),

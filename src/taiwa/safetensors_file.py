@@ -1,4 +1,4 @@
-"""Read the header of a `.safetensors` file. Nothing in such a file is executed.
+"""Read the header and the tensors of a `.safetensors` file with numpy. Nothing in such a file is executed.
 
 The file is 8 bytes with the length of the header, the header in JSON, and the raw numbers, little-endian.
 """
@@ -7,10 +7,14 @@ import json
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from taiwa.kernel.attachments import open_regular
 from taiwa.kernel.text import truncate
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 LENGTH_BYTES = 8
 MAX_HEADER_BYTES = 100 << 20
@@ -18,7 +22,7 @@ MAX_DIMENSIONS = 64
 MOST = 1 << 62
 MAX_SHOWN = 100
 FLOATS = {"F32": 4, "F16": 2, "BF16": 2}
-"""The bytes of one number of these types."""
+"""The types that can be read as F32, and the bytes of one number."""
 
 
 class TensorInfo(NamedTuple):
@@ -86,3 +90,19 @@ def _tensor_info(name: str, entry: dict[str, Any], begin: int, size: int) -> Ten
 
 def _shown(text: str) -> str:
     return truncate(" ".join(text.split()), MAX_SHOWN)
+
+
+def read_tensor(data: bytes, info: TensorInfo) -> "NDArray[np.float32]":
+    """Return a tensor as F32, in its shape; `data` is the whole file.
+
+    Raises:
+        ValueError: its type is not among `FLOATS`.
+    """
+    import numpy as np
+
+    if info.dtype not in FLOATS:
+        raise ValueError(f"its numbers are {info.dtype}, not {' or '.join(FLOATS)}")
+    raw = data[info.start : info.end]
+    if info.dtype == "BF16":  # the upper half of an F32; numpy does not know it
+        return (np.frombuffer(raw, "<u2").astype("<u4") << np.uint32(16)).view("<f4").reshape(info.shape)
+    return np.frombuffer(raw, {"F32": "<f4", "F16": "<f2"}[info.dtype]).astype(np.float32).reshape(info.shape)

@@ -100,8 +100,9 @@ def test_ask_looks_by_meaning_too(taiwa: Taiwa, folder: Path, server: EmbeddingS
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("--embeddings", "{folder}"), "does not name a provider"),
-        (("--embeddings", ""), "--embeddings requires an endpoint"),
+        (("--embeddings", "no/such"), "folder no/such not found"),
+        (("--embeddings", "{folder}"), "is .* the folder of a sentence model"),
+        (("--embeddings", ""), "--embeddings requires the folder of a model"),
         (("--embeddings", "anthropic:claude-x"), "does not offer embeddings"),
     ],
 )

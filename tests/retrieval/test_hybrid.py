@@ -1,5 +1,6 @@
 """Passages by meaning: vectors are kept, closed and deleted like their passages, and fused only where that was shown to help."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -7,12 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from taiwa.kernel.errors import InputError, ModelError
+from taiwa.kernel.errors import ConfigError, InputError, ModelError
 from taiwa.kernel.messages import Passage, user
 from taiwa.retrieval import Index, Library, ScopedRetriever
 from taiwa.retrieval.document_access import SIDECAR
-from taiwa.retrieval.hybrid import HybridIndex
+from taiwa.retrieval.hybrid import BertEncoder, HybridIndex
 from taiwa.retrieval.index import reciprocal_ranks
+from tests.lazily import Lazily
+
+tokenizers: Any = Lazily("tokenizers")
+torch: Any = Lazily("torch")
+transformers: Any = Lazily("transformers")
 
 TOPICS = {"leave": ("holiday", "vacation"), "pay": ("salary", "wage"), "trip": ("train", "journey")}
 
@@ -22,7 +28,11 @@ class Topics:
 
     name = "topics-1"
 
-    def embed(self, texts: Sequence[str]) -> Any:
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def embed(self, texts: Sequence[str], what: str) -> Any:
+        self.seen += texts if what == "passage" else ()
         rows = np.array([[float(any(word in text for word in words)) for words in TOPICS.values()] for text in texts])
         rows = rows + 0.01
         return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
@@ -59,7 +69,7 @@ def test_vectors_are_made_once_and_again_for_what_changed(fused: HybridIndex, fo
     fused.refresh()
 
     assert fused.make_vectors() == 1
-    near = fused.backend.nearest("topics-1", fused.embedder.embed(["salary"])[0], 9, frozenset())
+    near = fused.backend.nearest("topics-1", fused.embedder.embed(["salary"], "question")[0], 9, frozenset())
     assert sorted(sources(near)) == ["a.md", "b.md"]
 
 
@@ -92,7 +102,7 @@ class Failing(Topics):
         super().__init__()
         self.asked = 0
 
-    def embed(self, texts: Sequence[str]) -> Any:
+    def embed(self, texts: Sequence[str], what: str) -> Any:
         self.asked += 1
         raise ModelError("it is out of order")
 
@@ -119,8 +129,8 @@ def test_vectors_that_were_made_before_a_failure_are_kept(fused: HybridIndex, mo
     told: list[int] = []
 
     class Once(Failing):
-        def embed(self, texts: Sequence[str]) -> Any:
-            return super().embed(texts) if told else Topics().embed(texts)
+        def embed(self, texts: Sequence[str], what: str) -> Any:
+            return super().embed(texts, what) if told else Topics().embed(texts, what)
 
     with pytest.raises(ModelError):
         HybridIndex(fused, Once()).make_vectors(told.append)
@@ -158,3 +168,69 @@ def test_ranks_are_fused_by_rank_alone() -> None:
     assert sources(reciprocal_ranks([[a], []], 9)) == ["a"]
     assert reciprocal_ranks([], 3) == ()
     assert sources(reciprocal_ranks([[a, b], [None, b]], 9)) == ["b", "a"]
+
+
+WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] the leave of day 有 給 休 暇".split()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small encoder of random weights, as the library that makes such models writes it."""
+    folder = tmp_path_factory.mktemp("model")
+    torch.manual_seed(5)
+    config = transformers.BertConfig(
+        vocab_size=len(WORDS), hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
+        max_position_embeddings=16,
+    )  # fmt: skip
+    transformers.BertModel(config).eval().save_pretrained(folder)
+    tokenizer = tokenizers.Tokenizer(
+        tokenizers.models.WordPiece({word: at for at, word in enumerate(WORDS)}, unk_token="[UNK]")
+    )
+    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+        "[CLS] $A [SEP]", None, [("[CLS]", 2), ("[SEP]", 3)]
+    )
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_model_gives_the_vectors_that_torch_gives(model: Path, first: bool) -> None:
+    (model / "1_Pooling").mkdir(exist_ok=True)
+    (model / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode_cls_token": first}))
+    texts = ["the leave of the day", "有給休暇", "", "day " * 50, "the"]
+
+    ours = BertEncoder(model).embed(texts, "passage")
+
+    bert = transformers.BertModel.from_pretrained(model).eval()
+    tokenizer = tokenizers.Tokenizer.from_file(str(model / "tokenizer.json"))
+    tokenizer.enable_truncation(16)
+    for text, row in zip(texts, ours, strict=True):
+        with torch.no_grad():
+            hidden = bert(torch.tensor([tokenizer.encode(text).ids])).last_hidden_state[0]
+        right = (hidden[0] if first else hidden.mean(0)).numpy()
+        assert np.dot(row, right / np.linalg.norm(right)) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_model_is_named_by_what_it_is(model: Path, tmp_path: Path) -> None:
+    assert BertEncoder(model).name.startswith(f"{model.name}-")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("config.json", "", "is .* the folder of a sentence model"),
+        ("config.json", "[]", "not a JSON object"),
+        ("config.json", '{"model_type": "llama"}', "only BERT's encoder"),
+        ("model.safetensors", "short", "cannot be read as safetensors"),
+        ("tokenizer.json", "{", "cannot be read"),
+    ],
+)
+def test_a_folder_that_holds_no_model_says_so(model: Path, tmp_path: Path, name: str, text: str, said: str) -> None:
+    for part in ("config.json", "model.safetensors", "tokenizer.json"):
+        (tmp_path / part).write_bytes((model / part).read_bytes())
+    (tmp_path / name).write_text(text)
+
+    with pytest.raises(ConfigError, match=said):
+        BertEncoder(tmp_path)

@@ -72,6 +72,7 @@ def index() -> None:
     \b
     taiwa index ~/handbook
     taiwa index ~/handbook --name handbook --language german
+    taiwa index ~/handbook --embeddings ~/models/all-MiniLM-L6-v2
     taiwa index handbook --embeddings http://127.0.0.1:8080/v1#bge-m3
     taiwa index list
     taiwa index show handbook
@@ -98,7 +99,7 @@ def folder_(common: CommonOptions, folder: str, name: str, language: str, embedd
     from taiwa.operations import documents
 
     if embeddings is not None and not embeddings.strip():
-        raise InputError("--embeddings requires an endpoint (http://HOST:PORT/v1#NAME, PROVIDER:NAME), or off")
+        raise InputError("--embeddings requires the folder of a model, an endpoint (http://HOST:PORT/v1#NAME), or off")
     settings = common.settings()
     options = documents.IndexOptions(folder, name, language, (embeddings or "").strip())
     made: dict[str, Json] = {}

@@ -81,7 +81,7 @@ def served_options(verb: str, first_model: str, to: str = "") -> Callable[[C], C
     "--embeddings",
     metavar="FOLDER|MODEL",
     default="",
-    help="Use this model for /v1/embeddings: one on a server.",
+    help="Use this model for /v1/embeddings: a folder, or a model on a server.",
 )
 @click.option(
     "--token",

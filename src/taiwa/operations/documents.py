@@ -22,6 +22,7 @@ from taiwa.settings import Settings
 
 if TYPE_CHECKING:
     from taiwa.conversation.app import App
+    from taiwa.retrieval.hybrid import Embedder
     from taiwa.retrieval.ingest import Progress, RefreshReport
     from taiwa.sessions.repository import Repository
     from taiwa.sql import PostgresUrl
@@ -70,13 +71,20 @@ class IndexOptions:
 
     - `folder`: a folder, a file, or the name of an index. `name`: of a new index ("": the folder's own name).
     - `language`: the language for stemming.
-    - `embeddings`: an endpoint (http://HOST:PORT/v1#NAME), `off`, or "" to keep those of the index.
+    - `embeddings`: the folder of a model, an endpoint (http://HOST:PORT/v1#NAME), `off`, or "" to keep those of the index.
     """
 
     folder: str
     name: str = ""
     language: str = "english"
     embeddings: str = ""
+
+    @property
+    def embedder(self) -> str:
+        """The embedder; the path of a folder is absolute."""
+        folder = Path(self.embeddings).expanduser()
+        is_folder = self.embeddings not in ("", EMBEDDINGS_OFF) and folder.is_dir()
+        return str(folder.resolve()) if is_folder else self.embeddings
 
 
 def _place(settings: Settings) -> "Path | PostgresUrl":
@@ -258,16 +266,16 @@ def _refresh(index: Index, reporter: Reporter) -> "RefreshReport":
         return index.refresh(WAIT, moved)
 
 
-def _choose_embedder(index: Index, options: IndexOptions, settings: Settings) -> EmbeddingEndpoint | None:
+def _choose_embedder(index: Index, options: IndexOptions, settings: Settings) -> "Embedder | None":
     """Open the embedder of the options and store it for the index; None if the index keeps its own."""
-    before, place = index.backend.embedder_choice(), options.embeddings
+    before, place = index.backend.embedder_choice(), options.embedder
     if place == EMBEDDINGS_OFF:
         index.backend.set_embedder(None)
         return None
     return _open_embedder(index, place, before, settings) if place else None
 
 
-def _embed(index: Index, embedder: EmbeddingEndpoint | None, settings: Settings, reporter: Reporter) -> int:
+def _embed(index: Index, embedder: "Embedder | None", settings: Settings, reporter: Reporter) -> int:
     """Compute missing vectors; return their number."""
     before = index.backend.embedder_choice()
     if before is None:
@@ -283,10 +291,13 @@ def _embed(index: Index, embedder: EmbeddingEndpoint | None, settings: Settings,
     return made
 
 
-def _open_embedder(index: Index, place: str, before: "EmbedderChoice | None", settings: Settings) -> EmbeddingEndpoint:
+def _open_embedder(index: Index, place: str, before: "EmbedderChoice | None", settings: Settings) -> "Embedder":
     embedder = open_embedder(place, settings)
-    embedder.identify(before if before is not None and before.place == place else None)
-    index.backend.set_embedder(EmbedderChoice(place, embedder.name, embedder.probe))
+    probe: tuple[float, ...] = ()
+    if isinstance(embedder, EmbeddingEndpoint):
+        embedder.identify(before if before is not None and before.place == place else None)
+        probe = embedder.probe
+    index.backend.set_embedder(EmbedderChoice(place, embedder.name, probe))
     return embedder
 
 

@@ -71,7 +71,7 @@ class ServerOptions:
 
     - `apps`: names or files of the served apps, the first one for requests that name a model only; () serves all.
     - `models`: names of the served models, the first one for requests that name an app only; () serves the configured one.
-    - `embeddings`: the model of `/v1/embeddings`, on a server; "" for none.
+    - `embeddings`: the model of `/v1/embeddings`: the folder of a sentence model, or a model on a server; "" for none.
     - `indexes`: names of document indexes that every caller may search; () serves all to the holder of the token.
     - `token`: the key that API clients send; "" allows all callers.
     - `hosts`: names besides the loopback ones by which browsers and clients may address the server.

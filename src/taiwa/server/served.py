@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from threading import Lock
 from time import time
 from typing import TYPE_CHECKING
@@ -242,10 +243,11 @@ def check_served(app_names: Sequence[str]) -> None:
 
 
 class EmbeddingModel:
-    """The model of `/v1/embeddings`, on a server, opened at the first request."""
+    """The model of `/v1/embeddings`, opened at the first request: the folder of a sentence model, or a model on a server."""
 
     def __init__(self, place: str, settings: Settings) -> None:
-        self.name = place
+        self.names = tuple(dict.fromkeys((place, Path(place).name if "://" not in place else place)))
+        """The names that a request may use for it."""
         self._place = place
         self._settings = settings
         self._embedder: Embedder | None = None
@@ -261,4 +263,4 @@ class EmbeddingModel:
         with self._lock:
             if self._embedder is None:
                 self._embedder = open_embedder(self._place, self._settings)
-            return self._embedder.embed(texts)
+            return self._embedder.embed(texts, "passage")

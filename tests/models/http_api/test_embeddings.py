@@ -12,6 +12,7 @@ from taiwa.models.http_api.embeddings import (
     EmbeddingEndpoint,
     add_missing_vectors,
     open_embedder,
+    open_endpoint,
     with_embeddings,
 )
 from taiwa.models.providers import resolve
@@ -36,7 +37,7 @@ def settings() -> Settings:
 
 @pytest.fixture
 def endpoint(server: EmbeddingServer, settings: Settings) -> EmbeddingEndpoint:
-    return open_embedder(f"{server.base_url}#topics", settings)
+    return open_endpoint(f"{server.base_url}#topics", settings)
 
 
 def test_texts_become_vectors_of_length_one_in_their_order(
@@ -44,7 +45,7 @@ def test_texts_become_vectors_of_length_one_in_their_order(
 ) -> None:
     for server.shuffled in (False, True):
         for server.packed in (False, True):
-            rows = endpoint.embed(["my salary", "休暇 and holiday", ""])
+            rows = endpoint.embed(["my salary", "休暇 and holiday", ""], "passage")
 
             for row, text in zip(rows, ("my salary", "休暇 and holiday", ""), strict=True):
                 right = np.array(topics_of(text))
@@ -54,23 +55,23 @@ def test_texts_become_vectors_of_length_one_in_their_order(
 def test_many_texts_go_in_several_requests_and_none_in_none(
     server: EmbeddingServer, endpoint: EmbeddingEndpoint
 ) -> None:
-    assert len(endpoint.embed([f"text {number}" for number in range(70)])) == 70
+    assert len(endpoint.embed([f"text {number}" for number in range(70)], "passage")) == 70
     assert [len(texts) for texts in server.asked] == [1, 32, 32, 6]
-    assert len(endpoint.embed([])) == 0
+    assert len(endpoint.embed([], "passage")) == 0
     assert len(server.asked) == 4
 
 
 def test_a_server_that_takes_fewer_texts_gets_fewer(server: EmbeddingServer, endpoint: EmbeddingEndpoint) -> None:
     server.most = 5
 
-    assert len(endpoint.embed([f"text {number}" for number in range(11)])) == 11
+    assert len(endpoint.embed([f"text {number}" for number in range(11)], "passage")) == 11
     assert max(len(texts) for texts in server.asked) <= 5
 
 
 def test_of_a_text_that_is_too_long_the_beginning_counts(server: EmbeddingServer, endpoint: EmbeddingEndpoint) -> None:
     server.longest = 100
 
-    long, short = endpoint.embed(["salary " * 50, "train"])
+    long, short = endpoint.embed(["salary " * 50, "train"], "passage")
 
     assert long.argmax() == 1
     assert short.argmax() == 2
@@ -95,15 +96,15 @@ def test_what_is_no_vector_is_refused(
     server.answer = answer
 
     with pytest.raises(ProtocolError, match=said):
-        endpoint.embed(["a"])
+        endpoint.embed(["a"], "question")
 
 
 def test_vectors_of_another_length_are_refused(server: EmbeddingServer, endpoint: EmbeddingEndpoint) -> None:
-    endpoint.embed(["a"])
+    endpoint.embed(["a"], "passage")
     server.answer = b'{"data": [{"index": 0, "embedding": [1, 2]}]}'
 
     with pytest.raises(ProtocolError, match="vectors of 2 numbers, and of 3 before"):
-        endpoint.embed(["a"])
+        endpoint.embed(["a"], "passage")
 
 
 def test_a_server_that_is_out_of_order_is_asked_again_and_then_says_so(server: EmbeddingServer) -> None:
@@ -116,7 +117,7 @@ def test_a_server_that_is_out_of_order_is_asked_again_and_then_says_so(server: E
     target = resolve(f"{server.base_url}#topics")
     broken = EmbeddingEndpoint(HttpModel(target, retry=RetryPolicy(attempts=3), clock=Clock(sleep=sleep)))
     with pytest.raises(ModelError, match="tried 3 times"):
-        broken.embed(["a"])
+        broken.embed(["a"], "passage")
     assert len(slept) == 2
 
 
@@ -124,44 +125,44 @@ def test_a_key_goes_along_and_never_stands_in_an_error(server: EmbeddingServer, 
     server.key = "canary-0123456789"
     target = resolve(f"{server.base_url}#topics")
 
-    assert len(EmbeddingEndpoint(HttpModel(target, server.key)).embed(["a"])) == 1
+    assert len(EmbeddingEndpoint(HttpModel(target, server.key)).embed(["a"], "passage")) == 1
     with pytest.raises(AuthenticationError) as error:
-        EmbeddingEndpoint(HttpModel(target, "wrong-canary-98765")).embed(["a"])
+        EmbeddingEndpoint(HttpModel(target, "wrong-canary-98765")).embed(["a"], "passage")
     assert "canary" not in str(error.value)
 
 
 def test_another_model_behind_the_same_name_is_noticed(server: EmbeddingServer, settings: Settings) -> None:
     place = f"{server.base_url}#topics"
-    first = open_embedder(place, settings)
+    first = open_endpoint(place, settings)
     first.identify()
     known = EmbedderChoice(place, first.name, first.probe)
 
-    again = open_embedder(place, settings)
+    again = open_endpoint(place, settings)
     again.identify(known)
     server.turned = True
-    other = open_embedder(place, settings)
+    other = open_endpoint(place, settings)
     other.identify(known)
 
     assert first.name.startswith(f"topics@{server.base_url[7:-3]}-")
     assert again.name == first.name
     assert other.name != first.name
     with pytest.raises(ConfigError, match="is not the model of the stored vectors"):
-        open_embedder(place, settings, known).embed(["a"])
+        open_endpoint(place, settings, known).embed(["a"], "question")
 
 
 def test_an_address_without_a_name_is_its_only_model(server: EmbeddingServer, settings: Settings) -> None:
-    assert open_embedder(server.base_url, settings).model.target.model == "topics"
+    assert open_endpoint(server.base_url, settings).model.target.model == "topics"
     server.models = ["one", "two"]
     with pytest.raises(ConfigError, match=r"has 2 models \(one, two\); name one"):
-        open_embedder(server.base_url, settings)
+        open_endpoint(server.base_url, settings)
 
 
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("no/such/folder", "does not name a provider"),
+        ("no/such/folder", "folder no/such/folder not found"),
         ("anthropic:claude-x", "this provider does not offer embeddings"),
-        ("local:folder", "name a model on a server"),
+        ("local:folder", "name the folder of a sentence model"),
         ("minilm", "does not name a provider"),
         ("http://user:secret@host/v1#m", "contains a user name or password"),
     ],
@@ -181,7 +182,7 @@ def index(tmp_path: Path, server: EmbeddingServer, settings: Settings) -> Iterat
     with Library.open(tmp_path / "library.db") as library:
         made = library.create(folder)
         made.refresh()
-        embedder = open_embedder(f"{server.base_url}#topics", settings)
+        embedder = open_endpoint(f"{server.base_url}#topics", settings)
         embedder.identify()
         made.backend.set_embedder(EmbedderChoice(f"{server.base_url}#topics", embedder.name, embedder.probe))
         HybridIndex(made, embedder).make_vectors()
@@ -233,11 +234,11 @@ def test_a_genuine_server_embeds(tmp_path: Path) -> None:
         made = EmbeddingEndpoint(HttpModel(resolve(f"{llama.base_url}#tiny"), KEY))
         texts = ["the cat", "有給休暇", "the cat", "", "in the " * 2_000]
 
-        rows = made.embed(texts)
+        rows = made.embed(texts, "passage")
 
         assert rows.shape == (5, 64)
         assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
         assert rows[0] @ rows[2] > 0.999
         assert rows[0] @ rows[1] < 0.99
         with pytest.raises(AuthenticationError):
-            open_embedder(f"{llama.base_url}#tiny", settings).embed(["a"])
+            open_endpoint(f"{llama.base_url}#tiny", settings).embed(["a"], "question")

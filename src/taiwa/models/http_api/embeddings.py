@@ -1,12 +1,15 @@
-"""Embeddings for hybrid search, from a server (`POST …/embeddings`)."""
+"""Embeddings for hybrid search: from a server (`POST …/embeddings`) or from a model folder."""
 
 import base64
 import hashlib
 import struct
 from binascii import Error as Base64Error
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from threading import Lock
+from typing import Literal
 
+from taiwa.kernel.attachments import path_kind
 from taiwa.kernel.errors import ConfigError, ModelError, ProtocolError, TaiwaError
 from taiwa.kernel.serialization import Json, count_at, is_number, item_at, items_at, parse_json, text_at, to_json
 from taiwa.kernel.text import plural
@@ -50,13 +53,14 @@ class EmbeddingEndpoint:
     def __repr__(self) -> str:
         return f"EmbeddingEndpoint({self.model.name!r})"
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
+    def embed(self, texts: Sequence[str], what: Literal["passage", "question"]) -> Vectors:
         """Return one vector of length 1 for each text; a text that is too long for the model is cut.
 
         Raises:
             ModelError: the call failed, or the response does not contain vectors.
             ConfigError: the model is not the one of the stored vectors.
         """
+        del what  # not in the protocol
         if not self._is_identified:
             self.identify()
         starts = range(0, len(texts), BATCH)
@@ -138,7 +142,7 @@ class LazyEmbedder:
         self._opened: Embedder | None = None
         self._lock = Lock()
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
+    def embed(self, texts: Sequence[str], what: Literal["passage", "question"]) -> Vectors:
         """Return one vector of length 1 for each text.
 
         Raises:
@@ -149,7 +153,7 @@ class LazyEmbedder:
                 self._opened = self._open(self._choice)
         if self._opened.name != self.name:
             raise ConfigError(f"{self._choice.place} is not the model of the stored vectors; run `taiwa index` again")
-        return self._opened.embed(texts)
+        return self._opened.embed(texts, what)
 
 
 def with_embeddings(index: Index, settings: Settings) -> Index:
@@ -176,8 +180,26 @@ def add_missing_vectors(index: Index) -> str:
 
 def open_embedder(
     place: str, settings: Settings, known: EmbedderChoice | None = None, *, limits: RequestLimits | None = None
+) -> Embedder:
+    """Open the embedder at `place`: the folder of a model, or the name of a model on a server; see `open_endpoint`.
+
+    `known` is the embedder of the stored vectors.
+
+    Raises:
+        ConfigError: it does not exist, its key is missing, or the extra `dense` is not installed.
+        ModelError: the list of models of the server cannot be read.
+    """
+    if path_kind(Path(place).expanduser()) == "folder":
+        from taiwa.retrieval.hybrid import BertEncoder
+
+        return BertEncoder(Path(place).expanduser())
+    return open_endpoint(place, settings, known, limits=limits)
+
+
+def open_endpoint(
+    place: str, settings: Settings, known: EmbedderChoice | None = None, *, limits: RequestLimits | None = None
 ) -> EmbeddingEndpoint:
-    """Open an endpoint by the name of its model (`openai:…`, `http://host:port/v1#name`); `known` is that of the stored vectors.
+    """Open an endpoint by the name of its model (`openai:…`, `http://host:port/v1#name`).
 
     A URL without a name stands for the only model of the server.
 
@@ -185,13 +207,17 @@ def open_embedder(
         ConfigError: it does not exist, or its key is missing.
         ModelError: the list of models of the server cannot be read.
     """
+    if "/" in place and "://" not in place and ":" not in place.partition("/")[0]:
+        raise ConfigError(f"folder {place} not found; check the name, and that its disk is mounted")
     place = expand_alias(place, settings.aliases)
     unnamed = place.startswith(("http://", "https://")) and "#" not in place
     target = resolve(f"{place}#-" if unnamed else place, base_urls=settings.base_urls)
     if target.inside:
-        raise ConfigError(f"{place!r} is not an embedder; name a model on a server")
+        raise ConfigError(f"{place!r} is not an embedder; name the folder of a sentence model, without `local:`")
     if isinstance(target.codec, AnthropicMessages):
-        raise ConfigError(f"{place!r}: this provider does not offer embeddings; use another provider or a server")
+        raise ConfigError(
+            f"{place!r}: this provider does not offer embeddings; use another provider, a server or a folder"
+        )
     retry = RetryPolicy(2 if limits else settings.attempts, settings.retry_paid)
     limits = limits or RequestLimits(total=settings.timeout)
     key = find_key(target, settings)

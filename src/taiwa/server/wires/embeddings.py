@@ -45,8 +45,8 @@ async def vectors_of(request: Request, name: str, texts: Sequence[str], dimensio
         limit.
     """
     model = state_of(request).embeddings
-    if model is None or name != model.name:
-        named = "start `taiwa serve` with --embeddings" if model is None else f"choose {model.name}"
+    if model is None or name not in model.names:
+        named = "start `taiwa serve` with --embeddings" if model is None else f"choose {model.names[-1]}"
         raise ApiError(
             404,
             f"the embedding model {name[:80]!r} does not exist here; {named}",

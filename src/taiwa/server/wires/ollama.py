@@ -216,7 +216,7 @@ async def _answer(request: Request, asked: OllamaRequest, *, generates: bool) ->
 def _untagged(state: ServerState, name: str) -> str:
     """Return the served name of a model; in this protocol, `latest` is the tag of a name without one."""
     bare = name.removesuffix(":latest")
-    names = (*state.served.ids(), *((state.embeddings.name,) if state.embeddings is not None else ()))
+    names = (*state.served.ids(), *(state.embeddings.names if state.embeddings is not None else ()))
     return bare if bare in names and name not in names else name
 
 
