@@ -141,7 +141,7 @@ def test_what_cannot_be_used_names_its_place(tmp_path: Path, text: str | bytes, 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"gone\.jsonl: No such file"):
         read_questions(tmp_path / "gone.jsonl")
-    with pytest.raises(InputError, match="Is a directory"):
+    with pytest.raises(InputError, match="is a folder"):
         read_questions(tmp_path)
 
 
