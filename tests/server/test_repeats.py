@@ -1,5 +1,6 @@
 """What a client repeats, and what it must not: statuses and headers by which SDKs decide, counted as calls of the model's server."""
 
+import asyncio
 import json
 import socket
 import threading
@@ -11,11 +12,13 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.requests import Request as HttpRequest
 
 from taiwa.kernel.errors import OverloadedError
 from taiwa.kernel.messages import Request
 from taiwa.models.http_api.client import Clock, HttpModel
 from taiwa.models.providers import resolve
+from taiwa.server.repeats import MAX_KEPT_BYTES, Repeats
 from tests.lazily import Lazily
 from tests.peers.faults import Act, FaultServer, event, raw, speech, status
 from tests.server.serving import KEY, Serving, serving
@@ -304,3 +307,28 @@ def test_a_conversation_answers_one_request_at_a_time() -> None:
         assert first.result().json()["status"] == "completed"
         assert served.client.post("/v1/responses", json=body | {"input": "Next."}).json()["status"] == "completed"
         assert served.turns() == [["First.", "Next."]]
+
+
+def test_the_oldest_answers_to_large_requests_are_forgotten_when_too_much_is_kept() -> None:
+    made: list[str] = []
+    repeats = Repeats()
+
+    async def ask(key: str, size: int) -> None:
+        async def make() -> None:
+            made.append(key)
+
+        headers = [(b"idempotency-key", key.encode())]
+        request = HttpRequest({"type": "http", "headers": headers, "caller": "a"})
+        request.state.digest, request.state.size = key.encode(), size
+        await repeats.once(request, make)
+
+    async def play() -> None:
+        await ask("small", 100)
+        for number in range(5):
+            await ask(str(number), MAX_KEPT_BYTES // 4)
+        for key in ("small", "4", "0"):
+            await ask(key, 100 if key == "small" else MAX_KEPT_BYTES // 4)
+
+    asyncio.run(play())
+
+    assert made == ["small", "0", "1", "2", "3", "4", "0"]

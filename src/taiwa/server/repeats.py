@@ -23,6 +23,9 @@ REPEAT_SECONDS = 20.0
 """How long the run of a client that repeats its requests continues without it, and how long its answer is kept."""
 KEY_SECONDS = 600.0
 """How long an answer is kept for an `Idempotency-Key`."""
+LARGE_BODY = 64 << 10
+MAX_KEPT_BYTES = 64 << 20
+"""The large bodies, together, whose answers are kept: an answer holds a conversation that is about as large as its request."""
 RETRY_COUNT = "x-stainless-retry-count"
 
 
@@ -49,10 +52,10 @@ class _Made(NamedTuple):
 class Attempt(Generic[S]):
     """The run of a request, for the clients that wait for it."""
 
-    __slots__ = ("_cancelling", "_is_patient", "clients", "digest", "kept", "started")
+    __slots__ = ("_cancelling", "_is_patient", "clients", "digest", "kept", "size", "started")
 
-    def __init__(self, digest: bytes, *, is_patient: bool, kept: float) -> None:
-        self.digest, self._is_patient, self.kept = digest, is_patient, kept
+    def __init__(self, digest: bytes, size: int, *, is_patient: bool, kept: float) -> None:
+        self.digest, self.size, self._is_patient, self.kept = digest, size, is_patient, kept
         self.clients = 0
         self._cancelling: asyncio.TimerHandle | None = None
         self.started: asyncio.Future[S] = asyncio.get_running_loop().create_future()
@@ -67,10 +70,14 @@ class Attempt(Generic[S]):
         run = self.started.result().run
         return not (run.abandoned or run.stopped or isinstance(run.last, ApiError))
 
+    @property
+    def ended(self) -> float | None:
+        """When its run has ended with an answer; None if it has not."""
+        return self.started.result().run.ended if self.can_answer and self.started.done() else None
+
     def is_over(self, now: float) -> bool:
         """Whether no request can attach to it any more."""
-        ended = self.started.result().run.ended if self.can_answer and self.started.done() else None
-        return not self.can_answer or (ended is not None and now > ended + self.kept)
+        return not self.can_answer or (self.ended is not None and now > self.ended + self.kept)
 
     def join(self) -> None:
         """Add a client."""
@@ -124,7 +131,10 @@ class Repeats:
             # This client may hang up, while the first one still waits for the same start.
             await asyncio.shield(found.started)
             return found
-        made = Attempt[S](digest, is_patient=bool(key or count), kept=KEY_SECONDS if key else REPEAT_SECONDS)
+        kept = KEY_SECONDS if key else REPEAT_SECONDS
+        made = Attempt[S](digest, request.state.size, is_patient=bool(key or count), kept=kept)
+        if made.size > LARGE_BODY:
+            self._forget(made.size)
         made.join()
         attempts.append(made)
         try:
@@ -153,6 +163,21 @@ class Repeats:
             return _Made(run, made)
 
         return cast("T", (await self.attempt(request, start)).started.result().made)
+
+    def _forget(self, size: int) -> None:
+        """Forget the oldest answers to large requests until one of this size may be kept."""
+        large = [
+            (attempts, each)
+            for attempts in self._attempts.values()
+            for each in attempts
+            if each.size > LARGE_BODY and each.ended is not None
+        ]
+        size += sum(each.size for _, each in large)
+        for attempts, each in large:
+            if size <= MAX_KEPT_BYTES:
+                break
+            attempts.remove(each)
+            size -= each.size
 
     def _sweep(self, now: float) -> None:
         if now < self._next_sweep:

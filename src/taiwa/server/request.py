@@ -386,6 +386,7 @@ async def whole_body(request: Request) -> bytes:
     limits, scope = state_of(request).options.limits, request.scope
     body = b"".join([part async for part in body_parts(request, limits.body, limits.body_seconds)])
     request.state.digest = sha256(b"%b?%b\0%b" % (scope["path"].encode(), scope["query_string"], body)).digest()
+    request.state.size = len(body)
     return body
 
 

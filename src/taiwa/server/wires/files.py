@@ -82,7 +82,7 @@ async def upload(request: Request) -> Json:
         if file is None:
             raise invalid("file", "missing required parameter: 'file'", "missing_required_parameter")
         # The bytes of a form differ with each attempt.
-        request.state.digest = await asyncio.to_thread(_digest, file, purpose)
+        request.state.digest, request.state.size = await asyncio.to_thread(_digest, file, purpose), 0
         keep_file = partial(asyncio.to_thread, _keep, request, file, purpose)
         return await state_of(request).repeats.once(request, keep_file)
     finally:
