@@ -18,14 +18,14 @@ Serve: TypeAlias = Callable[..., Serving]
 OpenTab: TypeAlias = Callable[..., Tab]
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """A browser until the last test of this folder: its event loop would stop asynchronous tests of others in this process."""
+    """A browser until the last test of a file: its event loop would stop asynchronous tests of other files in this process."""
     with chromium() as started:
         yield started
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def kept_page(browser: Any) -> Any:
     """A page that tests use one after another: a new one costs a third of what a short test does."""
     return new_page(browser)
