@@ -64,7 +64,7 @@ def test_v_shows_what_was_forced_and_how_often_the_model_was_run(
     done = taiwa.ok("generate", "-m", local, "--schema", file("drink.json", SCHEMA), "hello", "-v")
 
     assert "«name»" in done.err
-    assert "of them forced; 4 forward passes" in done.err
+    assert "of them forced; 7 forward passes" in done.err
     assert "tokens: 20 read (" in done.err
 
 

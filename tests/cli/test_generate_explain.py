@@ -195,7 +195,10 @@ def test_an_automaton_is_drawn_and_the_way_of_the_text_marked(taiwa: Taiwa, file
         (("--regex", "a{400}", "--dot", "x.dot"), "401 states"),
         (("--regex", "a", "--dot", "nowhere/x.dot"), "cannot write"),
         (("--choice", "a", "--engine", "other"), "'other' is not one of"),
-        (("--schema", "value.json", "--whitespace", "loose"), "choose one of bounded, compact, free, or a pattern"),
+        (
+            ("--schema", "value.json", "--whitespace", "loose"),
+            "choose one of bounded, compact, spaced, free, or a pattern",
+        ),
         (("--schema", "value.json", "--whitespace", "("), "this group is not closed"),
     ],
 )

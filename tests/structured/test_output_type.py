@@ -250,7 +250,7 @@ def test_the_comments_of_annotations_are_shown_to_the_model() -> None:
         "  size: string; // small or large",
         "  names: string[]; // each: as they were said",
         "  cups?: number; // integer, >= 1; never 0; default 1",
-        "  note?: string; // the last",
+        "  note: string | null; // the last",
         "};",
     ]
     assert "; many" in OutputType(Annotated[list[int], Doc("many")]).render()

@@ -65,7 +65,7 @@ type Order = {
   tags: string[]; // 1..3 items, each: max 5 chars; short words
   prices?: Record<string, number>; // values: integer, >= 1; default {}
   pair: [number, string]; // item 1: integer
-  note?: string; // max 80 chars
+  note: string | null; // max 80 chars
   must: string | null;
   mixed: number | Cat | "none"; // number: integer
   "odd key": any;
@@ -79,7 +79,7 @@ type Cat = {
 type Dog = { // A dog, of any size.
   kind: "dog";
   colour: Colour;
-  other?: Colour;
+  other: Colour | null;
 };
 
 type Colour = "red" | "blue";

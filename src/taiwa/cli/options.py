@@ -521,12 +521,12 @@ def whitespace_option(default: str | None, shown: str | bool = True) -> Callable
     """Add the option `--whitespace`, a mode or a pattern of white space in JSON."""
     return click.option(
         "--whitespace", metavar="MODE", callback=_read_whitespace, default=default, show_default=shown,
-        help="Allow in JSON a space or a line break (bounded), none (compact), any (free), or a regular expression.",
+        help="Allow in JSON a space or a line break (bounded), none (compact), one after commas and colons (spaced), any (free), or a regular expression.",
     )  # fmt: skip
 
 
 def _read_whitespace(_context: click.Context, _parameter: click.Parameter, text: str | None) -> "Whitespace | None":
-    modes: dict[str, Whitespace] = {"bounded": "bounded", "compact": "compact", "free": "free"}
+    modes: dict[str, Whitespace] = {"bounded": "bounded", "compact": "compact", "spaced": "spaced", "free": "free"}
     return None if text is None else modes.get(text) or Regex(text)
 
 

@@ -192,8 +192,10 @@ class _Compilation:
         _check_text(text, "the schema")
         options: dict[str, Json] = {
             "json_allowed_escapes": ESCAPES,
-            "whitespace_flexible": self.whitespace != "compact",
+            "whitespace_flexible": self.whitespace not in ("compact", "spaced"),
         }
+        if self.whitespace == "spaced":
+            options |= {"item_separator": ", ", "key_separator": ": "}
         if isinstance(self.whitespace, Regex):
             options["whitespace_pattern"] = self.whitespace.pattern
         elif self.whitespace == "bounded":

@@ -228,9 +228,9 @@ def fill_mask(out: "Mask", tokens: Iterable[int]) -> None:
         out[word] = setting
 
 
-Whitespace: TypeAlias = Literal["bounded", "compact", "free"] | Regex
-"""Between the parts of a JSON text: one space, or a line break and at most 24 spaces · nothing · what JSON allows ·
-nothing, or what a custom pattern matches."""
+Whitespace: TypeAlias = Literal["bounded", "compact", "spaced", "free"] | Regex
+"""Between the parts of a JSON text: one space, or a line break and at most 24 spaces · nothing · one space after a comma and a colon, as
+most JSON on one line has it (in readable guides at most one space anywhere) · what JSON allows · nothing, or what a custom pattern matches."""
 
 
 Source: TypeAlias = JsonSchema | Regex | Grammar | Choice | ToolCallsInText

@@ -224,7 +224,7 @@ STRUCTURE = frozenset(
 )
 
 
-SPACES = {"bounded": "( |\\n {0,24})?", "compact": "", "free": "[ \\t\\r\\n]*"}
+SPACES = {"bounded": "( |\\n {0,24})?", "compact": "", "spaced": " ?", "free": "[ \\t\\r\\n]*"}
 JSON_SPACE = frozenset(map(ord, " \t\r\n"))
 
 

@@ -266,12 +266,12 @@ class _TypescriptWriter:
         return "\n".join([*lines, INDENT * depth + "}"])
 
     def property(self, each: ir.Property, depth: int) -> str:
-        node, default = each.node, each.node.about.default
-        if not each.required and default is None:
-            node = _without_null(node)
+        node = each.node
         phrases = _phrases(self.type_ir, self.opened(node), node.about, self.block_names)
         name = each.name if PLAIN_KEY.match(each.name) else literal(each.name)
-        mark = "" if each.required else "?"
+        mark = (
+            "" if each.required or _is_nullable(node) else "?"
+        )  # models write null, which grammars demand, only if they read it
         opened = self.opened(node)
         if isinstance(opened, ir.ObjectNode) and opened.properties:
             return f"{name}{mark}: {self.object(opened, depth, phrases)};"
@@ -290,13 +290,10 @@ def _block_names(type_ir: ir.TypeIR) -> list[str]:
     ]
 
 
-def _without_null(node: ir.Node) -> ir.Node:
-    """Remove null from a union: it means the same as leaving the key out."""
-    if not isinstance(node, ir.UnionNode):
-        return node
-    rest = tuple(part for part in node.options if not isinstance(part, ir.NullNode))
-    about = ir.About(node.about.description, ir.ABSENT, node.about.notes)
-    return ir.UnionNode(rest, node.tag if len(rest) != 1 else "", about=about)
+def _is_nullable(node: ir.Node) -> bool:
+    """Whether null, as the default, stands for a key that is left out."""
+    is_union = isinstance(node, ir.UnionNode) and any(isinstance(part, ir.NullNode) for part in node.options)
+    return is_union and node.about.default is None
 
 
 def _with_comment(text: str, phrases: list[str]) -> str:

@@ -77,7 +77,7 @@ def test_the_likeliest_text_under_a_constraint_is_that_of_generate_with_our_proc
     generator: TextGenerator[Loaded], text: str, constraint: Any
 ) -> None:
     request = Request((user(text),), constraint=constraint, sampling=Sampling(max_tokens=60))
-    made = constraints.compile(constraint, generator.loaded.network.vocabulary, whitespace="compact")
+    made = constraints.compile(constraint, generator.loaded.network.vocabulary, whitespace="spaced")
 
     ours = account(generator, request)
     theirs = generated(generator, request, logits_processor=[GuideLogitsProcessor(made)])

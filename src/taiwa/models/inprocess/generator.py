@@ -306,7 +306,8 @@ AnyLoaded = TypeVar("AnyLoaded", bound=LoadedModel)
 class CompileOptions:
     """How a constraint is compiled; `strict` refuses constraints that cannot be enforced completely.
 
-    `whitespace` None is compact, where most tokens are forced, or bounded if the request has a beginning of the answer.
+    `whitespace` None is spaced, where most tokens are forced, or bounded if the request has a beginning of the answer. Behind a colon
+    without a space Qwen2.5-Coder writes null for what the text says.
     """
 
     strict: bool = False
@@ -470,7 +471,7 @@ class TextGenerator(Generic[AnyLoaded]):
         constraint = request.constraint
         if constraint is None:
             return None
-        whitespace = options.whitespace or ("bounded" if request.prefix else "compact")
+        whitespace = options.whitespace or ("bounded" if request.prefix else "spaced")
         vocabulary = self.loaded.network.vocabulary
         self._check_vocabulary(constraint)
         try:
