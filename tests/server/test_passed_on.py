@@ -545,7 +545,7 @@ def test_an_app_calls_its_tools_in_text_if_the_server_refuses_them(upstream: Fau
 
 @pytest.mark.parametrize("choice", ["auto", "required"])
 def test_a_model_in_this_process_calls_the_tools_of_a_client(choice: str) -> None:
-    with serving(model=StubModel('{"name":"weather","arguments":{"city":"Nara"}}')) as served:
+    with serving(model=StubModel('{"name": "weather", "arguments": {"city": "Nara"}}')) as served:
         answer = served.chat(HI, model="stub", tools=[WEATHER], tool_choice=choice, taiwa={}).json()
         (call,) = answer["choices"][0]["message"]["tool_calls"]
         assert call["function"] == {"name": "weather", "arguments": '{"city": "Nara"}'}
