@@ -173,9 +173,11 @@ class AnswerDisplay:
     def _print(self, block: str) -> None:
         if block.strip():
             printed, self._printed = self._printed, True
-            if printed:
-                self._console.print()
-            print_block(self._console, block)
+            # rich decides what to erase before it writes: its thread must draw nothing in between.
+            with self._live._lock:  # noqa: SLF001
+                if printed:
+                    self._console.print()
+                print_block(self._console, block)
 
 
 def print_block(console: Console, text: str) -> None:
