@@ -49,7 +49,7 @@ def test_answers_get_a_type_from_fields_an_example_or_typescript(open_tab: OpenT
     tab = open_tab(serve(scripted_model('{"name": "Sencha", "seconds": 60}')))
     tab.page.click(".options summary")
     tab.page.wait_for_function(
-        "document.querySelector('.options').getBoundingClientRect().bottom < document.querySelector('.composer').getBoundingClientRect().top"
+        "() => document.querySelector('.options').getBoundingClientRect().bottom < document.querySelector('.composer').getBoundingClientRect().top"
     )
     tab.page.fill("[data-option-of=type]", written)
     tab.begin("Invent a tea.", "plain")
