@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from taiwa.kernel.messages import Chunk, Message, StreamEnd, TextDelta, ToolCall, ToolSpec, source_texts
+from taiwa.kernel.messages import Chunk, Message, StreamEnd, TextDelta, ToolCall, ToolSpec, is_quoted, source_texts
 from taiwa.kernel.serialization import Json, refuse_constant
 
 OPENINGS = ("```", "<tool_call>", "{", "[")
@@ -78,7 +78,7 @@ class CallsInText:
             block = BLOCK.match(self._held)
             content = block and (block["fenced"] or block["tagged"] or block["bare"])
             calls, end = self._read(content) if content else ((), 0)
-            if block and content and calls and not self._is_repeated(content[:end]):
+            if block and content and calls and not is_quoted(content[:end], source_texts(self._messages)):
                 self._calls += calls
                 self._held = self._held[block.start("bare") + end if block["bare"] else block.end() :]
                 continue
@@ -128,10 +128,6 @@ class CallsInText:
         items = cast("list[Json]", data) if isinstance(data, list) else [cast("Json", data)]
         calls = [call for call in map(self._call, items) if call is not None]
         return (tuple(calls), end) if calls and len(calls) == len(items) else ((), 0)
-
-    def _is_repeated(self, written: str) -> bool:
-        plain = "".join(written.split())
-        return any(plain in "".join(text.split()) for text in source_texts(self._messages))
 
     def _call(self, item: Json) -> ToolCall | None:
         if not isinstance(item, dict):

@@ -61,6 +61,8 @@ from taiwa.kernel.messages import (
     ToolResult,
     ToolSpec,
     assistant,
+    file_texts,
+    is_quoted,
     user,
 )
 from taiwa.kernel.serialization import Json, parse_json, value
@@ -451,7 +453,7 @@ def _sources(
         *(call.result.text for call in calls),
         *(part.text for part in earlier if isinstance(part, ToolResult)),
         *(each.name for each in shown),
-        *(each.text for each in shown if each.kind is None and each.data),
+        *file_texts(shown),
     ]
 
 
@@ -463,8 +465,7 @@ def _is_quoted(app: App, text: str, sources: Sequence[str]) -> bool:
     written = text[span.json :]
     with suppress(ValueError, RecursionError):  # JSON with a fault ends with the reply
         written = written[: json.JSONDecoder().raw_decode(written)[1]]
-    plain = "".join(written.split()).rstrip("`")
-    return any(plain in "".join(source.split()) for source in sources)
+    return is_quoted("".join(written.split()).rstrip("`"), sources)
 
 
 def _behind(prefix: str, response: Response) -> Response:

@@ -152,6 +152,21 @@ def result_files(messages: Iterable[Message]) -> tuple[Attachment, ...]:
     return tuple(file for message in messages for part in message.parts for file in getattr(part, "attachments", ()))
 
 
+def file_texts(files: Iterable[Attachment]) -> Iterator[str]:
+    """Yield the texts of the files that are texts."""
+    return (file.text for file in files if file.kind is None and file.data)
+
+
+def is_quoted(written: str, sources: Iterable[str]) -> bool:
+    """Whether what a model wrote stands in a source, but for white space.
+
+    >>> is_quoted('{"a": 1}', ['Write {"a":1} now.']), is_quoted('{"a": 2}', ['Write {"a":1} now.'])
+    (True, False)
+    """
+    plain = "".join(written.split())
+    return any(plain in "".join(text.split()) for text in sources)
+
+
 def source_texts(messages: Iterable[Message]) -> Iterator[str]:
     """Yield the texts in messages that neither the model nor an app wrote: those of users, of their files, and of results."""
     for message in messages:
@@ -159,7 +174,7 @@ def source_texts(messages: Iterable[Message]) -> Iterator[str]:
             if isinstance(part, (Text, ToolResult)):
                 yield part.text
             files = (part,) if isinstance(part, Attachment) else getattr(part, "attachments", ())
-            yield from (file.text for file in files if file.kind is None and file.data)
+            yield from file_texts(files)
 
 
 def user(text: str, attachments: Iterable[AttachmentSource] = ()) -> Message:

@@ -62,6 +62,8 @@ from taiwa.kernel.messages import (
     ToolSpec,
     Usage,
     assistant,
+    file_texts,
+    is_quoted,
     result_files,
     system,
     user,
@@ -212,7 +214,7 @@ class TextLoop(RationaleBuilder):
     ) -> None:
         stop = tool_format.stops if prefill and stops and calls.specs else request.stop
         super().__init__(replace(request, stop=stop), calls, tool_format, watch)
-        files = [file.text for file in request.files if file.kind is None and file.data]
+        files = [*file_texts(request.files)]
         scanner = tool_format.scanner(calls.specs)
         self._scanner: Scanner = _Unrepeated(scanner, files) if files else scanner
         self._prefill = prefill
@@ -419,8 +421,7 @@ class _Unrepeated:
         end = 0
         while (call := self._inner.feed(text[end:])) is not None:
             end += call.end
-            written = "".join((self._seen + text[:end])[-call.size :].split())
-            if not any(written in "".join(file.split()) for file in self._files):
+            if not is_quoted((self._seen + text[:end])[-call.size :], self._files):
                 self._seen = ""
                 return replace(call, end=end)
         self._seen = (self._seen + text)[-MAX_CALL_CHARS:]
