@@ -20,7 +20,7 @@ from taiwa.server.conversation_turns import FollowedRuns
 from taiwa.server.http_responses import ApiError, invalid, page_of
 from taiwa.server.indexing import Indexing
 from taiwa.server.page.transcript import CountBreaks, count_breaks
-from taiwa.server.repeats import Repeats
+from taiwa.server.repeats import LARGE_BODY, Repeats
 from taiwa.server.runs import LiveRun, OnEnd, Runs
 from taiwa.server.served import EmbeddingModel, ServedModels
 from taiwa.server.shared_store import Sharing
@@ -369,7 +369,6 @@ async def read_body(request: Request, known: Collection[str] | None = None) -> F
     """
     body = getattr(request.state, "body", None)
     body = await whole_body(request) if body is None else body
-    request.state.is_large = len(body) > LARGE_BODY
     data = await asyncio.to_thread(_parse, body) if len(body) > 1 << 20 else _parse(body)
     fields = Fields.of(data)
     if known is not None:
@@ -378,7 +377,7 @@ async def read_body(request: Request, known: Collection[str] | None = None) -> F
 
 
 async def whole_body(request: Request) -> bytes:
-    """Receive the bytes of a body, of which `request.state.digest` is the digest, with the path.
+    """Receive the bytes of a body; `request.state.digest` is their digest, with the path, and `request.state.size` their number.
 
     Raises:
         ApiError: it is too large, or too slow.
@@ -390,12 +389,9 @@ async def whole_body(request: Request) -> bytes:
     return body
 
 
-LARGE_BODY = 64 << 10
-
-
 async def interpret(request: Request, read: Callable[[], T]) -> T:
     """Call what interprets the fields of a body that was read: in a thread if it is large, since its schemas are checked."""
-    return await asyncio.to_thread(read) if request.state.is_large else read()
+    return await asyncio.to_thread(read) if request.state.size > LARGE_BODY else read()
 
 
 def _parse(body: bytes) -> Json:

@@ -38,6 +38,7 @@ from taiwa.operations.resent_history import (
 )
 from taiwa.operations.result_json import to_json
 from taiwa.server.http_responses import ApiError, EventStream, SendNow, invalid, json_response, until_left
+from taiwa.server.repeats import LARGE_BODY
 from taiwa.server.request import Fields, ServerState, caller_of, start_run, state_of
 from taiwa.server.runs import LiveRun, OnEnd
 from taiwa.server.served import ServedModels
@@ -347,7 +348,7 @@ async def answer(
 def _now(request: Request, asked: AnswerRequest) -> Now | None:
     """Return how the beginning of an answer can be made at once: not that of a large request, or of an app that opens documents."""
     state = state_of(request)
-    if request.state.is_large or not is_relayed(load_unchanged(state.served.choose(asked.model).app)):
+    if request.state.size > LARGE_BODY or not is_relayed(load_unchanged(state.served.choose(asked.model).app)):
         return None
     return state.repository(caller_of(request)).store.transaction_now
 
