@@ -424,11 +424,20 @@ def digest(item: object) -> str:
     Raises:
         InputError: it cannot be recorded, or is nested too deeply.
     """
+    return digest_and_size(item)[0]
+
+
+def digest_and_size(item: object) -> tuple[str, int]:
+    """Return the digest of a value, and the bytes of its canonical record.
+
+    Raises:
+        InputError: as `digest`.
+    """
     try:
         plain = _encoded(_canonical_record, item)
     except RecursionError:
         raise InputError("the value is nested too deeply to be recorded") from None
-    return blake2b(plain, digest_size=DIGEST_BYTES).hexdigest()
+    return blake2b(plain, digest_size=DIGEST_BYTES).hexdigest(), len(plain)
 
 
 def _canonical_record(item: object) -> str:

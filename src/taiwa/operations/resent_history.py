@@ -30,7 +30,7 @@ from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConflictError, InputError, NotFoundError
 from taiwa.kernel.execution import Observer
 from taiwa.kernel.messages import Message, Text, ToolCall, ToolResult
-from taiwa.kernel.serialization import Json, digest, record, value
+from taiwa.kernel.serialization import Json, digest_and_size, record, value
 from taiwa.kernel.text import estimate_tokens
 from taiwa.operations.documents import has_library, open_library
 from taiwa.operations.request_preview import request_tokens
@@ -663,8 +663,9 @@ def _open_app(options: CompletionOptions, repository: Repository) -> App:
     app, given = served_app(load_unchanged(options.app), options.params, repository), options.request
     if given.tool_choice in ("auto", "none") and not is_relayed(app):
         given = replace(given, client_tools=())  # an answer without calls is valid; many clients offer tools always
-    with_request = _with_request if len(repr(given)) <= LONGEST_OPTIONS else _with_request.__wrapped__
-    return with_request(app, _RequestOptions(digest(given), given))
+    name, size = digest_and_size(given)
+    with_request = _with_request if size <= LONGEST_OPTIONS else _with_request.__wrapped__
+    return with_request(app, _RequestOptions(name, given))
 
 
 @dataclass(frozen=True, slots=True)
