@@ -112,9 +112,8 @@ def pin_folders(text: str, folder: Path) -> str:
         return text
     listed = named.value.items if isinstance(named.value, Items) else (named.value,)
     for item in sorted((each for each in listed if isinstance(each, Scalar)), key=lambda each: -each.span[0]):
-        place = folder / os.path.expanduser(item.text)  # noqa: PTH111  (`Path` fails for an unknown user)
-        if item.text and path_kind(place):
-            front = f"{front[: item.span[0]]}{json.dumps(str(place.resolve()))}{front[item.span[1] :]}"
+        if place := _whole_path(item.text, folder):
+            front = f"{front[: item.span[0]]}{json.dumps(place)}{front[item.span[1] :]}"
     return f"{opening}{front}{rest}"
 
 
@@ -123,12 +122,14 @@ def with_places(app: App, values: Mapping[str, Json]) -> App:
     named = values.get("in") if app.documents is not None else None
     if not isinstance(named, list):
         return app.with_params(values)
-    return app.with_params({**values, "in": [_whole_path(each) for each in named]})
+    places = [(isinstance(each, str) and _whole_path(each, Path())) or each for each in named]
+    return app.with_params({**values, "in": places})
 
 
-def _whole_path(name: Json) -> Json:
-    place = os.path.expanduser(name) if isinstance(name, str) else ""  # noqa: PTH111  (`Path` fails for an unknown user)
-    return str(Path(place).resolve()) if place and path_kind(place) else name
+def _whole_path(name: str, folder: Path) -> str:
+    """Return the whole path of what a name leads to from a folder; '' if there is nothing."""
+    place = folder / os.path.expanduser(name)  # noqa: PTH111  (`Path` fails for an unknown user)
+    return str(place.resolve()) if name and path_kind(place) else ""
 
 
 def split_front(text: str) -> tuple[str, str, str, Table | None]:
