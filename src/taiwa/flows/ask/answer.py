@@ -17,7 +17,7 @@ from taiwa.flows.ask.check_citations import supports
 from taiwa.flows.ask.prompts import load_prompts
 from taiwa.flows.ask.read_dialogue import REPLY_LANGUAGES, turns
 from taiwa.flows.ask.safe_text import CITATION_NUMBER, safe_line
-from taiwa.flows.ask.words import holds, is_negative, tokens
+from taiwa.flows.ask.words import HAN, holds, is_negative, tokens
 from taiwa.kernel.effects import Complete, HideOutput, Program, notify, perform
 from taiwa.kernel.errors import RefusalError
 from taiwa.kernel.messages import Message, Passage, Regex, Request, Response, Sampling, passage_key, system, user
@@ -458,7 +458,7 @@ class TermWeights:
         return frozenset(self.terms("\n".join((passage.title, *passage.heading, passage.text))))
 
 
-HAN_PAIR = re.compile(r"[\u3005\u3400-\u9fff\uf900-\ufaff]{2}")
+HAN_PAIR = re.compile(f"{HAN}{{2}}")
 DENSE_PAIR = re.compile(r"[\u3005\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff]{2}")
 
 

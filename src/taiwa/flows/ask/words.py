@@ -53,7 +53,8 @@ OBLIGATION = re.compile(
 
 KANA_NEGATION = re.compile("ません|ない|なかっ|なく|ずに|[わらかさたれえけせ]ず(?![つかれに])|ぬ")
 
-HAN = re.compile(r"[\u3005\u3400-\u9fff\uf900-\ufaff]")
+HAN = r"[\u3005\u3400-\u9fff\uf900-\ufaff]"
+IS_HAN = re.compile(HAN).fullmatch
 
 HAN_NEGATION = re.compile("[不没沒無无未非勿别]")
 
@@ -71,7 +72,8 @@ TOKEN = re.compile(
     r"|(?<=can)not\b|(?<![\w)\]])-(?=\d))"
     rf"|(?P<number>\d+(?:[.,:/]\d+)*)(?:(?P<scale>[十百千万萬億亿]+)|(?:st|nd|rd|th)\b)?|(?P<han_number>[{HAN_NUMBER}]+)"
     r"|(?P<english>\b(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)[ -](?:one|two|three|four|five|six|seven|eight|nine)\b)"
-    r"|(?P<kana>[\u3041-\u309f]+)|(?P<katakana>[\u30a1-\u30ff]+)|(?P<han>[\u3005\u3400-\u9fff\uf900-\ufaff])"
+    r"|(?P<kana>[\u3041-\u309f]+)|(?P<katakana>[\u30a1-\u30ff]+)"
+    rf"|(?P<han>{HAN})"
     r"|(?P<sign>[$€£¥₩₹¢%‰°])|(?P<word>(?:(?!can(?:not|'t)|\w+n't)[^\W\d_]+|[^\W\d_]+?(?=n't|not\b))(?:'s\b|'\b)?)"
 )
 
@@ -108,7 +110,7 @@ def word_set(text: str) -> frozenset[str]:
     near = (
         one.text + other.text
         for one, other in pairwise(found)
-        if not one.ends and HAN.fullmatch(one.text) and HAN.fullmatch(other.text)
+        if not one.ends and IS_HAN(one.text) and IS_HAN(other.text)
     )
     return frozenset((*(token.text for token in found), *near))
 
