@@ -171,9 +171,8 @@ def read_result(app: App, result: object) -> Reply:
     """
     from taiwa.structured import OutputType
 
-    if isinstance(result, Reply) and (
-        result.findings.rationale or result.findings.attempts
-    ):  # which checks, or warns, by itself
+    # `solve` and `extract` check, or warn, by themselves.
+    if isinstance(result, Reply) and (result.findings.rationale or result.findings.attempts):
         return result
     if isinstance(result, str) and app.output_type is None:
         result = Reply(result)

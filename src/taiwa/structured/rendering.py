@@ -269,9 +269,8 @@ class _TypescriptWriter:
         node = each.node
         phrases = _phrases(self.type_ir, self.opened(node), node.about, self.block_names)
         name = each.name if PLAIN_KEY.match(each.name) else literal(each.name)
-        mark = (
-            "" if each.required or _is_nullable(node) else "?"
-        )  # models write null, which grammars demand, only if they read it
+        # Models write null, which grammars demand, only if they read it.
+        mark = "" if each.required or _is_nullable(node) else "?"
         opened = self.opened(node)
         if isinstance(opened, ir.ObjectNode) and opened.properties:
             return f"{name}{mark}: {self.object(opened, depth, phrases)};"

@@ -320,9 +320,7 @@ class _DialogueStep:
 
     def retrieve(self, queries: tuple[str, ...]) -> Program[tuple[Passage, ...]]:
         """Retrieve with the queries, and fuse the results with those of the first search."""
-        if (
-            self.is_published
-        ):  # the published flow, which decided before any search, searches with the rewritten question alone
+        if self.is_published:  # which decided before any search, and searches with the rewritten question alone
             found = yield from perform(Retrieve(queries[0], self.options.k))
             self.evidence = found.evidence
             return found.passages
