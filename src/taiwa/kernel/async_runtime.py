@@ -24,7 +24,7 @@ from taiwa.kernel.shares import current_share
 T = TypeVar("T")
 R = TypeVar("R")
 UNREAD: deque[TextDelta | Notice] = deque(maxlen=0)
-"""The events of executions that nobody reads; an empty deque takes 760 bytes."""
+"""The events of all executions whose events are not read; an empty deque takes 760 bytes."""
 
 
 @dataclass(eq=False)

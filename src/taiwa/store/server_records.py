@@ -143,7 +143,7 @@ class Transcripts:
         return None if address is None else address.hex()
 
     def ending_in(self, app: str, turn: str, least: int) -> tuple[tuple[TranscriptEntry, int], ...]:
-        """Return the newest nodes whose last turn has that digest, after at least so many turns with it; each with their number."""
+        """Return the newest nodes whose last turn has that digest and that end at least `least` turns, each with the number of these."""
         select = """
         SELECT node.hash, transcript.address, transcript.session, node.turns
         FROM transcript JOIN node ON node.seq = transcript.node
