@@ -1009,9 +1009,5 @@ def test_a_notebook_shows_attempts_turns_origins_bills_and_sources_as_text_for_p
     assert shown[1].startswith('**turn 1**: `` [] → ["tea"] ``\n\n> Tea?\n\nSure!\n\n```json\n{"topics": ["tea"]}\n```')
     assert shown[2].startswith("2 calls · 0 in + 0 out tokens (2 calls not reported) · unknown · ")
     with Client(scripted_model("28 days [1]."), store=":memory:") as client:
-        assert (
-            "\n\n[1] "
-            in client.ask(
-                "How many days of annual leave do I have in Leith?", documents=["taiwa:handbook"]
-            )._repr_markdown_()
-        )
+        asked = client.ask("How many days of annual leave do I have in Leith?", documents=["taiwa:handbook"])
+        assert "\n\n[1] " in asked._repr_markdown_(), asked.evidence

@@ -22,7 +22,7 @@ def test_a_call_that_needs_approval_is_shown_with_buttons(
         tab = open_tab(server)
         tab.begin_only("6*7?", "desk")
         tab.has(".unfinished code", 'calculator({"expression": "6*7"})')
-        assert tab.page.locator(".ways button").count() == 2
+        tab.count(".ways button", 2)
         tab.page.reload()
         tab.has(".unfinished code", "calculator")
         tab.page.click(f".unfinished [data-yes='{yes}']")
