@@ -176,15 +176,17 @@ class IsolatedProcess:
 
     def _read_line(self, seconds: float, max_bytes: int) -> bytearray:
         until = time.monotonic() + seconds
-        waited = self._waited()
+        ran, waited, _ = self._schedule()
         line = bytearray()
         while not line.endswith(b"\n"):
             if not is_ready(self._answers, select.POLLIN, until - time.monotonic()):
-                # On a busy machine, the time in which other processes ran does not count.
-                more = self._waited() - waited
+                # On a busy machine, the time in which other processes ran does not count. The system adds it up when a
+                # process is given a processor again, so one that still waits for it may have what it has not used.
+                now_ran, now_waited, is_runnable = self._schedule()
+                more = max(now_waited - waited, seconds - (now_ran - ran) if is_runnable else 0.0)
                 if more < LEAST_WAIT:
                     raise self._timeout()
-                waited, until = waited + more, until + more
+                waited, until = now_waited, time.monotonic() + more
                 continue
             piece = os.read(self._answers, 1 << 16)
             if not piece:
@@ -194,12 +196,16 @@ class IsolatedProcess:
                 raise ToolError(f"{self._name} returned too much", code="too_large", hint="ask for less")
         return line
 
-    def _waited(self) -> float:
-        """Return the seconds that the process could have run, but had no processor; 0 where the system does not count them."""
+    def _schedule(self) -> tuple[float, float, bool]:
+        """Return the seconds in which the process ran, those in which it could have run but had no processor, and whether it
+        could run now; nothing where the system does not count them."""
+        place = Path(f"/proc/{self._process.pid}")
         try:
-            return int(Path(f"/proc/{self._process.pid}/schedstat").read_text().split()[1]) / 1e9
+            ran, waited, _ = (place / "schedstat").read_text().split()
+            state = (place / "stat").read_text().rpartition(")")[2].split()[0]
         except (OSError, ValueError, IndexError):
-            return 0.0
+            return 0.0, 0.0, False
+        return int(ran) / 1e9, int(waited) / 1e9, state == "R"
 
     def _timeout(self) -> ToolError:
         return ToolError(f"{self._name} timed out", code="timeout")
