@@ -102,6 +102,12 @@ class Tab:
 
         expect(self.page.locator(selector)).to_have_text(text, timeout=PATIENCE, use_inner_text=True)
 
+    def holds(self, selector: str, value: str) -> None:
+        """Wait until a field has this value."""
+        from playwright.sync_api import expect
+
+        expect(self.page.locator(selector)).to_have_value(value, timeout=PATIENCE)
+
     def has(self, selector: str, text: str | Pattern[str], *, ready: bool = True) -> None:
         from playwright.sync_api import expect
 

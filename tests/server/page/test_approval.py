@@ -27,7 +27,7 @@ def test_a_call_that_needs_approval_is_shown_with_buttons(
         tab.has(".unfinished code", "calculator")
         tab.page.click(f".unfinished [data-yes='{yes}']")
         tab.has(".turn .answer", "It is 42.")
-        assert tab.page.locator(".unfinished").count() == 0
+        tab.count(".unfinished", 0)
         tab.page.goto("about:blank")
         result = str(server.model.requests[-1].messages[-1])
 

@@ -79,7 +79,7 @@ def test_a_person_is_added_changed_chosen_and_deleted(tab: Tab, server: Serving)
 
     session = ask(server, "how many days of paid leave does everybody have", person="Ann")["session"]
     tab.page.goto(f"{tab.base}/c/{session}")
-    assert tab.page.input_value("#person") == "Ann"
+    tab.holds("#person", "Ann")
     tab.page.select_option("#person", "")
     tab.has(".aside-note", "The next turns answer no known person.")
     assert not server.repository.at(session).app.values["user"]
@@ -206,7 +206,7 @@ def test_the_inspector_shows_scores_queries_passages_and_why(tab: Tab, server: S
 
     tab.has("#side .card", "Answered by the documents")
     tab.has("#side .passages", "leave.md › Paid leave")
-    assert tab.page.locator("#side .steps").count() == 0
+    tab.count("#side .steps", 0)
     tab.load("steps")
     tab.page.click("#side .steps .search summary")
     tab.has("#side .steps .figures", "Words covered by the best passages")

@@ -113,7 +113,7 @@ def test_conversations_beyond_the_first_hundred_are_reached_and_pinned_ones_are_
     tab.page.click("[data-act=older]")
     tab.count("#list a", 230)
 
-    assert tab.page.locator("[data-act=older]").count() == 0
+    tab.count("[data-act=older]", 0)
 
 
 def test_a_search_opens_a_long_conversation_at_the_word(open_tab: OpenTab, serve: Serve) -> None:

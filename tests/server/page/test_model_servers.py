@@ -58,7 +58,7 @@ def test_a_turn_that_its_server_broke_stays_with_its_reason_and_what_can_be_done
         )
         assert tab.page.locator(".you").inner_text() == "Which tea?"
         assert tab.page.locator(".ways button").count() >= 1
-        assert tab.page.locator("#notices p:not(.hidden)").count() == 0
+        tab.count("#notices p:not(.hidden)", 0)
         tab.page.reload()
         tab.ready()
 
@@ -68,7 +68,7 @@ def test_the_seconds_until_a_busy_model_is_called_again_are_counted_in_the_trans
     tab = ask(busy, speech("The whole answer."))
     tab.has("#live .thinking", re.compile("called again in [1-5] s"), ready=False)  # it began at 6
     tab.has("#turns .answer", "The whole answer.")
-    assert tab.page.locator("#notices p:not(.hidden)").count() == 0
+    tab.count("#notices p:not(.hidden)", 0)
 
 
 def test_a_key_that_is_refused_leads_to_the_settings(ask: Callable[..., Tab]) -> None:

@@ -20,7 +20,7 @@ def test_a_conversation_is_begun_and_goes_on(tab: Tab) -> None:
 
     assert [each.inner_text() for each in tab.page.locator(".you").all()] == ["Do you like tea?", "And now?"]
     assert tab.page.locator(".answer strong").first.inner_text() == "bold"
-    assert tab.page.locator(".answer math msup").count() == 2
+    tab.count(".answer math msup", 2)
     assert tab.page.locator(".answer .code .k").count() > 0
 
 
@@ -32,8 +32,8 @@ def test_shift_enter_begins_a_line_and_a_draft_survives_a_reload(tab: Tab) -> No
     tab.page.reload()
     tab.ready()
 
-    assert tab.page.input_value("#text") == "first\nsecond"
-    assert tab.page.locator(".turn").count() == 1
+    tab.holds("#text", "first\nsecond")
+    tab.count(".turn", 1)
 
 
 def test_enter_belongs_to_an_input_method_while_it_composes(tab: Tab) -> None:
@@ -46,8 +46,8 @@ def test_enter_belongs_to_an_input_method_while_it_composes(tab: Tab) -> None:
         keys.send("Input.dispatchKeyEvent", {"type": "rawKeyDown", **enter})
         keys.send("Input.insertText", {"text": text})
 
-        assert tab.page.locator(".turn").count() == turns
-        assert tab.page.input_value("#text") == text
+        tab.count(".turn", turns)
+        tab.holds("#text", text)
         tab.page.press("#text", "Enter")
         tab.count(".turn", turns + 1)
         tab.has(".turn:last-child .you", text)
@@ -241,7 +241,7 @@ def test_an_interrupted_turn_is_resumed_by_its_button_in_a_conversation_of_any_n
         tab.has(".unfinished", "one")
         tab.page.click(".unfinished [data-act=resume]")
         tab.has("#turns .answer", "The whole answer.")
-        assert tab.page.locator(".unfinished").count() == 0
+        tab.count(".unfinished", 0)
         tab.page.goto("about:blank")
 
 

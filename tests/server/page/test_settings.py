@@ -221,7 +221,7 @@ def test_new_conversations_begin_as_the_browser_remembers_and_go_on_otherwise(op
     tab.begin("Hello?", "plain")
     tab.page.click(".bar .menu summary")
     tab.page.click("[data-act=answers]")
-    assert tab.page.input_value("#answers [data-option-of=temperature]") == "0.9"
+    tab.holds("#answers [data-option-of=temperature]", "0.9")
     tab.page.fill("#answers [data-option-of=system]", "Answer in verse.")
     tab.page.fill("#answers [data-option-of=temperature]", "")
     tab.page.click("#answers .primary")

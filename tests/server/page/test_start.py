@@ -68,7 +68,7 @@ def test_a_type_that_cannot_be_read_is_refused_in_a_line_and_leaves_nothing_behi
     tab.page.click("#send")
     tab.has("#notices", "invalid type 'os:system'")
 
-    assert tab.page.input_value("#text") == "hello"
+    tab.holds("#text", "hello")
     assert server.repository.store.refs.list() == ()
     tab.problems.clear()  # the refusal itself
 
@@ -132,7 +132,7 @@ def test_without_a_model_documents_are_asked_and_what_was_found_is_used_with_a_c
         )
         tab = open_tab(server)
         assert tab.page.is_checked("[name=app][value=ask]")
-        assert tab.page.locator(".examples button").count() == 1
+        tab.count(".examples button", 1)
         tab.has("[data-now]", "127.0.0.1:11434")
         tab.page.click(".examples button")
         tab.has("#turns .sample", "a company that does not exist")
@@ -175,5 +175,5 @@ def test_a_small_model_is_fetched_with_its_progress_and_used(
         gate.set()
         tab.page.wait_for_selector("#model option", state="attached")
         tab.ready()
-        assert tab.page.locator("[data-now]").count() == 0
+        tab.count("[data-now]", 0)
         tab.page.goto("about:blank")

@@ -61,7 +61,7 @@ def test_files_are_picked_dropped_pasted_taken_back_and_sent(tab: Tab, server: S
     tab.count("#files li", 2)
     tab.say("what is this?", 2)
 
-    assert tab.page.locator("#files li").count() == 0
+    tab.count("#files li", 0)
     assert [each.label for each in server.model.requests[-1].messages[-1].attachments] == ["tea.png", "list.txt"]
     assert tab.page.evaluate("() => document.querySelector('.files img').decode().then(() => true)")
     assert tab.page.locator(".files a[download]").inner_text().startswith("list.txt")
@@ -74,8 +74,8 @@ def test_what_the_model_cannot_read_is_refused_in_a_line_and_nothing_is_lost(tab
     tab.page.click("#send")
     tab.has("#notices", "odd.bin is neither a PNG")
 
-    assert tab.page.input_value("#text") == "look"
-    assert tab.page.locator("#files li").count() == 2
+    tab.holds("#text", "look")
+    tab.count("#files li", 2)
     tab.problems.clear()  # the refusal itself
 
 
@@ -92,13 +92,13 @@ def test_a_draft_belongs_to_its_branch(tab: Tab) -> None:
     tab.page.fill("#text", "for the old branch")
     tab.page.click("#behind button")
     tab.count("#behind[hidden]", 1)
-    assert tab.page.input_value("#text") == "for the end"
+    tab.holds("#text", "for the end")
     tab.page.click(".siblings button:first-child")
     tab.count("#behind:not([hidden])", 1)
-    assert tab.page.input_value("#text") == "for the old branch"
+    tab.holds("#text", "for the old branch")
     tab.page.reload()
     tab.ready()
-    assert tab.page.input_value("#text") == "for the old branch"
+    tab.holds("#text", "for the old branch")
     tab.page.press("#text", "Enter")
     tab.count("#behind[hidden]", 1)
     tab.count(".turn", 3)
@@ -132,7 +132,7 @@ def test_an_app_takes_its_parameters_from_a_form_and_the_model_is_changed_in_mid
         tab.has(".turn:last-child .answer", "from two")
         tab.page.reload()
         tab.ready()
-        assert tab.page.input_value("#model") == "two"
+        tab.holds("#model", "two")
         tab.page.goto("about:blank")
 
 
@@ -211,7 +211,7 @@ def test_a_conversation_is_renamed_and_deleted_after_a_question(tab: Tab) -> Non
     tab.page.click("#ask-ok")
     tab.count("#begin", 1)
 
-    assert tab.page.locator("#list a").count() == 0
+    tab.count("#list a", 0)
 
 
 def test_a_conversation_gets_a_title_is_pinned_and_archived(tab: Tab, server: Serving) -> None:
@@ -270,7 +270,7 @@ def test_a_turn_in_one_tab_appears_in_the_other_and_a_conflict_loses_nothing(tab
     other.page.fill("#text", "three")
     other.page.press("#text", "Enter")
     other.has("#notices", "went on meanwhile")
-    assert other.page.input_value("#text") == "three"
+    other.holds("#text", "three")
     tab.problems.clear()  # the refusal itself
 
 
@@ -287,10 +287,10 @@ def test_what_is_written_while_the_conversation_moves_is_in_the_field_when_it_ha
     held[0].continue_()
     tab.count(".turn", 1)
 
-    assert tab.page.input_value("#text") == "three"
+    tab.holds("#text", "three")
     tab.page.reload()
     tab.ready()
-    assert tab.page.input_value("#text") == "three"
+    tab.holds("#text", "three")
 
 
 def test_a_server_that_is_killed_in_mid_stream_is_missed_and_its_turn_resumed(
@@ -306,7 +306,7 @@ def test_a_server_that_is_killed_in_mid_stream_is_missed_and_its_turn_resumed(
     tab.page.fill("#text", "two")
     tab.page.click("#send", force=True) if tab.page.locator("#send").is_visible() else tab.page.click("#stop")
     tab.has("#notices", "No connection to the server", ready=False)
-    assert tab.page.input_value("#text") == "two"
+    tab.holds("#text", "two")
     with serving("The whole answer.", store=store, port=port) as server:
         tab.has(".unfinished", "one")
         tab.page.wait_for_selector("#lost", state="hidden")
@@ -332,7 +332,7 @@ def test_a_reload_in_mid_stream_goes_on_where_the_answer_is(open_tab: OpenTab, s
     tab.has("#live", "The first part.")
     tab.page.reload()
     tab.has("#live", "The first part.")
-    assert tab.page.input_value("#model") == "gated"
+    tab.holds("#model", "gated")
     model.gate.set()
     tab.has("#turns .answer", "The second part.")
     assert users(tab) == ["one"]
@@ -363,7 +363,7 @@ def test_a_message_that_is_sent_during_an_answer_waits_its_turn(open_tab: OpenTa
     tab.page.fill("#text", "two")
     tab.page.press("#text", "Enter")
     tab.page.wait_for_selector("#queued:not([hidden])")
-    assert tab.page.input_value("#text") == "two"
+    tab.holds("#text", "two")
     model.gate.set()
     tab.count("#turns .turn", 2)
 
@@ -374,7 +374,7 @@ def test_enter_makes_a_line_on_a_phone(open_tab: OpenTab, server: Serving) -> No
     tab = open_tab(server, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
     tab.page.fill("#text", "one")
     tab.page.press("#text", "Enter")
-    assert tab.page.input_value("#text") == "one\n"
+    tab.holds("#text", "one\n")
 
 
 def test_code_is_copied_with_a_button(tab: Tab) -> None:
@@ -394,7 +394,7 @@ def test_of_a_thousand_turns_a_window_is_in_the_document(open_tab: OpenTab, serv
     tab = open_tab(server)
     tab.page.goto(f"{tab.base}/c/long")
     tab.ready()
-    assert tab.page.locator(".turn").count() == 50
+    tab.count(".turn", 50)
     tab.page.evaluate("() => { document.querySelector('#transcript').scrollTop = 0 }")
     tab.count(".turn[data-number='901']", 1)
     tab.page.locator("#text").blur()
@@ -427,7 +427,7 @@ def test_the_whole_conversation_is_printed(open_tab: OpenTab, serve: Serve) -> N
     tab.page.click("[data-act=print]")
     tab.page.wait_for_selector("body[data-printed]")
 
-    assert tab.page.locator(".turn").count() == 120
+    tab.count(".turn", 120)
     tab.page.emulate_media(media="print")
     assert tab.page.evaluate("() => document.querySelector('#transcript').clientHeight") > 120 * 40
     assert tab.page.locator("nav").is_hidden()
@@ -481,7 +481,7 @@ def test_the_panel_fits_the_app_and_stays_as_it_was_left(open_tab: OpenTab, serv
     tab = open_tab(serve(scripted_model("Hello.", ANSWER.format(n=1))))
     tab.begin("one", "plain")
     assert tab.page.locator("#side").is_hidden()
-    assert tab.page.locator("#tab-state").count() == 0
+    tab.count("#tab-state", 0)
     tab.page.goto(tab.base)
     tab.ready()
     tab.begin("two")
@@ -548,7 +548,7 @@ def test_while_the_state_delta_is_written_the_answer_says_so(open_tab: OpenTab, 
     model.gate.set()
     tab.count(".turn", 1)
 
-    assert tab.page.locator("#live .thinking").count() == 0
+    tab.count("#live .thinking", 0)
 
 
 def test_a_reader_who_scrolls_up_a_little_is_left_there_also_by_what_waited_its_turn(
@@ -581,7 +581,7 @@ def test_a_conversation_is_called_by_its_first_words_from_its_beginning(open_tab
     tab.begin_only("Which tea keeps me awake?", "plain")
     tab.has("#live", "The first part.", ready=False)
     for place in (".bar h1", "#list li:first-child a > :first-child"):
-        assert tab.page.inner_text(place) == "Which tea keeps me awake?"
+        tab.reads(place, "Which tea keeps me awake?")
     model.gate.set()
     tab.count(".turn", 1)
     tab.page.fill("#q", "awake")
@@ -603,12 +603,12 @@ def test_menus_and_panels_over_the_page_are_closed_by_escape_and_by_a_click_besi
         tab.page.click(opener)
         tab.page.wait_for_selector(opened)
         tab.page.keyboard.press("Escape")
-        assert tab.page.locator(opened).count() == 0
+        tab.count(opened, 0)
         assert tab.page.evaluate("(opener) => document.activeElement === document.querySelector(opener)", opener)
         tab.page.keyboard.press("Enter")
         tab.page.wait_for_selector(opened)
         tab.page.mouse.click(beside, 600)
-        assert tab.page.locator(opened).count() == 0
+        tab.count(opened, 0)
         assert tab.page.get_attribute(opener, "aria-expanded") in ("false", None)
 
 
@@ -672,6 +672,6 @@ def test_an_open_explanation_of_a_value_follows_to_another_turn_with_what_was_ty
     tab.page.fill("#set [name=value]", '"my own"')
     tab.page.click(".turn[data-number='1'] [data-select]")
     tab.has("#why", "Set in turn 1")
-    assert tab.page.input_value("#set [name=value]") == '"my own"'
+    tab.holds("#set [name=value]", '"my own"')
     tab.say("three", 3)
     tab.has("#why", "Set in turn 3")

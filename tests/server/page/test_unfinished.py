@@ -67,15 +67,15 @@ def test_a_turn_that_failed_stays_with_its_text_and_its_reason(
     for _ in range(2):  # also after a reload
         tab.has(".unfinished .reason", words)
         tab.reads(".unfinished .answer", "The first part.")
-        assert tab.page.inner_text(".unfinished .you") == "Which tea?"
+        tab.reads(".unfinished .you", "Which tea?")
         tab.page.reload()
         tab.ready()
-    assert tab.page.locator("#notices p").count() == 0
+    tab.count("#notices p", 0)
     tab.has("#list", "Which tea?")
     tab.page.click("[data-act=repeat]:has-text('Retry')")
     tab.has("#turns .answer", "The whole answer.")
-    assert tab.page.locator(".unfinished").count() == 0
-    assert tab.page.locator(".you").count() == 1
+    tab.count(".unfinished", 0)
+    tab.count(".you", 1)
 
 
 @pytest.mark.parametrize("locale", ["ja-JP", "zh-CN"])
@@ -197,4 +197,4 @@ def test_a_stopped_answer_says_so_once(open_tab: OpenTab, serve: Serve) -> None:
     tab.page.keyboard.press("Escape")
     tab.has("#turns .reason", "stopped")
 
-    assert tab.page.locator("#notices p:not(.hidden)").count() == 0
+    tab.count("#notices p:not(.hidden)", 0)
