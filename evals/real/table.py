@@ -43,7 +43,7 @@ def _extract(folder: Path, limit: int, seed: int) -> Planned:
     paths = [folder / "typechat_inputs.jsonl", folder / "typechat_schemas.jsonl"]
     return Planned(
         extract.read_requests(paths, limit, seed), lambda real, ways: extract.ExtractTask(real=real, settings=ways),
-        (TAIWA, "openai", "pydantic-ai"), extract.REPORT,
+        (TAIWA, "openai", "pydantic-ai", IN_PROCESS), extract.REPORT,
     )  # fmt: skip
 
 

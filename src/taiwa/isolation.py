@@ -198,7 +198,8 @@ class IsolatedProcess:
 
     def _schedule(self) -> tuple[float, float, bool]:
         """Return the seconds in which the process ran, those in which it could have run but had no processor, and whether it
-        could run now; nothing where the system does not count them."""
+        could run now; nothing where the system does not count them.
+        """
         place = Path(f"/proc/{self._process.pid}")
         try:
             ran, waited, _ = (place / "schedstat").read_text().split()

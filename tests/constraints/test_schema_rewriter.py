@@ -9,7 +9,7 @@ from evals.maskbench import is_writable
 from taiwa import constraints
 from taiwa.constraints import UnsupportedConstraintError, Vocabulary
 from taiwa.constraints.allowed_tokens import MatcherGuide
-from taiwa.constraints.schema_rewriter import rewrite_schema
+from taiwa.constraints.schema_rewriter import close_objects, rewrite_schema
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.messages import JsonSchema
 from taiwa.schema_values import find_unsatisfiable
@@ -38,6 +38,40 @@ def compiled_or_relaxed(schema: Any) -> MatcherGuide | None:
             assume("larger than the engine's limits" not in error.message)
             raise
     raise AssertionError("a lenient compilation refuses nothing")
+
+
+def keys(value: Any, *, of: str = "") -> set[str]:
+    """The keys of all objects in a value, or of those under a key."""
+    below = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    listed = value.get(of, {}) if of and isinstance(value, dict) else {} if of else value
+    own = set(listed) if isinstance(listed, dict) else set()
+    return own.union(*(keys(part, of=of) for part in below))
+
+
+@given(cases())
+def test_a_closed_schema_allows_nothing_more_and_refuses_only_keys_that_are_listed_nowhere(
+    case: tuple[dict[str, Any], list[Any]],
+) -> None:
+    schema, values = case
+    closed = close_objects(schema)
+
+    for data in values:
+        if fits(closed, data):
+            assert fits(schema, data)
+        elif fits(schema, data):
+            assert keys(data) - keys(schema, of="properties")
+
+
+def test_a_schema_is_closed_where_an_object_is_described_in_one_place() -> None:
+    inner = {"type": "object", "properties": {"b": {"type": "string"}}, "required": ["c"]}
+    schema = {"properties": {"a": {"type": "array", "items": {"$ref": "#/$defs/A"}}}, "$defs": {"A": inner}}
+
+    assert close_objects(schema) == schema | {"additionalProperties": False}  # a required key is not listed
+    inner["required"] = ["b"]
+    assert keys(close_objects(schema)) == keys(schema) | {"additionalProperties"}
+    assert keys(close_objects({"oneOf": [schema, {"type": "null"}]})) == keys(schema) | {"oneOf", "type"}
+    open_one = schema | {"additionalProperties": True}
+    assert close_objects(open_one)["additionalProperties"] is True
 
 
 @settings(max_examples=2 * settings().max_examples)

@@ -18,7 +18,7 @@ from taiwa.constraints.guide import (
     check_unicode,
 )
 from taiwa.constraints.schema_regex import space_regex
-from taiwa.constraints.schema_rewriter import RewrittenSchema, rewrite_schema
+from taiwa.constraints.schema_rewriter import RewrittenSchema, close_objects, rewrite_schema
 from taiwa.constraints.tool_call_grammar import ToolCallGrammar
 from taiwa.constraints.vocabulary import Vocabulary, import_llguidance
 from taiwa.kernel.errors import InputError, NoValidTokenError
@@ -90,9 +90,9 @@ class _Keyed:
 
 @lru_cache(maxsize=GUIDES)
 def _compiled(
-    source: _Keyed, vocabulary: Vocabulary, strict: bool, whitespace: Whitespace, order: tuple[str, ...]
+    source: _Keyed, vocabulary: Vocabulary, strict: bool, whitespace: Whitespace, order: tuple[str, ...], closed: bool
 ) -> MatcherGuide:
-    return _Compilation(vocabulary, strict, whitespace, order).of(_to_source(source.source))
+    return _Compilation(vocabulary, strict, whitespace, order, closed).of(_to_source(source.source))
 
 
 clear_cache = _compiled.cache_clear
@@ -106,13 +106,14 @@ def compile(
     strict: bool = True,
     whitespace: Whitespace = "bounded",
     order: tuple[str, ...] = (),
+    closed: bool = False,
 ) -> MatcherGuide:
     """Compile a constraint for a vocabulary, or return the cached guide.
 
     `source` is a `JsonSchema`, `Regex`, `Grammar`, `Choice` or `ToolCallsInText`, an `OutputType`, or a type. With `strict`,
     a part that cannot be enforced is an error; otherwise it is left out, the guide's coverage lists it, and the answer must
-    be validated. The keys of an object come in the order of the schema, those in `order` first. `whitespace` is a mode, or a
-    `Regex` of white space.
+    be validated. The keys of an object come in the order of the schema, those in `order` first; with `closed`, it
+    has no others unless the schema says so. `whitespace` is a mode, or a `Regex` of white space.
 
     Raises:
         ConfigError: llguidance is not installed.
@@ -124,7 +125,7 @@ def compile(
     if isinstance(source, Mapping):
         raise InputError("a mapping is ambiguous as a constraint; use JsonSchema(…)")
     try:
-        return _compiled(_Keyed(_cache_key(source), source), vocabulary, strict, whitespace, order)
+        return _compiled(_Keyed(_cache_key(source), source), vocabulary, strict, whitespace, order, closed)
     except RecursionError:
         raise InputError(TOO_DEEP) from None
 
@@ -145,12 +146,15 @@ def _cache_key(source: object) -> Hashable:
 class _Compilation:
     """One compilation."""
 
-    def __init__(self, vocabulary: Vocabulary, strict: bool, whitespace: Whitespace, order: tuple[str, ...]) -> None:
+    def __init__(
+        self, vocabulary: Vocabulary, strict: bool, whitespace: Whitespace, order: tuple[str, ...], closed: bool
+    ) -> None:
         space_regex(whitespace)
         self.vocabulary = vocabulary
         self.strict = strict
         self.whitespace: Whitespace = whitespace
         self.order = order
+        self.closed = closed
 
     def of(self, source: Source) -> MatcherGuide:
         """Compile a source by its type."""
@@ -174,6 +178,8 @@ class _Compilation:
 
     def _schema(self, source: JsonSchema) -> MatcherGuide:
         check_json(dict(source.schema), "the schema")
+        if self.closed:
+            source = JsonSchema(close_objects(source.schema), source.name)
         try:
             return self._rewritten(rewrite_schema(source.schema, self.order), source)
         except InputError as error:

@@ -35,6 +35,7 @@ from taiwa.json_schema import (
     listed_values,
     map_subschemas,
     names,
+    subschemas,
     types,
     whole,
 )
@@ -44,6 +45,43 @@ from taiwa.schema_values import are_disjoint, complement
 
 MOST_CASES = 5
 """The number of conditions of one schema that split into cases; the engine multiplies the cases."""
+
+
+COMPOSING = frozenset({
+    "allOf", "if", "not", "dependentSchemas", "dependencies", "patternProperties", "propertyNames", "minProperties", "unevaluatedProperties",
+    "$dynamicRef",
+})  # fmt: skip
+"""Keywords by which the keys of an object may be described elsewhere than beside its properties."""
+
+
+def close_objects(schema: Mapping[str, Json]) -> Mapping[str, Json]:
+    """Return a schema whose objects have no keys but those listed, where it does not say: what a model adds is its invention.
+
+    As llama.cpp's converter does. A schema in which an object may be described in several places is returned as it is.
+
+    >>> close_objects({"properties": {"a": {"type": "string"}}})
+    {'properties': {'a': {'type': 'string'}}, 'additionalProperties': False}
+    >>> close_objects({"properties": {"a": {}}, "allOf": [{"properties": {"b": {}}}]})
+    {'properties': {'a': {}}, 'allOf': [{'properties': {'b': {}}}]}
+    """
+    return schema if _is_composed(schema) else _closed(schema)
+
+
+def _is_composed(schema: Mapping[str, Json]) -> bool:
+    several = {"anyOf", "oneOf", "$ref"} & schema.keys()
+    if COMPOSING & schema.keys() or (several and "properties" in schema):
+        return True
+    if "oneOf" in several and "discriminator" not in schema:  # closed branches might seem to exclude each other
+        return True
+    return any(_is_composed(part) for _, part in subschemas(schema) if is_object(part))
+
+
+def _closed(schema: Mapping[str, Json]) -> dict[str, Json]:
+    copy = map_subschemas(schema, lambda _, part: _closed(part) if is_object(part) else part)
+    listed = schema.get("properties")
+    if listed and is_object(listed) and set(names(schema)) <= listed.keys():
+        copy.setdefault("additionalProperties", False)
+    return copy
 
 
 class _SchemaWriter:

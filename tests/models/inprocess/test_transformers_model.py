@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,16 @@ def test_the_likeliest_text_under_a_constraint_is_that_of_generate_with_our_proc
     assert ours.result.tokens == without_end(theirs, generator)
     assert ours.result.passes < len(ours.result.tokens)
     assert made.accepts(ours.text.encode()) or ours.result.finish == "length"
+
+
+def test_a_model_adds_no_keys_to_those_of_an_open_schema(generator: TextGenerator[Loaded]) -> None:
+    schema = JsonSchema({"type": "object", "properties": {"kind": {"const": "tea"}}, "required": ["kind"]})
+    sampling = Sampling(max_tokens=40, temperature=2.0)
+    asked = [Request((user("hello"),), constraint=schema, sampling=replace(sampling, seed=n)) for n in range(5)]
+    begun = replace(asked[0], prefix='{"kind": "tea", "mood": "mi')
+
+    assert {account(generator, each).text for each in asked} == {'{"kind": "tea"}'}
+    assert account(generator, begun).text
 
 
 def test_the_processor_holds_several_texts_that_are_written_together(generator: TextGenerator[Loaded]) -> None:

@@ -475,7 +475,10 @@ class TextGenerator(Generic[AnyLoaded]):
         vocabulary = self.loaded.network.vocabulary
         self._check_vocabulary(constraint)
         try:
-            return constraints.compile(constraint, vocabulary, strict=options.strict, whitespace=whitespace)
+            closed = not request.prefix  # which may hold another key
+            return constraints.compile(
+                constraint, vocabulary, strict=options.strict, whitespace=whitespace, closed=closed
+            )
         except InputError as error:
             if options.strict or not isinstance(constraint, JsonSchema):
                 raise
