@@ -45,6 +45,17 @@ def test_brackets_that_do_not_close_are_no_call(text: str) -> None:
     assert captured(compiled, text) is None
 
 
+def test_a_call_has_no_parameters_that_its_tool_does_not_list() -> None:
+    parameters: dict[str, Json] = {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+    }
+    compiled = constraints.compile(ToolCallsInText((ToolSpec("hotel", "", parameters),)), BYTES)
+
+    assert captured(compiled, '<<hotel: {"city": "Leith", "days": 2}>>') is not None
+    assert captured(compiled, '<<hotel: {"city": "Leith", "days ": 2}>>') is None
+
+
 @pytest.mark.parametrize(
     ("opening", "closing", "text"),
     [("<<{name}: ", ">>", "At <<now: >>"), ("[{name}: ", "]", "[now: ]"), ("<<{name}>>(", ")", "At <<now>>()")],

@@ -11,7 +11,7 @@ from typing import cast
 
 from taiwa.constraints.allowed_tokens import lark_pattern, lark_string
 from taiwa.constraints.guide import SchemaClause
-from taiwa.constraints.schema_rewriter import rewrite_schema
+from taiwa.constraints.schema_rewriter import close_objects, rewrite_schema
 from taiwa.json_schema import (
     Schema,
     is_any,
@@ -190,7 +190,7 @@ class ToolCallGrammar:
             yield f"IN{number}: {bare}"
             return
         name = f"in{number}[capture={lark_string(spec.name)}]"
-        written = rewrite_schema(input_schema(spec))
+        written = rewrite_schema(close_objects(input_schema(spec)))
         self.missed += [
             SchemaClause(f"/{spec.name}{clause.pointer}", clause.keyword, clause.reason) for clause in written.missed
         ]
