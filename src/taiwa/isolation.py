@@ -189,8 +189,8 @@ class IsolatedProcess:
                 waited, until = now_waited, time.monotonic() + more
                 continue
             piece = os.read(self._answers, 1 << 16)
-            if not piece:
-                raise self._crashed()
+            if not piece:  # it crashed, or was ended by its limit of processor time while this process had none
+                raise self._timeout() if self._schedule()[0] - ran >= seconds else self._crashed()
             line += piece
             if len(line) > max_bytes:
                 raise ToolError(f"{self._name} returned too much", code="too_large", hint="ask for less")

@@ -25,7 +25,7 @@ def which_process() -> int:
 @tool
 def never_ends() -> str:
     """Never end, in a way that no signal handler of Python interrupts."""
-    return "x" * (9**9**7 % 10)
+    return "x" * (9**9**9 % 10)
 
 
 @tool
@@ -115,7 +115,7 @@ def counts_here() -> int:
 @tool(seconds=0.5)
 def hangs() -> str:
     """Never end, in a way that no other thread of the process can interrupt."""
-    return "x" * (9**9**8 % 10)
+    return "x" * (9**9**9 % 10)
 
 
 @tool
