@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies
 
 from taiwa.kernel.errors import InputError
-from taiwa.server.access import ServerLimits
+from taiwa.server.access import BodyLimits, ServerLimits
 from taiwa.server.indexing import upload_path, uploads_folder
 from tests.server.serving import Serving, serving
 
@@ -268,7 +268,7 @@ def test_only_the_named_indexes_are_served(tmp_path: Path) -> None:
 
 
 def test_an_upload_that_is_too_large_leaves_nothing(tmp_path: Path) -> None:
-    with serving(store=str(tmp_path / "store.db"), limits=ServerLimits(upload=1000)) as served:
+    with serving(store=str(tmp_path / "store.db"), limits=ServerLimits(upload=BodyLimits(1000, 600.0))) as served:
         parts = {"files": ("a.md", b"x" * 2000)}
         whole = served.client.post("/api/indexes/a/documents", files=parts)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from taiwa.server.access import ServerLimits
+from taiwa.server.access import BodyLimits, ServerLimits
 from tests.server.serving import KEY, Serving, serving
 
 HEAD = f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\n"
@@ -15,14 +15,16 @@ HEALTH = "GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"
 @pytest.fixture(scope="module")
 def server() -> Iterator[Serving]:
     """It waits long for a body and only a moment for a head: far longer than a busy machine takes to send one."""
-    with serving(*["An answer."] * 9, limits=ServerLimits(header_seconds=1.0, body_seconds=300.0)) as started:
+    with serving(
+        *["An answer."] * 9, limits=ServerLimits(header_seconds=1.0, body=BodyLimits(1 << 20, 300.0))
+    ) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
 def hasty() -> Iterator[Serving]:
     """It waits long for a head and not at all for a body."""
-    with serving(limits=ServerLimits(header_seconds=300.0, body_seconds=0.1)) as started:
+    with serving(limits=ServerLimits(header_seconds=300.0, body=BodyLimits(1 << 20, 0.1))) as started:
         yield started
 
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from taiwa.kernel.errors import ConfigError
-from taiwa.server.access import ServerLimits, ServerOptions
+from taiwa.server.access import BodyLimits, ServerLimits, ServerOptions
 from tests.server.serving import KEY, Serving, serving
 
 JSON_TYPE = {"content-type": "application/json"}
@@ -20,7 +20,7 @@ JSON_TYPE = {"content-type": "application/json"}
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Serving]:
-    with serving(*["Hello!"] * 50, limits=ServerLimits(body=1 << 20, messages=50, runs=8)) as running:
+    with serving(*["Hello!"] * 50, limits=ServerLimits(body=BodyLimits(1 << 20, 30.0), messages=50, runs=8)) as running:
         yield running
 
 

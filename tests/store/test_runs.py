@@ -116,7 +116,7 @@ def test_the_time_of_reasoning_is_stored_with_its_call(store: Store) -> None:
     store.runs.sink(run)(entry)
     tip = store.commit("main", [turn(tip, "x")], expected=tip, run=run)
 
-    assert [(call.ms, call.thought_ms) for call in store.runs.calls(tip)] == [(4200, 1250)]
+    assert [(call.time.ms, call.time.thought_ms) for call in store.runs.calls(tip)] == [(4200, 1250)]
 
 
 def test_the_last_model_is_found_behind_turns_that_no_model_answered(store: Store) -> None:

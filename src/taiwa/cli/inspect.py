@@ -392,11 +392,11 @@ def _describe_call(call: "CallRecord") -> str:
     """Describe a call on one line: model, tokens and duration."""
     if isinstance(call.answer, dict) and call.answer.get("~") == "tool-result":
         result = one_line(str(call.answer.get("text")), FIRST_WORDS)
-        return _("tool, result {result}, {ms} ms", result=result, ms=call.ms)
+        return _("tool, result {result}, {ms} ms", result=result, ms=call.time.ms)
     tokens = _("tokens not reported")
     if call.usage is not None:
         tokens = _("{read} in + {written} out tokens", read=call.usage.input_tokens, written=call.usage.output_tokens)
-    return ", ".join((*((call.model, tokens) if call.kind == tag_of(Complete) else (call.kind,)), f"{call.ms} ms"))
+    return ", ".join((*((call.model, tokens) if call.kind == tag_of(Complete) else (call.kind,)), f"{call.time.ms} ms"))
 
 
 @click.group(cls=Group, invoke_without_command=True)

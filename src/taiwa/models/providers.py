@@ -181,9 +181,9 @@ def resolve(
     is_file = is_gguf_file(bare) and (prefix == "local" or "/" in prefix or not colon)
     if prefix == "gguf" or is_file or bare in MODEL_FILES:
         model = name.removeprefix("gguf:").removeprefix("local:")
-        return Target(name, "gguf", model, None, capabilities("gguf", model, override).capabilities, inside=True)
+        return Target(name, "gguf", model, None, capabilities("gguf", model, override).capabilities)
     if colon and prefix == "local":
-        return Target(name, "local", model, None, capabilities("local", model, override).capabilities, inside=True)
+        return Target(name, "local", model, None, capabilities("local", model, override).capabilities)
     if " " in name:
         raise ConfigError(f"the name of a model must be one word: {FORMS}")
     options = parse_model_options(text)
@@ -193,7 +193,7 @@ def resolve(
     if not colon or (prefix not in PROVIDERS and prefix not in base_urls):
         # Asked last: a package cannot take over the name of a provider.
         if colon and (plugin := find_plugin("models", prefix)) is not None:
-            return Target(name, PLUGIN, model, None, _open_plugin(name, plugin).capabilities, inside=True)
+            return Target(name, PLUGIN, model, None, _open_plugin(name, plugin).capabilities)
         known_names = (*PROVIDERS, *IN_PROCESS, *base_urls, *plugin_names("models"))
         raise ConfigError(_unknown(name, known_names))
     if not model:
@@ -355,7 +355,7 @@ def _check_options(wire: Wire, dialect: ServerDialect, options: ModelOptions) ->
     """
     unknown = {
         "effort": bool(options.effort) and wire == "completions",
-        "budget": options.budget is not None and (wire != "chat" or dialect.effort != "reasoning"),
+        "budget": options.budget is not None and (wire != "chat" or dialect.names.effort != "reasoning"),
         "summary": bool(options.summary) and wire != "responses",
         "store": options.store and wire != "responses",
     }

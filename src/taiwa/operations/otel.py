@@ -115,8 +115,8 @@ def _run_spans(
             error = _error_of(entry)
             if error:
                 attributes |= {"error.type": error}
-            start = max(run.at_us, call.at_us - call.ms * 1000)
-            end = max(start, call.at_us)
+            start = max(run.at_us, call.time.at_us - call.time.ms * 1000)
+            end = max(start, call.time.at_us)
             children.append(Span(node, _span_id(node, run.id, place), root, title, kind, start, end, attributes, error))
     app = store.nodes.app(made.app)
     total = sum((call.usage for call in calls if call.usage is not None), Usage())

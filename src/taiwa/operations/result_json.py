@@ -262,7 +262,7 @@ class CallEntry(TypedDict):
 
     kind: str
     model: str
-    ms: int
+    ms: Annotated[int, "time.ms"]
     input_tokens: Annotated[int | None, "usage.input_tokens"]
     output_tokens: Annotated[int | None, "usage.output_tokens"]
     cost: Annotated[Cost, "cost_nano"]

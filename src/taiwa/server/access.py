@@ -45,19 +45,24 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
-class ServerLimits:
-    """Limits of one request and of all together; bytes, counts and seconds.
+class BodyLimits:
+    """The most bytes of a body, and the time in which it must arrive."""
 
-    `header_seconds` limits the arrival of a request without its body, `body_seconds` that of the body; `upload` and
-    `upload_seconds` apply to files. `runs` limits concurrent answers, `streams` the connections that follow them. `grace` is the
-    time that open runs get when the server stops.
+    size: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLimits:
+    """Limits of one request and of all together; counts and seconds.
+
+    `header_seconds` limits the arrival of a request without its body. `runs` limits concurrent answers, `streams` the connections
+    that follow them. `grace` is the time that open runs get when the server stops.
     """
 
-    body: int = 32 << 20
-    body_seconds: float = 30.0
+    body: BodyLimits = BodyLimits(32 << 20, 30.0)
+    upload: BodyLimits = BodyLimits(128 << 20, 600.0)
     header_seconds: float = 30.0
-    upload: int = 128 << 20
-    upload_seconds: float = 600.0
     messages: int = 5_000
     choices: int = 16
     runs: int = 256
@@ -505,7 +510,7 @@ class Guard:
 
     def _check_body(self, method: str, path: str, headers: Headers) -> None:
         takes_files = self._takes_files(path)
-        most = self._limits.upload if takes_files else self._limits.body
+        most = (self._limits.upload if takes_files else self._limits.body).size
         length = headers.get("content-length", "")
         if length and (not length.isascii() or not length.isdigit()):
             raise invalid(None, "the Content-Length header is invalid")

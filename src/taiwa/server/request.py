@@ -15,7 +15,7 @@ from taiwa.json_schema import check_bounds
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json, parse_json, to_json
 from taiwa.operations.resent_history import Completion
-from taiwa.server.access import Access, Repositories, ServerOptions, body_too_large
+from taiwa.server.access import Access, BodyLimits, Repositories, ServerOptions, body_too_large
 from taiwa.server.conversation_turns import FollowedRuns
 from taiwa.server.http_responses import ApiError, invalid, page_of
 from taiwa.server.indexing import Indexing
@@ -239,16 +239,21 @@ class ServerState:
     repositories: Repositories
     served: ServedModels
     access: Access
-    turns: TurnOptions
     runs: Runs
     indexing: Indexing
-    live: dict[str, Any]
-    """Objects that wires keep while they are written, by id."""
     sharing: Sharing
     followed: FollowedRuns
     embeddings: EmbeddingModel | None = None
-    repeats: Repeats = field(default_factory=Repeats)
-    count_breaks: CountBreaks = field(default_factory=lambda: lru_cache(MOST_COUNTED)(count_breaks))
+    live: dict[str, Any] = field(default_factory=dict[str, Any], init=False)
+    """Objects that wires keep while they are written, by id."""
+    repeats: Repeats = field(default_factory=Repeats, init=False)
+    count_breaks: CountBreaks = field(default_factory=lambda: lru_cache(MOST_COUNTED)(count_breaks), init=False)
+
+    @property
+    def turns(self) -> TurnOptions:
+        """The options of the turns of all conversations."""
+        approve = self.options.approve
+        return TurnOptions(approve=None if approve == "ask" else approve)
 
     def repository(self, caller: str) -> Repository:
         """Return the conversations of a caller, isolated from those of others."""
@@ -343,19 +348,19 @@ def page_for(request: Request, items: list[Json], most: int = 100) -> Json:
     return page_of(items, query.get("after", ""), limit, newest_first=order == "desc")
 
 
-async def body_parts(request: Request, most: int, seconds: float) -> AsyncGenerator[bytes]:
-    """Yield the body of a request, limited in bytes and seconds.
+async def body_parts(request: Request, most: BodyLimits) -> AsyncGenerator[bytes]:
+    """Yield the body of a request.
 
     Raises:
         ApiError: it is too large, or arrives too slowly.
     """
     size = 0
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(most.seconds):
             async for part in request.stream():
                 size += len(part)
-                if size > most:
-                    raise body_too_large(most)
+                if size > most.size:
+                    raise body_too_large(most.size)
                 yield part
     except TimeoutError:
         raise ApiError(408, "the body did not arrive in time", code="request_timeout") from None
@@ -382,8 +387,8 @@ async def whole_body(request: Request) -> bytes:
     Raises:
         ApiError: it is too large, or too slow.
     """
-    limits, scope = state_of(request).options.limits, request.scope
-    body = b"".join([part async for part in body_parts(request, limits.body, limits.body_seconds)])
+    scope = request.scope
+    body = b"".join([part async for part in body_parts(request, state_of(request).options.limits.body)])
     request.state.digest = sha256(b"%b?%b\0%b" % (scope["path"].encode(), scope["query_string"], body)).digest()
     request.state.size = len(body)
     return body

@@ -54,7 +54,6 @@ from taiwa.server.wires import (
     responses,
     vector_stores,
 )
-from taiwa.sessions.commit_turn import TurnOptions
 from taiwa.sessions.repository import Repository
 from taiwa.settings import Settings
 
@@ -295,16 +294,13 @@ class TaiwaServer:
         self._host = LOOPBACKS.get(bound[0], options.host)
         self.access = Access(options.token, self.port, repositories.find, repositories.revoked)
         repository.limit_all_runs(settings.limits)
-        turns = TurnOptions(approve=None if options.approve == "ask" else options.approve)
         self.state = ServerState(
             options,
             repositories,
             ServedModels(settings, options.apps, options.models, models),
             self.access,
-            turns,
             Runs(options.limits.runs, None if spans is None else spans.put),
             Indexing(settings),
-            {},
             sharing,
             FollowedRuns(sharing),
             embeddings=EmbeddingModel(options.embeddings, settings) if options.embeddings else None,

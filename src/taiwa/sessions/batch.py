@@ -452,7 +452,7 @@ def _committed_row(session: Session, row_input: BatchInput, node: str) -> BatchR
     for call in repository.store.runs.calls(node, session.name):
         if call.kind == "complete":
             cost = None if call.usage is None else call.cost_nano
-            spent = spent + RunUsage(1, 0, call.usage or Usage(), int(call.usage is None), cost, call.ms / 1000)
+            spent = spent + RunUsage(1, 0, call.usage or Usage(), int(call.usage is None), cost, call.time.ms / 1000)
     reply = Reply(turn.answer or "", turn.delta, value=after.app.read_answer(turn.answer))
     place = session.name, node, repository.store.refs.back(node, 1)
     return BatchRow(row_input, TurnResult(reply, *place, spent, after.state), reused=True)

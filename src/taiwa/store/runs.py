@@ -110,19 +110,24 @@ class UnfinishedRun:
 
 
 @value
+class CallTime:
+    """How long a call took and when it ended; `thought_ms` of the `ms` are those of streamed reasoning."""
+
+    ms: int
+    thought_ms: int
+    at_us: int
+
+
+@value
 class CallRecord:
-    """One paid effect of a run. `usage` and `cost_nano` are None if unknown, which is not zero; `thought_ms` of the `ms` are those
-    of streamed reasoning.
-    """
+    """One paid effect of a run. `usage` and `cost_nano` are None if unknown, which is not zero."""
 
     kind: str
     model: str
     usage: Usage | None
     cost_nano: int | None
     price: str
-    ms: int
-    thought_ms: int
-    at_us: int
+    time: CallTime
     answer: Json
     error: Json
 
@@ -482,7 +487,7 @@ def _call(row: SqlRow) -> CallRecord:
     kind, model, metered, *tokens, cost, price, ms, thought, at, answer, error = row
     usage = Usage(*tokens) if metered else None
     return CallRecord(
-        kind, model, usage, cost, price, ms, thought, at, answer and unpack(answer), error and unpack(error)
+        kind, model, usage, cost, price, CallTime(ms, thought, at), answer and unpack(answer), error and unpack(error)
     )
 
 

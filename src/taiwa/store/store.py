@@ -277,9 +277,9 @@ class Store:
             more: dict[str, Json] = {} if base in (None, node.parent) else {"base": base}
             yield _line({"node": hashed, **of, **node_texts(node), **more})
             for call in self.runs.calls(hashed, together=False) if calls else ():
-                yield _line(
-                    {"call": hashed, **asdict(call), "usage": None if call.usage is None else record(call.usage)}
-                )
+                parts = asdict(call)
+                usage = None if call.usage is None else record(call.usage)
+                yield _line({"call": hashed, **parts.pop("time"), **parts, "usage": usage})
 
     def import_lines(
         self,

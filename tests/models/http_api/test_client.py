@@ -750,15 +750,6 @@ def test_a_key_that_no_header_can_carry_is_refused_without_being_shown(faults: F
     assert key not in str(caught.value)
 
 
-def test_a_header_with_a_line_break_is_refused(faults: FaultServer) -> None:
-    target = replace(resolve(f"{faults.base_url}#m"), headers=(("x-team", "one\r\nauthorization: stolen"),))
-
-    with pytest.raises(ConfigError, match="x-team") as caught:
-        collect_response(HttpModel(target).stream(ASK))
-
-    assert "stolen" not in str(caught.value)
-
-
 @pytest.mark.parametrize(
     "url",
     [f"http://{KEY}@host/v1", f"http://host/v1?key={KEY}", f"http://host/v1#{KEY}", "ftp://host/v1", "host/v1", "http://",

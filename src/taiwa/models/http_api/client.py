@@ -420,7 +420,7 @@ class HttpModel:
     """Stores what requests have shown about the server."""
 
     def __post_init__(self, key: str | Secret | None) -> None:
-        if self.target.inside or self.target.codec is None:
+        if self.target.codec is None:
             raise ConfigError(f"{self.target.name} runs in this process and has no server")
         self.codec = self.target.codec
         self.base = parse_base_url(self.target.base_url)
@@ -691,7 +691,7 @@ class HttpModel:
         import httpx2
 
         auth = [header for secret in self.secrets for header in self.codec.auth(secret)]
-        own = (*self.target.headers, *auth, *call.headers)
+        own = (*auth, *call.headers)
         for name, text in own:
             if not (name.isascii() and name.isprintable() and text.isascii() and text.isprintable()):
                 raise ConfigError(f"the header {name[:40]!r} contains a character that is not allowed; set it again")

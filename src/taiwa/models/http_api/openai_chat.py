@@ -76,18 +76,54 @@ JSON_HEADERS = (("content-type", "application/json"),)
 
 
 @dataclass(frozen=True, slots=True)
+class PrefixForm:
+    """How a server is asked to continue a message.
+
+    - `how`: not at all, by a last message of the assistant (`last`), by that and `continue_final_message` (`continue`), by that and
+      `"prefix": true` on it (`flag`).
+    - `echo`: whether its response repeats the prefix: never, in responses of one piece only (`whole`), or `always`.
+    - `path`: the path for such requests.
+    """
+
+    how: Literal["no", "last", "continue", "flag"] = "no"
+    echo: Literal["never", "whole", "always"] = "never"
+    path: str = "chat/completions"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldNames:
+    """The names of fields that differ between servers, and of the header that carries the key.
+
+    `effort` says how much the model reasons: `reasoning_effort`, or the object `reasoning` of OpenRouter. `usage` has the options of
+    a stream that must be asked to report its usage, "" if it reports it unasked.
+    """
+
+    max_tokens: str = "max_tokens"
+    seed: str = "seed"
+    effort: Literal["reasoning_effort", "reasoning"] = "reasoning_effort"
+    usage: str = "stream_options"
+    key_header: str = "authorization"
+
+
+@dataclass(frozen=True, slots=True)
+class CallIdForm:
+    """The pattern that the id of a call must match; `form` makes one of a position."""
+
+    pattern: str = r"[!-~]{1,64}"
+    form: str = "call_{}"
+
+
+NEW_NAMES = FieldNames(max_tokens="max_completion_tokens")
+OPENAI_IDS = CallIdForm(r"[A-Za-z0-9_-]{1,40}")
+
+
+@dataclass(frozen=True, slots=True)
 class ServerDialect:
     """The behaviour of one kind of server where the protocol leaves a choice.
 
-    - `prefix`: how to ask it to continue a message: not at all, by a last message of the assistant (`last`), by that and
-      `continue_final_message` (`continue`), by that and `"prefix": true` on it (`flag`).
-    - `echo`: whether its response repeats the prefix: never, in responses of one piece only (`whole`), or `always`.
     - `constraints`: the fields for a constraint; see `taiwa.models.http_api.constraint_encoding`.
     - `strict`: whether a schema is rewritten into the strict form, which the server enforces.
-    - `max_tokens`, `seed`: the names of these fields. `stops`: the most stop strings. `usage`: whether a stream must be asked to
-      report its usage. `call_id`: the pattern that an id must match; `call_form` formats a position into one.
-    - `prefix_path`: the path for requests with a prefix, if it is another. `key_header`: the header that carries the key.
-    - `effort`: the field for how much the model reasons: `reasoning_effort`, or the object `reasoning` of OpenRouter.
+    - `stops`: the most stop strings.
     - `takes_reasoning`: whether calls go back with the reasoning that led to them, which other servers refuse or ignore.
     - `ignores_fields`: whether it ignores the fields of a request that it does not know, instead of refusing the request.
     - `most_tokens`: the length limit of a request without one, for servers that have none of their own: a small model that
@@ -95,19 +131,12 @@ class ServerDialect:
     """
 
     label: str
-    prefix: Literal["no", "last", "continue", "flag"] = "no"
-    echo: Literal["never", "whole", "always"] = "never"
+    prefix: PrefixForm = PrefixForm()
     constraints: ConstraintWire = "response_format"
     strict: bool = False
-    max_tokens: str = "max_tokens"
     stops: int = 4
-    seed: str = "seed"
-    usage: bool = True
-    call_id: str = r"[!-~]{1,64}"
-    call_form: str = "call_{}"
-    prefix_path: str = ""
-    key_header: str = "authorization"
-    effort: Literal["reasoning_effort", "reasoning"] = "reasoning_effort"
+    names: FieldNames = FieldNames()
+    call_ids: CallIdForm = CallIdForm()
     takes_reasoning: bool = False
     ignores_fields: bool = True
     most_tokens: int | None = None
@@ -117,34 +146,34 @@ SELF_HOSTED_MAX_TOKENS = 4_096
 """That of a model in this process too."""
 
 DIALECTS: Mapping[str, ServerDialect] = {
-    "openai": ServerDialect("OpenAI", strict=True, ignores_fields=False, max_tokens="max_completion_tokens", call_id=r"[A-Za-z0-9_-]{1,40}"),
+    "openai": ServerDialect("OpenAI", strict=True, ignores_fields=False, names=NEW_NAMES, call_ids=OPENAI_IDS),
     "azure": ServerDialect(
-        "Azure OpenAI", strict=True, ignores_fields=False, max_tokens="max_completion_tokens", call_id=r"[A-Za-z0-9_-]{1,40}", key_header="api-key"
+        "Azure OpenAI", strict=True, ignores_fields=False, names=replace(NEW_NAMES, key_header="api-key"), call_ids=OPENAI_IDS
     ),
     "llamacpp": ServerDialect(
-        "the llama.cpp server", prefix="last", echo="whole", constraints="gbnf", stops=MANY, takes_reasoning=True,
+        "the llama.cpp server", PrefixForm("last", "whole"), constraints="gbnf", stops=MANY, takes_reasoning=True,
         most_tokens=SELF_HOSTED_MAX_TOKENS,
     ),
     "vllm": ServerDialect(
-        "the vLLM server", prefix="continue", constraints="structured_outputs", stops=MANY, takes_reasoning=True,
+        "the vLLM server", PrefixForm("continue"), constraints="structured_outputs", stops=MANY, takes_reasoning=True,
         most_tokens=SELF_HOSTED_MAX_TOKENS,
     ),
     "sglang": ServerDialect(
-        "the SGLang server", prefix="continue", constraints="fields", stops=MANY, takes_reasoning=True,
+        "the SGLang server", PrefixForm("continue"), constraints="fields", stops=MANY, takes_reasoning=True,
         most_tokens=SELF_HOSTED_MAX_TOKENS,
     ),
     "ollama": ServerDialect("the Ollama server", stops=MANY, most_tokens=SELF_HOSTED_MAX_TOKENS),
     "lmstudio": ServerDialect("LM Studio", stops=MANY, most_tokens=SELF_HOSTED_MAX_TOKENS),
     "openrouter": ServerDialect(
-        "OpenRouter", strict=True, call_id=r"[A-Za-z0-9_-]{1,64}", effort="reasoning", takes_reasoning=True
+        "OpenRouter", strict=True, names=FieldNames(effort="reasoning"), call_ids=CallIdForm(r"[A-Za-z0-9_-]{1,64}"), takes_reasoning=True
     ),
     # Mistral refuses unknown fields, stream_options among them, and ids of another form.
     "mistral": ServerDialect(
-        "Mistral", ignores_fields=False, prefix="flag", echo="always", seed="random_seed", usage=False, stops=MANY,
-        call_id=r"[A-Za-z0-9]{9}", call_form="call{:05d}",
+        "Mistral", PrefixForm("flag", "always"), ignores_fields=False, names=FieldNames(seed="random_seed", usage=""), stops=MANY,
+        call_ids=CallIdForm(r"[A-Za-z0-9]{9}", "call{:05d}"),
     ),
     "deepseek": ServerDialect(
-        "DeepSeek", prefix="flag", stops=16, prefix_path="beta/chat/completions", takes_reasoning=True
+        "DeepSeek", PrefixForm("flag", path="beta/chat/completions"), stops=16, takes_reasoning=True
     ),
     "groq": ServerDialect("Groq", ignores_fields=False),
     # Gemini signs its function calls and refuses a conversation without the signatures.
@@ -179,7 +208,7 @@ class OpenAICodec(ABC):
 
     def auth(self, key: str) -> tuple[tuple[str, str], ...]:
         """Return the headers that carry a key."""
-        header = self.dialect.key_header
+        header = self.dialect.names.key_header
         return ((header, f"Bearer {key}" if header == "authorization" else key),) if key else ()
 
     @property
@@ -269,8 +298,8 @@ class ChatCompletions(OpenAICodec):
         request = fit_attachments(request, self.model, self.capabilities.inputs)
         body = extra_fields(request.sampling)
         body |= {"model": self.model, "messages": self._messages(request), "stream": not request.whole}
-        if dialect.usage and not request.whole:
-            body["stream_options"] = {"include_usage": True}
+        if dialect.names.usage and not request.whole:
+            body[dialect.names.usage] = {"include_usage": True}
         body |= self._sampling(request.sampling) | self._effort(request.sampling)
         if request.stop:
             self.capabilities.require("stop", self.model)
@@ -289,14 +318,14 @@ class ChatCompletions(OpenAICodec):
         if request.top_logprobs:
             self.capabilities.require("logprobs", self.model)
             body |= {"logprobs": True, "top_logprobs": min(request.top_logprobs, MOST_LOGPROBS)}
-        if request.prefix and dialect.prefix == "continue":
+        if request.prefix and dialect.prefix.how == "continue":
             body |= {"continue_final_message": True, "add_generation_prompt": False}
-        path = dialect.prefix_path if request.prefix and dialect.prefix_path else "chat/completions"
+        path = dialect.prefix.path if request.prefix else "chat/completions"
         return WireRequest(path, to_json(body), JSON_HEADERS, enforcement)
 
     def decoder(self, content_type: str, prefix: str = "") -> Decoder:
         """Create a decoder; `prefix` is removed from the start of a response if this kind of server repeats it."""
-        echo = self.dialect.echo
+        echo = self.dialect.prefix.echo
         response = ResponseBuilder(prefix if echo == "always" else "")
         reader = ChatReader(response, self.server, prefix if echo == "whole" else "", self.origin)
         return StreamDecoder(reader, response, self.server, content_type)
@@ -307,33 +336,33 @@ class ChatCompletions(OpenAICodec):
         return f"chat:{self.dialect.label}:{self.model}" if self.dialect.takes_reasoning else ""
 
     def _messages(self, request: Request) -> list[Json]:
-        ids = CallIds(self.dialect.call_id, self.dialect.call_form)
+        ids = CallIds(self.dialect.call_ids.pattern, self.dialect.call_ids.form)
         joined = join_results(request.messages)
         messages = [encoded for message in joined for encoded in _encode_message(message, ids, self.origin)]
         if request.prefix:
             self.capabilities.require("prefix", self.model)
-            if self.dialect.prefix == "no":
+            if self.dialect.prefix.how == "no":
                 raise UnsupportedError(
                     f"{self.dialect.label} cannot continue an answer from a prefix", capability="prefix"
                 )
             last: dict[str, Json] = {"role": "assistant", "content": request.prefix}
-            messages.append(last | {"prefix": True} if self.dialect.prefix == "flag" else last)
+            messages.append(last | {"prefix": True} if self.dialect.prefix.how == "flag" else last)
         return messages
 
     def _sampling(self, sampling: Sampling) -> dict[str, Json]:
         body: dict[str, Json] = {}
         if most := sampling.max_tokens or self.dialect.most_tokens:
-            body[self.dialect.max_tokens] = most
+            body[self.dialect.names.max_tokens] = most
         body |= self.sampling(sampling)
         if sampling.seed is not None and "seed" in self.capabilities.capabilities | self.capabilities.assumed:
-            body[self.dialect.seed] = sampling.seed
+            body[self.dialect.names.seed] = sampling.seed
         return body
 
     def _effort(self, sampling: Sampling) -> dict[str, Json]:
         """Return the field for the reasoning effort."""
         options = self.options.with_effort(sampling.effort)
         effort, budget = options.effort, options.budget
-        if self.dialect.effort == "reasoning":
+        if self.dialect.names.effort == "reasoning":
             wanted: dict[str, Json] = {"effort": effort} if budget is None else {"max_tokens": budget}
             return {"reasoning": wanted} if effort or budget is not None else {}
         if budget is not None:
@@ -684,12 +713,12 @@ class TextCompletions(OpenAICodec):
         self.check_stops(stops)
         body = extra_fields(request.sampling)
         body |= {"model": self.model, "prompt": prompt(request), "stream": not request.whole}
-        if dialect.usage and not request.whole:
-            body["stream_options"] = {"include_usage": True}
+        if dialect.names.usage and not request.whole:
+            body[dialect.names.usage] = {"include_usage": True}
         body["max_tokens"] = sampling.max_tokens or DEFAULT_MAX_TOKENS
         body |= self.sampling(sampling)
         if sampling.seed is not None:
-            body[dialect.seed] = sampling.seed
+            body[dialect.names.seed] = sampling.seed
         if stops:
             body["stop"] = list[Json](stops)
         if request.top_logprobs:

@@ -55,7 +55,7 @@ class Responses(OpenAICodec):
                 )
         instructions, rest = _split(request.messages)
         previous, rest = self._previous(rest) if self.options.store else ("", rest)
-        ids = CallIds(self.dialect.call_id, self.dialect.call_form)
+        ids = CallIds(self.dialect.call_ids.pattern, self.dialect.call_ids.form)
         body: dict[str, Json] = {
             **extra_fields(request.sampling),
             "model": self.model,

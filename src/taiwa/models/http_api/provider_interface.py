@@ -295,9 +295,11 @@ class Target:
     """The attachments besides text files that may be sent to it."""
     wire: Wire | Literal[""] = ""
     """The protocol by which a server is asked."""
-    inside: bool = False
-    """Whether the model runs in this process, without a server."""
-    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @property
+    def inside(self) -> bool:
+        """Whether the model runs in this process, without a server."""
+        return self.codec is None
 
     @property
     def origin(self) -> str:

@@ -92,23 +92,26 @@ def leaf(repository: Repository, session: str, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BranchRow:
-    """A node in the branch map, at a row and a lane; `parent_row` is None at the root.
+    """A node in the branch map, at a row and a lane; `parent` is the row above it, None at a root.
 
     `depth` counts the forks above it, from 1. If `hidden` is not 0, the row represents that many consecutive turns, of which the
     node is the last.
     """
 
     hash: str
-    kind: str
-    label: str
+    node: Node
     row: int
     lane: int
     depth: int
     names: tuple[str, ...]
     on_path: bool
-    parent_row: int | None
-    parent_lane: int
+    parent: "BranchRow | None"
     hidden: int = 0
+
+    @property
+    def label(self) -> str:
+        """The beginning of what the user said."""
+        return " ".join(visible(self.node.user or "").split())[:TITLE_LENGTH]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +134,7 @@ class BranchMap:
     @property
     def ends(self) -> tuple[BranchRow, ...]:
         """The ends of the branches."""
-        inner = {row.parent_row for row in self.rows}
+        inner = {row.parent.row for row in self.rows if row.parent is not None}
         return tuple(row for row in self.rows if row.row not in inner)
 
     @staticmethod
@@ -185,18 +188,15 @@ def branch_map(repository: Repository, session: str, tip: str, at: str = "") -> 
         if len(run) < SHORTEST_GAP:
             run = [name]
         name = run[-1]
-        node = forest.nodes[name]
         row = BranchRow(
             hash=name,
-            kind=node.kind,
-            label=" ".join(visible(node.user or "").split())[:TITLE_LENGTH],
+            node=forest.nodes[name],
             row=len(rows),
             lane=lane,
             depth=(parent.depth if parent else 1) + beside,
             names=tuple(names.get(name, ())),
             on_path=name in path,
-            parent_row=parent.row if parent else None,
-            parent_lane=parent.lane if parent else 0,
+            parent=parent,
             hidden=len(run) if len(run) > 1 else 0,
         )
         placed[name] = row

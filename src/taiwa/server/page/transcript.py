@@ -231,11 +231,11 @@ def _measured(calls: Iterable[CallRecord]) -> Measured:
         tokens = 0 if call.usage is None else call.usage.output_tokens
         thoughts = [] if answer is None else [part.text for part in answer.message.thinking]
         found = Measured(
-            found.seconds + call.ms / 1000,
+            found.seconds + call.time.ms / 1000,
             found.tokens + tokens,
             found.finish if answer is None else answer.finish,
             visible("\n\n".join(each for each in (found.thoughts, *thoughts) if each)),
-            found.thinking + call.thought_ms / 1000,
+            found.thinking + call.time.thought_ms / 1000,
         )
     return found
 

@@ -342,8 +342,7 @@ def keep(settings: Settings, target: Path, path: str, file: BinaryIO, room: int)
 
 
 def _upload_parts(request: Request) -> AsyncGenerator[bytes]:
-    limits = state_of(request).options.limits
-    return body_parts(request, limits.upload, limits.upload_seconds)
+    return body_parts(request, state_of(request).options.limits.upload)
 
 
 async def read_form(request: Request) -> FormData:

@@ -46,7 +46,7 @@ async def answer(request: Request) -> Response:
     state = state_of(request)
     context = context_of(state, caller_of(request))
     apps = await asyncio.to_thread(_served_apps, state)
-    return _Answer(context, apps, state.options.limits.body, to_json(body.data))
+    return _Answer(context, apps, state.options.limits.body.size, to_json(body.data))
 
 
 def check_message(body: Fields) -> None:

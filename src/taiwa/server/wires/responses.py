@@ -109,14 +109,21 @@ WAITING = "waiting_run"
 """The member of a stored response with the number of its run, which waits for the approval of tool calls."""
 
 
+@dataclass(frozen=True, slots=True)
+class Predecessor:
+    """What a response follows: the id of another response, or of a conversation; and of the compaction that covers the input before it."""
+
+    response: str
+    conversation: str
+    compaction: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseRequest(AnswerRequest):
     """A parsed request."""
 
     items: list[Json]
-    previous: str
-    conversation: str
-    compaction: str
+    follows: Predecessor
     background: bool
     stores: bool
     search: FileSearch | None
@@ -223,8 +230,8 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
     if search is not None and RESULTS in body.texts("include"):
         included["results"] = search.most
     return ResponseRequest(
-        model=model, messages=said, items=items, options=options, previous=previous, conversation=conversation,
-        compaction=compaction, streams=body.flag("stream"), background=background, stores=stores, extension=extension,
+        model=model, messages=said, items=items, options=options, follows=Predecessor(previous, conversation, compaction),
+        streams=body.flag("stream"), background=background, stores=stores, extension=extension,
         search=search, included=included, begun=begun, decision=decision, fields=fields,
         hints={name: hint for name in HINTS if (hint := body.data.get(name)) is not None},
     )  # fmt: skip
@@ -396,8 +403,8 @@ async def _start(request: Request, asked: ResponseRequest) -> LiveResponse:
     state, caller = state_of(request), caller_of(request)
     repository = state.repository(caller)
     async with AsyncExitStack() as locked:
-        if asked.conversation:
-            found = await asyncio.to_thread(conversation_of, repository, asked.conversation)
+        if asked.follows.conversation:
+            found = await asyncio.to_thread(conversation_of, repository, asked.follows.conversation)
             await locked.enter_async_context(state.followed.only(found.session, caller))
         completion, begun = await asyncio.to_thread(_begin, state, repository, asked)
         live = LiveResponse(caller, LiveRun([]), begun)
@@ -417,9 +424,9 @@ def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -
     if asked.search is not None:
         choice = asked.search.choice(state.served, choice)
     after = _place(repository, asked)
-    waiting = pending_messages(repository, asked.conversation) if asked.conversation else ()
+    waiting = pending_messages(repository, asked.follows.conversation) if asked.follows.conversation else ()
     messages = (*waiting, *asked.messages)
-    if asked.previous and after is not None and not messages:
+    if asked.follows.response and after is not None and not messages:
         after, messages = before_last_turn(repository, after)
     priced_model = state.served.open(choice)
     given = passed_on(asked, priced_model.model, strict=state.options.strict_fields)
@@ -469,21 +476,23 @@ def _decide(
 
 def _place(repository: Repository, asked: ResponseRequest) -> Place | None:
     """Return the node that the turn follows; None if the history in the input decides."""
-    if asked.previous:
-        found = repository.store.served.find(asked.previous)
+    if asked.follows.response:
+        found = repository.store.served.find(asked.follows.response)
         if found is None or found.kind != "response" or found.node is None:
             state = "not found" if found is None or found.kind != "response" else "not complete"
             raise invalid(
-                "previous_response_id", f"response {asked.previous[:80]!r} is {state}", "previous_response_not_found"
+                "previous_response_id",
+                f"response {asked.follows.response[:80]!r} is {state}",
+                "previous_response_not_found",
             )
         return Place(found.node, found.session)
-    if asked.compaction:
-        found = repository.store.served.find(asked.compaction)
+    if asked.follows.compaction:
+        found = repository.store.served.find(asked.follows.compaction)
         if found is None or found.node is None:
-            raise invalid("input", f"compaction {asked.compaction[:80]!r} not found", "item_not_found")
+            raise invalid("input", f"compaction {asked.follows.compaction[:80]!r} not found", "item_not_found")
         return Place(found.node, found.session)
-    if asked.conversation:
-        session = conversation_of(repository, asked.conversation).session
+    if asked.follows.conversation:
+        session = conversation_of(repository, asked.follows.conversation).session
         return Place(repository.store.refs.tip(session), session)
     return None
 
