@@ -56,7 +56,7 @@ from taiwa.kernel.messages import (
     split_unopened,
 )
 from taiwa.kernel.serialization import Json, digest, record, restore, tag_of, value
-from taiwa.kernel.usage_limits import Admission, RunUsage, UsageLedger, UsageLimits, max_usage
+from taiwa.kernel.usage_limits import Reservation, RunUsage, UsageLedger, UsageLimits, max_usage
 
 T = TypeVar("T")
 
@@ -188,7 +188,7 @@ class PendingEffect:
     """Set when a limit is reached while the answer streams."""
     deferred: tuple[ApprovalRequest, ...] = field(default=(), init=False)
     """The calls that need approval, without a decision."""
-    admission: Admission | None = field(default=None, init=False)
+    reservation: Reservation | None = field(default=None, init=False)
     """What the limits admit of a model call; None while it waits for another one to end."""
     in_delta: bool = field(default=False, init=False)
     """Whether the state delta is being written."""
@@ -201,11 +201,12 @@ class PendingEffect:
     def __post_init__(self) -> None:
         self.sent = self.effect
 
-    def admit(self, admission: Admission) -> None:
+    def admit(self, reservation: Reservation) -> None:
         """Take what the limits admit of a model call."""
-        self.admission = admission
-        if isinstance(self.effect, Complete) and admission.request is not self.effect.request:
-            self.sent = replace(self.effect, request=admission.request)
+        self.reservation = reservation
+        if isinstance(self.effect, Complete) and (most := reservation.max_tokens) is not None:
+            asked = self.effect.request
+            self.sent = replace(self.effect, request=replace(asked, sampling=replace(asked.sampling, max_tokens=most)))
 
     def begin(self) -> None:
         """Start a stream of chunks and drop those of an earlier attempt."""
@@ -442,13 +443,14 @@ class Execution(Generic[T]):
 
     def _repeat(self, pending: PendingEffect) -> None:
         """Charge the failed attempt of a `Complete`; the next one counts as a request of its own."""
-        assert pending.admission is not None
+        assert pending.reservation is not None
+        assert isinstance(pending.sent, Complete)
         try:
-            again = self.ledger.repeat_request(pending.admission)
+            again = self.ledger.repeat_request(pending.reservation, pending.sent.request)
         except TaiwaError as problem:  # of the store that holds its budgets
             again = problem
-        if not isinstance(again, Admission):
-            pending.admission, pending.refusal = None, again
+        if not isinstance(again, Reservation):
+            pending.reservation, pending.refusal = None, again
             return
         pending.admit(again)
         if self._observers:
@@ -482,7 +484,8 @@ class Execution(Generic[T]):
             if self._ask_for_less(pending, error):
                 return
             if error.may_be_charged:
-                bound = None if pending.admission is None else pending.admission.most_usage
+                held, sent = pending.reservation, pending.sent
+                bound = held.most_usage(sent.request) if held is not None and isinstance(sent, Complete) else None
                 answer = Response(Message("assistant", ()), "interrupted", max_usage=bound)
         self._settle(pending, answer, error)
 
@@ -504,13 +507,13 @@ class Execution(Generic[T]):
 
     def _ask_for_less(self, pending: PendingEffect, error: ModelError) -> bool:
         """Send a request again whose `max_tokens`, which only a limit set, is more than its server allows."""
-        admission = pending.admission
-        if admission is None or error.status not in (400, 422) or error.may_be_charged:
+        reservation = pending.reservation
+        if reservation is None or error.status not in (400, 422) or error.may_be_charged:
             return False
         # No protocol has a code for it: servers name the field or repeat the number in words.
-        if not NAMES_TOKENS.search(error.message) and str(admission.usage.output_tokens) not in error.message:
+        if not NAMES_TOKENS.search(error.message) and str(reservation.usage.output_tokens) not in error.message:
             return False
-        less = self.ledger.shrink(admission)
+        less = self.ledger.shrink(reservation)
         if less is not None:
             pending.admit(less)
             pending.streaming = False
@@ -577,14 +580,14 @@ class Execution(Generic[T]):
                 # Before the program sees the answer: if the process is killed now, it is not paid for again.
                 self.journal.append(entry)
             finally:  # the reservation of the call is given back when its cost is stored
-                admission, pending.admission = pending.admission, None
+                reservation, pending.reservation = pending.reservation, None
                 if isinstance(answer, Response):
-                    if admission is None:  # of a handler, or the failed attempt of a call that is not repeated
+                    if reservation is None:  # of a handler, or the failed attempt of a call that is not repeated
                         self.ledger.charge(answer)
                     else:
-                        warning = self.ledger.settle(admission, answer)
-                elif admission is not None:
-                    self.ledger.cancel(admission)
+                        warning = self.ledger.settle(reservation, answer)
+                elif reservation is not None:
+                    self.ledger.cancel(reservation)
         except TaiwaError as problem:
             self._abort(problem)
         else:
@@ -613,7 +616,7 @@ class Execution(Generic[T]):
             return False
         self._waiting.pop(0)
         strand = pending.strand
-        if isinstance(admitted, Admission):
+        if isinstance(admitted, Reservation):
             pending.admit(admitted)
             self._send(pending)
         else:
@@ -663,7 +666,7 @@ class Execution(Generic[T]):
             self._missing = f"{type(effect).__name__} at {_position(strand, index)}"
 
     def _start(self, strand: _Strand, index: int, effect: Effect[Any]) -> None:
-        admitted: Admission | TaiwaError | None = None
+        admitted: Reservation | TaiwaError | None = None
         if isinstance(effect, Complete):
             # First come, first served: small calls would overtake a large one that waits for the budget, for ever.
             admitted = None if self._waiting else self._admit(effect)
@@ -685,7 +688,7 @@ class Execution(Generic[T]):
         else:
             self._send(pending)
 
-    def _admit(self, effect: Complete) -> Admission | TaiwaError | None:
+    def _admit(self, effect: Complete) -> Reservation | TaiwaError | None:
         """Return as `UsageLedger.start_request`; end the run if its budgets cannot be read."""
         try:
             return self.ledger.start_request(effect.request)
@@ -785,10 +788,13 @@ class Execution(Generic[T]):
     def _release(self, pending: PendingEffect) -> None:
         """End an effect without an answer; one that streams keeps what it has reserved."""
         pending.active = False
-        if (admission := pending.admission) is not None:
-            pending.admission = None
+        if (reservation := pending.reservation) is not None:
+            pending.reservation = None
             with suppress(TaiwaError):  # a reservation that cannot be given back stays
-                (self.ledger.settle_unknown if pending.streaming else self.ledger.cancel)(admission)
+                if pending.streaming and isinstance(pending.sent, Complete):
+                    self.ledger.settle_unknown(reservation, pending.sent.request)
+                else:
+                    self.ledger.cancel(reservation)
 
     def _stop(self, strand: _Strand) -> None:
         """Cancel a strand and its children, innermost programs first."""

@@ -295,14 +295,13 @@ class SharedBudget:
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
-    """A model call that the limits admit: the request to send, and what is reserved for it.
+class Reservation:
+    """What is reserved for a model call that the limits admit.
 
     `usage` and `cost` bound the call if it `is_limited`; `granted` is what each budget has reserved. `sets_tokens` says that
     the request had no maximum of its own, `is_lowered` that a limit left less than it asked for.
     """
 
-    request: Request
     usage: Usage = NO_USAGE
     cost: int = 0
     granted: tuple[int, ...] = ()
@@ -311,9 +310,13 @@ class Admission:
     is_lowered: bool = False
 
     @property
-    def most_usage(self) -> Usage | None:
-        """A bound on the usage of the call; None if it is unlimited."""
-        return self.usage if self.is_limited else max_attempt_usage(self.request)
+    def max_tokens(self) -> int | None:
+        """The maximum that the limits set for the answer; None if the request keeps its own."""
+        return self.usage.output_tokens if self.sets_tokens or self.is_lowered else None
+
+    def most_usage(self, request: Request) -> Usage | None:
+        """Return a bound on the usage of the call; None if it is unlimited."""
+        return self.usage if self.is_limited else max_attempt_usage(request)
 
 
 class UsageLedger:
@@ -371,7 +374,7 @@ class UsageLedger:
         bound = self.limits.seconds or 0.0
         return LimitError("seconds", round(bound - left, 3), bound)
 
-    def start_request(self, request: Request) -> Admission | TaiwaError | None:
+    def start_request(self, request: Request) -> Reservation | TaiwaError | None:
         """Count a model call and reserve what it may cost; return the error of the limit that forbids it.
 
         None means that the call must wait until another one of this run has ended, which may leave enough for it.
@@ -381,15 +384,15 @@ class UsageLedger:
             return LimitError("requests", counted.requests, limits.requests)
         error = self.time_error() if limits.seconds is not None else None
         admitted = error or self._admit(request)
-        if isinstance(admitted, Admission):
+        if isinstance(admitted, Reservation):
             self.add(RunUsage(requests=1))
             self._hold(admitted)
         return admitted
 
-    def _admit(self, request: Request) -> Admission | TaiwaError | None:
+    def _admit(self, request: Request) -> Reservation | TaiwaError | None:
         limits_cost = self.limits.cost is not None or self.limits.call_cost is not None or bool(self._budgets)
         if not limits_cost and self.limits.output_tokens is None:
-            return Admission(request)
+            return Reservation()
         own = request.sampling.max_tokens
         wanted = own or self._most_tokens
         tokens = wanted if self.limits.output_tokens is None else self._tokens_left(wanted, self.limits.output_tokens)
@@ -406,10 +409,8 @@ class UsageLedger:
                 return reserved
             tokens, granted = reserved
         usage = replace(usage, output_tokens=tokens)
-        if own is not None or sets_tokens or tokens < wanted:
-            request = replace(request, sampling=replace(request.sampling, max_tokens=tokens))
         cost = self._most_price(usage.input_tokens, tokens) or 0
-        return Admission(request, usage, cost, granted, True, sets_tokens, tokens < wanted)
+        return Reservation(usage, cost, granted, True, sets_tokens, tokens < wanted)
 
     def _tokens_left(self, wanted: int, bound: int) -> int | LimitError | None:
         written = self._counted.usage.output_tokens + self._counted.estimated.output_tokens
@@ -470,35 +471,34 @@ class UsageLedger:
             low, high = (middle, high) if (self._most_price(read, middle) or 0) <= cost else (low, middle - 1)
         return low
 
-    def _hold(self, admission: Admission) -> None:
+    def _hold(self, reservation: Reservation) -> None:
         self._open += 1
-        self._reserved_tokens += admission.usage.output_tokens
-        self._reserved_cost += admission.cost
+        self._reserved_tokens += reservation.usage.output_tokens
+        self._reserved_cost += reservation.cost
 
-    def _release(self, admission: Admission) -> None:
+    def _release(self, reservation: Reservation) -> None:
         self._open -= 1
-        self._reserved_tokens -= admission.usage.output_tokens
-        self._reserved_cost -= admission.cost
+        self._reserved_tokens -= reservation.usage.output_tokens
+        self._reserved_cost -= reservation.cost
 
     def _give_back(self, granted: Iterable[int]) -> None:
         for budget, reserved in zip(self._budgets, granted, strict=False):
             budget.settle(reserved, 0)
 
-    def shrink(self, admission: Admission) -> Admission | None:
+    def shrink(self, reservation: Reservation) -> Reservation | None:
         """Halve the maximum that a server refused though the request had none of its own; None if it cannot be halved."""
-        tokens = admission.usage.output_tokens // 2
-        if not admission.sets_tokens or tokens < LEAST_ANSWER_TOKENS:
+        tokens = reservation.usage.output_tokens // 2
+        if not reservation.sets_tokens or tokens < LEAST_ANSWER_TOKENS:
             return None
         # Later calls of this run would be refused in the same way.
         self._most_tokens = min(self._most_tokens, tokens)
-        request = replace(admission.request, sampling=replace(admission.request.sampling, max_tokens=tokens))
-        self._reserved_tokens -= admission.usage.output_tokens - tokens
-        return replace(admission, request=request, usage=replace(admission.usage, output_tokens=tokens))
+        self._reserved_tokens -= reservation.usage.output_tokens - tokens
+        return replace(reservation, usage=replace(reservation.usage, output_tokens=tokens))
 
-    def repeat_request(self, admission: Admission) -> Admission | TaiwaError:
+    def repeat_request(self, reservation: Reservation, request: Request) -> Reservation | TaiwaError:
         """Count an attempt that may have been charged, and reserve the same for the next one."""
-        self.settle_unknown(admission)
-        limits, counted, cost = self.limits, self._counted, admission.cost
+        self.settle_unknown(reservation, request)
+        limits, counted, cost = self.limits, self._counted, reservation.cost
         if limits.requests is not None and counted.requests >= limits.requests:
             return LimitError("requests", counted.requests, limits.requests)
         error: TaiwaError | None = self.time_error() if limits.seconds is not None else None
@@ -515,7 +515,7 @@ class UsageLedger:
             granted.append(reserved)
         if error is not None:
             return error
-        again = replace(admission, granted=tuple(granted))
+        again = replace(reservation, granted=tuple(granted))
         self.add(RunUsage(requests=1))
         self._hold(again)
         return again
@@ -541,42 +541,46 @@ class UsageLedger:
         self.add(RunUsage(usage=response.usage, cost=price, max_cost=price))
         return price
 
-    def settle(self, admission: Admission, response: Response) -> str:
+    def settle(self, reservation: Reservation, response: Response) -> str:
         """Replace the reservation of a call by its usage; return a warning, or "".
 
         A usage that the server did not report counts as what was reserved, if no other bound is known.
         """
-        self._release(admission)
+        self._release(reservation)
         # If it counted as nothing, a server that reports no usage would lift every limit.
-        if response.usage is None and response.max_usage is None and admission.is_limited:
-            response = replace(response, max_usage=admission.usage)
+        if response.usage is None and response.max_usage is None and reservation.is_limited:
+            response = replace(response, max_usage=reservation.usage)
         cost = self.charge(response)
-        exceeded = [budget.settle(each, cost) for budget, each in zip(self._budgets, admission.granted, strict=True)]
-        if not admission.is_limited or cost is None or response.usage is None:
+        exceeded = [budget.settle(each, cost) for budget, each in zip(self._budgets, reservation.granted, strict=True)]
+        if not reservation.is_limited or cost is None or response.usage is None:
             return ""
         bound, most = self.limits.cost, self._counted.max_cost
         is_over = any(exceeded) or (bound is not None and most is not None and self._earlier_cost + most > bound)
-        if cost > admission.cost and (is_over or cost > (self.limits.call_cost or cost)):
-            used, expected = response.usage, admission.usage
+        if cost > reservation.cost and (is_over or cost > (self.limits.call_cost or cost)):
+            used, expected = response.usage, reservation.usage
             return (
                 f"the cost limit is exceeded: the call cost {format_cost(cost)} instead of at most "
-                f"{format_cost(admission.cost)}, because the server counted {used.input_tokens:,} input and "
+                f"{format_cost(reservation.cost)}, because the server counted {used.input_tokens:,} input and "
                 f"{used.output_tokens:,} output tokens instead of at most {expected.input_tokens:,} and "
                 f"{expected.output_tokens:,}"
             )
-        if response.finish == "length" and (admission.is_lowered or admission.sets_tokens):
-            why = "a limit left no more" if admission.is_lowered else "the most under a limit; set max_tokens for more"
-            return f"the answer was cut at {admission.usage.output_tokens:,} tokens: {why}"
+        if response.finish == "length" and (reservation.is_lowered or reservation.sets_tokens):
+            why = (
+                "a limit left no more" if reservation.is_lowered else "the most under a limit; set max_tokens for more"
+            )
+            return f"the answer was cut at {reservation.usage.output_tokens:,} tokens: {why}"
         return ""
 
-    def settle_unknown(self, admission: Admission) -> None:
+    def settle_unknown(self, reservation: Reservation, request: Request) -> None:
         """Count a call whose usage is unknown as what was reserved; without limits, as what its request allows."""
-        self.settle(admission, Response(Message("assistant", ()), "interrupted", max_usage=admission.most_usage))
+        self.settle(
+            reservation, Response(Message("assistant", ()), "interrupted", max_usage=reservation.most_usage(request))
+        )
 
-    def cancel(self, admission: Admission) -> None:
+    def cancel(self, reservation: Reservation) -> None:
         """Give back the reservation of a call that was not charged."""
-        self._release(admission)
-        self._give_back(admission.granted)
+        self._release(reservation)
+        self._give_back(reservation.granted)
 
     def _most_price(self, read: int, written: int) -> int | None:
         """Return the highest price of a call: writing its input to a cache may cost more than reading it."""

@@ -34,7 +34,7 @@ from taiwa.flows.turn import Reply, compact, complete_turn, input_text, record_f
 from taiwa.kernel.approval import ApprovalRequest, Approve
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.effects import Complete, Program, Step
-from taiwa.kernel.errors import ApprovalRequiredError, ConflictError, InputError, StoreError, TaiwaError, check_argument
+from taiwa.kernel.errors import ApprovalRequiredError, ConflictError, InputError, StoreError, TaiwaError, describe
 from taiwa.kernel.execution import EffectStarted, Entry, Event, Journal, Observer
 from taiwa.kernel.messages import Message, TextDelta, ToolResult, Usage, result_files
 from taiwa.kernel.runtime import AnyModel, Interrupts, Retriever, Tool, start_in_thread
@@ -57,13 +57,14 @@ T = TypeVar("T")
 MAX_TEXT_CHARS = 2_000_000
 
 
-def check_text(text: str) -> None:
+def check_text(text: object) -> None:
     """Check that the user's text can be sent.
 
     Raises:
-        InputError: it is empty or too long.
+        InputError: it is no text, empty or too long.
     """
-    check_argument("the text", text, str, "a str")
+    if not isinstance(text, str):
+        raise InputError(f"the text must be a str, got {describe(text)}")
     if not text.strip():
         raise InputError("the text is empty")
     if len(text) > MAX_TEXT_CHARS:
