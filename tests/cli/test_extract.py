@@ -168,16 +168,6 @@ def test_what_it_cost_is_on_the_bill(taiwa: Taiwa, model_server: ModelServer, sh
     assert taiwa.ok("cost", "--json").json[0]["requests"] == 2
 
 
-def test_a_budget_of_tokens_ends_repairs(taiwa: Taiwa, model_server: ModelServer, shop: str) -> None:
-    model_server(BAD, GOOD)
-
-    done = taiwa("extract", f"{shop}:Order", "A large latte.", "--repair-budget", "20")
-
-    assert done.code == 2
-    assert "the budget of 20 tokens" in done.err
-    assert len(model_server.seen) == 1
-
-
 @pytest.mark.parametrize("mode", ["tool", "native"])
 def test_the_mode_may_be_chosen(taiwa: Taiwa, model_server: ModelServer, shop: str, mode: str) -> None:
     model_server(GOOD, capabilities={model_server.model: {"json_schema": True, "tools": True}})

@@ -1,7 +1,6 @@
 """What is sent back, in which form, and when nothing is sent back any more."""
 
 import json
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -19,7 +18,7 @@ from taiwa.flows.extract import (
     read_path,
 )
 from taiwa.flows.repetition import bound_items, repeated_items
-from taiwa.kernel.errors import ConfigError, InputError, ModelError, RateLimitError, TaiwaError, UnsupportedError
+from taiwa.kernel.errors import InputError, ModelError, RateLimitError, TaiwaError, UnsupportedError
 from taiwa.kernel.messages import (
     Capability,
     FinishReason,
@@ -29,13 +28,11 @@ from taiwa.kernel.messages import (
     ToolCall,
     Usage,
     assistant,
-    user,
 )
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.serialization import Json
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.structured import OutputType
-from tests.files import PNG
 from tests.flows.driving import Drive
 
 
@@ -118,11 +115,6 @@ def test_a_policy_out_of_bounds_is_refused_before_any_call(rounds: int) -> None:
         Runtime(model).run(extract(ORDER, "Two.", repair=RepairPolicy(rounds)))
 
     assert model.requests == []
-
-
-def test_a_negative_budget_is_refused() -> None:
-    with pytest.raises(InputError, match="budget_tokens"):
-        Runtime(scripted_model(GOOD)).run(extract(ORDER, "Two.", repair=RepairPolicy(budget_tokens=-1)))
 
 
 def test_without_rounds_nothing_is_sent_back(drive: Drive) -> None:
@@ -321,83 +313,12 @@ def test_a_bound_stays_above_the_least_and_below_the_most_of_a_list() -> None:
     assert bound_items({"items": {}, "maxItems": 1}, (), 2)["maxItems"] == 1
 
 
-def test_a_budget_counts_what_is_continued(drive: Drive) -> None:
-    error = failure(drive, scripted_model(CUT, REST), RepairPolicy(1, budget_tokens=4_190))
-
-    assert "4,190 tokens does not allow another call" in error.reason
-
-
 def test_an_interrupted_answer_is_not_asked_for_again(drive: Drive) -> None:
     model = scripted_model(Response(assistant(BAD), "interrupted"), GOOD)
 
     failure(drive, model, RepairPolicy(3))
 
     assert len(model.requests) == 1
-
-
-# Budgets
-
-
-def test_a_token_budget_is_checked_before_the_call_with_the_size_of_its_prompt(drive: Drive) -> None:
-    used = Usage(100, 40)
-    model = scripted_model(BAD, GOOD, usage=used)
-
-    enough = drive(lambda: extract(ORDER, "Two.", repair=RepairPolicy(budget_tokens=400)), model)
-    error = failure(drive, scripted_model(BAD, GOOD, usage=used), RepairPolicy(budget_tokens=150))
-
-    assert len(enough.value.attempts) == 2
-    assert error.reason == "the budget of 150 tokens does not allow another call"
-    assert error.usage == used
-
-
-def test_a_token_budget_holds_where_the_server_tells_no_usage(drive: Drive) -> None:
-    error = failure(drive, scripted_model(MANY_BAD, MANY_GOOD), RepairPolicy(budget_tokens=1_000))
-
-    assert "budget of 1,000 tokens" in error.reason
-    assert error.usage is None
-
-
-@pytest.mark.parametrize(
-    ("used", "budget", "attempts"),
-    [(Usage(300, 40), 2_000, 2), (Usage(300, 40), 500, 1), (None, 2_000, 1), (None, 200_000, 2)],
-)
-def test_a_token_budget_counts_attachments_as_the_server_did_or_at_their_bound(
-    drive: Drive, used: Usage | None, budget: int, attempts: int
-) -> None:
-    model = scripted_model(BAD, GOOD, usage=used)
-    prompt = (user("Read it.", [PNG]),)
-
-    with suppress(ExtractError):
-        drive(lambda: extract(ORDER, prompt, repair=RepairPolicy(budget_tokens=budget)), model)
-
-    assert len(model.requests) == attempts
-    assert all(message.attachments for request in model.requests for message in request.messages[1:2])
-
-
-def cost(_: str, usage: Usage) -> int:
-    return 10 * usage.input_tokens + 50 * usage.output_tokens
-
-
-def test_a_cost_budget_ends_repairs_and_a_run_is_repeatable_without_prices() -> None:
-    model = scripted_model(BAD, GOOD, usage=Usage(100, 40))
-
-    with pytest.raises(ExtractError, match="the budget of 4e-06 does not allow another call"):
-        Runtime(model, price=cost).run(extract(ORDER, "Two.", repair=RepairPolicy(budget_cost=4_000)))
-    done = Runtime(scripted_model(BAD, GOOD, usage=Usage(100, 40)), price=cost).run(
-        extract(ORDER, "Two.", repair=RepairPolicy(budget_cost=40_000))
-    )
-
-    assert len(model.requests) == 1
-    assert len(done.attempts) == 2
-
-
-def test_a_cost_budget_without_prices_is_refused_before_any_call(drive: Drive) -> None:
-    model = scripted_model(GOOD)
-
-    with pytest.raises(ConfigError, match="no price is known"):
-        drive(lambda: extract(ORDER, "Two.", repair=RepairPolicy(budget_cost=1)), model)
-
-    assert model.requests == []
 
 
 # Patches

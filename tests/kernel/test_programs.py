@@ -10,7 +10,6 @@ from taiwa.kernel.effects import (
     Complete,
     Effect,
     GetCapabilities,
-    GetPrice,
     Program,
     Retrieve,
     notify,
@@ -74,17 +73,6 @@ def test_abilities_are_those_of_the_model(drive: Drive) -> None:
         return (yield from perform(GetCapabilities()))
 
     assert drive.run(program(), model=Echo()) == {"stop"}
-
-
-def test_a_quote_is_the_price_of_a_usage_and_unknown_without_prices(drive: Drive) -> None:
-    def program() -> Program[int | None]:
-        return (yield from perform(GetPrice(Usage(3, 4))))
-
-    def price(model: str, usage: Usage) -> int:
-        return 10 * usage.input_tokens + usage.output_tokens if model == "echo" else 0
-
-    assert drive.run(program(), model=Echo(), price=price) == 34
-    assert drive.run(program(), model=Echo()) is None
 
 
 def test_notices_reach_observers_and_the_program_continues(drive: Drive) -> None:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 USAGE = "extract takes a TYPE and a TEXT, piped text, a file (-f, -a), or --file and the name of a file of texts"
 MODES = ("auto", "native", "tool", "tool_optional", "prompt")
-DEFAULTS = {"max_repairs": 1, "repair_budget": None, "guess": False, "mode": "auto"}
+DEFAULTS = {"max_repairs": 1, "guess": False, "mode": "auto"}
 """The defaults of the options that are parameters of the app `extract`."""
 
 
@@ -63,9 +63,6 @@ def _type_is_an_argument(_context: click.Context, _option: click.Parameter, give
     help="Send an invalid answer back at most N times.",
 )  # fmt: skip
 @click.option(
-    "--repair-budget", type=click.IntRange(1), metavar="TOKENS", help="Stop repairs of a value after N tokens."
-)
-@click.option(
     "--guess/--no-guess", default=False, show_default=True, help="Accept values that can be parsed only by a guess."
 )
 @click.option(
@@ -84,7 +81,6 @@ def extract(
     text: str | None,
     file: str | None,
     max_repairs: int,
-    repair_budget: int | None,
     guess: bool,
     mode: Any,  # noqa: ANN401  (one of MODES)
     stops: bool,
@@ -113,7 +109,7 @@ def extract(
     """
     if text is None and file is None and common.continues:
         target, text = None, target
-    given = {"max_repairs": max_repairs, "repair_budget": repair_budget, "guess": guess, "mode": mode}
+    given = {"max_repairs": max_repairs, "guess": guess, "mode": mode}
     params = tuple(f"{name}={value}" for name, value in given.items() if value != DEFAULTS[name])
     common = replace(common, schema=target, params=params)
     if file is None:

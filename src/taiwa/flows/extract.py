@@ -17,10 +17,8 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast, ge
 
 from taiwa.conversation.turn_prompt import TYPED
 from taiwa.flows.repetition import Path, bound_items, repeated_items
-from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.effects import Complete, GetCapabilities, GetPrice, HideOutput, Program, Watcher, notify, perform
+from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, Watcher, notify, perform
 from taiwa.kernel.errors import (
-    ConfigError,
     InputError,
     LimitError,
     ModelError,
@@ -38,7 +36,6 @@ from taiwa.kernel.messages import (
     Request,
     Response,
     Sampling,
-    Text,
     ToolCall,
     ToolResult,
     ToolSpec,
@@ -329,15 +326,11 @@ class RepairPolicy:
 
     - `rounds`: how often an invalid answer is sent back or a cut one is continued, 0 to 3; each is one request, and one more
       if a patch was invalid.
-    - `budget_tokens`: the most input and output tokens of all attempts. `budget_cost`: their highest cost, in
-      billionths of the currency unit. Both are checked before a request, with the size of its prompt.
     - `patch_above`: the tokens above which an invalid answer is corrected by a patch; None disables patches.
     - `guess`: accept a value that can be parsed only by a guess, instead of sending the answer back.
     """
 
     rounds: int = 1
-    budget_tokens: int | None = None
-    budget_cost: int | None = None
     patch_above: int | None = 300
     guess: bool = False
 
@@ -349,10 +342,8 @@ class RepairPolicy:
         """
         if not 0 <= self.rounds <= MAX_ROUNDS:
             raise InputError(f"rounds must be 0 to {MAX_ROUNDS}, got {self.rounds}")
-        for name in ("budget_tokens", "budget_cost", "patch_above"):
-            limit = getattr(self, name)
-            if limit is not None and limit < 0:
-                raise InputError(f"{name} must not be negative, got {limit}")
+        if self.patch_above is not None and self.patch_above < 0:
+            raise InputError(f"patch_above must not be negative, got {self.patch_above}")
 
 
 DEFAULT_REPAIR = RepairPolicy()
@@ -533,14 +524,12 @@ def extract(
     """Ask for a value of a type: `yield from extract(Order, "Two teas, please.")`.
 
     Raises (when run):
-        InputError: `repair` or `mode` has an invalid value. ConfigError: `budget_cost` is set and no price is known.
+        InputError: `repair` or `mode` has an invalid value.
         ExtractError: no attempt was valid within the limits of `repair`.
         RefusalError: the model refused to answer.
     """
     check_argument("repair", repair, RepairPolicy, "taiwa.RepairPolicy(…)")
     repair.check()
-    if repair.budget_cost is not None and (yield from perform(GetPrice(Usage()))) is None:
-        raise ConfigError("no price is known for the model, so budget_cost cannot hold; set one in `prices`")
     capabilities = frozenset[Capability]()
     if mode in ("auto", "native"):
         capabilities = yield from perform(GetCapabilities())
@@ -557,7 +546,6 @@ def extract(
         reason = ""
         if not loop.bound_list():
             reason = (yield from loop.cut_reason()) or stop_reason(repair, tuple(loop.attempts))
-        reason = reason or (yield from loop.over_budget())
         if reason:
             raise loop.failure(reason)
 
@@ -580,7 +568,6 @@ class _ExtractionLoop(Generic[T]):
     answer: TypedResponse | None = None
     text: str = ""
     faults: tuple[str, ...] = ()
-    used: Usage = field(default_factory=Usage)
     best: tuple[int, Json] | None = None
 
     def attempt(self) -> Program[ParseResult[T] | None]:
@@ -597,7 +584,6 @@ class _ExtractionLoop(Generic[T]):
             raise self.failure(error.message) from error
         if answer.response.finish == "refusal" and not self.attempts:
             raise RefusalError(ENDINGS["refusal"], request=answer.request.digest)
-        self.charge(answer)
         if places:
             return self.read_patch(answer, places)
         self.modes, self.answer, self.text = answer.modes, answer, answer.text
@@ -657,7 +643,6 @@ class _ExtractionLoop(Generic[T]):
         if response is None:
             raise self.failure(self.limit_to_raise)
         answer = TypedResponse(response, request, self.modes)
-        self.charge(answer)
         self.answer, self.text = answer, answer.text
         return self.read(answer, answer.text, "continued")
 
@@ -689,11 +674,6 @@ class _ExtractionLoop(Generic[T]):
         if self.places():
             return patch_messages(self.text, self.faults)
         return repair_messages(self.answer, self.text, self.faults, self.typed.function.name, mode)
-
-    def charge(self, answer: TypedResponse) -> None:
-        """Add the usage of an answer; estimate it if the server did not report it."""
-        usage = answer.response.usage
-        self.used += usage or Usage(_size(answer.request), estimate_tokens(answer.text))
 
     def read(self, answer: TypedResponse, text: str, form: AnswerForm) -> ParseResult[T] | None:
         """Parse a whole answer; record the attempt and its faults."""
@@ -740,20 +720,6 @@ class _ExtractionLoop(Generic[T]):
         if data is not None and (self.best is None or faults <= self.best[0]):
             self.best = (faults, data)
 
-    def over_budget(self) -> Program[str]:
-        """Return why the next request would exceed a budget, '' if it would not."""
-        mode: OutputMode = "prompt" if self.places() else self.modes[0]
-        request = self.continuation if self.is_cut else self.typed.request(mode, self.more(mode))
-        after = self.used + Usage(_size(request, self.attempts[0].usage))
-        tokens, cost = self.repair.budget_tokens, self.repair.budget_cost
-        if tokens is not None and after.input_tokens + after.output_tokens > tokens:
-            return f"the budget of {tokens:,} tokens does not allow another call"
-        if cost is None:
-            return ""
-        quote = yield from perform(GetPrice(after))
-        over = quote is None or quote > cost
-        return f"the budget of {cost / 1e9:g} does not allow another call" if over else ""
-
     def failure(self, reason: str) -> ExtractError:
         """Make the error with all attempts."""
         count = len(self.attempts)
@@ -769,14 +735,3 @@ class _ExtractionLoop(Generic[T]):
 def _total(attempts: Sequence[Attempt]) -> Usage | None:
     reported = [each.usage for each in attempts if each.usage is not None]
     return sum(reported, Usage()) if len(reported) == len(attempts) else None
-
-
-def _size(request: Request, first: Usage | None = None) -> int:
-    """Estimate the tokens of a request; for attachments an upper bound, or the usage of the `first` request if known."""
-    parts = [part for message in request.messages for part in message.parts]
-    tokens = sum(estimate_tokens(part.text) for part in parts if isinstance(part, Text))
-    attached = sum(part.max_tokens for part in parts if isinstance(part, Attachment))
-    tokens += attached if first is None else min(attached, first.input_tokens)
-    schemas = [tool.parameters for tool in request.tools]
-    tokens += estimate_tokens(request.prefix)
-    return tokens + sum(estimate_tokens(json.dumps(schema)) for schema in schemas)

@@ -18,7 +18,6 @@ from taiwa.kernel.messages import (
     Request,
     Response,
     ToolResult,
-    Usage,
     assistant,
     user,
 )
@@ -121,13 +120,6 @@ class Notify(Effect[None]):
 @value(tag="get-capabilities")
 class GetCapabilities(Effect[frozenset[Capability]]):
     """Get the capabilities of the server of the model."""
-
-
-@value(tag="get-price")
-class GetPrice(Effect[int | None]):
-    """Get the cost of a usage with this model, in billionths of the currency unit; None if the price is unknown."""
-
-    usage: Usage
 
 
 @value(tag="gather")

@@ -17,7 +17,6 @@ from taiwa.kernel.effects import (
     Complete,
     Effect,
     GetCapabilities,
-    GetPrice,
     Program,
     Retrieve,
 )
@@ -179,7 +178,6 @@ class BaseRuntime(Generic[M]):
         defaults: dict[type[Effect[Any]], Handler] = {
             GetCapabilities: self._capabilities,
             CallTool: self._call_tool,
-            GetPrice: self._price,
             Retrieve: self._retrieve,
         }
         self._handlers = defaults | dict(self.handlers)
@@ -266,9 +264,6 @@ class BaseRuntime(Generic[M]):
             raise UnknownToolError(f"unknown tool {effect.name!r}", code="unknown_tool", hint=f"tools: {known}")
         with ToolErrorBoundary(effect.name):
             return check_result(effect.name, tool.call(effect.arguments))
-
-    def _price(self, effect: GetPrice) -> int | None:
-        return None if self.price is None else self.price(self._model_name, effect.usage)
 
     def _retrieve(self, effect: Retrieve) -> Found:
         retriever = self.retriever

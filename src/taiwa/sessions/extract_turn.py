@@ -34,7 +34,7 @@ def extract_turn(app: App, attachments: tuple[Attachment, ...] = ()) -> TurnProg
         found = yield from flow(
             wanted,
             (*opening, *earlier_messages(conversation), user(text, attachments)),
-            repair=RepairPolicy(values["max_repairs"], budget_tokens=values["repair_budget"], guess=values["guess"]),
+            repair=RepairPolicy(values["max_repairs"], guess=values["guess"]),
             mode=values["mode"],
             sampling=settled(merge_sampling(app.sampling, app.answer_options.sampling)),
         )
