@@ -17,6 +17,7 @@ import tempfile
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from tests.house.source import SRC, Function, Source, called, sources, walked
@@ -38,15 +39,34 @@ NO_CODE = {
     tokenize.ENDMARKER,
 }
 TRACER = """
-import json, os, runpy, sys, threading
-root, report, *words = sys.argv[1:]
-files = {True: set(), False: set()}
+import dataclasses, json, os, runpy, sys, threading
+root, report, mark, *words = sys.argv[1:]
+files, crossed, busy = {True: set(), False: set()}, [], False
 HIDDEN = {"<module>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
 OPTIMIZED = 1  # the flag of a function's code, which the code of a class body lacks
+def sees(value, depth=4):
+    kind = type(value)
+    if kind is str:
+        return mark in value
+    if depth and dataclasses.is_dataclass(kind):
+        parts = [getattr(value, each.name, "") for each in dataclasses.fields(kind)]
+    elif depth and kind in (tuple, list, dict):
+        parts = [*(value.values() if kind is dict else value)][:50]
+    else:
+        return False
+    return any(sees(each, depth - 1) for each in parts)
 def profile(frame, event, _):
+    global busy
     code = frame.f_code
-    if event == "call" and code.co_filename.startswith(root) and code.co_name not in HIDDEN:
-        files[bool(code.co_flags & OPTIMIZED)].add(code.co_filename)
+    if busy or event != "call" or not code.co_filename.startswith(root) or code.co_name in HIDDEN:
+        return
+    files[bool(code.co_flags & OPTIMIZED)].add(code.co_filename)
+    if mark and code.co_flags & OPTIMIZED:
+        busy = True
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        if crossed[-1:] != [code.co_filename] and any(sees(frame.f_locals.get(name)) for name in names):
+            crossed.append(code.co_filename)
+        busy = False
 sys.argv[:] = ["taiwa", *words]
 threading.setprofile(profile)
 sys.setprofile(profile)
@@ -55,7 +75,8 @@ try:
 finally:
     sys.setprofile(None)
     with open(report, "w") as file:
-        json.dump({"functions": sorted(files[True]), "classes": sorted(files[False]), "modules": sorted(sys.modules)}, file)
+        found = {"functions": sorted(files[True]), "classes": sorted(files[False]), "modules": sorted(sys.modules)}
+        json.dump({**found, "crossed": crossed}, file)
 """
 
 
@@ -75,11 +96,14 @@ class Trace:
     - `functions`: files of the package of which the body of a function ran.
     - `bodies`: these, and files of which only the body of a class ran, which an import alone does.
     - `modules`: all modules that were loaded, those of other packages included.
+    - `crossed`: the files of the functions that see a text in their arguments, or in what these hold four levels deep; each change
+      of file is one more.
     """
 
     functions: frozenset[str]
     bodies: frozenset[str]
     modules: frozenset[str]
+    crossed: tuple[str, ...]
 
 
 # --- from the source --------------------------------------------------------------------------------------------------
@@ -212,15 +236,15 @@ def environment(folder: Path) -> dict[str, str]:
     return inherited | home | {"PYTHONPATH": str(SRC), "NO_PROXY": "127.0.0.1"}
 
 
-def trace(folder: Path, *words: str) -> Trace:
-    """Run a command and return what it ran and loaded; processes that it starts are not followed.
+def trace(folder: Path, *words: str, text: str = "") -> Trace:
+    """Run a command and return what it ran and loaded, and where a text went; processes that it starts are not followed.
 
     Raises:
         RuntimeError: the command failed.
     """
     report = folder / "report.json"
     done = subprocess.run(
-        [sys.executable, "-c", TRACER, str(SRC / PACKAGE), str(report), *words],
+        [sys.executable, "-c", TRACER, str(SRC / PACKAGE), str(report), text, *words],
         check=False, cwd=folder, env=environment(folder), capture_output=True, text=True, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     if done.returncode:
@@ -229,7 +253,9 @@ def trace(folder: Path, *words: str) -> Trace:
     functions, classes = (
         frozenset(name for name in loaded[kind] if not is_entry(Path(name))) for kind in ("functions", "classes")
     )
-    return Trace(functions, functions | classes, frozenset(loaded["modules"]))
+    crossed = tuple(name for name in loaded["crossed"] if not is_entry(Path(name)))
+    changes = tuple(name for name, _ in groupby(crossed))
+    return Trace(functions, functions | classes, frozenset(loaded["modules"]), changes)
 
 
 def processor_ms(folder: Path, *words: str) -> float:
@@ -290,8 +316,8 @@ def process_figures(folder: Path) -> Iterator[Figure]:
     """Yield what commands load and cost."""
     with FaultServer() as server:
         server.plays(speech("Hello!\n@@delta\n{}"))
-        say = trace(folder, "say", "Hi", "--model", f"{server.base_url}#test-model")
-    ask = trace(folder, "ask", QUESTION)
+        say = trace(folder, "say", QUESTION, "--model", f"{server.base_url}#test-model", text=QUESTION)
+    ask = trace(folder, "ask", QUESTION, text=QUESTION)
     (folder / "answer.txt").write_text('{"a": 1}', encoding="utf-8")
     (folder / "schema.json").write_text(
         '{"type": "object", "properties": {"a": {"type": "integer"}}}', encoding="utf-8"
@@ -303,6 +329,11 @@ def process_figures(folder: Path) -> Iterator[Figure]:
     yield Figure("say, with classes", len(say.bodies), "class bodies included")
     yield Figure("files run by ask", len(ask.functions), "taiwa ask of the built-in handbook; counted likewise")
     yield Figure("ask, with classes", len(ask.bodies), "class bodies included")
+    for name, found in (("say", say), ("ask", ask)):
+        yield Figure(
+            f"files that {name} crosses", len(set(found.crossed)), "the text is in the arguments of a function"
+        )
+        yield Figure(f"changes of file, {name}", len(found.crossed) - 1, "from one of these to another")
     yield Figure(f"modules of {PARSE}", ours, f"of taiwa; with all others {len(loaded)}")
 
     bare = processor_ms(folder, "-c", "pass")

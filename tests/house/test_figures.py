@@ -1,5 +1,6 @@
 """The figures count as documented, and modules do not import each other in cycles."""
 
+from itertools import pairwise
 from pathlib import Path
 
 from tests.house.figures import PARSE, code_lines, cycles, import_graph, long_constructors, trace, undocumented
@@ -102,11 +103,14 @@ def test_modules_do_not_import_each_other_in_cycles_for_types_either() -> None:
     assert cycles(import_graph(sources(), types=True)) == []
 
 
-def test_a_trace_has_the_files_that_ran_and_the_modules_that_were_loaded(tmp_path: Path) -> None:
-    found = trace(tmp_path, PARSE, "--help")
+def test_a_trace_has_the_files_that_ran_the_modules_that_were_loaded_and_where_a_text_went(tmp_path: Path) -> None:
+    found = trace(tmp_path, PARSE, "--help", text="--help")
     only_bodies = found.bodies - found.functions
 
     assert any(name.endswith("/cli/main.py") for name in found.functions)
     assert "taiwa.cli.main" in found.modules
     assert found.functions <= found.bodies
     assert not any(name.endswith("/cli/main.py") for name in only_bodies)
+    assert found.crossed[0].endswith("/cli/main.py")
+    assert set(found.crossed) < found.functions
+    assert all(one != other for one, other in pairwise(found.crossed))
