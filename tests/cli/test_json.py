@@ -70,7 +70,7 @@ KEYS = {
     "cost": "cache_read_tokens calls_without_usage cost failed input_tokens known_cost model output_tokens requests tool_calls",
     "import": "node sessions trusted turns",
     "fsck": "nodes problems",
-    "gc": "apps attachments dry_run moves nodes snapshots",
+    "gc": "apps attachments dry_run moves nodes",
     "delete": "log_emptied nodes runs session shared",
     "extract": f"attempts {TURN}",
     "parse": "fixes guessed value",

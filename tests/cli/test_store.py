@@ -97,7 +97,7 @@ def test_pages_that_were_overwritten_are_reported_once_each(talked: Taiwa, place
 
 
 def test_gc_deletes_only_unreachable_nodes(talked: Taiwa) -> None:
-    assert talked.ok("gc").out == "deleted 0 nodes, 0 apps, 0 moves, 0 snapshots\n"
+    assert talked.ok("gc").out == "deleted 0 nodes, 0 apps, 0 moves\n"
 
     foretold = talked.ok("gc", "--keep", "0", "--dry-run").out
     swept = talked.ok("gc", "--keep", "0").out

@@ -24,11 +24,9 @@ def test_a_checkout_begins_at_the_nearest_snapshot(store: Store) -> None:
 
 def test_without_snapshots_a_checkout_begins_at_the_root(store: Store) -> None:
     tip = begin(store, "main", "a", "b")
-    store.snapshots.put(tip, [])
-
-    assert store.snapshots.clear() == 1
 
     near, steps = store.snapshots.checkout(tip)
+
     assert near is None
     assert [node.user for _, node in steps] == [None, "a", "b"]
     assert steps == tuple(reversed(list(store.nodes.path(tip))))

@@ -216,14 +216,7 @@ class Demo:
 @click.option("--fetch", is_flag=True, help="Fetch the small model first if it is not here, without a question.")
 @click.option("--page", is_flag=True, help="Show conversations in the browser instead.")
 @click.option("--no-browser", is_flag=True, help="With --page, print the address without opening a browser.")
-@click.option(
-    "--minutes",
-    type=click.IntRange(1, 1440),
-    default=30,
-    show_default=True,
-    help="With --page, end after this many minutes.",
-)
-def demo(*, fetch: bool, page: bool, no_browser: bool, minutes: int) -> None:
+def demo(*, fetch: bool, page: bool, no_browser: bool) -> None:
     """Watch a small model keep a state, solve with tools, fill in types and answer from documents, on this machine.
 
     The model is the one that `taiwa models pull` fetches first; without it, what needs no model is shown. No key and no input
@@ -235,7 +228,7 @@ def demo(*, fetch: bool, page: bool, no_browser: bool, minutes: int) -> None:
     taiwa demo --page
     """
     if page:
-        show_page(minutes, no_browser=no_browser)
+        show_page(no_browser=no_browser)
         return
     model = small_model(fetch=fetch)
     if model:
@@ -344,10 +337,8 @@ def run_command(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def show_page(minutes: int, *, no_browser: bool = False) -> None:
-    """Prepare the conversations and serve them until Ctrl-C, or for some minutes."""
-    from threading import Timer
-
+def show_page(*, no_browser: bool = False) -> None:
+    """Prepare the conversations and serve them until Ctrl-C."""
     from taiwa.cli import serve
     from taiwa.cli.options import CommonOptions
     from taiwa.cli.serve import check_installed
@@ -359,14 +350,7 @@ def show_page(minutes: int, *, no_browser: bool = False) -> None:
         settings = common.settings()
         server = serve.page_server(common.repository(settings), settings, 0)
         serve.print_page(server, opens=not no_browser and serve.has_browser())
-        print_line(_("The demonstration ends after {n} minutes, and what it stored is deleted.", n=minutes))
-        timer = Timer(minutes * 60, server.stop)
-        timer.daemon = True
-        timer.start()
-        try:
-            server.run(None if no_browser else serve.opener(server))
-        finally:
-            timer.cancel()
+        server.run(None if no_browser else serve.opener(server))
 
 
 def prepare() -> None:

@@ -245,11 +245,8 @@ def _count_nodes(repository: "Repository") -> int | None:
     "--keep", type=click.IntRange(min=0),
     help="Delete turns that edit, retry and undo left too, except those of this many newest moves of session names.",
 )  # fmt: skip
-@click.option(
-    "--snapshots", is_flag=True, help="Delete the snapshots of states too; they are created again when needed."
-)
 @common_options("as_json", "dry_run", "store", dry_run="Count what would be deleted; delete nothing.")
-def gc(common: CommonOptions, keep: int | None, snapshots: bool) -> None:
+def gc(common: CommonOptions, keep: int | None) -> None:
     """Delete nodes and attachments that no conversation reaches. Turns that edit, retry and undo replaced stay.
 
     \b
@@ -258,14 +255,13 @@ def gc(common: CommonOptions, keep: int | None, snapshots: bool) -> None:
     """
     store = common.repository(reading=common.dry_run).store
     deleted = store.gc(keep, dry_run=common.dry_run)
-    dropped = store.snapshots.clear() if snapshots and not common.dry_run else 0
     if common.as_json:
-        counts = {"nodes": deleted.nodes, "apps": deleted.apps, "moves": deleted.moves, "snapshots": dropped}
+        counts = {"nodes": deleted.nodes, "apps": deleted.apps, "moves": deleted.moves}
         print_json({**counts, "attachments": deleted.attachments, "dry_run": common.dry_run})
     else:
         parts = [
             ngettext("{n} node", "{n} nodes", deleted.nodes), ngettext("{n} app", "{n} apps", deleted.apps),
-            ngettext("{n} move", "{n} moves", deleted.moves), ngettext("{n} snapshot", "{n} snapshots", dropped),
+            ngettext("{n} move", "{n} moves", deleted.moves),
         ]  # fmt: skip
         if deleted.attachments:
             parts.append(ngettext("{n} attachment", "{n} attachments", deleted.attachments))

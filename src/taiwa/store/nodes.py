@@ -638,7 +638,3 @@ class Snapshots:
                 steps.append((key.hex(), _node(after, kind, app, state, body)))
                 after = key
         return Checkout(near, tuple(steps))
-
-    def clear(self) -> int:
-        """Delete all snapshots and return their number; states are computed again when needed."""
-        return self._db.run("DELETE FROM snapshot")
