@@ -250,21 +250,28 @@ def restored_answer(call: CallRecord) -> Response | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a turn ended: the code or type of its error ("" if its process ended), its line, and the time before which the server of the
+    model refuses another request, or 0.
+    """
+
+    code: str = ""
+    message: str = ""
+    until_us: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class UnfinishedView:
     """A turn that failed or was interrupted: its message, the text so far, and why it ended.
 
-    `code` is the code or type of its error ("" if its process ended), `message` its line, and `until_us` the time before which the
-    server of the model refuses another request, or 0. `calls` wait for approval. `instead` is the number of the turn that it would
-    have replaced, or 0.
+    `calls` wait for approval. `instead` is the number of the turn that it would have replaced, or 0.
     """
 
     user: str
     attachments: tuple[Attachment, ...]
     text: str
     model: str
-    code: str
-    message: str
-    until_us: int = 0
+    failure: Failure
     resumes: bool = False
     calls: tuple[str, ...] = ()
     instead: int = 0
@@ -287,12 +294,16 @@ def unfinished_view(repository: Repository, session: str) -> UnfinishedView | No
     wait = getattr(error, "retry_after", None)
     count = repository.checkout(repository.store.refs.tip(session)).count
     base = 0 if run.base is None else repository.checkout(run.base).count
+    failure = Failure()
+    if answer is not None:
+        code = labelled(answer.code or "", answer.type)
+        until = int(found.at_us + wait * 1e6) if isinstance(wait, (int, float)) else 0
+        failure = Failure(
+            "model_authentication" if isinstance(error, AuthenticationError) else code, visible(answer.message), until
+        )
     return UnfinishedView(
         visible(run.text), tuple(map(read_reference, items_at(options, "attachments"))), found.text or str(options.get("prefix", "")), found.model,
-        "" if answer is None else "model_authentication" if isinstance(error, AuthenticationError) else labelled(answer.code or "", answer.type),
-        "" if answer is None else visible(answer.message),
-        int(found.at_us + wait * 1e6) if isinstance(wait, (int, float)) else 0,
-        run.status == "open", tuple(str(each) for each in waiting_calls(run)), base + 1 if base < count else 0,
+        failure, run.status == "open", tuple(str(each) for each in waiting_calls(run)), base + 1 if base < count else 0,
     )  # fmt: skip
 
 
