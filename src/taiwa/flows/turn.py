@@ -157,6 +157,17 @@ def call_json(name: str, written: str, result: ToolResult) -> Json:
     return found | {"attachments": files} if files else found
 
 
+@value
+class _Said:
+    """What the user said in a turn, how its answer begins and who gives it; `strict` as of `say`."""
+
+    text: str
+    attachments: tuple[Attachment, ...] = ()
+    prefix: str = ""
+    by: AnsweredBy = NO_MODEL
+    strict: bool = False
+
+
 def say(
     text: str,
     attachments: Sequence[Attachment] = (),
@@ -181,6 +192,8 @@ def say(
         RefusalError: the model refused and wrote nothing.
     """
 
+    said = _Said(text, tuple(attachments), prefix, by, strict)
+
     def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
         conversation = yield from compress_fields((yield from shorten_history(conversation)))
         app, consulted = conversation.app, None
@@ -195,8 +208,7 @@ def say(
             only = app.only_answers
             consulted = yield from consult(conversation, text, documents, term_weights, only_answers=only, known=known)
             if not consulted.needs_model:
-                said = consulted.passages, consulted.by_program()
-                return (yield from _reply_by_program(conversation, text, attachments, *said, recorded, by))
+                return (yield from _reply_by_program(conversation, said, consulted, recorded))
         material = None if consulted is None else consulted.material
         request = turn_request(
             conversation, text, attachments, layout=layout, constrained=constrained, state=state, material=material
@@ -211,8 +223,7 @@ def say(
             if consulted is None or not app.only_answers:
                 raise  # an app that only answers from documents can quote them without a model
             yield from notify(f"quoting the passages instead: {error.message}", code="answer", warning=True)
-            said = consulted.passages, consulted.by_program()
-            return (yield from _reply_by_program(conversation, text, attachments, *said, recorded, by))
+            return (yield from _reply_by_program(conversation, said, consulted, recorded))
         parsed = yield from _parse_or_repair(app, request, response, repairs, layout)
         if recorded is not None and parsed.delta is not None:
             parsed = yield from _record_reply(conversation, text, replace(recorded, answer=parsed.answer), state, calls)
@@ -227,14 +238,11 @@ def say(
         if consulted is not None:
             reply, parsed = yield from _check_against_passages(reply, parsed, app, consulted)
         passages = () if consulted is None else consulted.passages
-        files = tuple(attachments)
-        sources = _sources(conversation, passages, calls, files)
+        sources = _sources(conversation, passages, calls, said.attachments)
         # JSON that the model repeats from a document, a tool or a file must not set state.
         if layout == "text+delta" and parsed.delta and _is_quoted(app, response.text, sources):
             parsed = replace(parsed, delta={}, missing=True)
-        return (yield from _settle(
-            conversation, text, files, parsed, reply, passages, strict=strict, prefix=prefix, by=by
-        ))  # fmt: skip
+        return (yield from _settle(conversation, said, parsed, reply, passages))
 
     return step
 
@@ -252,42 +260,24 @@ def _complete(
 
 
 def _reply_by_program(
-    conversation: Conversation,
-    text: str,
-    attachments: Sequence[Attachment],
-    passages: Sequence[Passage],
-    said: "tuple[AskResult, str]",
-    recorded: ParsedReply | None,
-    by: AnsweredBy,
+    conversation: Conversation, said: _Said, consulted: "Consulted", recorded: ParsedReply | None
 ) -> Program[tuple[Reply, Conversation]]:
     """Reply without the model; what the user said is recorded all the same."""
-    result, words = said
+    result, words = consulted.by_program()
     parsed = ParsedReply(words, {})
     if conversation.app.model_fields:
-        recorded = recorded or (yield from _record(conversation, text))[0]
+        recorded = recorded or (yield from _record(conversation, said.text))[0]
         parsed = replace(recorded, answer=words)
     reply = Reply(words, findings=Findings(result))
-    return (yield from _settle(
-        conversation, text, tuple(attachments), parsed, reply, passages, strict=False, prefix="", by=by
-    ))  # fmt: skip
+    said = replace(said, strict=False, prefix="")
+    return (yield from _settle(conversation, said, parsed, reply, consulted.passages))
 
 
 def _settle(
-    conversation: Conversation,
-    text: str,
-    attachments: tuple[Attachment, ...],
-    parsed: ParsedReply,
-    reply: Reply,
-    passages: Sequence[Passage],
-    *,
-    strict: bool,
-    prefix: str,
-    by: AnsweredBy,
+    conversation: Conversation, said: _Said, parsed: ParsedReply, reply: Reply, passages: Sequence[Passage]
 ) -> Program[tuple[Reply, Conversation]]:
     """Commit a turn with what its sources hold, and warn of what is left out."""
-    after, parsed, uncited = _commit(
-        conversation, text, attachments, parsed, reply, passages, strict=strict, prefix=prefix, by=by
-    )  # fmt: skip
+    after, parsed, uncited = _commit(conversation, said, parsed, reply, passages)
     warnings = (*_warnings(reply.response or Response(assistant(reply.text)), parsed), *uncited)
     for warning in warnings:
         yield from notify(warning, code="turn", warning=True)
@@ -396,9 +386,8 @@ def record_first(turns: Sequence[PastTurn], turn: Step[Conversation, Reply]) -> 
             except (ModelError, LimitError, ConfigError) as error:
                 failure = error.message  # the requests for the turns after it would fail too
                 parsed = replace(parsed, problems=(failure,))
-            conversation, parsed, uncited = _commit(
-                conversation, past.user, past.attachments, parsed, Reply(past.answer), (), strict=False, prefix="", by=NO_MODEL
-            )  # fmt: skip
+            said = _Said(past.user, past.attachments)
+            conversation, parsed, uncited = _commit(conversation, said, parsed, Reply(past.answer), ())
             if faults := uncited if parsed.delta is not None else parsed.problems:
                 lost.append(past.user or past.answer)
                 problem = problem or faults[0]
@@ -750,16 +739,7 @@ def compress_fields(conversation: Conversation) -> Program[Conversation]:
 
 
 def _commit(
-    conversation: Conversation,
-    text: str,
-    attachments: tuple[Attachment, ...],
-    parsed: ParsedReply,
-    reply: Reply,
-    passages: Sequence[Passage],
-    *,
-    strict: bool,
-    prefix: str,
-    by: AnsweredBy,
+    conversation: Conversation, said: _Said, parsed: ParsedReply, reply: Reply, passages: Sequence[Passage]
 ) -> tuple[Conversation, ParsedReply, tuple[str, ...]]:
     """Commit a turn, without its delta if a reducer rejects it; fields that demand a source keep only what one holds, and each of
     the others is warned of.
@@ -772,23 +752,22 @@ def _commit(
     if parsed.delta and any(field.cite for field in conversation.app.model_fields):
         from taiwa.flows.ask.provenance import cited_only
 
-        cited, uncited = cited_only(conversation, text, parsed.delta, findings, passages)
+        cited, uncited = cited_only(conversation, said.text, parsed.delta, findings, passages)
         parsed = replace(parsed, delta=cited)
     # In an environment `response` holds the answer; it is not a field.
     delta = {name: part for name, part in (parsed.delta or {}).items() if name != "response"}
     try:
         thinking = () if reply.response is None else reply.response.message.signed_thinking
         after = add_turn(
-            conversation, text, parsed.answer, delta, attachments, thinking, prefix=prefix, by=by, findings=findings
+            conversation, said.text, parsed.answer, delta, said.attachments, thinking,
+            prefix=said.prefix, by=said.by, findings=findings,
         )  # fmt: skip
         return after, parsed, uncited
     except InputError as error:
-        if strict or parsed.delta is None:
+        if said.strict or parsed.delta is None:
             raise
         without = replace(parsed, delta=None, problems=(error.message,))
-        after, without, _ = _commit(
-            conversation, text, attachments, without, reply, passages, strict=strict, prefix=prefix, by=by
-        )  # fmt: skip
+        after, without, _ = _commit(conversation, said, without, reply, passages)
         return after, without, uncited
 
 

@@ -361,35 +361,26 @@ def step_of(
     documents: "tuple[AskTurnOptions, TermWeights] | None" = None,
 ) -> Step[Conversation, Reply]:
     """Return the step of a turn: what its app, its options and its input make it; unknown turns are recorded first."""
-    turn = _own_step(turn_input, options, tools, paused, by, documents)
-    unknown = turn_input.resent.unknown
-    return record_first(unknown, turn) if unknown else turn
-
-
-def _own_step(
-    turn_input: TurnInput,
-    options: "TurnOptions",
-    tools: Iterable[Tool],
-    paused: "Paused | None",
-    by: AnsweredBy,
-    documents: "tuple[AskTurnOptions, TermWeights] | None",
-) -> Step[Conversation, Reply]:
     app, text, attachments = turn_input.base.app, turn_input.text, turn_input.attachments
+    turn: Step[Conversation, Reply]
     if turn_input.compacts:
-        return compact
-    if turn_input.program is not None or app.flow:
+        turn = compact
+    elif turn_input.program is not None or app.flow:
         from taiwa.flows.program_turn import run_turn
         from taiwa.sessions.turn_programs import turn_program
 
         program = turn_input.program or turn_program(app, tools, attachments)
-        return run_turn(program, text, attachments, paused=paused, by=by)
-    if turn_input.messages:
-        return complete_turn(turn_input.messages, attachments, turn_input.prefix, by)
-    options_of_search, term_weights = documents or (None, None)
-    return say(
-        text, attachments, strict=options.strict, repairs=options.repairs, tools=[tool.spec for tool in tools],
-        prefix=turn_input.prefix, by=by, documents=options_of_search, term_weights=term_weights,
-    )  # fmt: skip
+        turn = run_turn(program, text, attachments, paused=paused, by=by)
+    elif turn_input.messages:
+        turn = complete_turn(turn_input.messages, attachments, turn_input.prefix, by)
+    else:
+        options_of_search, term_weights = documents or (None, None)
+        turn = say(
+            text, attachments, strict=options.strict, repairs=options.repairs, tools=[tool.spec for tool in tools],
+            prefix=turn_input.prefix, by=by, documents=options_of_search, term_weights=term_weights,
+        )  # fmt: skip
+    unknown = turn_input.resent.unknown
+    return record_first(unknown, turn) if unknown else turn
 
 
 @dataclass(slots=True)
