@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from taiwa.flows.ask.check_citations import supports
@@ -18,7 +18,7 @@ from taiwa.flows.ask.prompts import load_prompts
 from taiwa.flows.ask.read_dialogue import REPLY_LANGUAGES, turns
 from taiwa.flows.ask.safe_text import CITATION_NUMBER, safe_line
 from taiwa.flows.ask.words import HAN, holds, is_negative, tokens
-from taiwa.kernel.effects import Complete, HideOutput, Program, notify, perform
+from taiwa.kernel.effects import Complete, HideOutput, Program, perform
 from taiwa.kernel.errors import RefusalError
 from taiwa.kernel.messages import Message, Passage, Regex, Request, Response, Sampling, passage_key, system, user
 from taiwa.kernel.serialization import Json
@@ -707,25 +707,3 @@ def _weigh(query: str, history: Sequence[Message]) -> dict[str, float]:
 
 PLAIN = TermWeights(_weigh, terms)
 """Plain words, for a retriever without an analyzer."""
-
-
-def answer_or_quote(
-    query: str,
-    passages: Sequence[Passage],
-    *,
-    language: str = "",
-    own_prompts: Sequence[tuple[str, str]] = (),
-    history: Sequence[Message] = (),
-) -> Program[Answer]:
-    """Answer by `answer_with_citations`, or by `extractive` if the model finds no answer.
-
-    Raises (when run):
-        RefusalError: the model refused to answer.
-    """
-    answer = yield from answer_with_citations(
-        query, passages, language=language, own_prompts=own_prompts, history=history
-    )
-    if not answer.doubted:
-        return answer
-    yield from notify("the model found no answer in the passages; quoting the nearest ones", code="answer")
-    return replace(extractive(query, passages, history), doubted=True)

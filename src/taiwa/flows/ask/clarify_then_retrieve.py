@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from taiwa.flows.ask.answer import Answer, answer_or_quote
+from taiwa.flows.ask.answer import Answer, answer_with_citations, extractive
 from taiwa.flows.ask.assess_question import AssessmentMethod, assess
 from taiwa.flows.ask.decide_search_or_clarify import (
     DOMINANT,
@@ -50,7 +50,7 @@ from taiwa.flows.ask.types import (
     Wording,
 )
 from taiwa.i18n import dialogue_catalogue
-from taiwa.kernel.effects import Program, Retrieve, by_role, perform
+from taiwa.kernel.effects import Program, Retrieve, by_role, notify, perform
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Evidence, Message, Passage, passage_key, user
 from taiwa.kernel.serialization import value
@@ -140,9 +140,13 @@ def ask(
     if not isinstance(turn.act, Search) or turn.queries is None:
         return turn
     own = () if options.table is None else options.table.prompts
-    answer = yield from answer_or_quote(
-        turn.queries.text, turn.passages, language=turn.language, own_prompts=own, history=tuple(dialogue)[:-1]
+    query, history = turn.queries.text, tuple(dialogue)[:-1]
+    answer = yield from answer_with_citations(
+        query, turn.passages, language=turn.language, own_prompts=own, history=history
     )
+    if answer.doubted:
+        yield from notify("the model found no answer in the passages; quoting the nearest ones", code="answer")
+        answer = replace(extractive(query, turn.passages, history), doubted=True)
     return replace(turn, answer=answer)
 
 
