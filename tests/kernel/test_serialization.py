@@ -1,6 +1,8 @@
 """A value is written as JSON and read back; its digest names it on every machine."""
 
 import json
+from contextlib import suppress
+from dataclasses import FrozenInstanceError, field
 from hashlib import blake2b
 from types import MappingProxyType
 
@@ -156,6 +158,32 @@ def test_classes_of_one_name_live_side_by_side_under_tags_of_their_own() -> None
 
     assert restore(record(one(3))) == one(3)  # type: ignore[call-arg]
     assert restore(record(Usage(1))) == Usage(1)
+
+
+def test_a_value_is_frozen_and_of_its_class_as_soon_as_its_fields_are_set() -> None:
+    seen: list[object] = []
+
+    @value
+    class Place:
+        name: str
+        parts: list[str] = field(default_factory=list[str])
+        size: int = field(default=3, init=False)
+
+        def __post_init__(self) -> None:
+            seen.append(type(self))
+            with suppress(FrozenInstanceError):
+                self.name = "other"
+
+    place = Place("Nara")
+
+    assert repr(place).endswith("Place(name='Nara', parts=[], size=3)")
+    assert seen == [Place]
+    assert Place("Nara", ["a"]).parts == ["a"]
+    assert Place("x").parts is not place.parts
+    with pytest.raises(FrozenInstanceError):
+        del place.size
+    with pytest.raises(TypeError, match=r"missing 1 required positional argument: 'name'"):
+        Place(**{})
 
 
 def test_the_tags_of_containers_are_refused() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields
 from functools import cache, partial
 from hashlib import blake2b
+from json import encoder as json_encoder
 from json.encoder import encode_basestring
 from operator import attrgetter
 from types import NoneType, UnionType
@@ -52,9 +53,28 @@ PLAIN = (str, int, float, tuple, list, frozenset, Mapping)
 
 DIGEST_BYTES = 16
 
-COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
-CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+class _Encoder(json.JSONEncoder):
+    """An encoder that is made once: that of `json` makes another for each value, which takes as long as a short value."""
+
+    def __init__(self, *, sort_keys: bool = False) -> None:
+        super().__init__(ensure_ascii=False, sort_keys=sort_keys, separators=(",", ":"), allow_nan=False)
+        make: Any = getattr(json_encoder, "c_make_encoder", None)
+        self._write = make and make(None, self.default, encode_basestring, None, ":", ",", sort_keys, False, False)
+
+    def encode(self, o: object) -> str:
+        """Return the JSON of a value."""
+        if self._write is not None:
+            try:
+                return "".join(self._write(o, 0))
+            except RecursionError:  # `json` says whether the value contains itself
+                pass
+        return super().encode(o)
+
+
+COMPACT = _Encoder()
+
+CANONICAL = _Encoder(sort_keys=True)
 
 
 registry: dict[str, type[Any]] = {}
@@ -102,7 +122,7 @@ def _make_value(cls: type[T], tag: str) -> type[T]:
     made = dataclass(init=False, eq=False, repr=False, slots=True)(cls)
     layout = fields(cast("type[Any]", made))
     for method in (
-        *(() if "__init__" in own else (_lazy_init(made, own),)),
+        *(() if "__init__" in own else (_lazy_init(made),)),
         *_comparison_methods(made, layout),
         *_copy_methods(made, layout),
         *_freeze_methods(),
@@ -130,12 +150,10 @@ def _qualified_name(cls: type[Any]) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _lazy_init(made: type[Any], own: dict[str, Any]) -> Callable[..., None]:
-    names = {"__annotations__", *own.get("__annotations__", {})}
-
+def _lazy_init(made: type[Any]) -> Callable[..., None]:
+    @cache
     def compiled() -> Callable[..., None]:
-        like = type(made.__name__, (), {name: part for name, part in own.items() if name in names})
-        method: Callable[..., None] = vars(dataclass(frozen=True, eq=False, repr=False)(like))["__init__"]
+        method = _compiled_init(made)
         type.__setattr__(made, "__init__", method)
         return method
 
@@ -144,6 +162,34 @@ def _lazy_init(made: type[Any], own: dict[str, Any]) -> Callable[..., None]:
 
     type.__setattr__(made, "__signature__", _LazySignature(compiled))
     return __init__
+
+
+def _compiled_init(made: type[Any]) -> Callable[..., None]:
+    """Compile the `__init__` of a frozen class.
+
+    An instance belongs to a subclass that is not frozen until its fields are set. `object.__setattr__`, which the `__init__` of
+    `dataclass` calls for each field, takes three times as long.
+    """
+    thawed = {"__slots__": (), "__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
+    draft = type(made.__name__, (made,), thawed)
+    known: dict[str, object] = {"_made": made, "_draft": draft, "_set": object.__setattr__, "_missing": MISSING}
+    parameters, lines = ["self"], ["_set(self, '__class__', _draft)"]
+    for field in fields(made):
+        name, default = field.name, f"_default_{field.name}"
+        is_made = field.default_factory is not MISSING
+        known[default] = field.default_factory if is_made else field.default
+        if field.init:
+            more = "=_missing" if is_made else f"={default}" if field.default is not MISSING else ""
+            parameters.append(f"{name}{more}")
+            given = f"{default}() if {name} is _missing else {name}" if is_made else name
+        else:
+            given = f"{default}()" if is_made else default
+        lines.append(f"self.{name} = {given}")
+    lines += ["self.__class__ = _made", *(["self.__post_init__()"] if hasattr(made, "__post_init__") else [])]
+    exec(f"def __init__({', '.join(parameters)}):\n  " + "\n  ".join(lines), known)  # noqa: S102  (as dataclass does)
+    method = cast("Callable[..., None]", known["__init__"])
+    method.__annotations__ = {field.name: field.type for field in fields(made) if field.init} | {"return": None}
+    return method
 
 
 class _LazySignature:
