@@ -12,11 +12,10 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
 
 from taiwa.extras import require_posix
 from taiwa.kernel.attachments import path_kind
@@ -33,7 +32,6 @@ _forks: list[None] = []
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: _forks.append(None))
 OWNERS = threading.Lock()
-T = TypeVar("T")
 WAIT = 10.0
 """Seconds to wait for another process that is writing."""
 SYNCHRONOUS = "NORMAL"
@@ -110,15 +108,16 @@ class SqliteDatabase(Database):
         Raises:
             StoreError: SQLite refused the statement.
         """
-        return self._on_cursor(statement, values, lambda cursor: cursor.fetchall())
+        return self._on_cursor(statement, values)[0]
 
     def run(self, statement: str, *values: object) -> int:
         """Run a statement that changes rows, and return the number of changed rows."""
-        return self._on_cursor(statement, values, lambda cursor: cursor.rowcount)
+        return self._on_cursor(statement, values)[1].rowcount
 
     def insert(self, statement: str, *values: object) -> int | None:
         """Insert one row and return its `seq`, or None when `ON CONFLICT DO NOTHING` applied."""
-        return self._on_cursor(statement, values, lambda cursor: cursor.lastrowid if cursor.rowcount > 0 else None)
+        cursor = self._on_cursor(statement, values)[1]
+        return cursor.lastrowid if cursor.rowcount > 0 else None
 
     def lock(self, *names: str) -> None:
         """Do nothing: a writing transaction is exclusive anyway."""
@@ -266,13 +265,16 @@ class SqliteDatabase(Database):
             self._sql.execute(f"PRAGMA wal_autocheckpoint = {0 if is_hasty else CHECKPOINT_PAGES}")
             self._is_hasty = is_hasty
 
-    def _on_cursor(self, statement: str, values: tuple[object, ...], read: Callable[[sqlite3.Cursor], T]) -> T:
-        self._follow_fork()
+    def _on_cursor(self, statement: str, values: tuple[object, ...]) -> tuple[list[SqlRow], sqlite3.Cursor]:
+        """Run a statement; return its rows, and the cursor with what it changed."""
+        if self._fork != len(_forks):
+            self._follow_fork()
         with self._lock:
             try:
                 if self._is_hasty and not self._in_now:
                     self._set_haste(is_hasty=False)
-                return read(self._sql.execute(statement, values))
+                cursor = self._sql.execute(statement, values)
+                return cursor.fetchall(), cursor
             except FAULTS as error:
                 raise self._error(error) from error
 
