@@ -11,6 +11,7 @@ from taiwa.conversation.history import (
     Conversation,
     Node,
     add_turn,
+    add_turns,
     advance,
     apply_nodes,
     begin,
@@ -20,6 +21,7 @@ from taiwa.conversation.history import (
 )
 from taiwa.conversation.state import StateField
 from taiwa.kernel.errors import CorruptError, InputError
+from taiwa.kernel.messages import Message, ToolResult, assistant, user
 from taiwa.kernel.serialization import record, restore
 from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app, asked, named, reloaded, talked
 from tests.strategies import texts
@@ -51,6 +53,20 @@ def test_a_turn_moves_state_window_and_tip_together() -> None:
     assert after.tip == after.new_nodes[-1].hash == after.turns[-1].hash
     assert after.new_nodes[-1].state_hash == after.state_hash
     assert after.count == 1
+
+
+@given(st.lists(st.tuples(texts, texts), max_size=4), st.booleans(), st.booleans())
+def test_turns_that_are_added_together_are_those_that_are_added_one_by_one(
+    said: list[tuple[str, str]], has_fields: bool, calls_tools: bool
+) -> None:
+    before = begin(FRIEND if has_fields else app())
+    more = (assistant("a"), Message("tool", (ToolResult("b"),))) if calls_tools else ()
+    received = [(question, answer, (), (user(question), *more, assistant(answer))) for question, answer in said]
+    one_by_one = before
+    for question, answer, _, messages in received:
+        one_by_one = add_turn(one_by_one, question, answer, None, messages=messages)
+
+    assert add_turns(before, received) == one_by_one
 
 
 def test_what_came_before_a_turn_is_unchanged_by_it() -> None:

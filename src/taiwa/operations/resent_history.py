@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import zip_longest
+from itertools import accumulate
 from typing import TypeAlias
 
 from taiwa.apps.catalog import load_unchanged
@@ -13,8 +13,10 @@ from taiwa.conversation.history import (
     Conversation,
     Node,
     PastTurn,
+    ReceivedTurn,
     Transcript,
     add_turn,
+    add_turns,
     change_app,
     edit_state,
     next_address,
@@ -120,15 +122,14 @@ def place_turn(
     _check_results(messages)
     turns, inputs = _split(app, messages)
     digests = [turn_digest(turn) for turn in turns]
-    found = _find_prefix(repository, app, digests) or _find_trimmed(repository, app, turns, digests)
+    addresses = _addresses(digests)
+    found = _find_prefix(repository, app, addresses) or _find_trimmed(repository, app, turns, digests)
     if found is None:
-        return _place(
-            repository, app, repository.start(app), "", START, turns, inputs, digests=digests, unknown=unknown
-        )
+        return _place(repository, app, repository.start(app), "", addresses[-1], turns, inputs, unknown=unknown)
     entry, known, base = found
     session = entry.session if _is_at(repository, entry.session, entry.node) else ""
-    rest = turns[known:], inputs
-    return _place(repository, app, base, session, entry.address, *rest, digests=digests[known:], unknown=unknown)
+    address = addresses[-1] if known < len(turns) else entry.address
+    return _place(repository, app, base, session, address, turns[known:], inputs, unknown=unknown)
 
 
 def place_after(
@@ -148,11 +149,13 @@ def place_after(
         InputError, UnknownTurnsError: as `place_turn`.
     """
     turns, inputs = _split(app, messages)
+    address = _addresses(map(turn_digest, turns), address)[-1]
     session = session if _is_at(repository, session, node) else ""
     base = repository.recent(node)
     _check_results(messages, base.turns)
     if base.count == 0 and session and base.app != app:  # no turn yet: any app may begin
-        placed = _place(repository, app, repository.start(app), "", START, turns, inputs, unknown=unknown)
+        address = _addresses(map(turn_digest, turns))[-1]
+        placed = _place(repository, app, repository.start(app), "", address, turns, inputs, unknown=unknown)
         if not placed.turn_input.base.new_nodes:
             return placed
         target = replace(placed.turn_input.target, replaces=node, branches=False)
@@ -190,6 +193,7 @@ def place_in_session(
     else:
         found = _find_in_session(repository, app, session if tip else "", turns)
     base, address, known = found
+    address = _addresses(map(turn_digest, turns[known:]), address)[-1]
     base = repository.checkout(tip) if tip is not None and base.tip == tip else base
     held = base.state if tip is None else repository.checkout(tip).state
     edits = {name: each for name, each in (state or {}).items() if name not in held or held[name] != each}
@@ -247,8 +251,9 @@ def _find_in_session(
     Nodes of the session take precedence over others.
     """
     digests = [turn_digest(turn) for turn in turns]
+    addresses = _addresses(digests)
     if session:
-        if found := _find_prefix(repository, app, digests, session):
+        if found := _find_prefix(repository, app, addresses, session):
             return found[2], found[0].address, found[1]
         own = repository.at(session).turns  # of the page, the command line, or another app
         known = 0
@@ -256,11 +261,8 @@ def _find_in_session(
             known += 1
         if known:
             name = repository.store.refs.tip(session) if known == len(own) else own[known - 1].hash
-            address = START
-            for digest in digests[:known]:
-                address = next_address(address, digest)
-            return repository.checkout(name), address, known
-    found = _find_prefix(repository, app, digests) or _find_trimmed(repository, app, turns, digests)
+            return repository.checkout(name), addresses[known], known
+    found = _find_prefix(repository, app, addresses) or _find_trimmed(repository, app, turns, digests)
     return (repository.start(app), START, 0) if found is None else (found[2], found[0].address, found[1])
 
 
@@ -290,7 +292,6 @@ def _place(
     turns: Sequence[tuple[Message, ...]],
     inputs: tuple[Message, ...],
     *,
-    digests: Sequence[str] = (),
     name: str = "",
     tip: str | None = None,
     edits: Mapping[str, Json] | None = None,
@@ -298,8 +299,8 @@ def _place(
 ) -> PlacedTurn:
     """Describe a turn after some received turns; without a session it starts one with a new name.
 
-    A session whose `tip` is not the base goes back to the base. `edits` are set before the turn. `digests` are those of the turns, as
-    far as they are known.
+    A session whose `tip` is not the base goes back to the base. `edits` are set before the turn. `address` is that of the history with
+    the turns, also with those that are not stored, so that the next request of the client finds this node.
     """
     check_reply_options(app)
     answerable = input_text(inputs) or is_relayed(app) or any(message.attachments for message in inputs)
@@ -314,12 +315,8 @@ def _place(
     base = base if app.hash == base.app.hash else change_app(base, app)
     unknown = unknown or app.unknown_turns
     adopts = is_relayed(app)  # a turn of an app with state has a delta, which the client does not know
-    # The address covers turns that are not stored too, so that the next request of the client finds this node.
-    for turn, known in zip_longest(turns, digests):
-        address = next_address(address, known or turn_digest(turn))
-        if adopts:
-            files, messages = detach(turn)
-            base = add_turn(base, input_text(turn[:-1]), turn[-1].text, None, files, messages=messages)
+    if adopts:
+        base = add_turns(base, map(_received, turns))
     left_out = () if adopts else turns if unknown != "record" else turns[:-MOST_RECORDED]
     warnings = _unknown_turns(left_out)
     if warnings and unknown == "refuse":
@@ -341,6 +338,10 @@ def _place(
         resent=Resent(Transcript(app.name, address), recorded, warnings),
     )
     return PlacedTurn(session or name or branch_name(base), turn_input)
+
+
+def _received(turn: Sequence[Message]) -> ReceivedTurn:
+    return input_text(turn[:-1]), turn[-1].text, *detach(turn)
 
 
 def _past_turn(turn: tuple[Message, ...]) -> PastTurn:
@@ -369,15 +370,17 @@ def detach(messages: Sequence[Message]) -> tuple[tuple[Attachment, ...], tuple[M
     return files, (*messages[:last], Message("user", kept), *messages[last + 1 :])
 
 
+def _addresses(digests: Iterable[str], start: str = START) -> list[str]:
+    """Return the addresses of a history, from the start to its end, by the digests of its turns."""
+    return list(accumulate(digests, next_address, initial=start))
+
+
 def _find_prefix(
-    repository: Repository, app: App, digests: Sequence[str], session: str = ""
+    repository: Repository, app: App, addresses: Sequence[str], session: str = ""
 ) -> tuple[TranscriptEntry, int, Conversation] | None:
-    addresses, address = list[str](), START
-    for turn in digests:
-        address = next_address(address, turn)
-        addresses.append(address)
-    lengths = {address: index for index, address in enumerate(addresses, 1)}
-    for tried in (addresses[-FIRST_LOOKUP:], addresses[:-FIRST_LOOKUP]):
+    """Find the longest stored history among those of some addresses, the first of which is the start."""
+    lengths = {address: length for length, address in enumerate(addresses)}
+    for tried in (addresses[1:][-FIRST_LOOKUP:], addresses[1:-FIRST_LOOKUP]):
         found = repository.store.transcripts.find(app.name, tried, session)
         if found:
             entry = found[max(found, key=lengths.__getitem__)]

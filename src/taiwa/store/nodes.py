@@ -286,16 +286,16 @@ def app_from_row(name: str, body: bytes) -> AppSource:
 
 def node_texts(node: Node) -> dict[str, Json]:
     """Return the texts of a node as JSON, without those that it does not have."""
-    texts: dict[str, Json] = {
-        "user": node.user, "answer": node.answer, "delta": node.delta,
-        "attachments": [each.reference() for each in node.attachments] or None,
-        "thinking": record(node.thinking) if node.thinking else None,
-        "messages": record(node.messages) if node.messages else None,
-        "prefix": node.prefix or None,
-        "model": node.model or None,
-        "host": node.host or None,
-        "findings": node.findings,
-    }  # fmt: skip
+    texts: dict[str, Json] = {"user": node.user, "answer": node.answer, "delta": node.delta}
+    if node.attachments:
+        texts["attachments"] = [each.reference() for each in node.attachments]
+    if node.thinking:
+        texts["thinking"] = record(node.thinking)
+    if node.messages:
+        texts["messages"] = record(node.messages)
+    named = {"prefix": node.prefix, "model": node.model, "host": node.host}
+    texts |= {name: text for name, text in named.items() if text}
+    texts["findings"] = node.findings
     return {name: part for name, part in texts.items() if part is not None}
 
 
@@ -434,8 +434,11 @@ class Nodes:
         check_json(node.findings)
         body = pack(node_texts(node))
         values = (bytes.fromhex(name), parent, base, node.kind, app, turns, state, body, self._db.clock())
-        seq = self._own("node", name, self._db.insert(INSERT, *values))
-        self.blobs.link("node", seq, node.files)
+        seq = self._db.insert(INSERT, *values)
+        if seq is None or self.owner:
+            seq = self._own("node", name, seq)
+        if files := node.files:
+            self.blobs.link("node", seq, files)
         return seq
 
     def _parent(self, node: Node) -> tuple[int | None, int]:
