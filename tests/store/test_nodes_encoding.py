@@ -1,12 +1,18 @@
 """How values lie in rows."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from taiwa.conversation.history import Node
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import CorruptError, InputError
+from taiwa.kernel.messages import Message
 from taiwa.kernel.serialization import Json, canonical
-from taiwa.store.nodes import COMPRESS_FROM, check_json, hash_to_bytes, pack, unpack
+from taiwa.store.nodes import COMPRESS_FROM, check_json, hash_to_bytes, node_body, node_texts, pack, unpack
+from tests import strategies
 
 texts = st.text(st.characters(codec="utf-8"))
 leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
@@ -24,6 +30,17 @@ def test_a_long_body_is_compressed_and_a_short_one_can_be_read_in_the_file() -> 
     assert short == b'"' + b"a" * (COMPRESS_FROM - 2) + b'"'
     assert len(long) < 50
     assert unpack(long) == "a" * COMPRESS_FROM
+
+
+@given(strategies.texts | st.none(), strategies.texts, st.none() | jsons, st.lists(strategies.messages), st.booleans())
+def test_the_body_of_a_node_is_that_of_its_texts(
+    asked: str | None, answer: str, delta: Json, said: list[Message], has_more: bool
+) -> None:
+    photo = Attachment.from_bytes(b"%PDF-1.4", "a.pdf")
+    more: dict[str, Any] = {"prefix": "a", "model": "m", "attachments": (photo,), "findings": {"b": delta}}
+    node = Node(None, "root", "", asked, answer, delta, messages=tuple(said), **(more if has_more else {}))
+
+    assert node_body(node) == pack(node_texts(node))
 
 
 @given(st.binary(max_size=100))

@@ -10,7 +10,7 @@ of strings and a mapping that holds the tag itself.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from hashlib import blake2b
 from json import encoder as json_encoder
 from json.encoder import encode_basestring
@@ -408,10 +408,15 @@ def to_json(data: Json, encoder: json.JSONEncoder = COMPACT) -> bytes:
     Raises:
         InputError: the text contains a lone surrogate, or a number is not finite.
     """
-    return _encoded(encoder.encode, data)
+    return to_utf8(encoder.encode, data)
 
 
-def _encoded(write: Callable[[T], str], item: T) -> bytes:
+def to_utf8(write: Callable[[T], str], item: T) -> bytes:
+    """Return the JSON that a function writes as UTF-8.
+
+    Raises:
+        InputError: as `to_json`.
+    """
     try:
         return write(item).encode("utf-8")
     except UnicodeEncodeError as error:
@@ -421,13 +426,24 @@ def _encoded(write: Callable[[T], str], item: T) -> bytes:
         raise InputError(f"not a JSON value: {error}") from None
 
 
+RECENT = 512
+LONGEST_RECENT = 4096
+"""The longest text, in characters, whose JSON is kept until that of `RECENT` others is."""
+_recent_text = lru_cache(RECENT)(encode_basestring)
+
+
+def encode_text(text: str) -> str:
+    """Return the JSON of a text; that of a recent one is kept, since a turn is hashed, stored and sent within milliseconds."""
+    return _recent_text(text) if len(text) <= LONGEST_RECENT else encode_basestring(text)
+
+
 def text_to_json(text: str) -> bytes:
     """Return what `to_json` returns for a text, with fewer calls.
 
     Raises:
         InputError: as `to_json`.
     """
-    return _encoded(encode_basestring, text)
+    return to_utf8(encode_basestring, text)
 
 
 def canonical(data: Json) -> bytes:
@@ -480,19 +496,19 @@ def digest_and_size(item: object) -> tuple[str, int]:
         InputError: as `digest`.
     """
     try:
-        plain = _encoded(_canonical_record, item)
+        plain = to_utf8(canonical_record, item)
     except RecursionError:
         raise InputError("the value is nested too deeply to be recorded") from None
     return blake2b(plain, digest_size=DIGEST_BYTES).hexdigest(), len(plain)
 
 
-def _canonical_record(item: object) -> str:
+def canonical_record(item: Any) -> str:  # noqa: ANN401  (a cast is a call, and this is most of what a turn does)
     """Return the text of `canonical(record(item))`; a value with a field `KEPT` keeps it there, as one that is part of many others."""
     kind: Any = type(item)
     if kind is str:  # most of what is hashed
-        return encode_basestring(cast("str", item))
+        return encode_text(item)
     if kind is tuple:
-        return f"[{','.join(map(_canonical_record, cast('tuple[object, ...]', item)))}]"
+        return f"[{','.join(map(canonical_record, item))}]"
     tag, layout, keeps, values = _layout(kind)
     if not tag:
         return CANONICAL.encode(record(item))
@@ -504,9 +520,9 @@ def _canonical_record(item: object) -> str:
             continue
         if type(part) is str:
             if part != default:
-                parts.append(f'"{field}":{encode_basestring(part)}')
-        elif _is_written(part, default):
-            parts.append(f'"{field}":{_canonical_record(part)}')
+                parts.append(f'"{field}":{encode_text(part)}')
+        elif default is MISSING or part != default or type(part) is not type(default):
+            parts.append(f'"{field}":{canonical_record(part)}')
     parts.append(f'"{TAG}":"{tag}"')  # sorts after every name of a field
     text = f"{{{','.join(parts)}}}"
     if keeps:

@@ -17,7 +17,16 @@ from taiwa.conversation.history import Node, NodeKind, restore_messages, restore
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
 from taiwa.kernel.messages import Message, ToolResult, result_files
-from taiwa.kernel.serialization import Json, canonical, record, refuse_constant
+from taiwa.kernel.serialization import (
+    CANONICAL,
+    Json,
+    canonical,
+    canonical_record,
+    encode_text,
+    record,
+    refuse_constant,
+    to_utf8,
+)
 from taiwa.sql import Database
 from taiwa.sql.base import SqlRow
 
@@ -158,6 +167,9 @@ def check_json(data: Json) -> Json:
     return data
 
 
+TOO_DEEP = "the value is nested too deeply to be stored"
+
+
 def pack(data: Json, *, in_order: bool = False, is_kept: bool = True) -> bytes:
     """Encode JSON for a row: canonically, or with keys in their present order; compressed if it is kept and that saves space.
 
@@ -169,8 +181,13 @@ def pack(data: Json, *, in_order: bool = False, is_kept: bool = True) -> bytes:
         if in_order:
             written = json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()
     except RecursionError:
-        raise InputError("the value is nested too deeply to be stored") from None
-    if len(written) <= COMPRESS_FROM or not is_kept:
+        raise InputError(TOO_DEEP) from None
+    return _compressed(written) if is_kept else written
+
+
+def _compressed(written: bytes) -> bytes:
+    """Compress what is stored, if that saves space."""
+    if len(written) <= COMPRESS_FROM:
         return written
     compressed = zlib.compress(written)
     return compressed if len(compressed) < len(written) else written
@@ -297,6 +314,32 @@ def node_texts(node: Node) -> dict[str, Json]:
     texts |= {name: text for name, text in named.items() if text}
     texts["findings"] = node.findings
     return {name: part for name, part in texts.items() if part is not None}
+
+
+def node_body(node: Node) -> bytes:
+    """Return what `pack` makes of `node_texts`; the texts and messages were mostly written for the hash already.
+
+    Raises:
+        InputError: the delta or the findings are not JSON.
+    """
+    try:
+        return _compressed(to_utf8(_node_json, node))
+    except RecursionError:
+        raise InputError(TOO_DEEP) from None
+
+
+def _node_json(node: Node) -> str:
+    written = {name: encode_text(text) for name in ("user", "answer") if (text := getattr(node, name)) is not None}
+    for name in ("delta", "findings"):
+        if (data := getattr(node, name)) is not None:
+            written[name] = CANONICAL.encode(check_json(data))
+    for name in ("messages", "thinking", "prefix", "model", "host"):
+        if values := getattr(node, name):
+            written[name] = canonical_record(values)
+    if node.attachments:
+        written["attachments"] = CANONICAL.encode([each.reference() for each in node.attachments])
+    parts = (f'"{name}":{written[name]}' for name in sorted(written))
+    return f"{{{','.join(parts)}}}"
 
 
 def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
@@ -430,9 +473,7 @@ class Nodes:
 
     def _insert(self, node: Node, parent: int | None, base: int | None, app: int, turns: int) -> int:
         name, state = node.hash, hash_to_bytes(node.state_hash) if node.state_hash else b""
-        check_json(node.delta)
-        check_json(node.findings)
-        body = pack(node_texts(node))
+        body = node_body(node)
         values = (bytes.fromhex(name), parent, base, node.kind, app, turns, state, body, self._db.clock())
         seq = self._db.insert(INSERT, *values)
         if seq is None or self.owner:
