@@ -163,7 +163,7 @@ class PastTurn:
     @property
     def files(self) -> tuple[Attachment, ...]:
         """The attachments that later prompts hold."""
-        return (*self.attachments, *result_files(self.messages))
+        return (*self.attachments, *result_files(self.messages)) if self.messages else self.attachments
 
     @property
     def said(self) -> str:
@@ -521,16 +521,17 @@ def _hashed(text: str) -> str:
 
 
 def _normal_texts(messages: Iterable[Message]) -> list[str] | None:
-    """Normalise messages of one text each and of alternating roles, the common case, as `_normal` does; None for others."""
-    written, last = list[str](), "system"
+    """Normalise messages of one text each, the common case, as `_normal` does; None for others."""
+    said = list[tuple[str, str]]()
     for message in messages:
         role, parts = message.role, message.parts
-        if role in (last, "system") or len(parts) != 1 or not isinstance(part := parts[0], Text):
+        if role == "system" or len(parts) != 1 or not isinstance(part := parts[0], Text):
             return None
-        last, text = role, _normal_text(role, part.text)
-        if text != EMPTY:
-            written.append(f'["{role}",{text},[],[],[]]')
-    return written
+        if said and said[-1][0] == role:
+            said[-1] = role, f"{said[-1][1]} {part.text}"
+        else:
+            said.append((role, part.text))
+    return [f'["{role}",{text},[],[],[]]' for role, each in said if (text := _normal_text(role, each)) != EMPTY]
 
 
 def _normal(role: str, messages: Iterable[Message]) -> str:
