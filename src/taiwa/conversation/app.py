@@ -300,6 +300,12 @@ class App:
         return self.options.effective
 
     @cached_property
+    def answer_sampling(self) -> Sampling:
+        """How its answers are sampled, with the options of its request."""
+        sampling = merge_sampling(self.sampling, self.answer_options.sampling)
+        return sampling if self.output_type is None else settled(sampling)
+
+    @cached_property
     def instructions(self) -> str:
         """The body with its parameters inserted, or the configured instructions if it is empty."""
         return fill_placeholders(self.body, self.values) if self.body else self.answer_options.system or ""

@@ -21,11 +21,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import cast
 
-from taiwa.conversation.app import PROMPT, App, ReplyLayout, fill_placeholders, merge_sampling, settled
+from taiwa.conversation.app import PROMPT, App, ReplyLayout, fill_placeholders, settled
 from taiwa.conversation.history import Conversation, PastTurn, attach
 from taiwa.conversation.state import BLANK, State, StateField, TurnContext, apply_delta, blank, full_delta
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.messages import JsonSchema, Message, Part, Request, Sampling, Text, system, user
+from taiwa.kernel.messages import JsonSchema, Message, Part, Request, Text, system, user
 from taiwa.kernel.serialization import Json, parse_json
 
 DELTA_LINE = "@@delta"
@@ -157,7 +157,7 @@ def turn_request(
     given = app.answer_options
     return Request(
         tuple(messages), stop=given.stop, constraint=constraint or given.constraint, tools=given.client_tools,
-        tool_choice=given.tool_choice, sampling=answer_sampling(app),
+        tool_choice=given.tool_choice, sampling=app.answer_sampling,
         top_logprobs=given.top_logprobs,
     )  # fmt: skip
 
@@ -180,12 +180,6 @@ def _kept_messages(app: App, past: PastTurn, layout: ReplyLayout) -> tuple[Messa
         kept = app, layout, _past_messages(app, past, past.delta if isinstance(past.delta, dict) else {}, layout)
         object.__setattr__(past, "kept", kept)
     return kept[2]
-
-
-def answer_sampling(app: App) -> Sampling:
-    """Return how the answers of an app are sampled, with the options of its request."""
-    sampling = merge_sampling(app.sampling, app.answer_options.sampling)
-    return sampling if app.output_type is None else settled(sampling)
 
 
 def summary_request(conversation: Conversation, cut: Iterable[PastTurn]) -> Request:

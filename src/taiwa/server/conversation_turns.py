@@ -126,7 +126,7 @@ class FollowedRuns:
         self._ended: deque[str] = deque()
         self._ended_long: deque[str] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._changed = asyncio.Event()
+        self._waiting: set[asyncio.Event] = set()
         self.version = 0
         """The number of runs that were started or ended."""
         self.stopping = False
@@ -156,8 +156,13 @@ class FollowedRuns:
     async def wait(self, version: int, seconds: float) -> None:
         """Wait until a run is started or ended after a version, or the server stops, at most some seconds."""
         if self.version == version and not self.stopping:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), seconds)
+            changed = asyncio.Event()
+            self._waiting.add(changed)
+            try:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(changed.wait(), seconds)
+            finally:
+                self._waiting.discard(changed)
 
     def stop(self) -> None:
         """Wake up all followers, because the server stops."""
@@ -166,8 +171,8 @@ class FollowedRuns:
 
     def _wake(self) -> None:
         self.version += 1
-        self._changed.set()
-        self._changed = asyncio.Event()
+        for changed in self._waiting:
+            changed.set()
 
     @asynccontextmanager
     async def only(self, session: str, caller: str) -> AsyncGenerator[None]:

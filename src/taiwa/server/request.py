@@ -5,7 +5,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from hashlib import sha256
+from hashlib import blake2b
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -389,7 +389,7 @@ async def whole_body(request: Request) -> bytes:
     """
     scope = request.scope
     body = b"".join([part async for part in body_parts(request, state_of(request).options.limits.body)])
-    request.state.digest = sha256(b"%b?%b\0%b" % (scope["path"].encode(), scope["query_string"], body)).digest()
+    request.state.digest = blake2b(b"%b?%b\0%b" % (scope["path"].encode(), scope["query_string"], body)).digest()
     request.state.size = len(body)
     return body
 

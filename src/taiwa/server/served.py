@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
-from time import time
+from time import monotonic, time
 from typing import TYPE_CHECKING
 
 from taiwa.apps.catalog import apps, find_path, load_app, load_unchanged
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 PLAIN = "plain"
 CURRENCY = "USD"
 """The currency of prices that name none."""
+PRICE_SECONDS = 1.0
+MOST_PRICED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ class ServedModels:
         self._given = dict(given or {})
         self._lock = Lock()
         self._opened: dict[str, AnyModel] = {}
+        self._priced: dict[tuple[str, str], tuple[float, PricedModel]] = {}
+        """The models with their prices by app and name, and until when these are not read again."""
         configured = (*(() if settings.model is None else (settings.model,)), *settings.served_models)
         self.models = tuple(dict.fromkeys([*self._given, *(models or configured)]))
         self.apps = {load_app(name).name: str(find_path(name)) for name in app_names} or {
@@ -97,6 +101,7 @@ class ServedModels:
         """Open the models on servers anew at their next call, with the keys that are set now."""
         with self._lock:
             self._opened = {name: model for name, model in self._opened.items() if not isinstance(model, HttpModel)}
+            self._priced.clear()
 
     def server_of(self, name: str) -> str:
         """Return the address of a model, "" for one in this process."""
@@ -154,7 +159,13 @@ class ServedModels:
         if choice.model in self._given:
             return open_priced_model(self._given[choice.model], self.settings)
         app = load_unchanged(choice.app)
-        return self._open(app, choice.model or self._model_of(app))
+        name, now = choice.model or self._model_of(app), monotonic()
+        known = self._priced.get((app.hash, name))
+        if known is None or now > known[0]:
+            if len(self._priced) > MOST_PRICED:
+                self._priced.clear()
+            known = self._priced[app.hash, name] = now + PRICE_SECONDS, self._open(app, name)
+        return known[1]
 
     def _open(self, app: App, name: str) -> PricedModel:
         if name in self._given:

@@ -82,6 +82,7 @@ HINTS = frozenset(
     chat_template_kwargs reasoning enable_thinking""".split()
 )
 """Fields that common clients send to every server: they are passed on to those that take them, and omitted for others."""
+KNOWN = READ | IGNORED | HINTS
 UNSUPPORTED = frozenset({"audio", "web_search_options"})
 
 FINISH: Mapping[FinishReason, str] = {
@@ -111,7 +112,7 @@ def read_request(body: Fields, most_messages: int, most_choices: int) -> ChatReq
     Raises:
         ApiError: a field is missing, unknown, or has a wrong type or value.
     """
-    fields = body.others(READ | IGNORED | HINTS, UNSUPPORTED) | read_penalties(body)
+    fields = body.others(KNOWN, UNSUPPORTED) | read_penalties(body)
     if (bias := body.object("logit_bias")) is not None and bias.data:
         fields["logit_bias"] = bias.data
     if any(each != "text" for each in body.texts("modalities")):

@@ -74,6 +74,7 @@ IGNORED = frozenset(
 """Fields about serving and users, which are not passed on; docs/server.md lists them."""
 HINTS = frozenset({"service_tier", "top_k"})
 """Fields that are passed on to servers that take them."""
+KNOWN = READ | IGNORED | HINTS
 UNSUPPORTED = frozenset({"container", "mcp_servers", "fallbacks", "fallback_credit_token", "compaction"})
 
 STOP_REASONS: Mapping[FinishReason, str] = {
@@ -120,7 +121,7 @@ def read_request(body: Fields, most_messages: int, *, counts: bool = False) -> M
     Raises:
         ApiError: a field is missing, unknown, or has a wrong type or value.
     """
-    fields = body.others(READ | IGNORED | HINTS, UNSUPPORTED)
+    fields = body.others(KNOWN, UNSUPPORTED)
     most = body.count("max_tokens", 1)
     if most is None and not counts:
         raise body.missing("max_tokens")

@@ -17,7 +17,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from taiwa.conversation.app import AnswerOptions
-from taiwa.conversation.turn_prompt import answer_sampling
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import JsonSchema, Sampling, TextDelta, ThinkingDelta, ToolSpec
 from taiwa.kernel.serialization import Json
@@ -95,6 +94,7 @@ IGNORED = frozenset(
 )
 HINTS = frozenset({"service_tier", "parallel_tool_calls"})
 """Fields that are passed on to servers that take them."""
+KNOWN = READ | IGNORED | HINTS
 UNSUPPORTED = frozenset({"prompt"})
 MOST_EVENTS = 2**53
 """The largest number of an event that a client can ask for: the largest integer of JavaScript."""
@@ -189,7 +189,7 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
     Raises:
         ApiError: a field is missing, unknown, or has a wrong type or value.
     """
-    fields = body.others(READ | IGNORED | HINTS, UNSUPPORTED) | read_penalties(body)
+    fields = body.others(KNOWN, UNSUPPORTED) | read_penalties(body)
     stream_options = body.object("stream_options")
     if stream_options is not None:
         stream_options.check_names({"include_obfuscation"})
@@ -439,7 +439,7 @@ def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -
         options = replace(options, app=choice.app, params=params, request=asked_for)
     completion = begin_completion(repository, state.served.open(choice), options, state.turns, after)
     if completion.turn_input is not None:
-        used = answer_sampling(completion.turn_input.base.app)
+        used = completion.turn_input.base.app.answer_sampling
         # The protocol requires numbers: its defaults stand for those of the model's server, which are unknown.
         numbers = {"temperature": used.temperature, "top_p": used.top_p, "max_output_tokens": used.max_tokens}
         asked.begun.update({name: number for name, number in numbers.items() if number is not None})
