@@ -264,6 +264,48 @@ def test_a_key_keeps_a_file_once() -> None:
         assert upload(b"Tea is black.", "a").json()["error"]["code"] == "idempotency_key_reused"
 
 
+@pytest.mark.parametrize("is_form", [True, False])
+def test_a_key_indexes_documents_once(is_form: bool) -> None:
+    with serving(quotes=True) as served:
+
+        def upload(content: bytes, key: str, index: str = "notes") -> Any:
+            path = f"/api/indexes/{index}/documents"
+            sent = (
+                {"files": {"file": ("tea.md", content)}}
+                if is_form
+                else {"content": content, "params": {"path": "tea.md"}}
+            )
+            return served.client.post(path, **sent, headers={"idempotency-key": key}).json()
+
+        first, again, other = (upload(b"Tea is green.", key) for key in ("a", "a", "b"))
+        assert first == again
+        assert first["run"] != other["run"]
+        reused = [upload(b"Tea is black.", "a"), upload(b"Tea is green.", "a", "letters")]
+        assert [each["error"]["code"] for each in reused] == ["idempotency_key_reused"] * 2
+
+
+def test_a_key_calls_a_tool_over_mcp_once() -> None:
+    waiting = Waiting('{"a": 1}')
+    with serving(waiting, '{"a": 2}') as served, ThreadPoolExecutor() as pool:
+
+        def call(key: str, text: str = "Tea?") -> Any:
+            params = {"name": "extract", "arguments": {"text": text, "json_schema": {"type": "object"}}}
+            message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+            accept = {"accept": "application/json, text/event-stream"}
+            return served.client.post("/mcp", json=message, headers=accept | {"idempotency-key": key})
+
+        first = pool.submit(call, "a")
+        assert waiting.asked.wait(300)
+        again = pool.submit(call, "a")
+        waiting.may_answer.set()
+
+        assert first.result().text == again.result().text == call("a").text
+        assert len(served.model.requests) == 1
+        assert call("a", "Coffee?").status_code == 422
+        call("b")
+        assert len(served.model.requests) == 2
+
+
 def test_a_key_moves_a_conversation_once() -> None:
     with serving("Green.", "Black.") as served:
 

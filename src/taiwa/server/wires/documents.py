@@ -1,7 +1,10 @@
 """Documents in the server's own API: indexes, uploads, passages, and the text around a citation."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from functools import partial
+from hashlib import file_digest, sha256
+from io import BytesIO
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import BinaryIO, TypeVar, cast
@@ -262,17 +265,42 @@ async def upload(request: Request) -> Json:
             files = [(request.query_params.get("path", ""), await _read_bytes(request))]
         if not files:
             raise invalid(None, "the form has no file", "missing_file")
-        stored = await with_documents(request, lambda documents: _store(documents, name, files), writes=True)
+        return await once_with_files(request, "", files, partial(_index, request, name, files))
     finally:
         if form is not None:
             await form.close()
+
+
+Files = list[tuple[str, BinaryIO]]
+
+
+async def _index(request: Request, name: str, files: Files) -> Json:
+    stored = await with_documents(request, lambda documents: _store(documents, name, files), writes=True)
     index, root, accepted, refused = stored
     run = state_of(request).indexing.start(caller_of(request), index, root)
     shown: list[Json] = [{"path": path, "why": why} for path, why in refused]
     return {"run": run.id, "index": index, "documents": list[Json](accepted), "refused": shown}
 
 
-Files = list[tuple[str, BinaryIO]]
+async def once_with_files(request: Request, about: str, files: Files, make: Callable[[], Awaitable[Json]]) -> Json:
+    """Make once what a request with files makes, as `Repeats.once`; the bytes of a form differ with each attempt.
+
+    Raises:
+        ApiError: the `Idempotency-Key` was used for other files.
+    """
+
+    def digest() -> bytes:
+        found = sha256(f"{request.scope['path']}\0{about}".encode(errors="replace"))
+        for name, file in files:
+            found.update(b"\0%b\0" % name.encode(errors="replace"))
+            found.update(file_digest(cast("BytesIO", file), "sha256").digest())
+            file.seek(0)
+        return found.digest()
+
+    if not request.headers.get("idempotency-key"):
+        return await make()
+    request.state.digest, request.state.size = await asyncio.to_thread(digest), 0
+    return await state_of(request).repeats.once(request, make)
 
 
 def _store(documents: Documents, name: str, files: Files) -> tuple[str, str, list[str], list[tuple[str, str]]]:

@@ -6,8 +6,6 @@ from base64 import b64encode, urlsafe_b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable
 from functools import partial
-from hashlib import file_digest
-from io import BytesIO
 from pathlib import Path, PurePosixPath
 from secrets import token_hex
 from typing import cast
@@ -22,9 +20,9 @@ from taiwa.kernel.serialization import Json
 from taiwa.retrieval.index import file_of
 from taiwa.server.http_responses import ApiError, error_to_json, invalid
 from taiwa.server.indexing import room_for_uploads, uploaded_file
-from taiwa.server.request import Fields, name_of, page_for, repository_of, state_of
+from taiwa.server.request import Fields, name_of, page_for, repository_of
 from taiwa.server.wire_interface import DELETE, GET, Route, Wire
-from taiwa.server.wires.documents import Documents, keep, read_form, settings_of, with_documents
+from taiwa.server.wires.documents import Documents, keep, once_with_files, read_form, settings_of, with_documents
 from taiwa.store.server_records import ServedObject
 
 PURPOSES = ("assistants", "user_data", "vision", "batch", "fine-tune", "evals")
@@ -81,19 +79,10 @@ async def upload(request: Request) -> Json:
         purpose = Fields({name: each for name, each in items if isinstance(each, str)}).choice("purpose", PURPOSES, "")
         if file is None:
             raise invalid("file", "missing required parameter: 'file'", "missing_required_parameter")
-        # The bytes of a form differ with each attempt.
-        request.state.digest, request.state.size = await asyncio.to_thread(_digest, file, purpose), 0
         keep_file = partial(asyncio.to_thread, _keep, request, file, purpose)
-        return await state_of(request).repeats.once(request, keep_file)
+        return await once_with_files(request, purpose, [(file.filename or "", file.file)], keep_file)
     finally:
         await form.close()
-
-
-def _digest(file: UploadFile, purpose: str) -> bytes:
-    found = file_digest(cast("BytesIO", file.file), "sha256")
-    found.update(f"{purpose}/{file.filename}".encode(errors="replace"))
-    file.file.seek(0)
-    return found.digest()
 
 
 def _keep(request: Request, file: UploadFile, purpose: str) -> Json:

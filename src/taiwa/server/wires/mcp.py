@@ -1,8 +1,8 @@
 """The Model Context Protocol over Streamable HTTP (`/mcp`), through the SDK's own server. Requests are independent."""
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, suppress
 from functools import partial
 
 from starlette.requests import Request
@@ -46,7 +46,10 @@ async def answer(request: Request) -> Response:
     state = state_of(request)
     context = context_of(state, caller_of(request))
     apps = await asyncio.to_thread(_served_apps, state)
-    return _Answer(context, apps, state.options.limits.body.size, to_json(body.data))
+    made = _Answer(context, apps, state.options.limits.body.size, to_json(body.data))
+    if body.data.get("method") != "tools/call" or not request.headers.get("idempotency-key"):
+        return made
+    return _Replay(await state.repeats.once(request, partial(_record, made, request.scope)))
 
 
 def check_message(body: Fields) -> None:
@@ -85,6 +88,68 @@ class _Answer(Response):
         tools: tuple[Tool, ...] = (*builtin_tools().values(), *operation_tools(self._context))
         texts, connection = passage_texts(self._context), (scope, receiving, send)
         await answer_over_http(tools, texts, self._apps, self._most_bytes, connection)
+
+
+class _Recording:
+    """The response to a call that is made once, for each request of its client."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.task: asyncio.Task[None] | None = None
+        self._more = asyncio.Event()
+
+    async def send(self, message: Message) -> None:
+        """Keep a part of the response."""
+        self.messages.append(message)
+        self._wake()
+
+    def _wake(self, _: object = None) -> None:
+        more, self._more = self._more, asyncio.Event()
+        more.set()
+
+    def begin(self, made: _Answer, scope: Scope) -> None:
+        """Make the call in a task of its own, which goes on without its client."""
+        self.task = asyncio.create_task(made({**scope}, _wait, self.send))
+        self.task.add_done_callback(self._wake)
+
+    async def follow(self) -> AsyncGenerator[Message]:
+        """Yield the parts of the response from its beginning."""
+        assert self.task is not None
+        position = 0
+        while position < len(self.messages) or not self.task.done():
+            more = self._more
+            if position == len(self.messages):
+                await more.wait()
+            else:
+                position += 1
+                yield self.messages[position - 1]
+        self.task.result()
+
+
+async def _wait() -> Message:
+    """Wait for ever: a client that is gone may send its request again."""
+    await asyncio.Event().wait()
+    return {"type": "http.disconnect"}
+
+
+async def _record(made: _Answer, scope: Scope) -> _Recording:
+    recording = _Recording()
+    recording.begin(made, scope)
+    return recording
+
+
+class _Replay(Response):
+    """A recorded response."""
+
+    def __init__(self, recording: _Recording) -> None:
+        super().__init__()
+        self._recording = recording
+
+    async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
+        """Send what there is, and what comes."""
+        async with aclosing(self._recording.follow()) as messages:
+            async for message in messages:
+                await send(message)
 
 
 def context_of(state: ServerState, caller: str) -> McpContext:
