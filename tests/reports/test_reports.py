@@ -75,16 +75,26 @@ def test_the_value_of_an_answer_is_found(case: dict[str, Any]) -> None:
 def test_a_call_is_made_as_models_and_relays_write_it(
     case: dict[str, Any], taiwa: Taiwa, model_server: ModelServer
 ) -> None:
-    deltas = [event({"tool_calls": [each]}) for each in case["chunks"]]
-    calling = raw(head(), *deltas, event({}, finish="tool_calls"), DONE)
-    model_server(calling, "Done.", capabilities={model_server.model: {"tools": case.get("declared", True)}})
+    lines = [
+        f"{each}\n\n".encode() if isinstance(each, str) else event({"tool_calls": each}) for each in case["chunks"]
+    ]
+    if "wire" not in case:
+        lines += [event({}, finish="tool_calls"), DONE]
+    model = f"{model_server.model}?wire={case.get('wire', 'chat')}"
+    model_server(raw(head(), *lines), "Done.", capabilities={model: {"tools": case.get("declared", True)}})
 
     tools = (f"{HERE / 'report_tools.py'}:{name}" for name in ("add", "now"))
-    taiwa.ok("say", "?", *chain.from_iterable(("--tool", each) for each in tools))
+    taiwa("say", "?", "-m", model, *chain.from_iterable(("--tool", each) for each in tools))
 
-    role = "tool" if case.get("declared", True) else "assistant"
-    sent = [each["content"] for each in model_server.requests[1]["messages"] if each["role"] == role]
-    assert sent == case["results"]
+    assert results(model_server.requests[1]["messages"], declared=case.get("declared", True)) == case["results"]
+
+
+def results(messages: list[dict[str, Any]], *, declared: bool) -> list[str]:
+    """What the tools returned, as a request of Chat Completions or Messages holds it; in the text of the model if it calls no functions."""
+    blocks = [block for each in messages if isinstance(each["content"], list) for block in each["content"]]
+    role = "tool" if declared else "assistant"
+    found = [each for each in messages if each["role"] == role and isinstance(each["content"], str)]
+    return [each["content"] for each in (*found, *blocks) if each.get("type", "tool_result") == "tool_result"]
 
 
 @cases("commands")

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from json import dumps
 from typing import TypeAlias
 
 from taiwa.json_schema import name_keys
@@ -444,8 +443,7 @@ class _Reader:
                 self._thinking[-1 if index is None else index] = dict(block)
             case "tool_use":
                 call = ToolCallBuilder(text_at(block, "id"), text_at(block, "name"))
-                if arguments := item_at(block, "input"):
-                    call.pieces.append(dumps(arguments, ensure_ascii=False))
+                call.set_preview(item_at(block, "input"))
                 self._response.calls.append(call)
                 self._calls[-1 if index is None else index] = call
             case _:
@@ -463,7 +461,7 @@ class _Reader:
             case "input_json_delta":
                 call = self._calls.get(-1 if index is None else index)
                 if call is not None:
-                    call.add_arguments(text_at(delta, "partial_json"))
+                    call.add_arguments(item_at(delta, "partial_json"))
             case _:
                 pass
 

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import groupby
-from json import dumps
 from math import isfinite
 from typing import Literal
 
@@ -538,8 +537,8 @@ class ChatReader:
         if message.get("annotations"):
             response.annotations += map(flat_annotation, items_at(message, "annotations"))
         calls = message.get("tool_calls")
-        if isinstance(calls, list):
-            self._read_calls(calls)
+        if isinstance(calls, list | dict):
+            self._read_calls(calls if isinstance(calls, list) else [calls])
         legacy = message.get("function_call")
         if isinstance(legacy, dict):
             self._read_calls([{"index": 0, "function": legacy}])
@@ -603,28 +602,27 @@ class ChatReader:
         builder.id = builder.id or text_at(call, "id")
         if name := text_at(call, "function", "name"):
             builder.add_name(name)
-        arguments = item_at(call, "function", "arguments")
-        if isinstance(arguments, str):
-            builder.add_arguments(arguments)
-        elif isinstance(arguments, dict):
-            builder.pieces.append(dumps(arguments, ensure_ascii=False, separators=(",", ":")))
+        builder.add_arguments(item_at(call, "function", "arguments"))
 
     def _find_call(self, call: Json, new: Set[int]) -> ToolCallBuilder:
         """Find the call that a fragment continues, or begin a new one; `new` are the places of those that began in this event.
 
         Fragments of a call have its index. Some servers send no index, or the same one for every call: then the id decides;
         without an id, a name starts a new call once the last one is complete. Another name under the same index or id continues
-        the name, unless the arguments have begun or the call is of the same event.
+        the name, unless the arguments have begun or the call is of the same event. Some servers give each fragment another id:
+        arguments without a name, or behind incomplete ones of the same name, continue the call.
         """
         index, id_, name = count_at(call, "index"), text_at(call, "id"), text_at(call, "function", "name")
         calls = self.response.calls
         if index is not None:
             known = self._calls.get(index)
         elif id_:
-            known = next((each for each in calls if each.id == id_), None)
+            known = next((each for each in calls if each.id == id_), None if name or not calls else calls[-1])
         else:
             known = calls[-1] if calls else None
         is_other = known is not None and bool(id_ and known.id and id_ != known.id)
+        if is_other and known is not None and item_at(call, "function", "arguments") and not known.is_complete:
+            is_other = bool(name) and (name != known.name or not "".join(known.pieces).strip())
         if known is not None and not is_other and name and known.name:
             has_begun = bool("".join(known.pieces).strip()) or any(calls[place] is known for place in new)
             may_continue = (index is not None or bool(id_)) and not has_begun

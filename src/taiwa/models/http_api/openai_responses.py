@@ -6,7 +6,6 @@ sent again with its turns and calls. With the option `store`, the server keeps t
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from json import dumps
 from typing import cast
 
 from taiwa.kernel.attachments import Attachment
@@ -170,8 +169,6 @@ class _Reader:
         self._kinds: dict[int, str] = {}
         """The type of each item, in the order of arrival."""
         self._calls: dict[int, ToolCallBuilder] = {}
-        self._previews: set[int] = set()
-        """The calls whose arguments are those of the start of the item, which pieces replace."""
         self._written: dict[tuple[int, str, int], str] = {}
         """The text of each part: the index of its item, its kind, and its place."""
         self._read: set[int] = set()
@@ -201,9 +198,9 @@ class _Reader:
             case "response.output_item.added":
                 self._read_start(item_at(data, "item"), self._index(data))
             case "response.function_call_arguments.delta":
-                self._add_arguments(self._index(data), text_at(data, "delta"))
+                self._add_arguments(self._index(data), item_at(data, "delta"))
             case "response.function_call_arguments.done":
-                self._set_arguments(self._index(data), _arguments(data))
+                self._set_arguments(self._index(data), item_at(data, "arguments"))
             case "response.output_item.done":
                 self._read_item(item_at(data, "item"), self._index(data))
             case "response.created":
@@ -245,20 +242,15 @@ class _Reader:
         if text_at(item, "type") == "function_call" and index not in self._calls:
             self._calls[index] = call = ToolCallBuilder(text_at(item, "call_id"), text_at(item, "name"))
             self._response.calls.append(call)
-            if arguments := _arguments(item):
-                call.pieces.append(arguments)
-                self._previews.add(index)
+            call.set_preview(item_at(item, "arguments"))
 
-    def _add_arguments(self, index: int, piece: str) -> None:
+    def _add_arguments(self, index: int, piece: Json) -> None:
         if (call := self._calls.get(index)) is not None:
-            if index in self._previews:
-                self._previews.remove(index)
-                call.pieces.clear()
             call.add_arguments(piece)
 
-    def _set_arguments(self, index: int, arguments: str) -> None:
-        if arguments and (call := self._calls.get(index)) is not None:
-            call.pieces[:] = [arguments]
+    def _set_arguments(self, index: int, arguments: Json) -> None:
+        if (call := self._calls.get(index)) is not None:
+            call.set_preview(arguments)
 
     def _add_text(self, data: Json, text: str, *, is_refusal: bool) -> None:
         key = self._index(data), "text", count_at(data, "content_index") or 0
@@ -312,7 +304,7 @@ class _Reader:
                     self._read_part(part, index, place)
             case "function_call":
                 self._read_start(item, index)
-                self._set_arguments(index, _arguments(item))
+                self._set_arguments(index, item_at(item, "arguments"))
             case "reasoning" if isinstance(item, dict):
                 texts = [text_at(part, "text") for part in [*items_at(item, "summary"), *items_at(item, "content")]]
                 text = PARAGRAPH.join(filter(None, texts))
@@ -361,9 +353,3 @@ class _Reader:
                 response.finish = response.stop = "refusal"
         if self._keeps_id and (name := text_at(data, "id")) and status == "completed":
             response.keep_thinking("", {"type": "response", "id": name}, self._origin)
-
-
-def _arguments(data: Json) -> str:
-    """Return the arguments of a call as text; some servers send them as an object."""
-    arguments = item_at(data, "arguments")
-    return dumps(arguments, ensure_ascii=False) if isinstance(arguments, dict) else text_at(data, "arguments")

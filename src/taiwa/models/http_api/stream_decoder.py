@@ -11,8 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
-from json import JSONDecoder
+from json import JSONDecoder, dumps
 from math import isfinite
+from operator import itemgetter
 from types import NoneType
 from typing import NamedTuple, Protocol
 
@@ -168,6 +169,8 @@ class ToolCallBuilder:
     id: str = ""
     name: str = ""
     pieces: list[str] = field(default_factory=list[str])
+    has_preview: bool = False
+    """Whether the arguments are those of the start of the call, which fragments replace."""
 
     @property
     def is_complete(self) -> bool:
@@ -182,11 +185,18 @@ class ToolCallBuilder:
         """Add a fragment of the name, or the name so far."""
         self.name = name if name.startswith(self.name) else self.name + name
 
-    def add_arguments(self, piece: str) -> None:
-        """Add a fragment of the arguments, or, as some servers send it, the arguments so far."""
-        known = "".join(self.pieces)
-        if known.strip() and len(piece) > len(known) and piece.startswith(known):
+    def set_preview(self, arguments: Json) -> None:
+        """Set the arguments of the start of the call."""
+        if arguments:
+            self.pieces[:] = [_as_text(arguments)]
+            self.has_preview = True
+
+    def add_arguments(self, arguments: Json) -> None:
+        """Add a fragment of the arguments, or, as some servers send it, the arguments so far; an object is complete."""
+        known, piece = "".join(self.pieces), _as_text(arguments)
+        if (piece and self.has_preview) or (known.strip() and len(piece) > len(known) and piece.startswith(known)):
             self.pieces.clear()
+            self.has_preview = False
         self.pieces.append(piece)
 
     def build(self) -> list[ToolCall]:
@@ -195,18 +205,25 @@ class ToolCallBuilder:
         return [ToolCall(join_surrogates(self.name), join_surrogates(each), join_surrogates(self.id)) for each in found]
 
 
+def _as_text(arguments: Json) -> str:
+    """Return arguments, or a fragment of them, as text: some servers send an object."""
+    if isinstance(arguments, dict):
+        return dumps(arguments, ensure_ascii=False)
+    return arguments if isinstance(arguments, str) else ""
+
+
 def _objects(text: str) -> list[str]:
     """Split arguments into the JSON objects that follow each other; a text of another form stays whole.
 
     `{}` and `null` before another object are placeholders, `null` alone has no arguments, and an object that is repeated is the same
     call.
 
-    >>> _objects('{}{"a": 1}{"a": 2}{"a": 2}'), _objects('{"a": 1'), _objects(" "), _objects("null")
+    >>> _objects('{}{"a": 1}{"a": 2}{"a":2}'), _objects('{"a": 1'), _objects(" "), _objects("null")
     (['{"a": 1}', '{"a": 2}'], ['{"a": 1'], [], [])
     """
     if text.strip() in ("", "null"):
         return []
-    decoder, at, parts = JSONDecoder(), 0, list[str]()
+    decoder, at, parts = JSONDecoder(), 0, list[tuple[str, str]]()
     while at < len(text):
         try:
             value, end = decoder.raw_decode(text, at)
@@ -214,9 +231,9 @@ def _objects(text: str) -> list[str]:
             return [text]
         if not isinstance(value, dict | NoneType):
             return [text]
-        parts.append(text[at:end])
+        parts.append((dumps(value), text[at:end]))
         at = end + len(text[end:]) - len(text[end:].lstrip())
-    filled = [part for part, _ in groupby(parts) if part.replace(" ", "") not in ("{}", "null")]
+    filled = [next(same)[1] for value, same in groupby(parts, itemgetter(0)) if value not in ("{}", "null")]
     return filled if len(parts) > 1 and filled else [text]
 
 
