@@ -604,7 +604,7 @@ Delta: TypeAlias = TextDelta | ThinkingDelta
 
 BLOCKS = {
     "<think>": "</think>", "<thinking>": "</thinking>", "<thought>": "</thought>", "<seed:think>": "</seed:think>",
-    "[think]": "[/think]",
+    "[think]": "[/think]", "◁think▷": "◁/think▷", "<|start_thinking|>": "<|end_thinking|>",
 }  # fmt: skip
 
 CHANNEL_STARTS = ("<|channel|>", "<|start|>")
@@ -614,7 +614,9 @@ LATER_BLOCK = re.compile(rf"(?<!`)(?:{'|'.join(map(re.escape, BLOCKS))})")
 MAX_BLANK_CHARS = 1_000
 """White space before an answer that is held back to see whether a block follows."""
 
-UNOPENED = re.compile(r"(?:\A\s*|\n[ \t]*|(?<=[^\s`'\"“(<]))</think(?:ing)?>\s*(?=\S)", re.IGNORECASE)
+UNOPENED = re.compile(
+    rf"(?:\A\s*|\n[ \t]*|(?<=[^\s`'\"“(<]))(?:{'|'.join(map(re.escape, BLOCKS.values()))})\s*(?=\S)", re.IGNORECASE
+)
 """A closing tag at the start of a line, or directly after a word: `the tag </think>` in a sentence is text."""
 HARMONY = re.compile(r"analysis(?=[A-Z\s])(.*?)assistant\s*final(?=\S)(.*)\Z", re.DOTALL)
 """An answer in channels (Harmony) whose server has removed the special tokens."""
