@@ -1,5 +1,6 @@
 import asyncio
 import datetime
+import enum
 import json
 import threading
 import typing
@@ -340,6 +341,29 @@ def test_the_default_of_a_parameter_is_in_its_schema() -> None:
     assert book.call({"seats": 3.0}).text == "3"
 
 
+class Unit(enum.Enum):
+    CM = "cm"
+    M = "m"
+
+
+def test_the_default_of_a_parameter_with_a_named_type_is_in_its_schema() -> None:
+    @tool(isolated=False)
+    def measure(unit: Unit = Unit.M, other: list[Unit] | None = None) -> str:
+        """Measure."""
+        return unit.value
+
+    @tool(isolated=False)
+    def show(unit: Unit = Unit.M) -> str:
+        """Show."""
+        return unit.value
+
+    unit = {"type": "string", "enum": ["cm", "m"], "default": "m"}
+    assert cast("dict[str, Any]", measure.spec.parameters)["properties"]["unit"] == unit
+    assert "$defs" in measure.spec.parameters
+    assert cast("dict[str, Any]", show.spec.parameters)["properties"] == {"unit": unit}
+    assert not show.spec.parameters.get("$defs")
+
+
 def test_the_numbers_and_arrays_of_numpy_are_results() -> None:
     numpy = pytest.importorskip("numpy")
 
@@ -353,6 +377,29 @@ def test_the_numbers_and_arrays_of_numpy_are_results() -> None:
         """Make a table."""
         return {"rows": [numpy.array([1, 2])], "sum": numpy.float32(1.5), "full": numpy.bool_(True)}
 
+    @dataclass
+    class Point:
+        x: float
+
+    @tool(isolated=False)
+    def points() -> Any:
+        """List points by number."""
+        return {numpy.int64(1): Point(numpy.float32(1.5)), 2: {numpy.int64(3)}}
+
+    @tool(isolated=False)
+    def point() -> Point:
+        """Return a point."""
+        return Point(numpy.float32(1.5))
+
+    @tool(isolated=False)
+    def word() -> int:
+        """Return a word."""
+        return cast("int", "three")
+
+    with pytest.raises(ToolError, match="word failed"):
+        word.call({})
+    assert points.call({}).value == {"1": {"x": 1.5}, "2": [3]}
+    assert point.call({}).value == {"x": 1.5}
     assert count.call({}).value == 3
     assert table.call({}).value == {"rows": [[1, 2]], "sum": 1.5, "full": True}
 

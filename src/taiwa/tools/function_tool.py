@@ -25,7 +25,7 @@ from taiwa.kernel.attachments import MAX_COUNT, MAX_RESULT_BYTES, Attachment
 from taiwa.kernel.errors import InputError, OutputValidationError, ToolError
 from taiwa.kernel.messages import ToolResult, ToolSpec
 from taiwa.kernel.runtime import start_in_thread
-from taiwa.kernel.serialization import Json, canonical, record, restore
+from taiwa.kernel.serialization import Json, canonical, item_at, record, restore, text_at
 from taiwa.structured import OutputType
 
 P = ParamSpec("P")
@@ -199,7 +199,7 @@ class FunctionTool(Generic[P, R]):
             return ToolResult("", name, attachments=(returned,))
         if self._returns is None:
             return ToolResult(str(returned), name, value=str(returned))
-        plain = self._returns.dump(_without_arrays(returned))
+        plain = _dump(self._returns, returned)
         return ToolResult(canonical(plain).decode(), name, value=plain)
 
 
@@ -429,25 +429,47 @@ def json_size(part: object, most: int, depth: int = 0) -> int:
 
 
 def _add_default(schema: dict[str, Json], name: str, default: object, output_type: OutputType[Any]) -> None:
-    """Add the default of a parameter to the schema of the parameters, if JSON can express it."""
+    """Add the default of a parameter to the schema of the parameters, if JSON can express it; not beside a reference, which some
+    servers refuse, but to a copy of what it names.
+    """
     properties = schema.get("properties")
     if default is inspect.Parameter.empty or not isinstance(properties, dict):
         return
     declared = properties.get(name)
     with suppress(InputError):  # such as an object that stands for "not given"
-        if isinstance(declared, dict) and "$ref" not in declared:
-            declared.setdefault("default", output_type.dump(default))
+        if isinstance(declared, dict):
+            reference = text_at(declared, "$ref")
+            named = item_at(schema, *reference.split("/")[1:]) if reference else declared
+            if isinstance(named, dict):
+                properties[name] = {**named, "default": named.get("default", output_type.dump(default))}
+            definitions = schema.get("$defs")
+            if reference and isinstance(definitions, dict) and json.dumps(reference) not in json.dumps(schema):
+                del definitions[reference.rpartition("/")[2]]
+
+
+def _dump(output_type: OutputType[Any], value: object) -> Json:
+    """Return a result as JSON; what is not of the type as it is, such as numbers of numpy, must be so as JSON."""
+    try:
+        return output_type.dump(value)
+    except InputError:
+        from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+        try:
+            return output_type.dump(output_type.validate(to_jsonable_python(value, fallback=_without_arrays)))
+        except (PydanticSerializationError, OutputValidationError, TypeError, ValueError):
+            pass
+        raise
 
 
 def _without_arrays(value: object) -> object:
-    """Return a result with the scalars and arrays of numpy, and what resembles them, as Python's own numbers and lists."""
-    if hasattr(value, "dtype") and hasattr(value, "tolist"):
-        return cast("Any", value).tolist()
-    if type(value) is dict:
-        return {key: _without_arrays(part) for key, part in cast("dict[object, object]", value).items()}
-    if type(value) in (list, tuple):
-        return type(cast("list[object]", value))(map(_without_arrays, cast("list[object]", value)))
-    return value
+    """Return a scalar or array of numpy, or what resembles them, as Python's own numbers and lists.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if not hasattr(value, "dtype") or not hasattr(value, "tolist"):
+        raise TypeError(type(value).__name__)
+    return cast("Any", value).tolist()
 
 
 def _accepts_null(output_type: OutputType[Any]) -> bool:
