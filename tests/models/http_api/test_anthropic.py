@@ -246,6 +246,12 @@ def test_a_prefix_is_a_last_message_without_white_space_at_its_end() -> None:
     assert bare(written(Request(ASK, prefix=" \n")))["messages"][-1]["role"] == "user"
 
 
+def test_a_message_of_the_model_at_the_end_is_sent_without_white_space_at_its_end() -> None:
+    turns = bare(written(Request((*ASK, assistant("Fine. "), user("And now?"), assistant("I am ")))))["messages"]
+
+    assert [turn["content"][0]["text"] for turn in turns if turn["role"] == "assistant"] == ["Fine. ", "I am"]
+
+
 def test_a_prefix_is_refused_where_the_model_would_refuse_it() -> None:
     with pytest.raises(UnsupportedError) as caught:
         written(Request(ASK, prefix="I am"), NEW)

@@ -194,7 +194,6 @@ class AnthropicMessages:
                     f"{self.label} does not accept a schema together with a prefix; remove one of them",
                     capability="prefix",
                 )
-            # The server refuses white space at the end of the last message.
             if prefix := request.prefix.rstrip():
                 messages.append({"role": "assistant", "content": [_text(prefix)]})
         return messages
@@ -304,7 +303,8 @@ def _turns(messages: Sequence[Message], origin: str) -> list[_Turn]:
             ]
             # One block: the server joins the texts anyway, and they are split differently after a continued answer.
             if message.text.strip():
-                turn.lasting.append(_text(message.text))
+                # The server refuses white space at the end of the last message.
+                turn.lasting.append(_text(message.text if message is not messages[-1] else message.text.rstrip()))
             for call in message.tool_calls:
                 given = _parse_arguments(call.arguments)
                 turn.lasting.append({"type": "tool_use", "id": ids.of_call(call), "name": call.name, "input": given})
