@@ -171,6 +171,10 @@ class _Sections(HTMLParser):
         self._title: list[str] = []
         self._in_title = False
         self._tables: list[_Table] = []
+        self._described = ""
+        """The last part of a list of descriptions: a term (`dt`), or what is said of it (`dd`)."""
+        self._joins = False
+        """Whether what follows belongs to the term before it."""
 
     def reading(self) -> ParsedDocument:
         title = " ".join("".join(self._title).split()) or first_heading(self._headings)
@@ -190,7 +194,12 @@ class _Sections(HTMLParser):
             self._break(2)
             self._heading = (self._length, level)
             self._no_tables()
+        elif tag == "dd" and self._described:
+            self._put("; " if self._described == "dd" else ": ")
+            self._fresh = self._joins = True
+            self._described = tag
         elif tag in BLOCKS:
+            self._described = tag if tag == "dt" else self._described * (tag != "dl")
             self._break(2 if tag in {"p", "table", "ul", "ol", "dl", "pre", "blockquote", "section", "article"} else 1)
             self._kept += tag == "pre"
             if tag == "li":
@@ -226,7 +235,8 @@ class _Sections(HTMLParser):
                 self._headings.append(Heading(start, level, words))
             self._heading = None
             self._break(2)
-        elif tag in BLOCKS and tag not in VOID:
+        elif tag in BLOCKS - {"dt", "dd"} and tag not in VOID:
+            self._described = self._described * (tag != "dl")
             self._break(1)
             self._kept -= tag == "pre" and self._kept > 0
 
@@ -272,13 +282,14 @@ class _Sections(HTMLParser):
                 self._put(" ")
                 self._fresh = True
             return
+        self._joins = False
         before = " " if text[0].isspace() and not self._fresh else ""
         after = " " if text[-1].isspace() else ""
         self._put(before + words + after)
         self._fresh = bool(after)
 
     def _break(self, lines: int) -> None:
-        if self._length:
+        if self._length and not self._joins:
             self._put("\n" * max(lines - self._newlines, 0))
         self._fresh = True
 
@@ -304,7 +315,8 @@ def _read_page(html: str) -> ParsedDocument:
         trafilatura: Any = import_module("trafilatura")
     except ImportError:
         return whole
-    # It extracts the main text of a page; if it loses tables, headings or most of the text, its result is discarded.
+    # It extracts the main text of a page; if it loses tables, the terms of descriptions, headings or most of the text, its result is
+    # discarded.
     inner = trafilatura.extract(html, output_format="markdown", include_comments=False, include_tables=True)
     text, tables, own = str(inner or ""), tables_in(whole.text), tables_in(str(inner or ""))
     if len(own) == len(tables):  # it shifts the cells of merged rows
@@ -313,6 +325,7 @@ def _read_page(html: str) -> ParsedDocument:
     reading = read_markdown(text)
     if (
         len(own) != len(tables)
+        or "<dl" in html.lower()
         or 4 * len(reading.text) < len(whole.text)
         or 2 * len(reading.headings) < len(whole.headings)
     ):

@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from taiwa.retrieval.document_access import front_matter
-from taiwa.retrieval.tables import guess_header, table_text
+from taiwa.retrieval.tables import guess_header, markdown_tables, table_text, tables_of_lines
 from taiwa.retrieval.types import Heading, ParsedDocument, lines_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def read_markdown(text: str) -> ParsedDocument:
         AccessUnclearError: the access in the front matter cannot be understood.
     """
     front = front_matter(text)
-    body = text[front.end :]
+    body = markdown_tables(text[front.end :])
     headings: list[Heading] = []
     if body.count("\n") <= MOST_LINES:
         starts = lines_of(body)
@@ -71,11 +71,16 @@ HEAD = 4_000
 
 
 def read_text(text: str) -> ParsedDocument:
-    """Read plain text: it has no headings, but may have front matter.
+    """Read plain text: it has no headings, but may have front matter and tables.
 
     Raises:
         AccessUnclearError: as `read_markdown`.
     """
+    reading = _plain(text)
+    return replace(reading, text=tables_of_lines(markdown_tables(reading.text)))
+
+
+def _plain(text: str) -> ParsedDocument:
     front = front_matter(text, "comments")
     return ParsedDocument(" " * front.end + text[front.end :], front.title, access=front.access)
 
@@ -90,7 +95,7 @@ def read_table(text: str) -> ParsedDocument:
     Raises:
         AccessUnclearError: as `read_markdown`.
     """
-    reading = read_text(text)
+    reading = _plain(text)
     body = reading.text.lstrip()
     csv.field_size_limit(LONGEST_CELL)
     before, body = body[: (start := table_start(body))], body[start:]

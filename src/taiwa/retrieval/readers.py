@@ -41,7 +41,7 @@ FORMATS: dict[str, DocumentFormat] = {
 }
 """The format of a document by its suffix."""
 VERSIONS: dict[DocumentFormat, str] = {
-    "markdown": "markdown-3", "text": "text-4", "table": "table-5", "html": "html-5", "pdf": "pdf-3", "docx": "docx-2",
+    "markdown": "markdown-4", "text": "text-5", "table": "table-5", "html": "html-6", "pdf": "pdf-3", "docx": "docx-2",
 }  # fmt: skip
 """The reader of each format; files read by another version are read again."""
 CHUNKER = "split-2"

@@ -4,9 +4,10 @@ A table of Markdown has a header; where a document marks none, the first row is 
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import TypeAlias
 
 from taiwa.kernel.text import table_cells
@@ -87,11 +88,81 @@ def tables_in(text: str) -> tuple[tuple[int, int, str], ...]:
     )
 
 
+OPEN_TABLE = re.compile(
+    r"^ {0,3}(?![|+])[^|\n]*\|.*\n *:?-+:?[ \t]*(?:[|+][ \t]*:?-+:?[ \t]*)+[|+]?[ \t]*(?:\n(?![|+])[^|\n]*\|.*)*",
+    re.MULTILINE,
+)
+GRID_TABLE = re.compile(r"^[ \t]*\+-[-+]*\+[ \t]*(?:\n[ \t]*[|+].*[|+][ \t]*$)+", re.MULTILINE)
+GRID_LINE = re.compile(r"[ \t]*\+[-=+:]*[ \t]*")
+
+
+def markdown_tables(text: str) -> str:
+    """Return a text whose tables without outer bars, or in a grid of `+` and `-`, are tables of Markdown.
+
+    >>> print(markdown_tables("Grade | Limit\\n------+------\\nG5    | 150"))
+    | Grade | Limit |
+    | ------|------ |
+    | G5    | 150 |
+    >>> print(markdown_tables("+-------+-------+\\n| Grade | Limit |\\n+=======+=======+\\n| G5    | 150   |\\n+-------+-------+"))
+    | Grade | Limit |
+    | --- | --- |
+    | G5 | 150 |
+    """
+    return GRID_TABLE.sub(_without_grid, OPEN_TABLE.sub(_with_edges, text))
+
+
+def _with_edges(table: re.Match[str]) -> str:
+    header, rule, *rows = table[0].split("\n")
+    return "\n".join(f"| {row.strip().removesuffix('|').strip()} |" for row in (header, rule.replace("+", "|"), *rows))
+
+
+def _without_grid(table: re.Match[str]) -> str:
+    rows = [table_cells(line) for line in table[0].split("\n") if not GRID_LINE.fullmatch(line)]
+    return table_text(rows[0], rows[1:]) if len(rows) > 1 else table[0]
+
+
+CELL = re.compile(r"\S+(?: \S+)*")
+CHARACTER = 10.0
+"""The width of a character of plain text, in the unit of a `Box`."""
+COLUMN = 10_000.0
+"""The distance of cells that tabs separate: a tab is as wide as the cell before it leaves room for."""
+
+
+def tables_of_lines(text: str) -> str:
+    """Return plain text whose tables, in columns made of spaces or tabs, are tables of Markdown.
+
+    >>> print(tables_of_lines("Grade  Limit\\nG4     120 EUR\\nG5     150 EUR"))
+    | Grade | Limit |
+    | --- | --- |
+    | G4 | 120 EUR |
+    | G5 | 150 EUR |
+    """
+    lines = text.split("\n")
+    parts: list[str] = []
+    for are_rows, numbers in groupby(range(len(lines)), key=lambda at: len(_boxes(lines[at])) > 1):
+        run = [lines[at] for at in numbers]
+        if are_rows:
+            for first, last, table in [*aligned_tables([*map(_boxes, run)])][::-1]:
+                run[first:last] = [table]
+        parts += run
+    return "\n".join(parts)
+
+
+def _boxes(line: str) -> list["Box"]:
+    if "\t" in line.strip():
+        return [
+            (at * COLUMN, at * COLUMN + 1, cell.strip()) for at, cell in enumerate(line.split("\t")) if cell.strip()
+        ]
+    return [(CHARACTER * cell.start(), CHARACTER * cell.end(), cell[0]) for cell in CELL.finditer(line)]
+
+
 Box: TypeAlias = tuple[float, float, str]
 """The left and the right edge of a cell on a page, and its text."""
 LEAST_ROWS = 3
 LIST_MARK = re.compile(r"\W*|\(?\w{1,3}[.)]")
-"""What stands before the items of a list, which are not rows."""
+"""What stands before the items of a list, which are not rows; nor are labels with their values."""
+RULE = re.compile(r"[-=_]*")
+"""A line between rows."""
 TOLERANCE = 4.0
 """Points by which the cells of a column may be out of line."""
 
@@ -133,12 +204,15 @@ def _continues(lines: Sequence[Sequence[Box]], first: int, at: int) -> bool:
 
 def _in_columns(lines: Sequence[Sequence[Box]]) -> list[list[str]] | None:
     """Return the rows of lines whose cells each stand in one column of the widest line; None if some do not."""
-    columns = max(lines, key=len)
+    widest: Sequence[Box] = max(lines, key=len)
+    columns = sorted(widest)
+    lefts, rights = [column[0] for column in columns], [column[1] for column in columns]
     rows: list[list[str]] = []
     for line in lines:
         row = [""] * len(columns)
         for box in line:
-            near = [at for at, column in enumerate(columns) if _in_line(box, column) or _overlap(box, column)]
+            around = range(bisect_left(rights, box[0] - TOLERANCE), bisect_right(lefts, box[1] + TOLERANCE))
+            near = [at for at in around if _in_line(box, columns[at]) or _overlap(box, columns[at])]
             # A cell in two columns, or two in one: text that happens to be spaced widely.
             if len(near) != 1 or row[near[0]]:
                 return None
@@ -147,8 +221,9 @@ def _in_columns(lines: Sequence[Sequence[Box]]) -> list[list[str]] | None:
             rows[-1] = [f"{above} {cell}".strip() for above, cell in zip(rows[-1], row, strict=True)]
         else:
             rows.append(row)
-    if all(LIST_MARK.fullmatch(row[0]) for row in rows):
+    if all(LIST_MARK.fullmatch(row[0]) or row[0].endswith((":", "：")) for row in rows):
         return None
+    rows = [row for row in rows if not all(RULE.fullmatch(cell) for cell in row)]
     # Most rows of a table are full; scattered text fills few.
     widths = Counter(sum(map(bool, row)) for row in rows)
     return rows if len(rows) >= LEAST_ROWS and widths[len(columns)] * 2 > len(rows) else None
