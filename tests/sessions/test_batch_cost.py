@@ -59,6 +59,8 @@ def test_parallel_rows_cost_together_no_more_than_the_limit() -> None:
     rows, error = asyncio.run(drained(batch, 40))
 
     assert error is not None
+    assert error.bound == 3
+    assert error.amount * UNIT == batch.spent.cost
     assert 3 <= len(rows) < 40
     assert all(row.turn.value == {"cups": 2} for row in rows)
     assert 2 * UNIT < (batch.spent.cost or 0) <= 3 * UNIT

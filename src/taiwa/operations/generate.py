@@ -239,15 +239,18 @@ def generate(
     notices.
 
     Raises:
-        InputError: the constraint cannot be read. ConfigError: the cost of a day is limited.
+        InputError: the text is empty, or the constraint cannot be read. ConfigError: the cost of a day is limited.
         TaiwaError: the model does not support it, or failed.
     """
     from taiwa.kernel.effects import Complete, gather, perform
     from taiwa.kernel.execution import RunResult
     from taiwa.kernel.runtime import Runtime
     from taiwa.models.providers import in_process
+    from taiwa.sessions.commit_turn import check_text
     from taiwa.sessions.session import open_priced_model
 
+    if not options.attachments:
+        check_text(options.text)
     output_type, constraint = _constraint(options.constraint.kind, options.constraint.source)
     check = None
     if constraint is not None:

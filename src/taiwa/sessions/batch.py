@@ -357,11 +357,17 @@ class TurnBatch:
         runtime = AsyncRuntime(self.priced_model.model, **options)
         try:
             done = await runtime.run_result(started.program, started.journal)
-        except ExtractError as error:
-            if not isinstance(error.__cause__, LimitError):
+        except (ExtractError, LimitError) as error:
+            reached = error.__cause__ if isinstance(error, ExtractError) else error
+            if not isinstance(reached, LimitError):
                 raise
-            error.__cause__.spent = error.spent  # the row can be resumed with a higher limit
-            raise error.__cause__ from None
+            if room is not None and reached.which == "cost":
+                # The row was given what is left; the user gave the limit of all rows.
+                limit = self.options.cost_limit or 0
+                before = (limit - room.cost) / 1e9
+                reached = LimitError("cost", before + reached.amount, limit / 1e9, reached.needed)
+            reached.spent = error.spent  # the row can be resumed with a higher limit
+            raise reached from None
         self.spent = self.spent + done.spent
         self._dearest = max(self._dearest or 0, done.spent.max_cost or 0)
         return done
