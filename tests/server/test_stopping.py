@@ -7,13 +7,17 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx
 
 from taiwa.kernel.messages import Chunk, Request, TextDelta
 from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel
 from taiwa.server.access import ServerLimits
+from taiwa.store import Store
+from tests.server.processes import ServerProcess, server_processes
 from tests.server.serving import serving
 
 ROOT = Path(__file__).parents[2]
@@ -83,6 +87,57 @@ def test_a_server_that_is_stopped_leaves_open_runs_to_be_resumed(tmp_path: Path)
         items = served.client.get(f"/v1/conversations/{conversation}/items", params={"order": "asc"}).json()["data"]
         assert (made["status"], made["taiwa"]["state"]) == ("completed", {})
         assert [item["content"][0]["text"] for item in items] == ["First of all", "a", "In time."]
+
+
+HELLO = [{"role": "user", "content": "Hello"}]
+WIRES: dict[str, dict[str, Any]] = {
+    "/v1/responses": {"input": "Hello"},  # first, as the next server resumes it
+    "/v1/chat/completions": {"messages": HELLO},
+    "/v1/messages": {"messages": HELLO, "max_tokens": 9},
+    "/api/chat": {"messages": HELLO, "stream": False},
+}
+
+
+def test_requests_that_are_repeated_after_kill_9_are_answered_once_and_leave_no_run_open(tmp_path: Path) -> None:
+    place = str(tmp_path / "store.db")
+
+    def send(server: ServerProcess, path: str) -> httpx.Response:
+        key = {"idempotency-key": path}
+        return server.client.post(path, json={"model": "dictated", **WIRES[path]}, headers=key)
+
+    with ThreadPoolExecutor(len(WIRES)) as threads:
+        with server_processes(place, 1) as (killed,):
+            lost = [threads.submit(send, killed, path) for path in WIRES]
+            for _ in WIRES:
+                killed.wait_until_asked()
+            killed.kill()
+            assert all(isinstance(each.exception(300), httpx.TransportError) for each in lost)
+        with server_processes(place, 1) as (again,):
+            for path in WIRES:
+                found = threads.submit(send, again, path)
+                again.wait_until_asked()
+                again.dictate("One.")
+                assert "One." in found.result(300).text
+
+    with Store.open(place) as store:
+        assert [store.nodes.get(ref.tip).answer for ref in store.refs.list()] == ["One."] * len(WIRES)
+        assert store.runs.open_runs() == ()
+        assert sum(line.requests for line in store.costs("model")) == 2 * len(WIRES)
+
+
+def test_a_client_that_waits_for_the_next_server_follows_its_response_to_the_end(tmp_path: Path) -> None:
+    store = str(tmp_path / "store.db")
+    with server_processes(store, 1) as (killed,):
+        name = killed.begin("Count.")
+        killed.wait_until_asked()
+        killed.kill()
+        killed.child.wait()
+
+    with server_processes(store, 1) as (again,), again.events(f"/v1/responses/{name}", stream="true") as events:
+        again.wait_until_asked()
+        again.dictate("One.")
+
+        assert [*events][-1]["type"] == "response.completed"
 
 
 def test_ctrl_c_and_sigterm_end_the_command_with_success(tmp_path: Path) -> None:

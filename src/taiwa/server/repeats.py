@@ -4,7 +4,7 @@ A request is a repeat of an earlier one of its caller, with the same path and bo
 
 - both have the same `Idempotency-Key`, or
 - it is marked as a repeat (`x-stainless-retry-count`, as the SDKs of OpenAI and Anthropic do), or
-- the client of the earlier one has disconnected, and its run continues or has ended with an answer.
+- the client of the earlier one has disconnected, and its run continues or has ended with an answer; of a killed server, all have.
 
 Other requests with the same body are answered again: so a client asks for several samples. What a request creates without a run is
 made again, too, unless the keys are the same (`Repeats.once`).
@@ -100,6 +100,24 @@ class Attempt(Generic[S]):
             self.started.result().run.cancel(abandon=True)
 
 
+class RequestKey(NamedTuple):
+    """What repeats of a request have in common: the caller, the digest of path and body, and the `Idempotency-Key`, "" without one."""
+
+    caller: str
+    digest: bytes
+    idempotency: str
+
+
+def request_key(request: Request) -> RequestKey:
+    """Return the key of a request whose body was read."""
+    caller, digest = str(request.scope["caller"]), bytes(request.state.digest)
+    return RequestKey(caller, digest, request.headers.get("idempotency-key", ""))
+
+
+def _attempt(digest: bytes, key: str, size: int, *, is_patient: bool) -> Attempt[Any]:
+    return Attempt(digest, size, is_patient=is_patient, kept=KEY_SECONDS if key else REPEAT_SECONDS)
+
+
 class Repeats:
     """The attempts of all callers that a repeat may attach to."""
 
@@ -114,9 +132,8 @@ class Repeats:
             ApiError: the `Idempotency-Key` was used with another body.
         """
         self._sweep(asyncio.get_running_loop().time())
-        headers, caller, digest = request.headers, str(request.scope["caller"]), bytes(request.state.digest)
-        key = headers.get("idempotency-key", "")
-        count = headers.get(RETRY_COUNT, "")
+        caller, digest, key = request_key(request)
+        count = request.headers.get(RETRY_COUNT, "")
         attempts = self._attempts.setdefault((caller, key or digest), [])
         if key and any(each.digest != digest for each in attempts):
             problem = "this Idempotency-Key was used for another request; send a new key with each request"
@@ -131,8 +148,7 @@ class Repeats:
             # This client may hang up, while the first one still waits for the same start.
             await asyncio.shield(found.started)
             return found
-        kept = KEY_SECONDS if key else REPEAT_SECONDS
-        made = Attempt[S](digest, request.state.size, is_patient=bool(key or count), kept=kept)
+        made = _attempt(digest, key, request.state.size, is_patient=bool(key or count))
         if made.size > LARGE_BODY:
             self._forget(made.size)
         made.join()
@@ -146,6 +162,12 @@ class Repeats:
             made.started.exception()  # read, so that asyncio does not log it
             raise
         return made
+
+    def resume(self, key: RequestKey, started: Started) -> None:
+        """Let the repeats of a request of a killed server attach to its run, which this one has resumed."""
+        made = _attempt(key.digest, key.idempotency, 0, is_patient=True)
+        made.started.set_result(started)
+        self._attempts.setdefault((key.caller, key.idempotency or key.digest), []).append(made)
 
     async def once(self, request: Request, make: Callable[[], Awaitable[T]]) -> T:
         """Return what `make` returns, or has returned for an earlier request with the same `Idempotency-Key`.

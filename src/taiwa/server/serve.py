@@ -414,8 +414,8 @@ class _Uvicorn(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to listen, and report it."""
         asyncio.get_running_loop().set_default_executor(SharedThreads())
+        await take_over(self._state)  # first, so that a client that comes back finds its response again
         await super().startup(sockets)
-        await take_over(self._state)
         self._state.sharing.watch(partial(take_over, self._state))
         if self.on_ready is not None:
             self.on_ready()

@@ -506,7 +506,10 @@ def begin_turn(
                 *result_files(turn_input.messages),
                 *(file for past in turn_input.resent.unknown for file in past.files),
             )
-            run = store.runs.begin(session, turn_input.follows, app, turn_input.text, recorded, files)
+            target, text = turn_input.target, turn_input.text
+            run = store.runs.begin(
+                session, turn_input.follows, app, text, recorded, files, branches=target.branches and target.may_branch
+            )
         stack.pop_all()
     journal = Journal(paid, sink(repository, run, priced_model))
     answer = PartialAnswer(partial(store.runs.keep_partial, run), whole=options.whole)

@@ -52,6 +52,9 @@ WITH RECURSIVE up(seq, parent) AS (
     WHERE up.parent < up.seq AND NOT EXISTS (SELECT 1 FROM run WHERE run.node = up.seq AND owner = ? AND model <> ''))
 SELECT model FROM up JOIN run ON run.node = up.seq WHERE owner = ? AND model <> ''"""
 """The models of the runs that ended with the last such node up to a node."""
+REPEATED = """
+SELECT seq, pid FROM run
+WHERE owner = ? AND status = 'open' AND coalesce(app, 0) = ? AND coalesce(base, 0) = ? AND input = ? AND (ref = ? OR ? = 1)"""
 HERE = "SELECT run.seq FROM run JOIN node ON node.seq = run.node WHERE node.hash = ? AND run.owner = ?"
 
 
@@ -158,10 +161,13 @@ class Runs:
         text: str,
         options: Json = None,
         attachments: Iterable[Attachment] = (),
+        *,
+        branches: bool = False,
     ) -> int:
         """Open a run and return its number. It belongs to this process until it ends.
 
         `ref` may be "" for a run outside any session; `app` is stored, or given as its source. `attachments` are stored with it.
+        An interrupted run that it repeats is abandoned: one of the session with the same input, or of any if it `branches`.
 
         Raises:
             StoreError: the store does not have the app or the base.
@@ -176,6 +182,11 @@ class Runs:
             insert = """INSERT INTO run(owner, ref, app, base, status, input, pid, token, at_us)
                 VALUES(?, ?, ?, ?, 'open', ?, ?, '', ?)"""
             process = self._db.owner()
+            if ref:
+                same = *(row or 0 for row in rows), recorded, composed(ref), int(branches)
+                for run, pid in self._db.rows(REPEATED, self._owner, *same):
+                    if not self._db.is_alive(pid):
+                        self.end(run, "abandoned")
             number = self._db.insert(insert, self._owner, composed(ref), *rows, recorded, process, self._db.clock())
             assert number is not None
             self._nodes.blobs.link("run", number, attachments)

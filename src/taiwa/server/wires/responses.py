@@ -32,6 +32,7 @@ from taiwa.operations.resent_history import (
 )
 from taiwa.server.conversation_turns import session_of_run
 from taiwa.server.http_responses import ApiError, EventStream, SendNow, error_to_json, event, invalid
+from taiwa.server.repeats import RequestKey, request_key
 from taiwa.server.request import (
     Fields,
     ServerState,
@@ -130,6 +131,7 @@ class ResponseRequest(AnswerRequest):
     included: Body
     """What the final event includes: `results` of its search, at most this number, and the names of parts of `taiwa`."""
     begun: Body
+    key: RequestKey | None = None
     decision: tuple[str, bool] | None
     """The response whose tool calls the request decides on, and whether they are approved."""
 
@@ -382,7 +384,7 @@ async def create(request: Request) -> "Response | Json":
     body = await with_files(request, await read_body(request), "input")
     repository = state.repository(caller)
     asked = await asyncio.to_thread(read_request, body, repository, state.options.limits.messages)
-    asked = replace(asked, search=await check_indexes(request, asked.search))
+    asked = replace(asked, search=await check_indexes(request, asked.search), key=request_key(request))
     attempt = await state.repeats.attempt(request, partial(_start, request, asked))
     live, leave = attempt.started.result(), partial(attempt.leave, cancels=not asked.stores)
     if asked.streams:
@@ -452,6 +454,8 @@ def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -
 def _store_begun(state: ServerState, repository: Repository, asked: ResponseRequest, session: str) -> None:
     if asked.stores:
         begun: Body = {"response": asked.begun, "input": asked.items, "pieces": [], "included": asked.included}
+        if asked.key is not None:
+            begun["key"] = [asked.key.digest.hex(), asked.key.idempotency]
         name = str(asked.begun["id"])
         if state.sharing.has_others:
             repository.store.shared_runs.begin(name, session)
@@ -730,6 +734,9 @@ async def _resume_one(state: ServerState, caller: str, name: str) -> bool:
     end = partial(_end, state, live, items, cast("Body", found.body.get("included", {})))
     live.run = state.runs.start(live.caller, [completion], partial(_on_end, state, live, end))
     state.live[name] = live
+    if isinstance(key := found.body.get("key"), list):
+        digest, idempotency = map(str, key)
+        state.repeats.resume(RequestKey(caller, bytes.fromhex(digest), idempotency), live)
     _share(state, live)
     return True
 
