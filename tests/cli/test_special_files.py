@@ -54,6 +54,32 @@ def test_a_file_of_the_settings_that_is_none_is_one_line(
     assert (refused.code, len(refused.err.splitlines())) == (2, 1), refused
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_a_file_of_a_sentence_model_that_is_none_is_one_line(taiwa: Taiwa, place: Place, name: str, kind: str) -> None:
+    (place.folder / "tea.md").write_text("Tea is green.")
+    (place.folder / "config.json").write_text('{"model_type": "bert"}')
+    (place.folder / name).unlink(missing_ok=True)
+    KINDS[kind](place.folder / name)
+
+    refused = taiwa("index", str(place.folder / "tea.md"), "--name", "tea", "--embeddings", str(place.folder))
+
+    assert (refused.code, len(refused.err.splitlines())) == (2, 1), refused
+    assert name in refused.err
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_manifest_of_ollama_that_is_no_file_is_passed_over(
+    taiwa: Taiwa, place: Place, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    manifest = place.folder / "manifests" / "host" / "library" / "qwen" / "latest"
+    manifest.parent.mkdir(parents=True)
+    KINDS[kind](manifest)
+    monkeypatch.setenv("OLLAMA_MODELS", str(place.folder))
+
+    assert taiwa("models", "list").code == 0
+
+
 def test_a_store_that_is_no_file_is_named_by_doctor(taiwa: Taiwa, place: Place) -> None:
     for kind, make in KINDS.items():
         make(place.folder / kind)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 from taiwa.extras import missing_extra, require_modules
+from taiwa.kernel.attachments import open_regular
 from taiwa.kernel.errors import ConfigError, TaiwaError
 from taiwa.kernel.messages import Message, Passage
 from taiwa.kernel.serialization import parse_json
@@ -162,7 +163,8 @@ def _gelu(hidden: Vectors) -> Vectors:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        data: object = parse_json(path.read_text(encoding="utf-8"))
+        with open_regular(path) as file:
+            data: object = parse_json(file.read())
     except (OSError, ValueError) as error:
         question = f"is {path.parent} the folder of a sentence model?"
         raise ConfigError(f"{path} cannot be read: {question} ({error})") from None
@@ -174,7 +176,8 @@ def _json(path: Path) -> dict[str, Any]:
 def _tensors(path: Path) -> tuple[dict[str, Vectors], str]:
     """Return the tensors of a safetensors file by name, and the SHA-256 of the file."""
     try:
-        data = path.read_bytes()
+        with open_regular(path) as file:
+            data = file.read()
         infos = parse_header(data, len(data)).tensors.items()
         tensors = {name.removeprefix("bert."): read_tensor(data, info) for name, info in infos if info.dtype in FLOATS}
     except (OSError, ValueError) as error:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal, TypeAlias
 
 from taiwa.extras import require_posix
+from taiwa.kernel.attachments import open_regular
 from taiwa.kernel.errors import ConfigError
 from taiwa.models.weights.model_files import ModelFile, format_size, models_folder
 from taiwa.models.weights.sources import CHUNK, Source, SourceError
@@ -74,7 +75,7 @@ def fetch(file: ModelFile, sources: Sequence[Source], listener: Listener, *, rep
 
 def hash_file(path: Path) -> str:
     """Return the SHA-256 of a file."""
-    with path.open("rb") as opened:
+    with open_regular(path) as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 

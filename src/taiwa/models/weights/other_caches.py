@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from taiwa.kernel.attachments import open_regular
 from taiwa.kernel.serialization import items_at, parse_json, text_at
 from taiwa.models.weights.model_files import SUFFIX, models_folder
 
@@ -73,7 +74,7 @@ def _ollama(folder: Path) -> Iterator[tuple[str, str, Path]]:
         return
     for manifest in manifests:
         try:
-            with manifest.open("rb") as opened:
+            with open_regular(manifest) as opened:
                 content = parse_json(opened.read(LARGEST_MANIFEST_BYTES))
         except (OSError, ValueError):
             continue
