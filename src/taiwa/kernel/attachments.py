@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import field
 from errno import EFBIG, EINVAL, EISDIR
 from hashlib import sha256
-from io import BytesIO, TextIOWrapper
+from io import BufferedReader, BytesIO, TextIOWrapper
 from pathlib import Path
 from stat import S_ISDIR, S_ISFIFO, S_ISREG
 from typing import BinaryIO, Literal, TypeAlias, cast, get_args
@@ -22,7 +22,7 @@ INHERITED = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
 NOT_REGULAR, FOLDER = "is not a regular file", "is a folder"
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> BufferedReader:
     """Open a regular file, or a pipe that a shell passes by name and that has a writer. Other files may block or never end.
 
     Raises:
