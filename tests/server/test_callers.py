@@ -1,6 +1,8 @@
 """Named callers: keys, what belongs to whom, budgets and rates, on every wire in its own form."""
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from taiwa.kernel.messages import Response, Usage, assistant
+from taiwa.kernel.messages import Request, Response, Usage, assistant
 from taiwa.server.access import ServerLimits
 from taiwa.server.conversation_turns import MOST_LONG_KEPT
 from taiwa.store.server_records import Caller
@@ -281,6 +283,31 @@ def test_a_revoked_key_ends_open_streams(tmp_path: Path) -> None:
         server.model.gate.set()
         server.repository.store.callers.add(Caller("ann"), "key-of-ann")
         assert ann.get("/api/conversations").status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses", "/v1/messages", "/api/chat"])
+def test_a_request_that_waits_when_its_key_is_revoked_is_refused(tmp_path: Path, path: str) -> None:
+    body: dict[str, Any] = {"model": "scripted", "stream": False}
+    body |= {"input": "hi"} if "responses" in path else {"messages": [{"role": "user", "content": "hi"}]}
+    body |= {"max_tokens": 9} if path == "/v1/messages" else {}
+    asked, may_answer = threading.Event(), threading.Event()
+
+    def answer(_: Request) -> str:
+        asked.set()
+        may_answer.wait(300)
+        return "Too late."
+
+    with serving(answer, store=str(tmp_path / "store.db")) as server, called(server, "ann") as ann:
+        with ThreadPoolExecutor(1) as threads:
+            waiting = threads.submit(ann.post, path, json=body)
+            assert asked.wait(300)
+
+            server.repository.store.callers.revoke("ann")
+
+            refused = waiting.result(300)
+        may_answer.set()
+
+    assert (refused.status_code, "the key was revoked" in refused.text) == (401, True)
 
 
 def test_of_long_requests_few_are_kept_in_memory() -> None:

@@ -204,13 +204,7 @@ class Access:
         elif not given and (cookie := cookie_parser(headers.get("cookie", "")).get(self.cookie)) is not None:
             found = {LOCAL_CALLER if self._is_valid(cookie) else None}
         if len(found) != 1 or None in found:
-            what = "the key is wrong" if found else "a key is missing"
-            raise ApiError(
-                401,
-                f"{what}; send the key that `taiwa serve` or `taiwa serve keys add` printed as `Authorization: Bearer …` or `x-api-key`",
-                "authentication_error",
-                "invalid_api_key",
-            )
+            raise _unauthorized("the key is wrong" if found else "a key is missing")
         return next(caller for caller in found if caller is not None)
 
     def _sign(self, value: str) -> str:
@@ -227,6 +221,13 @@ class Access:
         if self._token and hmac.compare_digest(self._token, _hashed(key)):
             return LOCAL_CALLER
         return await to_thread(self._find, key)
+
+
+def _unauthorized(what: str) -> ApiError:
+    printed = (
+        "send the key that `taiwa serve` or `taiwa serve keys add` printed as `Authorization: Bearer …` or `x-api-key`"
+    )
+    return ApiError(401, f"{what}; {printed}", "authentication_error", "invalid_api_key")
 
 
 def _bearer(header: str) -> str:
@@ -403,6 +404,8 @@ class Guard:
         except asyncio.CancelledError:
             if scope.get("caller", "") not in self._revoked:
                 raise
+            if not status:
+                await self._error(_unauthorized("the key was revoked"), scope["path"])(scope, receive, sending)
         finally:
             if task is not None:
                 self._end(scope["caller"], task)
