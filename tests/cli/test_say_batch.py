@@ -60,6 +60,20 @@ def test_without_a_mode_each_row_is_sent_on_its_own(
     assert [row["session"] for row in done.rows] == [None, None]
 
 
+def test_rows_have_no_control_codes_and_the_same_values(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str], tmp_path: Path
+) -> None:
+    hostile = "\x9b31m \x1b[2J \x7f \u202egnp.exe\u2066"
+    model_server(speech(hostile), speech(hostile))
+
+    shown = taiwa.ok("batch", "plain", lines("one"))
+    taiwa.ok("batch", "plain", lines("two"), "-o", str(tmp_path / "rows.jsonl"))
+
+    for written in (shown.out, (tmp_path / "rows.jsonl").read_text(encoding="utf-8")):
+        assert not set(hostile) & set(written) - set("[ 0123456789abcdefghijklmnopqrstuvwxyzJ.")
+        assert json.loads(written)["answer"] == hostile
+
+
 # --- fold -------------------------------------------------------------------------------------------------------------
 
 

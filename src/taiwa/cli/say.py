@@ -49,6 +49,7 @@ from taiwa.cli.output import (
 )
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.text import inert
 
 if TYPE_CHECKING:
     from taiwa.operations.batch import BatchMode, BatchOptions, BatchPreview, Counts, OnRow
@@ -355,7 +356,7 @@ def _write_rows(
             written: Any = to_json(row)
             if shorten and "attempts" in written:
                 written["attempts"] = len(written["attempts"])
-            out.write(f"{json.dumps(written, ensure_ascii=False)}\n")
+            out.write(f"{inert(json.dumps(written, ensure_ascii=False))}\n")
             out.flush()
             update(advance=1, description=progress_text(_("rows"), counts.failed, counts.spent.cost))
 
