@@ -13,6 +13,7 @@ import pytest
 
 from taiwa.kernel.errors import ConfigError
 from taiwa.server.access import BodyLimits, ServerLimits, ServerOptions
+from taiwa.server.serve import LogFormatter
 from tests.server.serving import KEY, Serving, serving
 
 JSON_TYPE = {"content-type": "application/json"}
@@ -211,6 +212,21 @@ def test_the_log_has_the_path_and_outcome_and_no_contents_keys_or_queries(
         else:
             pytest.fail("no line of the log has the path and the status")
     assert not any(secret in line for line in lines for secret in (KEY, "secret-code", "secret-text", "Hello!"))
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_no_control_code_of_a_request_or_an_error_gets_into_the_log(*, as_json: bool) -> None:
+    hostile = "/\x9b31m\x1b[2J\u202egnp\x7f"
+    request, failure = ({"msg": "request", "path": hostile}, {"msg": f"a model cannot be used: {hostile}"})
+
+    lines = [
+        LogFormatter(as_json=as_json).format(logging.makeLogRecord({"levelname": "INFO", **fields}))
+        for fields in (request, failure)
+    ]
+
+    assert not {"\x9b", "\x1b", "\u202e", "\x7f"} & set("".join(lines))
+    if as_json:
+        assert json.loads(lines[0])["path"] == hostile
 
 
 def test_a_server_for_other_machines_needs_a_token() -> None:
