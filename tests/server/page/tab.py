@@ -90,11 +90,12 @@ class Tab:
         if not request.url.removeprefix("blob:").startswith(self.base):
             self.problems.append(f"request to {request.url}")
 
-    def count(self, selector: str, number: int) -> None:
+    def count(self, selector: str, number: int, *, ready: bool = True) -> None:
         from playwright.sync_api import expect
 
         expect(self.page.locator(selector)).to_have_count(number, timeout=PATIENCE)
-        self.ready()
+        if ready:
+            self.ready()
 
     def reads(self, selector: str, text: str) -> None:
         """Wait until an element is drawn, and has this text and no other."""

@@ -300,21 +300,82 @@ def test_a_server_that_is_killed_in_mid_stream_is_missed_and_its_turn_resumed(
     port = own_port()
     with serving(model=GatedModel(), store=store, port=port, limits=ServerLimits(grace=0.0)) as server:
         tab = open_tab(server)
-        tab.begin_only("one")
-        tab.has("#live", "The first part.")
-    tab.page.wait_for_selector("#lost:not([hidden])")
+        server.model.gate.set()
+        tab.begin("zero")
+        server.model.gate.clear()
+        tab.page.fill("#text", "one")
+        tab.page.click("#send")
+        tab.has("#live", "The first part.", ready=False)
+    tab.has("#lost:not([hidden])", "No connection to the server", ready=False)
     tab.page.fill("#text", "two")
-    tab.page.click("#send", force=True) if tab.page.locator("#send").is_visible() else tab.page.click("#stop")
-    tab.has("#notices", "No connection to the server", ready=False)
-    tab.holds("#text", "two")
+    tab.page.press("#text", "Enter")
+    tab.page.click("#badge")
+    tab.reads("#badge", "Verify")
+    tab.count("#notices p", 0, ready=False)
+    tab.has("#live", "The first part.", ready=False)
     with serving("The whole answer.", store=store, port=port) as server:
         tab.has(".unfinished", "one")
         tab.page.wait_for_selector("#lost", state="hidden")
+        tab.page.wait_for_selector("#queued", state="hidden")
+        tab.holds("#text", "two")
         assert tab.page.locator("#send").is_visible()
         tab.page.click(".unfinished [data-act=resume]")
-        tab.has("#turns .answer", "The whole answer.")
+        tab.has("#turns .turn:last-child .answer", "The whole answer.")
         tab.page.goto("about:blank")
     tab.problems.clear()  # the lost connection itself
+
+
+def test_an_answer_that_ended_while_nobody_looked_is_shown_and_what_waited_is_sent(
+    open_tab: OpenTab, serve: Serve
+) -> None:
+    model = GatedModel()
+    tab = open_tab(serve(model))
+    model.gate.set()
+    tab.begin("zero", "plain")
+    model.gate.clear()
+    tab.page.fill("#text", "one")
+    tab.page.click("#send")
+    tab.has("#live", "The first part.", ready=False)
+    tab.page.fill("#text", "two")
+    tab.page.press("#text", "Enter")
+    tab.page.evaluate(LOOK, "hidden")
+    model.gate.set()
+    tab.page.wait_for_function("async () => (await (await fetch('/page/list')).text()).includes('2 turns')")
+    tab.page.evaluate(LOOK, "visible")
+    tab.count(".turn", 3)
+    tab.page.wait_for_selector("#queued", state="hidden")
+    assert users(tab) == ["zero", "one", "two"]
+
+
+LOOK = """(state) => {
+  Object.defineProperty(document, "hidden", { value: state === "hidden", configurable: true });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+@pytest.mark.parametrize("path", ["pending", "transcript"])
+def test_what_cannot_be_read_once_is_read_again_when_the_server_is_back(tab: Tab, path: str) -> None:
+    tab.begin("one", "plain")
+    tab.page.route(f"**/page/{path}/**", lambda route: route.abort(), times=1)  # noqa: PLW0108
+    tab.page.fill("#text", "two")
+    tab.page.press("#text", "Enter")
+    tab.page.wait_for_selector("#lost:not([hidden])")
+    tab.page.wait_for_selector("#lost", state="hidden")
+    tab.count(".turn", 2)
+    tab.count("#live > *", 0)
+    tab.count("#notices p:not(.hidden)", 0)
+    tab.problems.clear()  # the lost connection itself
+
+
+def test_a_copy_is_made_over_http_from_another_machine_too(tab: Tab) -> None:
+    tab.begin("one", "plain")
+    tab.page.evaluate("() => Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true })")
+    tab.page.click("[data-copy]")
+    tab.has("#notices", "copied")
+    tab.page.fill("#text", "")
+    tab.page.press("#text", "Control+v")
+
+    tab.page.wait_for_function("() => document.querySelector('#text').value.includes('A **bold** word')")
 
 
 def test_words_come_behind_each_other_in_a_long_paragraph(open_tab: OpenTab, serve: Serve) -> None:
@@ -423,8 +484,13 @@ def test_the_whole_conversation_is_printed(open_tab: OpenTab, serve: Serve) -> N
     tab.page.goto(f"{tab.base}/c/printed")
     tab.ready()
     tab.page.evaluate("() => { window.print = () => { document.body.dataset.printed = 'yes' } }")
+    held: list[Any] = []
+    tab.page.route("**/page/transcript/**", lambda route: held.append(route), times=1)  # noqa: PLW0108
+    with tab.page.expect_request("**/page/transcript/**"):
+        tab.page.evaluate("() => document.querySelector('#earlier').click()")  # while these are on their way
     tab.page.click(".bar .menu summary")
     tab.page.click("[data-act=print]")
+    held[0].continue_()
     tab.page.wait_for_selector("body[data-printed]")
 
     tab.count(".turn", 120)

@@ -1,5 +1,5 @@
 // Documents: uploads of files and folders with their progress and what could not be read, and deletion.
-import { $, ask, attempt, call, failure, fill, texts } from "./server.js";
+import { $, ask, attempt, call, failure, fill, lost, LostError, texts } from "./server.js";
 
 const AT_ONCE = 200; // files of one request
 let dropped = [];
@@ -14,7 +14,7 @@ const post = (path, body, sent) => new Promise((resolve, reject) => {
   request.responseType = "json";
   request.open("POST", path);
   request.upload.onprogress = ({ loaded, total }) => sent(total ? loaded / total : 0);
-  request.onerror = () => reject(new Error(texts.lost));
+  request.onerror = () => { lost(); reject(new LostError(texts.lost)); };
   request.onload = () => (request.status < 300 ? resolve(request.response) : reject(failure(request.response, request)));
   request.send(body);
 });
@@ -57,6 +57,7 @@ async function upload(form) {
       refused.push(...answer.refused.map(({ path, why }) => `${path}: ${why}`));
     }
   } catch (error) { bar.hidden = true; say.textContent = ""; throw error; }
+  const show = () => location.assign(`/documents/${encodeURIComponent(answer.index)}`);
   const events = new EventSource(`/api/runs/${answer.run}/events`);
   events.addEventListener("progress", (event) => {
     const { done, of, path } = JSON.parse(event.data);
@@ -66,11 +67,13 @@ async function upload(form) {
   events.addEventListener("indexed", () => {
     events.close();
     if (refused.length) sessionStorage.setItem("refused", refused.join("\n"));
-    location.assign(`/documents/${encodeURIComponent(answer.index)}`);
+    show();
   });
   events.addEventListener("error", (event) => {
-    events.close();
-    if (event.data) say.textContent = failure(JSON.parse(event.data)).message;
+    if (event.data) {
+      events.close();
+      say.textContent = failure(JSON.parse(event.data)).message;
+    } else lost(events.readyState === EventSource.CLOSED && show); // it goes on, or the server that read them has ended
   });
 }
 

@@ -4,7 +4,7 @@ const form = document.querySelector("#enter");
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
   const body = JSON.stringify({ key: form.key.value.trim() });
-  const response = await fetch("/login", { method: "POST", headers: { "content-type": "application/json" }, body });
-  if (response.ok) location.assign(location.pathname === "/login" ? "/" : location.href);
-  else document.querySelector("#problem").textContent = form.dataset.wrong;
+  const response = await fetch("/login", { method: "POST", headers: { "content-type": "application/json" }, body }).catch(() => null);
+  if (response?.ok) location.assign(location.pathname === "/login" ? "/" : location.href);
+  else document.querySelector("#problem").textContent = response ? form.dataset.wrong : form.dataset.lost;
 });

@@ -37,7 +37,7 @@ async function take(list) {
     if (chosen.length + added.length >= MOST_FILES) { notify(fill(texts.most, { n: MOST_FILES })); break; }
     if (file.size > LARGEST * 1e6) { notify(fill(texts.large, { name: file.name, n: LARGEST })); continue; }
     const url = file.type.startsWith("image/") ? URL.createObjectURL(file) : "";
-    added.push({ name: file.name, data: await base64(file), url });
+    try { added.push({ name: file.name, data: await base64(file), url }); } catch { notify(`${file.name}: ${texts.unreadable}`); } // a folder
   }
   setFiles([...chosen, ...added]);
 }

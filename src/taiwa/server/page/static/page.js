@@ -1,5 +1,5 @@
 // The page: clicks, forms and keys lead to the actions of its parts. HTML comes rendered and escaped from the server only.
-import { $, $$, ask, attempt, call, here, html, name, notify, page, put, texts } from "./server.js";
+import { $, $$, ask, attempt, call, copyText, here, html, name, page, put, texts } from "./server.js";
 import { begin, confirmed, create, edit, expect, listenToTalk, stop } from "./talk.js";
 import { answerPerson, filter, fold, followList, fork, go, label, listenToPlaces, meant, more, older, openPanel, openRow, print, remove, rename, scrub, select, show, step, toEnd, verify } from "./places.js";
 import { bisect, compare, listenToInspector, set, why } from "./state.js";
@@ -40,7 +40,7 @@ const acts = {
   rename: (_, button) => rename(meant(button)),
   remove: (_, button) => remove(meant(button)),
   newest: () => ($("#later").hidden ? toEnd() : show(page.end)),
-  code: async (_, button) => { await navigator.clipboard.writeText(button.nextElementSibling.textContent); notify(texts.copied); },
+  code: (_, button) => copyText(button.nextElementSibling.textContent),
   fetch: async () => { await call("POST", "/page/models", { fetch: true }); await load($("[data-now]")); },
   use: async ({ model, server }) => { await call("POST", "/page/models", { model, ...(server && { server }) }); location.reload(); },
   beside: async ({ node }) => {
@@ -71,8 +71,7 @@ function shut() {
 }
 
 async function copy(node) {
-  await navigator.clipboard.writeText((await call("GET", `/api/nodes/${node}`)).answer ?? "");
-  notify(texts.copied);
+  await copyText((await call("GET", `/api/nodes/${node}`)).answer ?? "");
 }
 
 const answered = (number) => $(`.turn[data-number="${number}"]:has([data-act=again])`);
@@ -180,12 +179,12 @@ document.addEventListener("keydown", attempt(async (event) => {
 }));
 
 // A part that is loaded at once, and again while something in it goes on.
-const load = attempt(async (part) => {
+const load = (part) => attempt(async () => {
   const went = $("[data-again]", part);
   put(part, await html(part.dataset.now));
   if ($("[data-again]", part)) setTimeout(() => load(part), 1000);
   else if (went && !$(".problem", part)) location.reload();
-});
+}, () => load(part))();
 $$("[data-now]").forEach((part) => load(part));
 listenToDocuments();
 listenToInspector();

@@ -1,5 +1,5 @@
 // Places: the window of turns in the transcript, branches, the selected turn and its panel.
-import { $, $$, add, ask, attempt, call, fill, here, html, name, notify, page, put, texts } from "./server.js";
+import { $, $$, add, ask, attempt, call, fill, here, html, lost, name, notify, page, put, texts } from "./server.js";
 import { why } from "./state.js";
 import { follow, leave, restoreDraft } from "./talk.js";
 
@@ -62,27 +62,23 @@ export async function show(end, at = end, push = true, tip = "", follows = true)
 }
 
 // Load more of the branch at one end of the document, and let go of it at the other.
-let loading = false;
-export async function more(way, keep = false) {
-  if (loading) return;
-  loading = true;
-  try {
-    const all = shown();
-    const edge = way === "earlier" ? all[0] : all.at(-1);
-    const found = await window_(way === "earlier" ? { end: page.end, before: edge.dataset.node } : { end: page.end, after: edge.dataset.node });
-    const height = scroller.scrollHeight - scroller.scrollTop;
-    add(turns, way === "earlier" ? "afterbegin" : "beforeend", found.html);
-    $(`#${way}`).hidden = !found[way];
-    if (way === "earlier") scroller.scrollTop = scroller.scrollHeight - height;
-    if (!keep) trim(way === "earlier" ? "bottom" : "top");
-  } finally {
-    loading = false;
-  }
+let loading = null;
+export const more = (way, keep) => (loading ??= loadMore(way, keep).finally(() => { loading = null; }));
+
+async function loadMore(way, keep) {
+  const all = shown();
+  const edge = way === "earlier" ? all[0] : all.at(-1);
+  const found = await window_(way === "earlier" ? { end: page.end, before: edge.dataset.node } : { end: page.end, after: edge.dataset.node });
+  const height = scroller.scrollHeight - scroller.scrollTop;
+  add(turns, way === "earlier" ? "afterbegin" : "beforeend", found.html);
+  $(`#${way}`).hidden = !found[way];
+  if (way === "earlier") scroller.scrollTop = scroller.scrollHeight - height;
+  if (!keep) trim(way === "earlier" ? "bottom" : "top");
 }
 
 // Print the whole conversation, also what was not scrolled to.
 export async function print() {
-  while (!$("#earlier").hidden) await more("earlier", true);
+  for (const way of ["earlier", "later"]) while (!$(`#${way}`).hidden) await more(way, true);
   window.print();
 }
 
@@ -160,14 +156,18 @@ async function readList() {
 export function followList() {
   let changes = null;
   let last = document.body.dataset.moves;
+  const readAgain = attempt(readList, readList);
   const open = () => {
+    changes?.close();
+    if (document.hidden) return;
     changes = new EventSource(`/api/events?after=${last}`);
     for (const kind of ["conversation", "deleted", "answering", "answered"]) {
-      changes.addEventListener(kind, (event) => { last = event.lastEventId || last; attempt(readList)(); });
+      changes.addEventListener(kind, (event) => { last = event.lastEventId || last; readAgain(); });
     }
+    changes.addEventListener("error", () => { if (changes.readyState === EventSource.CLOSED) lost(open); });
   };
   open();
-  document.addEventListener("visibilitychange", () => { changes.close(); if (!document.hidden) { open(); attempt(readList)(); } });
+  document.addEventListener("visibilitychange", () => { open(); if (!document.hidden) readAgain(); });
 }
 
 // Show what is open at the end after a change: a turn that failed or was interrupted, a clarifying question.
@@ -273,7 +273,10 @@ export async function verify() {
   badge.dataset.was ??= badge.textContent;
   badge.className = "badge";
   badge.textContent = texts.checking;
-  const found = await call("GET", `${here}/verify`);
+  const found = await call("GET", `${here}/verify`).catch((error) => {
+    badge.textContent = badge.dataset.was;
+    throw error;
+  });
   badge.className = found.verified ? "badge good" : "badge bad";
   badge.textContent = found.verified ? `✓ ${fill(texts.verified, { n: found.nodes })}` : `✗ ${fill(texts.broken, { n: found.turn })} · ${found.problem}`;
   badge.title = found.problem || fill(texts.means, { n: found.replayed });
@@ -321,11 +324,11 @@ export function listenToPlaces() {
   toEnd();
   if (page.at !== page.end) $(`#n-${page.at}`)?.scrollIntoView({ block: "nearest" });
   showWord(new URLSearchParams(location.search).get("find"));
-  const watch = new IntersectionObserver((seen) => { for (const each of seen) if (each.isIntersecting && scroller.scrollHeight > scroller.clientHeight) more(each.target.id); }, { root: scroller, rootMargin: "300px" });
+  const watch = new IntersectionObserver((seen) => { for (const each of seen) if (each.isIntersecting && scroller.scrollHeight > scroller.clientHeight) attempt(more)(each.target.id); }, { root: scroller, rootMargin: "300px" });
   watch.observe($("#earlier"));
   watch.observe($("#later"));
-  window.addEventListener("popstate", () => {
+  window.addEventListener("popstate", attempt(async () => {
     const end = new URLSearchParams(location.search).get("end") ?? page.tip;
-    show(end, end, false);
-  });
+    await show(end, end, false);
+  }));
 }

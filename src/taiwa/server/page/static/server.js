@@ -13,8 +13,29 @@ export const page = { session, at, end, tip, run: "" };
 export const name = encodeURIComponent(session);
 export const here = `/api/conversations/${name}`;
 
-// A browser's own sentence about a server that is not there is in English, and says nothing.
-const reach = (path, options) => fetch(path, options).catch(() => { throw new Error(texts.lost); });
+// A server that is not there: one line says so until it answers; then what could not be read is read again, once.
+export class LostError extends Error {}
+const unread = new Set();
+let looking = 0;
+export function lost(read) {
+  if (read) unread.add(read);
+  $("#lost").hidden = false;
+  $("#lost").textContent = texts.lost;
+  looking ||= setTimeout(look, 1000);
+}
+
+async function look() {
+  const { ok, status } = await fetch("/v1/models").catch(() => ({}));
+  looking = 0;
+  if (status === 401) { $("#lost").textContent = texts.gone; return; }
+  if (!ok) { looking = setTimeout(look, 1000); return; }
+  $("#lost").hidden = true;
+  const reads = [...unread];
+  unread.clear();
+  for (const read of reads) attempt(read, read)();
+}
+
+const reach = (path, options) => fetch(path, options).catch(() => { lost(); throw new LostError(texts.lost); });
 
 export async function call(method, path, body) {
   const options = { method, headers: {} };
@@ -48,9 +69,26 @@ export function notify(message, className = "") {
   setTimeout(() => line.remove(), 8000);
 }
 
-export const attempt = (action) => async (...given) => {
-  try { await action(...given); } catch (error) { notify(error.message); }
+// Do something, and say why it fails; what the page reads on its own account is done `again` after a connection that was lost.
+export const attempt = (action, again) => async (...given) => {
+  try { await action(...given); } catch (error) { tell(error, again); }
 };
+
+export function tell(error, again) {
+  if (error instanceof LostError) lost(again); else if (error.message) notify(error.message);
+}
+
+export async function copyText(text) {
+  if (navigator.clipboard) await navigator.clipboard.writeText(text);
+  else { // over HTTP from another machine
+    const field = Object.assign(document.createElement("textarea"), { value: text });
+    document.body.append(field);
+    field.select();
+    document.execCommand("copy");
+    field.remove();
+  }
+  notify(texts.copied);
+}
 
 // Ask for a text, or with no text given for a yes; null when it is cancelled.
 export function ask(title, value) {

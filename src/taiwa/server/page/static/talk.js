@@ -1,5 +1,5 @@
 // Talking: the message field with its draft, and the answer while it is written, here or by another tab.
-import { $, $$, add, ask, attempt, call, failure, fill, here, name, notify, page, put, texts } from "./server.js";
+import { $, $$, add, ask, attempt, call, failure, fill, here, lost, name, notify, page, put, tell, texts } from "./server.js";
 import { files, listenForFiles, sent, setFiles } from "./files.js";
 import { options } from "./settings.js";
 import { mark, pinned, refresh, show, toEnd } from "./places.js";
@@ -86,7 +86,7 @@ export async function send(event) {
   } catch (error) {
     put(live ?? $("#files"), "");
     giveBack();
-    if (error.message) notify(error.message);
+    tell(error);
   }
 }
 
@@ -225,9 +225,7 @@ const heard = {
     await ended();
     if (before === page.tip) notify(texts.same);
     before = "";
-    const waits = !$("#queued").hidden;
-    $("#queued").hidden = true;
-    if (waits) await send();
+    await sendQueued();
     notify($("#turns > :last-child .reason p")?.textContent ?? texts.answered, "hidden"); // to a screen reader
   },
   async failed(answer) {
@@ -238,26 +236,48 @@ const heard = {
     giveBack();
     notify(failure(answer).message);
   },
-  async left() { if (!page.run || !mine) await ended(); },
+  async left() {
+    if (mine) return; // it is begun again
+    $("#queued").hidden = true;
+    await ended();
+  },
+  async ready() { // all that goes on was told
+    $("#lost").hidden = true;
+    if (page.run || mine) return;
+    if ($("#stop").hidden) return busy(false);
+    await ended(); // while there was no connection
+    await sendQueued();
+  },
   deleted: () => location.assign("/"),
 };
 
+async function sendQueued() {
+  const waits = !$("#queued").hidden;
+  $("#queued").hidden = true;
+  if (waits) await send();
+}
+
 let source = null;
+let queue = Promise.resolve(); // events are handled one after the other, though some fetch
+
+// What goes on is told anew by each connection.
+const unknown = () => { page.run = ""; mine = false; };
+const followAgain = async () => { await refresh(); follow(); };
 
 // One stream for the visible tab: the answer that is written, and where the conversation stands. It comes back by itself.
 export function follow() {
+  source?.close();
+  if (document.hidden) return;
+  unknown();
   const query = new URLSearchParams({ tip: page.tip, run: sessionStorage.getItem(`run:${page.session}`) ?? "" });
   sessionStorage.removeItem(`run:${page.session}`);
   source = new EventSource(`/page/follow/${name}?${query}`);
-  let queue = Promise.resolve(); // events are handled one after the other, though some fetch
   for (const [kind, act] of Object.entries(heard)) {
-    source.addEventListener(kind, (event) => { const data = JSON.parse(event.data); queue = queue.then(() => attempt(act)(data)); });
+    source.addEventListener(kind, (event) => { const data = JSON.parse(event.data); queue = queue.then(() => attempt(act, followAgain)(data)); });
   }
-  const lost = $("#lost");
-  source.addEventListener("ready", () => { lost.hidden = true; if (!page.run) busy(false); });
   source.addEventListener("error", () => {
-    lost.hidden = false;
-    lost.textContent = source.readyState === EventSource.CLOSED ? texts.gone : texts.lost;
+    unknown();
+    lost(source.readyState === EventSource.CLOSED && followAgain);
   });
 }
 
@@ -278,10 +298,7 @@ export function listenToTalk() {
   if (!matchMedia("(max-width: 60rem)").matches) text.focus();
   if (!page.session) { document.body.dataset.ready = "yes"; return; }
   follow();
-  document.addEventListener("visibilitychange", () => {
-    source.close();
-    if (!document.hidden) follow();
-  });
+  document.addEventListener("visibilitychange", follow);
 }
 
 // --- an earlier message -----------------------------------------------------------------------------------------------
