@@ -224,9 +224,9 @@ def completion(shell: str) -> None:
     """Print the script that completes commands, options and names of conversations in SHELL.
 
     \b
-    taiwa completion bash > ~/.local/share/bash-completion/completions/taiwa
-    taiwa completion zsh > ~/.zfunc/_taiwa         with fpath+=~/.zfunc before compinit in ~/.zshrc
-    taiwa completion fish > ~/.config/fish/completions/taiwa.fish
+    eval "$(taiwa completion bash)"    in ~/.bashrc
+    eval "$(taiwa completion zsh)"     in ~/.zshrc, behind compinit
+    taiwa completion fish | source     in ~/.config/fish/config.fish
     """
     from click.shell_completion import get_completion_class
 
