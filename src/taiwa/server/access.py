@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
-from starlette.requests import cookie_parser
+from starlette.requests import Request, cookie_parser
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -342,7 +342,7 @@ class Guard:
         app: ASGIApp,
         options: ServerOptions,
         access: Access,
-        error: Callable[[ApiError, str], Response],
+        error: Callable[[ApiError, Request], Response],
         takes_files: Callable[[str], bool],
         is_untyped: Callable[[str], bool],
         enter: Callable[[Scope], Response],
@@ -396,7 +396,7 @@ class Guard:
             WORK_OF.set(scope.get("caller", ""))
             if response is None and scope["path"] not in PUBLIC:
                 task = self._begin(scope["caller"])
-                response = self._check_room(scope["caller"], scope["path"])
+                response = self._check_room(scope["caller"], Request(scope))
             if response is not None:
                 await response(scope, receive, sending)
             else:
@@ -424,7 +424,7 @@ class Guard:
         try:
             self._check_headers(headers)
         except ApiError as error:
-            response = self._error(error, path)
+            response = self._error(error, Request(scope))
             response.headers["connection"] = "close"  # the following bytes may or may not be a request
             return response
         try:
@@ -438,7 +438,7 @@ class Guard:
             return (
                 self._enter(scope)
                 if error.status == 401 and is_browser(scope["method"], headers)
-                else self._error(error, path)
+                else self._error(error, Request(scope))
             )
         return None
 
@@ -457,12 +457,12 @@ class Guard:
         if not self._open[caller]:
             del self._open[caller]
 
-    def _check_room(self, caller: str, path: str) -> Response | None:
+    def _check_room(self, caller: str, request: Request) -> Response | None:
         """Return the response to a caller that has no room for one more open request, which is already counted."""
         own, most = len(self._open[caller]), self._most_requests
         if has_room(own - 1, self._count - 1, most):
             return None
-        return self._error(too_many("too many open connections; close some, or try again in a moment"), path)
+        return self._error(too_many("too many open connections; close some, or try again in a moment"), request)
 
     async def _watch(self) -> None:
         """End the requests of callers whose key is revoked, until only the local caller has open ones."""

@@ -227,6 +227,8 @@ def kind_of(value: Json) -> str:
 
 
 LANGUAGE_COOKIE = "taiwa-language"
+PAGE_HEADER = "taiwa-page"
+"""Sent by the scripts of the page, which show messages to people; messages to other clients are in English."""
 MOST_COUNTED = 4096
 """Conversations whose prompt cache breaks are remembered."""
 

@@ -31,7 +31,7 @@ from taiwa.server.access import COOKIE_SECONDS, Access, Guard, Repositories, Ser
 from taiwa.server.conversation_turns import FollowedRuns
 from taiwa.server.http_responses import INTERNAL, INVALID, ApiError, api_error, json_response
 from taiwa.server.indexing import Indexing, uploads_folder
-from taiwa.server.request import ServerState, read_body, state_of, whole_body
+from taiwa.server.request import PAGE_HEADER, ServerState, language_of, read_body, state_of, whole_body
 from taiwa.server.runs import Runs
 from taiwa.server.served import EmbeddingModel, ServedModels, check_served
 from taiwa.server.shared_store import Sharing
@@ -84,7 +84,10 @@ STATUS_CODES = {404: "not_found", 405: "method_not_allowed"}
 def build(state: ServerState) -> ASGIApp:
     """Return the application of a server."""
 
-    def error_response(error: ApiError, path: str) -> Response:
+    def error_response(error: ApiError, request: Request) -> Response:
+        path = request.url.path
+        if PAGE_HEADER in request.headers:
+            error = page.in_language(error, language_of(request))
         wire = next((wire for wire in WIRES if wire.has(path)), WIRES[0])
         status = error.status if wire.status is None else wire.status(error)
         return json_response(wire.error(error), status, error.headers)
@@ -95,7 +98,7 @@ def build(state: ServerState) -> ASGIApp:
         wire = next((wire for wire in WIRES if wire.has(path)), page.wire)
         if wire in (page.wire, page_settings.wire) and is_browser(request.method, request.headers):
             return page.problem(request, error)
-        return error_response(error, path)
+        return error_response(error, request)
 
     def endpoint(
         function: Endpoint, status: int = 200, *, once: bool = False
@@ -134,7 +137,7 @@ def build(state: ServerState) -> ASGIApp:
         return response
 
     async def on_failure(request: Request, _: Exception) -> Response:
-        return error_response(INTERNAL, request.url.path)  # uvicorn logs the traceback
+        return error_response(INTERNAL, request)  # uvicorn logs the traceback
 
     routes = [
         StarletteRoute("/health", endpoint(_health)),

@@ -183,10 +183,20 @@ def test_an_index_leads_to_a_question_to_its_documents_alone(tab: Tab, tmp_path:
     tab.ready()
 
     assert tab.page.is_checked("[name=app][value=ask]")
+    tab.page.wait_for_function(ABOVE_THE_FIELD, arg=".indexes")
+    tab.page.click("[name=app][value=translate] >> xpath=..")
+    tab.page.wait_for_function(ABOVE_THE_FIELD, arg="[data-param=target_lang]")
+    tab.page.click("[name=app][value=ask] >> xpath=..")
     assert [box.get_attribute("value") for box in tab.page.locator(".indexes input:checked:visible").all()] == ["tea"]
     tab.page.fill("#text", "How long is gyokuro shaded?")
     tab.page.click("#send")
     tab.has(".sources", "tea.md")
+
+
+ABOVE_THE_FIELD = """(selector) => {
+  const [part, field] = [selector, ".composer"].map((each) => document.querySelector(each).getBoundingClientRect());
+  return part.bottom > 0 && part.bottom <= field.top;
+}"""
 
 
 def test_documents_and_the_inspector_are_accessible(open_tab: OpenTab, server: Serving) -> None:

@@ -356,7 +356,7 @@ LOOK = """(state) => {
 @pytest.mark.parametrize("path", ["pending", "transcript"])
 def test_what_cannot_be_read_once_is_read_again_when_the_server_is_back(tab: Tab, path: str) -> None:
     tab.begin("one", "plain")
-    tab.page.route(f"**/page/{path}/**", lambda route: route.abort(), times=1)  # noqa: PLW0108
+    tab.page.route(f"**/page/{path}/**", lambda route: route.abort(), times=1)
     tab.page.fill("#text", "two")
     tab.page.press("#text", "Enter")
     tab.page.wait_for_selector("#lost:not([hidden])")

@@ -24,6 +24,7 @@ from taiwa.operations.result_json import to_json
 from taiwa.retrieval.readers import readable_suffixes
 from taiwa.server.page.assets import address, icon
 from taiwa.server.page.panels import Place, difference, fitting_panels, steps_of, value_story
+from taiwa.server.page.problems import translated
 from taiwa.server.page.start import EXAMPLES, Fetching
 from taiwa.server.page.text import (
     FUNCTIONS,
@@ -361,11 +362,11 @@ class Page:
             "_": self._,
             "named": self._named,
             "worded": partial(worded, language=self.language),
+            "problem_in": lambda message: translated(message, self.language) or message,
             "about": self._about,
             **{name: partial(self._counted, *forms) for name, forms in COUNTS.items()},
             "language": self.language,
             "languages": [(code, LANGUAGE_NAMES[code]) for code in LANGUAGES],
-            "errors": self._errors,
             "models": self.models,
             "called": model_names(self.models),
             "theme": self.theme,
@@ -374,10 +375,6 @@ class Page:
             "nano": partial(nano, currency=self.currency),
         }
         return _templates().get_template(template).render(shared | values)
-
-    def _errors(self) -> dict[str, str]:
-        """Map the codes and types of errors to translated sentences."""
-        return {code: said for code, text in LABELS["error"].items() if (said := self._(text)) != text}
 
 
 def entry_page(language: str, *, used: bool = False, code: str = "", message: str = "") -> str:

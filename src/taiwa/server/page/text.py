@@ -23,6 +23,7 @@ from taiwa.models.providers import IN_PROCESS
 from taiwa.operations.inspect import format_value
 from taiwa.operations.markdown_html import visible
 from taiwa.operations.resent_history import GRANTED, closed_params
+from taiwa.server.page.problems import translated
 
 SHORT = 80
 
@@ -305,7 +306,7 @@ def worded(code: str, message: str, language: str) -> tuple[str, str]:
     )
     sentence = LABELS["cause"].get(CAUSES.get(cause, "")) or LABELS["error"].get(code, "")
     if language == "en" or not facts:
-        return translate(sentence), visible(message)
+        return translate(sentence), visible(translated(message, language) or message)
     facts |= {
         "text": facts.get("text") and f"“{facts['text']}”",
         "limits": facts.get("limits") and f"{facts['limits']} s",

@@ -48,7 +48,18 @@ from taiwa.server.indexing import (
     upload_path,
     without_folder,
 )
-from taiwa.server.request import body_parts, caller_of, name_of, query_number, read_body, repository_of, state_of
+from taiwa.server.page.problems import translated
+from taiwa.server.request import (
+    PAGE_HEADER,
+    body_parts,
+    caller_of,
+    language_of,
+    name_of,
+    query_number,
+    read_body,
+    repository_of,
+    state_of,
+)
 from taiwa.server.wire_interface import COUNT, DELETE, GET, NAME, OFFSET, POST, TEXT, Described, Route, Wire
 from taiwa.settings import Settings
 
@@ -278,7 +289,8 @@ async def _index(request: Request, name: str, files: Files) -> Json:
     stored = await with_documents(request, lambda documents: _store(documents, name, files), writes=True)
     index, root, accepted, refused = stored
     run = state_of(request).indexing.start(caller_of(request), index, root)
-    shown: list[Json] = [{"path": path, "why": why} for path, why in refused]
+    language = language_of(request) if PAGE_HEADER in request.headers else "en"
+    shown: list[Json] = [{"path": path, "why": translated(why, language) or why} for path, why in refused]
     return {"run": run.id, "index": index, "documents": list[Json](accepted), "refused": shown}
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
 from html import escape
 from itertools import islice
 from urllib.parse import unquote
@@ -32,6 +33,7 @@ from taiwa.server.http_responses import (
 from taiwa.server.page.assets import Body, asset
 from taiwa.server.page.html import LISTED, POLICY, Page, entry_page
 from taiwa.server.page.panels import PANELS, Place
+from taiwa.server.page.problems import translated
 from taiwa.server.page.text import labelled, worded
 from taiwa.server.page.transcript import LAST_TURNS, common_node, transcript
 from taiwa.server.request import (
@@ -347,7 +349,7 @@ async def _written(run: FollowedRun, language: str) -> AsyncGenerator[bytes]:
                 if each.event.level == "warning" and not is_said:
                     yield event({"text": translate(each.event.text)}, "notice")
             case ApiError():
-                yield _numbered(run, event(_worded(each.event, language), "failed"))
+                yield _numbered(run, event(_failed(each.event, language), "failed"))
                 return
             case TurnResult():
                 ended = True
@@ -357,11 +359,17 @@ async def _written(run: FollowedRun, language: str) -> AsyncGenerator[bytes]:
     yield _numbered(run, event({}, "done"))
 
 
-def _worded(error: ApiError, language: str) -> Json:
-    """Return an error in a language as the page shows it."""
-    code = labelled(error.code or "", error.type.replace("authentication_error", "model_authentication"))
-    sentence, details = worded(code, error.message, language)
-    return {"error": {"message": f"{sentence} ({details})" if sentence and language != "en" else details}}
+def _failed(error: ApiError, language: str) -> Json:
+    """Return the error of a turn in a language as the page shows it."""
+    type_ = error.type.replace("authentication_error", "model_authentication")
+    return {"error": {"message": in_language(replace(error, type=type_), language).message}}
+
+
+def in_language(error: ApiError, language: str) -> ApiError:
+    """Return an error with its message in a language as the page shows it."""
+    sentence, details = worded(labelled(error.code or "", error.type), error.message, language)
+    whole = language == "en" or not sentence or translated(error.message, language)
+    return replace(error, message=details if whole else f"{sentence} ({details})")
 
 
 def _begun_with(completion: Completion) -> MarkdownStream:

@@ -1,5 +1,5 @@
 // Documents: uploads of files and folders with their progress and what could not be read, and deletion.
-import { $, ask, attempt, call, failure, fill, lost, LostError, texts } from "./server.js";
+import { $, ask, attempt, call, failure, fill, lost, LostError, PAGE, texts } from "./server.js";
 
 const AT_ONCE = 200; // files of one request
 let dropped = [];
@@ -13,6 +13,7 @@ const post = (path, body, sent) => new Promise((resolve, reject) => {
   const request = new XMLHttpRequest();
   request.responseType = "json";
   request.open("POST", path);
+  request.setRequestHeader(...PAGE);
   request.upload.onprogress = ({ loaded, total }) => sent(total ? loaded / total : 0);
   request.onerror = () => { lost(); reject(new LostError(texts.lost)); };
   request.onload = () => (request.status < 300 ? resolve(request.response) : reject(failure(request.response, request)));

@@ -113,8 +113,10 @@ document.addEventListener("submit", attempt(async (event) => {
 }));
 
 document.addEventListener("change", attempt(async ({ target }) => {
-  if (target.name === "app") for (const part of $$("[data-app]")) part.hidden = part.disabled = part.dataset.app !== target.value;
-  else if (target.id === "single") localStorage.setItem("keys", target.checked ? "on" : "off");
+  if (target.name === "app") {
+    for (const part of $$("[data-app]")) part.hidden = part.disabled = part.dataset.app !== target.value;
+    showParams();
+  } else if (target.id === "single") localStorage.setItem("keys", target.checked ? "on" : "off");
   else if (target.id === "language" || target.id === "theme") {
     await call("POST", "/page/look", { [target.id]: target.value });
     location.reload();
@@ -123,7 +125,9 @@ document.addEventListener("change", attempt(async ({ target }) => {
   } else if (target.id === "scrub") await scrub(Number(target.value), Number(target.max));
 }));
 
-// What opens above the message field is in view.
+// What opens above the message field is in view, and what an app or a collection of documents was chosen for.
+const showParams = () => $("[data-app]:not([hidden])")?.scrollIntoView({ block: "nearest" });
+if (location.search) showParams();
 document.addEventListener("toggle", ({ target }) => { if (target.matches(".options[open]")) target.scrollIntoView({ block: "nearest" }); }, true);
 
 const selected = () => $(`#n-${page.at}`);

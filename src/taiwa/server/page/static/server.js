@@ -35,26 +35,19 @@ async function look() {
   for (const read of reads) attempt(read, read)();
 }
 
-const reach = (path, options) => fetch(path, options).catch(() => { lost(); throw new LostError(texts.lost); });
+export const PAGE = ["taiwa-page", "1"]; // gets errors in the language of the page
+const reach = (path, options) => fetch(path, { ...options, headers: [PAGE, ...(options?.headers ?? [])] }).catch(() => { lost(); throw new LostError(texts.lost); });
 
 export async function call(method, path, body) {
-  const options = { method, headers: {} };
-  if (body !== undefined) {
-    options.headers["content-type"] = "application/json";
-    options.body = JSON.stringify(body);
-  }
+  const options = { method };
+  if (body !== undefined) Object.assign(options, { headers: [["content-type", "application/json"]], body: JSON.stringify(body) });
   const response = await reach(path, options);
   const answer = await response.json().catch(() => ({}));
   if (!response.ok) throw failure(answer, response);
   return answer;
 }
 
-// The server writes errors in English: a person reads the sentence of their code, in the language of the page, before them.
-export function failure(answer, response) {
-  const { message = `${response?.status} ${response?.statusText}`, code, type } = answer?.error ?? {};
-  const known = texts.errors[code] ?? texts.errors[type];
-  return new Error(known ? `${known} (${message})` : message);
-}
+export const failure = (answer, response) => new Error(answer?.error?.message ?? `${response.status} ${response.statusText}`);
 
 export async function html(path) {
   const response = await reach(path);
