@@ -136,11 +136,16 @@ TOGETHER = {
     "tests/retrieval/test_hybrid.py": "torch",
     "tests/cli/test_generate.py": "torch",
     "docs/models.md": "torch",
+    "docs/server.md": "clients",
+    "tests/docs/test_commands.py": "sources",
+    "tests/docs/test_sessions.py": "clients",
     "tests/house/test_figures.py": "sources",
     "tests/house/test_imports.py": "sources",
     "tests/house/test_safety.py": "sources",
+    "tests/server/test_clients.py": "clients",
+    "tests/test_i18n.py": "sources",
 }
-"""Path prefixes of files that one worker runs, because loading torch or parsing all sources takes seconds."""
+"""Path prefixes of files that one worker runs, because loading torch, clients of others or all sources takes seconds."""
 
 
 def pytest_collection(session: pytest.Session) -> None:

@@ -18,6 +18,7 @@ import hatch_build
 import taiwa
 from taiwa import i18n
 from taiwa.i18n import ENGLISH_ONLY, LANGUAGES, _, dialogue_catalogue, dialogue_version, ngettext, user_language
+from tests.house.source import walked
 
 SOURCES = Path(taiwa.__file__).parent
 DOMAINS = {"cli": ("apps", "cli", "operations"), "dialogue": ("ask", "flows", "models"), "page": ("server/page",)}
@@ -102,9 +103,9 @@ def test_a_text_to_translate_is_a_constant_outside_of_an_f_string() -> None:
     for path in (
         path for folders in DOMAINS.values() for folder in folders for path in (SOURCES / folder).rglob("*.py")
     ):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        inside = {id(node) for text in ast.walk(tree) if isinstance(text, ast.JoinedStr) for node in ast.walk(text)}
-        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call) and id(node) in inside):
+        nodes = walked(path.read_text(encoding="utf-8"))
+        inside = {id(node) for text in nodes if isinstance(text, ast.JoinedStr) for node in ast.walk(text)}
+        for call in (node for node in nodes if isinstance(node, ast.Call) and id(node) in inside):
             name = call.func.id if isinstance(call.func, ast.Name) else ""
             constant = bool(call.args) and isinstance(call.args[0], ast.Constant)
             assert not (constant and name in FUNCTIONS), f"{path.name}:{call.lineno}"

@@ -9,12 +9,11 @@ import click
 import pytest
 
 from taiwa.cli.main import cli
-from tests.house.source import ROOT
+from tests.house.source import sources
 from tests.house.test_documents import DOCUMENTS, relative
 
 PAGES = [path for path in DOCUMENTS if path.parent.name != "decisions" and path.name != "CHANGELOG.md"]
 """Decisions and the changelog describe commands as they once were."""
-SOURCES = sorted((ROOT / "src").rglob("*.py"))
 IN_A_BLOCK = re.compile(r"(?m)^    (?:\w+=\S+ )*(taiwa [^\n]+)")
 IN_A_SENTENCE = re.compile(r"`(taiwa [^`\n]+)`")
 REST = re.compile(r"\s{2,}|\s[#|<>&]|;| …$")
@@ -54,8 +53,9 @@ def test_a_document_names_commands_that_can_be_typed(path: Path) -> None:
 def test_a_message_names_commands_that_can_be_typed() -> None:
     texts = [
         node.value
-        for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for source in sources()
+        if "taiwa " in source.text
+        for node in source.nodes
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
     assert not [(line, found) for text in texts for line in shown(text) if (found := fault(line))]

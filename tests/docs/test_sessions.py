@@ -1,7 +1,6 @@
 """The documents show what the program prints: sessions are recorded anew, and every command has its place."""
 
 import importlib.util
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -54,12 +53,10 @@ def test_a_record_that_differs_is_told(record: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_no_recorded_session_is_stale() -> None:
-    found = subprocess.run(
-        [sys.executable, ROOT / "docs" / "record.py", "--check", "--quick"], capture_output=True, text=True, check=False
-    )
+def test_no_recorded_session_is_stale(record: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    stale = record.main(["--check", "--quick"])
 
-    assert found.returncode == 0, f"{found.stdout}{found.stderr}\nrun `make docs` and look at what changed"
+    assert not stale, f"{capsys.readouterr().out}\nrun `make docs` and look at what changed"
 
 
 def test_every_record_has_its_session_and_every_session_its_record() -> None:

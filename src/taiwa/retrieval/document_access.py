@@ -12,6 +12,7 @@ closes its document.
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
+from functools import lru_cache
 from itertools import takewhile
 from typing import Literal, NamedTuple, TypeAlias
 from unicodedata import normalize
@@ -166,6 +167,7 @@ LIKELY_NAME = re.compile(
 PRINCIPAL = re.compile(r"(?:user|group|role|team|dept|department)s?:[^\s/]+")
 
 
+@lru_cache(maxsize=1 << 14)
 def is_misnamed(name: str) -> bool:
     """Whether a file name is a misspelling of the rules file, whatever its content: `taiwa_access.yml`."""
     letters = _letters(name)
