@@ -25,6 +25,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from taiwa.kernel.errors import ConfigError, TaiwaError
 from taiwa.kernel.runtime import AnyModel
 from taiwa.kernel.serialization import Json
+from taiwa.kernel.text import inert, plain
 from taiwa.operations.otel import LiveSpans
 from taiwa.retrieval.index import IndexScope
 from taiwa.server.access import COOKIE_SECONDS, Access, Guard, Repositories, ServerOptions, SharedThreads, is_browser
@@ -478,11 +479,10 @@ class LogFormatter(logging.Formatter):
         trace = self.formatException(record.exc_info) if record.exc_info else ""
         if self._as_json:
             data = {"time": at, "level": record.levelname.lower(), "event": record.getMessage(), **fields}
-            return json.dumps(data | ({"trace": trace} if trace else {}), ensure_ascii=False)
+            return inert(json.dumps(data | ({"trace": trace} if trace else {}), ensure_ascii=False))
         words = " ".join(repr(str(each))[1:-1] for each in fields.values() if each != "")
-        return " ".join(
-            [at, record.levelname.lower(), words or record.getMessage(), *([f"\n{trace}"] if trace else [])]
-        )
+        line = [at, record.levelname.lower(), words or record.getMessage(), *([f"\n{trace}"] if trace else [])]
+        return plain(" ".join(line))
 
 
 def start_log(*, as_json: bool, requests: bool = True) -> None:
