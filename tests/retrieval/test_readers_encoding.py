@@ -30,6 +30,14 @@ FRENCH = "Les employés ont droit à des congés payés; la période d'été est
         ("1. 目的\n2. 範囲\n", "euc_jp"),
         ("请假流程：先在系统中提交", "gb18030"),
         ("회의실", "euc_kr"),
+        ("担当者は田中です。内線で確認してください。", "cp932"),
+        ("会議室は三階です。", "euc_jp"),
+        ("カタカナ ノ テスト", "euc_jp"),
+        ("お問い合わせはこちら", "euc_jp"),
+        ("會議室在三樓。", "big5"),
+        ("Ключ лежит на кухне под столом.", "cp1251"),
+        ("Отпуск длится 28 дней.", "koi8_r"),
+        ("Il va à Paris.", "cp1252"),
     ],
 )
 def test_the_text_comes_back(text: str, encoding: str) -> None:
