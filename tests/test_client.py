@@ -307,6 +307,15 @@ def test_a_text_is_routed_to_a_type_by_its_name(connect: Any) -> None:
         client.route("A table", Order, Order)
 
 
+def test_a_route_leads_to_json_schemas_and_fields() -> None:
+    schema = {"type": "object", "title": "Table", "properties": {"seats": {"type": "integer"}}}
+    client = Client(scripted_model('{"to": "Table", "content": {"seats": 2}}'), store=":memory:")
+
+    assert client.route("A table for two", schema, "drink str") == Routed("Table", {"seats": 2})
+    with pytest.raises(InputError, match="not a JSON Schema"):
+        client.route("A table", {"type": "int"})
+
+
 def test_a_question_is_solved_with_the_tools_of_the_client(connect: Any) -> None:
     client = connect("Twice: <<double: 21>>", " So the answer is 42.", tools=[double])
     rationale = client.solve("What is twice 21?")

@@ -314,7 +314,11 @@ def test_an_unsupported_annotation_is_an_input_error() -> None:
     class Foreign:
         pass
 
-    for annotation in (Foreign, "Nowhere", Callable[[int], int]):
+    inner = {
+        "type": "function-plain",
+        "function": {"type": "no-info", "function": print},
+    }  # a type as pydantic itself writes it
+    for annotation in (Foreign, "Nowhere", Callable[[int], int], {"a": "b"}, inner):
         with pytest.raises(InputError, match="cannot be an output type"):
             OutputType(annotation)
 

@@ -288,7 +288,8 @@ def _message_of(part: object, where: str) -> Message:
 
 
 def targets_of(targets: Sequence[object]) -> dict[str, object]:
-    """Name the targets of a route by their classes."""
+    """Name the targets of a route by their classes, and JSON Schemas by their titles."""
+    targets = [OutputType.of(each) if isinstance(each, Mapping | str | JsonSchema) else each for each in targets]
     named = {str(getattr(target, "name", None) or getattr(target, "__name__", target)): target for target in targets}
     if len(named) < len(targets):
         raise InputError("two targets have the same name; wrap one: OutputType(Order, name='Booking')")

@@ -227,6 +227,8 @@ def say(
         parsed = yield from _parse_or_repair(app, request, response, repairs, layout)
         if recorded is not None and parsed.delta is not None:
             parsed = yield from _record_reply(conversation, text, replace(recorded, answer=parsed.answer), state, calls)
+        if parsed.delta is None and app.output_type is not None and response.finish == "refusal":
+            raise RefusalError("the model refused to answer", request=request.digest)
         if parsed.delta is None and (strict or app.output_type is not None):
             reason = "the reply's state cannot be used"
             if app.output_type is not None:

@@ -220,6 +220,10 @@ class PydanticValidator(Generic[T]):
         from pydantic import PydanticUserError, TypeAdapter
         from pydantic_core import SchemaError
 
+        if isinstance(
+            annotation, Mapping
+        ):  # pydantic would take it for the inner form of a type, which can call functions
+            raise InputError("a dict cannot be an output type: for a JSON Schema use OutputType.from_json_schema(…)")
         refusals = (NameError, TypeError, ValueError, AttributeError, RecursionError, SyntaxError)
         try:
             self.adapter: TypeAdapter[T] = TypeAdapter(with_bases_resolved(annotation))
