@@ -254,7 +254,7 @@ def test_front_matter_that_mentions_access_and_cannot_be_read_closes_the_documen
         "-----\nTitle\n-----\naccess: none of it is front matter", "words\n---\naccess: [a]\n---\n", "---\naccess-control: [a]\n---\n",
         "---\n\nOnce upon a time somebody got\naccess: a story", "# Access: how to get in\n\ntext", "# Title\n\nAccess: by bus",
         "---\naccessed: 2024-01-01\naccessible: yes\n---\n", "---\nsuccess: 1\nprocess: a\nexcess: b\n---\n",
-        "---\ntitle: x\n---\naccess: [a]", "title: x\n\naccess: [a]", "Access to the castle is by bus.\n", "{{ page }}\naccess",
+        "title: x\n\naccess: [a]", "Access to the castle is by bus.\n", "{{ page }}\naccess",
         "<!-- who wrote it -->\n# Title\naccess: [a]", "```\ncode\n```\naccess: [a]", "name,access\nann,hr\n", "| access | x |\n|---|---|\n",
         "--- Chapter 1 ---\nAccess to the castle was by a bridge.\n---\n", "- access: by bus\n", "**Access**: by bus\n",
     ],
@@ -330,6 +330,11 @@ def test_rules_only_narrow(index: Index) -> None:
         ("page", "<html><!-- ====== <!-- access: hr -->"),
         ("page", "<!DOCTYPE html>\n<!-- access: group:hr -->\n<html><body>x"),
         ("page", "<p>x</p><!-- ACCESS = hr -->"),
+        ("page", '<head><meta name="acc&#101;ss" content="hr"></head>'),
+        ("markdown", "# Pay\n<!-- access: hr -->\nAnn is paid 9.\n"),
+        ("markdown", "# Pay\n\n<!--\naccess: hr\n-->\nAnn is paid 9.\n"),
+        ("markdown", "---\ntitle: x\n---\n---\naccess: [group:hr]\n---\n# Pay\n"),
+        ("markdown", "---\ntitle: x\n--- \naccess: [group:hr]\n---\n# Pay\n"),
     ],
 )
 def test_metadata_of_a_format_that_mentions_access_closes_the_document(marks: Marks, text: str) -> None:
@@ -347,7 +352,10 @@ def test_metadata_of_a_format_that_mentions_access_closes_the_document(marks: Ma
         ("page", '<head><meta name="accessibility" content="x"><meta name="viewport" content="access: x"></head>'),
         ("page", "<body><!-- access: the bus -->"),
         ("page", "<!-- Access to the castle --><p>access: by bus</p>"),
-        ("", "# Access: by bus\n"),
+        ("markdown", "# Access: by bus\n"),
+        ("markdown", "---\ntitle: The castle\n---\n# Access: by bus\n"),
+        ("markdown", "---\ntitle: The castle\n---\nAccess to the castle is free.\n"),
+        ("markdown", "#\n" * 20 + "<!-- access: hr -->\n"),
     ],
 )
 def test_metadata_of_a_format_about_something_else_leaves_the_document_open(marks: Marks, text: str) -> None:

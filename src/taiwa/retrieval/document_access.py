@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
+from html import unescape
 from itertools import takewhile
 from typing import Literal, NamedTuple, TypeAlias
 from unicodedata import normalize
@@ -24,7 +25,7 @@ from taiwa.yamlfile import Items, Scalar, Table, Tree, read_yaml
 
 SIDECAR = ".taiwa-access.yaml"
 ANY = "**"
-Marks: TypeAlias = Literal["", "comments", "page"]
+Marks: TypeAlias = Literal["comments", "page", "markdown"]
 MatchName: TypeAlias = Callable[[str], object]
 """A test of whether a part of a pattern matches a name between two slashes."""
 
@@ -265,17 +266,17 @@ class FrontMatter(NamedTuple):
     access: tuple[str, ...] | None = None
 
 
-def front_matter(text: str, marks: Marks = "") -> FrontMatter:
+def front_matter(text: str, marks: Marks = "markdown") -> FrontMatter:
     """Read the front matter of a document: YAML between two lines `---`, the first of the file.
 
-    `marks` says how else its format has metadata: in comments of its first lines, or in the head of a page.
+    `marks` says how else its format has metadata: in comments of its first lines, in the head of a page, or in both as Markdown.
 
     Raises:
         AccessUnclearError: it mentions access in a way that cannot be understood, or text that may be meant as front matter
         or as metadata does.
     """
     front = _front_matter(text)
-    if front.access is None and marks and any(map(_means_access, _marked_keys(text[front.end :], marks))):
+    if front.access is None and any(map(_means_access, _marked_keys(text[front.end :], marks))):
         raise AccessUnclearError(
             "closed to everyone: it mentions access in a comment or an element `meta`; say who may see it in front matter, between"
             " two lines `---` at its beginning, as `access: [group:hr]`"
@@ -286,13 +287,14 @@ def front_matter(text: str, marks: Marks = "") -> FrontMatter:
 def _marked_keys(text: str, marks: Marks) -> Iterator[str]:
     """Yield the keys of the metadata in the first lines of a text, or in the head of a page."""
     folded = _folded(text[:MOST_FRONT])
+    if marks != "page":
+        folded = "\n".join(folded.split("\n")[:FIRST_LINES])
     if marks == "comments":
-        beginning = "\n".join(folded.split("\n")[:FIRST_LINES])
-        yield from (found["key"] for found in COMMENT.finditer(beginning))
+        yield from (found["key"] for found in COMMENT.finditer(folded))
         return
     body = BODY.search(folded)
     for found in IN_PAGE.finditer(folded, 0, body.start() if body else len(folded)):
-        names = META_NAME.findall(found["meta"] or "")
+        names = META_NAME.findall(_folded(unescape(found["meta"] or "")))
         yield from (
             (part for name in names for part in re.split(r"[._:-]", name)) if found["key"] is None else (found["key"],)
         )
@@ -301,14 +303,16 @@ def _marked_keys(text: str, marks: Marks) -> Iterator[str]:
 def _front_matter(text: str) -> FrontMatter:
     opening = text[:MOST_FRONT].partition("\n")[0]
     if opening.rstrip() == "---" and (end := END.search(text, len(opening) + 1, MOST_FRONT)) is not None:
-        return _read_front(text[len(opening) + 1 : end.start()], min(end.end() + 1, len(text)))
-    # Not closed, too long, or malformed: it must not contain a restriction.
-    if _mentions_access(_maybe_front(text)):
+        front = _read_front(text[len(opening) + 1 : end.start()], min(end.end() + 1, len(text)))
+    else:
+        front = FrontMatter()
+    # What stands outside, or is not closed, too long or malformed, must not contain a restriction.
+    if front.access is None and _mentions_access(_maybe_front(text[front.end :])):
         raise AccessUnclearError(
             "closed to everyone: it mentions access outside of front matter, which must be between two lines `---`, begin on"
             f" the first line and have at most {MOST_FRONT >> 10} KB; if it is text, put a heading above it"
         )
-    return FrontMatter()
+    return front
 
 
 def _maybe_front(text: str) -> str:
