@@ -108,14 +108,18 @@ def test_a_file_that_cannot_be_read_is_refused_with_its_reason(tab: Tab, tmp_pat
     tab.has("#progress", "setup.exe: files of this type are not read")
 
 
-def test_an_upload_whose_progress_is_not_told_leads_to_what_was_read(tab: Tab, tmp_path: Path) -> None:
+def test_an_upload_whose_progress_is_not_told_leads_to_what_was_read(
+    open_tab: OpenTab, server: Serving, tmp_path: Path
+) -> None:
+    tab = open_tab(server, locale="en-GB")  # a page of its own: a route that answers leaves traces
     (tmp_path / "trains.md").write_text("# Trains\n\nTrains are booked in Galway.\n")
     tab.page.goto(f"{tab.base}/documents")
     tab.ready()
     tab.page.route("**/api/runs/*/events", lambda route: route.fulfill(status=503))
     tab.page.fill("[name=index]", "lost")
     tab.page.set_input_files("[name=files]", str(tmp_path / "trains.md"))
-    tab.page.click("#upload button.primary")
+    with tab.page.expect_console_message(lambda message: "503" in message.text):
+        tab.page.click("#upload button.primary")
     tab.page.wait_for_url("**/documents/lost")
     tab.problems.clear()  # the lost connection itself
 

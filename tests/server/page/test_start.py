@@ -23,6 +23,9 @@ def test_an_example_begins_with_a_click_and_opens_the_panel_that_shows_it(open_t
     tab = open_tab(
         serve(scripted_model(ordered("2 lattes and 1 muffin.", _1=(2, "latte"), _2=(1, "blueberry muffin"))))
     )
+    tab.page.wait_for_function(
+        "() => document.activeElement.id === 'text' && !document.querySelector('.start').scrollTop"
+    )
     tab.page.click(".examples button:first-child")
     tab.has("#turns .answer", "2 lattes")
     tab.has("#panel[data-panel=state]", "latte")
