@@ -8,7 +8,7 @@ from embed import RESULTS
 from evals.dialogue.report import REPORTS
 from evals.ordering.order_lines import IGNORED_WORDS, SPELLINGS, SYNONYMS
 from evals.real.table import markdown, read_results
-from evals.real.task import IN_PROCESS
+from evals.real.task import TAIWA
 from taiwa.evals.report import wilson
 
 __all__ = ["alike", "evaluated", "real_models", "real_summary"]
@@ -56,7 +56,7 @@ def real_summary() -> str:
         for (name, field), label in SUMMARY.items():
             counts: dict[str, list[tuple[int, int]]] = {}
             for line in found["evaluations"].get(name, {"rows": []})["rows"]:
-                if ":" not in line["setting"] and line["setting"] != IN_PROCESS:
+                if ":" not in line["setting"]:
                     counts.setdefault(line["setting"], []).append(line[f"{field}_of"])
             for way, each in counts.items():
                 got, of = (sum(numbers) for numbers in zip(*each, strict=True))
@@ -65,7 +65,8 @@ def real_summary() -> str:
                 row[way] = f"{100 * got / of:.0f} [{100 * low:.0f}, {100 * high:.0f}]"
     if not rows:
         return "No model has been measured yet.\n"
-    ways = list(dict.fromkeys(way for row in rows.values() for way in row))
+    found_ways = dict.fromkeys(way for row in rows.values() for way in row)
+    ways = sorted(found_ways, key=lambda way: not way.startswith(TAIWA))
     lines = [f"| model | percent | {' | '.join(ways)} |", f"|---|---|{'---:|' * len(ways)}"]
     before = ""
     for (model, label), row in rows.items():

@@ -51,7 +51,7 @@ def _state(folder: Path, limit: int, seed: int) -> Planned:
     paths = [folder / "state" / "sgd.jsonl", folder / "state" / "crosswoz.jsonl"]
     return Planned(
         state.read_dialogues(paths, limit, seed), lambda real, ways: state.StateTask(real=real, settings=ways),
-        (TAIWA, "openai"), state.REPORT,
+        (TAIWA, "openai", IN_PROCESS), state.REPORT,
     )  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def _solve(folder: Path, limit: int, seed: int) -> Planned:
     paths = [folder / "numglue_task2.jsonl", folder / "chemistry.jsonl"]
     return Planned(
         solve.read_problems(paths, -(-limit // 2), seed), lambda real, ways: solve.SolveTask(real=real, settings=ways),
-        solve.DEFAULT_WAYS, solve.REPORT,
+        (*solve.DEFAULT_WAYS, IN_PROCESS), solve.REPORT,
     )  # fmt: skip
 
 
@@ -71,7 +71,7 @@ def _answer(folder: Path, limit: int, seed: int) -> Planned:
     return Planned(
         answer.answer_data(sets, -(-limit // len(sets)), seed),
         lambda real, ways: answer.AnswerTask(real=real, settings=ways, corpora=corpora),
-        answer.DEFAULT_WAYS, answer.REPORT, corpora.close,
+        (*answer.DEFAULT_WAYS, IN_PROCESS), answer.REPORT, corpora.close,
     )  # fmt: skip
 
 
