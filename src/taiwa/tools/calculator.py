@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, Inexact
@@ -280,12 +281,19 @@ SEVERAL: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = MappingProxyTy
 CURRENCIES = "$€£¥₹₩"
 
 UNIT_WORDS = Path(__file__).with_name("unit_words.txt")
-"""The words of one line mean the same unit."""
+"""The words of one line mean the same unit; a paragraph before the last has the units of one quantity."""
+
+_PARAGRAPHS = [part.splitlines() for part in UNIT_WORDS.read_text(encoding="utf-8").split("\n\n")]
 
 WORDS: Mapping[str, str] = MappingProxyType(
-    {word: line.split()[0] for line in UNIT_WORDS.read_text(encoding="utf-8").splitlines() for word in line.split()}
+    {word: line.split()[0] for lines in _PARAGRAPHS for line in lines for word in line.split()}
 )
 """The first word of its line; single letters are reserved for unknowns."""
+
+QUANTITIES: Mapping[str, int] = MappingProxyType(
+    {line.split()[0]: number for number, lines in enumerate(_PARAGRAPHS[:-1]) for line in lines}
+)
+"""The number of the quantity of a unit."""
 
 LABEL = "|".join(re.escape(word) for word in sorted(WORDS, key=len, reverse=True))
 """The pattern of a unit word, to be matched case-insensitively."""
@@ -441,7 +449,7 @@ def _known(side: str) -> "_Parser | None":
 
 def _mixed(labels: set[str]) -> ToolError:
     hint = "convert them to one unit first, and leave the unit words out"
-    return ToolError(f"{' and '.join(sorted(labels))} cannot be added or compared", code="ambiguous", hint=hint)
+    return ToolError(f"{' and '.join(sorted(labels))} cannot be combined", code="ambiguous", hint=hint)
 
 
 @dataclass(slots=True)
@@ -461,6 +469,10 @@ class _Parser:
     """The depth of argument lists, such as that of min(3, 4)."""
     labels: set[str] = field(default_factory=set[str], init=False)
     """The units of the numbers; several are allowed only if nothing is added."""
+    powers: Counter[str] = field(default_factory=Counter[str], init=False)
+    """The powers of the units in a product: minutes times hours per minute are hours."""
+    side: int = field(default=1, init=False)
+    """1 above a fraction bar, -1 below it."""
     result: Fraction = field(default=Fraction(0), init=False)
 
     def whole(self) -> None:
@@ -470,6 +482,9 @@ class _Parser:
             self.fail("an operator or the end")
         if self.adds and len(self.labels) > 1:
             raise _mixed(self.labels)
+        kept = Counter(QUANTITIES[each] for each, power in self.powers.items() if power and each in QUANTITIES)
+        if not self.adds and (twice := {each for each in self.labels if kept[QUANTITIES.get(each, -1)] > 1}):
+            raise _mixed(twice)
 
     def step(self) -> None:
         match = (LISTED if self.listed else TOKEN).match(self.text, self.at)
@@ -517,10 +532,13 @@ class _Parser:
             elif word == "%":
                 left = self.hundredths(left)
             elif word == "/" and self.kind == "label":
-                self.counted()
+                self.counted(-self.side)
             else:
+                above, self.side = self.side, -self.side if word == "/" else self.side
                 # Powers are right-associative: 2^3^2 is 2^9.
-                left = self.recorded(_applied(word, left, self.expression(BINDS[word] - (word == "^"))))
+                right = self.expression(BINDS[word] - (word == "^"))
+                self.side = above
+                left = self.recorded(_applied(word, left, right))
                 last = word
                 self.adds = self.adds or word in ("+", "-")
         self.depth -= 1
@@ -554,7 +572,7 @@ class _Parser:
     def number(self) -> Fraction:
         digits = self.word.removeprefix("us").lstrip(f"{CURRENCIES} ")
         if money := self.word[: -len(digits)].strip():
-            self.labels.add(label(money[-1]))
+            self.unit(money[-1], self.side)
         part = self.mixed()
         self.step()
         self.counted()
@@ -572,12 +590,16 @@ class _Parser:
         self.at = match.end()
         return Fraction(int(match[1]), int(match[2]))
 
-    def counted(self) -> None:
-        """Skip the unit word after a number."""
+    def counted(self, power: int = 0) -> None:
+        """Skip the unit word after a number, or after a fraction bar, with its power."""
         if self.kind == "label":
-            self.labels.add(label(self.word))
+            self.unit(self.word, power or self.side)
             self.step()
             self.no_power()
+
+    def unit(self, word: str, power: int) -> None:
+        self.labels.add(label(word))
+        self.powers[label(word)] += power
 
     def no_power(self) -> None:
         if self.kind == "raised" or self.sign("^"):
