@@ -105,7 +105,9 @@ class Node:
         Raises:
             InputError: a reference to one, which is untrusted, is none.
         """
-        listed = (file for call in items_at(self.findings, "calls") for file in items_at(call, "attachments"))
+        found = self.findings
+        calls = items_at(found, "calls") if isinstance(found, dict) and "calls" in found else ()
+        listed = (file for call in calls for file in items_at(call, "attachments"))
         return (*map(read_reference, listed), *result_files(self.messages))
 
     @property

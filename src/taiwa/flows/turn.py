@@ -208,7 +208,8 @@ def say(
             only = app.only_answers
             consulted = yield from consult(conversation, text, documents, term_weights, only_answers=only, known=known)
             if not consulted.needs_model:
-                return (yield from _reply_by_program(conversation, said, consulted, recorded))
+                answered = consulted.passages, consulted.by_program()
+                return (yield from _reply_by_program(conversation, said, *answered, recorded))
         material = None if consulted is None else consulted.material
         request = turn_request(
             conversation, text, attachments, layout=layout, constrained=constrained, state=state, material=material
@@ -223,7 +224,8 @@ def say(
             if consulted is None or not app.only_answers:
                 raise  # an app that only answers from documents can quote them without a model
             yield from notify(f"quoting the passages instead: {error.message}", code="answer", warning=True)
-            return (yield from _reply_by_program(conversation, said, consulted, recorded))
+            answered = consulted.passages, consulted.by_program()
+            return (yield from _reply_by_program(conversation, said, *answered, recorded))
         parsed = yield from _parse_or_repair(app, request, response, repairs, layout)
         if recorded is not None and parsed.delta is not None:
             parsed = yield from _record_reply(conversation, text, replace(recorded, answer=parsed.answer), state, calls)
@@ -262,17 +264,21 @@ def _complete(
 
 
 def _reply_by_program(
-    conversation: Conversation, said: _Said, consulted: "Consulted", recorded: ParsedReply | None
+    conversation: Conversation,
+    said: _Said,
+    passages: Sequence[Passage],
+    answered: "tuple[AskResult, str]",
+    recorded: ParsedReply | None,
 ) -> Program[tuple[Reply, Conversation]]:
     """Reply without the model; what the user said is recorded all the same."""
-    result, words = consulted.by_program()
+    result, words = answered
     parsed = ParsedReply(words, {})
     if conversation.app.model_fields:
         recorded = recorded or (yield from _record(conversation, said.text))[0]
         parsed = replace(recorded, answer=words)
     reply = Reply(words, findings=Findings(result))
     said = replace(said, strict=False, prefix="")
-    return (yield from _settle(conversation, said, parsed, reply, consulted.passages))
+    return (yield from _settle(conversation, said, parsed, reply, passages))
 
 
 def _settle(

@@ -449,10 +449,6 @@ class TermWeights:
     terms: Callable[[str], Iterable[str]]
     content: Callable[[str], Sequence[str]] = lambda _: ()
 
-    def content_of(self, query: str) -> tuple[str, ...]:
-        """Return the content of a question; all its terms if it has none."""
-        return tuple(self.content(query)) or tuple(self.weigh(query, ()))
-
     def terms_of(self, passage: Passage) -> frozenset[str]:
         """Return the terms of a passage with its title and headings."""
         return frozenset(self.terms("\n".join((passage.title, *passage.heading, passage.text))))
@@ -582,9 +578,8 @@ def spans(
     number = sum(map(len, units))
     rare = {term: weights[term] * math.log1p((number - count + 0.5) / (count + 0.5)) for term, count in counts.items()}
     above = [frozenset(term_weights.terms("\n".join((each.title, *each.heading)))) for each in passages]
-    content = (
-        tuple(question) if history else term_weights.content_of(query)
-    )  # "and is that allowed?" is about the history
+    # "and is that allowed?" is about the history
+    content = tuple(question) if history else tuple(term_weights.content(query)) or tuple(question)
     held = [
         frozenset(term for term in content if any(has_term(term, terms) for terms in (over, *inside)))
         for over, inside in zip(above, unit_terms, strict=True)
