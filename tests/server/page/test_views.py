@@ -55,7 +55,9 @@ def test_an_edited_turn_is_the_second_of_two_branches_and_says_what_continues_el
 
     turns = transcript(session.repository, session.name, session.conversation.tip).turns
 
-    assert [(turn.user, turn.position, len(turn.siblings), turn.elsewhere) for turn in turns] == [
+    assert [
+        (turn.user, turn.branches.position, len(turn.branches.siblings), turn.branches.elsewhere) for turn in turns
+    ] == [
         ("one", 1, 1, 0),
         ("TWO", 2, 2, 2),
     ]
@@ -82,7 +84,9 @@ def test_a_conversation_that_only_has_the_same_texts_continues_nothing() -> None
         twin.say("other")
 
         def elsewhere(name: str) -> list[int]:
-            return [turn.elsewhere for turn in transcript(repository, name, repository.store.refs.tip(name)).turns]
+            return [
+                turn.branches.elsewhere for turn in transcript(repository, name, repository.store.refs.tip(name)).turns
+            ]
 
         assert elsewhere(session.name) == elsewhere("side") == [0, 1]
         assert elsewhere("twin") == [0, 0]
@@ -171,9 +175,9 @@ def test_the_calls_of_a_rationale_are_shown_without_their_marks() -> None:
         session.say("6 × 7?")
         (turn,) = transcript(session.repository, session.name, session.conversation.tip).turns
 
-    assert [(call.name, call.input, call.result) for call in turn.calls] == [("calculator", "6 × 7", "42")]
-    assert "<code>6 × 7</code> → 42" in turn.answer_html
-    assert "&lt;&lt;" not in turn.answer_html
+    assert [(call.name, call.input, call.result) for call in turn.answer.calls] == [("calculator", "6 × 7", "42")]
+    assert "<code>6 × 7</code> → 42" in turn.answer.html
+    assert "&lt;&lt;" not in turn.answer.html
 
 
 def test_a_typed_answer_is_shown_as_json_and_a_question_as_text() -> None:
@@ -185,8 +189,8 @@ def test_a_typed_answer_is_shown_as_json_and_a_question_as_text() -> None:
         session.say("A tea.")
         question, order = transcript(session.repository, session.name, session.conversation.tip).turns
 
-    assert "What <em>else</em>?" in question.answer_html
-    assert 'data-language="json"' in order.answer_html
+    assert "What <em>else</em>?" in question.answer.html
+    assert 'data-language="json"' in order.answer.html
 
 
 def test_two_branches_part_after_their_last_common_turn(session: Session) -> None:
@@ -308,11 +312,11 @@ def test_a_window_of_turns_says_what_is_before_and_behind_it(session: Session) -
     repository, tip = session.repository, session.repository.commit("long", here, expected=None).tip
 
     last = transcript(repository, "long", tip, count=10)
-    middle = transcript(repository, "long", tip, before=last.turns[0].hash, count=10)
-    first = transcript(repository, "long", tip, before=middle.turns[0].hash, count=10)
-    again = transcript(repository, "long", tip, after=first.turns[-1].hash, count=10)
+    middle = transcript(repository, "long", tip, before=last.turns[0].entry.hash, count=10)
+    first = transcript(repository, "long", tip, before=middle.turns[0].entry.hash, count=10)
+    again = transcript(repository, "long", tip, after=first.turns[-1].entry.hash, count=10)
 
-    assert [(each.turns[0].number, each.turns[-1].number) for each in (last, middle, first)] == [
+    assert [(each.turns[0].entry.after.count, each.turns[-1].entry.after.count) for each in (last, middle, first)] == [
         (21, 30),
         (11, 20),
         (1, 10),
@@ -322,5 +326,5 @@ def test_a_window_of_turns_says_what_is_before_and_behind_it(session: Session) -
         (True, True),
         (False, True),
     ]
-    assert [turn.hash for turn in again.turns] == [turn.hash for turn in middle.turns]
+    assert [turn.entry.hash for turn in again.turns] == [turn.entry.hash for turn in middle.turns]
     assert [change.after for change in middle.turns[0].changes] == ["11"]

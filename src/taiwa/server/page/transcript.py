@@ -215,6 +215,8 @@ class Measured:
     thoughts: str = ""
     thinking: float = 0.0
     """Seconds of streamed reasoning."""
+    model: str = ""
+    cost: Decimal | None = None
 
     @property
     def per_second(self) -> float:
@@ -308,53 +310,59 @@ def unfinished_view(repository: Repository, session: str) -> UnfinishedView | No
 
 
 @dataclass(frozen=True, slots=True)
-class TurnView:
-    """A node of the transcript. `changes` are those of its state, without computed fields.
+class AnswerView:
+    """The answer of a turn, made to begin with `prefix`; `calls` are those of its tools."""
 
-    `siblings` are the nodes that begin the branches at this position, including itself; `elsewhere` counts the turns on the other
-    ones. `person` is the user profile from here on ("": none), or None if it does not change.
-    """
-
-    hash: str
-    kind: str
-    number: int
-    user: str
-    answer: str
-    changes: tuple[Change, ...]
-    siblings: tuple[str, ...] = ()
-    elsewhere: int = 0
-    model: str = ""
-    cost: Decimal | None = None
-    attachments: tuple[Attachment, ...] = ()
-    ask: AskView | None = None
-    cache_break: CacheBreak | None = None
-    prefix: str = ""
-    person: str | None = None
-    measured: Measured = Measured()
-    calls: tuple[CallView, ...] = ()
-    is_typed: bool = False
-    is_sample: bool = False
+    text: str
+    prefix: str
+    ask: AskView | None
+    calls: tuple[CallView, ...]
+    is_typed: bool
+    is_sample: bool
     """Whether the sample handbook was searched, which describes a company that does not exist."""
 
     @property
-    def position(self) -> int:
-        """The position among the siblings, from 1."""
-        return self.siblings.index(self.hash) + 1 if self.hash in self.siblings else 1
-
-    @property
     def texts(self) -> tuple[str, ...]:
-        """What is rendered of the answer; one of a type is indented JSON, and calls that a rationale contains are their input."""
+        """What is rendered of it; one of a type is indented JSON, and calls that a rationale contains are their input."""
         if self.ask is not None:
             return tuple(claim.text for claim in self.ask.claims)
-        text = self.answer
+        text = self.text
         for call in self.calls:
             text = text.replace(f"<<{call.name}: {call.input}>>", f"`{call.input}` →")
         return (f"```json\n{indented(text)}\n```" if self.is_typed else text,)
 
     @property
-    def answer_html(self) -> str:
+    def html(self) -> str:
         """The rendered answer."""
         return to_html(self.texts[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """The nodes that begin the branches at the position of a turn, itself included, its `position` among them, from 1, and the number
+    of turns on the others.
+    """
+
+    siblings: tuple[str, ...]
+    position: int
+    elsewhere: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnView:
+    """A node of the transcript. `changes` are those of its state, without computed fields.
+
+    `person` is the user profile from here on ("": none), or None if it does not change.
+    """
+
+    entry: HistoryEntry
+    user: str
+    answer: AnswerView
+    changes: tuple[Change, ...]
+    branches: Branches
+    measured: Measured
+    person: str | None
+    cache_break: CacheBreak | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,40 +416,43 @@ def _views(repository: Repository, session: str, entries: Sequence[HistoryEntry]
     views = tuple(
         _turn(repository, forest, entry, before, breaks.get(entry.hash)) for before, entry in pairwise(entries)
     )
-    render_together(text for view in views for text in view.texts)
+    render_together(text for view in views for text in view.answer.texts)
     return views
 
 
 def _turn(
     repository: Repository, forest: Forest, entry: HistoryEntry, before: HistoryEntry, broken: CacheBreak | None
 ) -> TurnView:
-    node, computed = entry.node, {field.name for field in entry.after.app.fields if field.computed}
+    node, app = entry.node, entry.after.app
+    computed = {field.name for field in app.fields if field.computed}
     siblings = tuple(forest.children.get(node.parent or "", ()))
     bill = repository.store.runs.bill_of(entry.hash) if node.kind == "turn" else None
+    measured = Measured() if bill is None else _measured(repository.store.runs.calls(entry.hash))
+    model, cost = (node.model, None) if bill is None else (node.model or bill.name, currency_units(bill.cost_nano))
     return TurnView(
-        hash=entry.hash,
-        kind=node.kind,
-        number=entry.after.count,
-        user=visible(_said(node, before.node)),
-        answer=node.answer or "",
-        changes=tuple(
+        entry,
+        visible(_said(node, before.node)),
+        AnswerView(
+            node.answer or "",
+            visible(node.prefix),
+            _ask_view(AskResult.of(node.findings), app),
+            _calls(node.findings),
+            is_typed=node.kind == "turn" and app.read_answer(node.answer) is not None,
+            is_sample=app.document_settings.get("in") == [BUNDLED_HANDBOOK],
+        ),
+        tuple(
             each
             for each in diff_states(dict(before.after.state), dict(entry.after.state))
             if each.path[0] not in computed
         ),
-        siblings=siblings,
-        elsewhere=sum(forest.turns_below(each) for each in siblings if each != entry.hash),
-        model=node.model or ("" if bill is None else bill.name),
-        measured=_measured(repository.store.runs.calls(entry.hash)) if bill is not None else Measured(),
-        cost=None if bill is None else currency_units(bill.cost_nano),
-        attachments=node.attachments,
-        ask=_ask_view(AskResult.of(node.findings), entry.after.app),
-        cache_break=broken,
-        prefix=visible(node.prefix),
-        calls=_calls(node.findings),
-        is_sample=entry.after.app.document_settings.get("in") == [BUNDLED_HANDBOOK],
-        is_typed=node.kind == "turn" and entry.after.app.read_answer(node.answer) is not None,
-        person=_new_person(before.after.app, entry.after.app),
+        Branches(
+            siblings,
+            siblings.index(entry.hash) + 1 if entry.hash in siblings else 1,
+            sum(forest.turns_below(each) for each in siblings if each != entry.hash),
+        ),
+        replace(measured, model=model, cost=cost),
+        _new_person(before.after.app, app),
+        broken,
     )
 
 
