@@ -338,7 +338,7 @@ def _with_wire(wire: Wire, known: Capabilities, dialect: ServerDialect, prefix: 
         if prefix == "anthropic":
             raise ConfigError("Anthropic has no completions protocol; leave out the option wire")
         fixed = frozenset[Capability](("tools",))
-        if dialect.constraints == "response_format":  # a field of Chat Completions
+        if dialect.constraints.wire == "response_format":  # a field of Chat Completions
             fixed |= {"json_schema", "regex", "grammar"}
         able = known.capabilities | frozenset[Capability](("prefix",))
         known = replace(known, inputs=frozenset(), capabilities=able, assumed=known.assumed & {"seed"})

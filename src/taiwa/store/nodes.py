@@ -472,8 +472,8 @@ class Nodes:
         return parent
 
     def _insert(self, node: Node, parent: int | None, base: int | None, app: int, turns: int) -> int:
-        name, state = node.hash, hash_to_bytes(node.state_hash) if node.state_hash else b""
         body = node_body(node)
+        name, state = node.hash, hash_to_bytes(node.state_hash) if node.state_hash else b""
         values = (bytes.fromhex(name), parent, base, node.kind, app, turns, state, body, self._db.clock())
         seq = self._db.insert(INSERT, *values)
         if seq is None or self.owner:

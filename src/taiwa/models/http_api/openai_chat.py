@@ -112,6 +112,17 @@ class CallIdForm:
     form: str = "call_{}"
 
 
+@dataclass(frozen=True, slots=True)
+class ConstraintForm:
+    """The fields for a constraint (see `taiwa.models.http_api.constraint_encoding`), and whether a schema is rewritten into the strict
+    form, which the server enforces.
+    """
+
+    wire: ConstraintWire = "response_format"
+    strict: bool = False
+
+
+STRICT = ConstraintForm(strict=True)
 NEW_NAMES = FieldNames(max_tokens="max_completion_tokens")
 OPENAI_IDS = CallIdForm(r"[A-Za-z0-9_-]{1,40}")
 
@@ -120,8 +131,6 @@ OPENAI_IDS = CallIdForm(r"[A-Za-z0-9_-]{1,40}")
 class ServerDialect:
     """The behaviour of one kind of server where the protocol leaves a choice.
 
-    - `constraints`: the fields for a constraint; see `taiwa.models.http_api.constraint_encoding`.
-    - `strict`: whether a schema is rewritten into the strict form, which the server enforces.
     - `stops`: the most stop strings.
     - `takes_reasoning`: whether calls go back with the reasoning that led to them, which other servers refuse or ignore.
     - `ignores_fields`: whether it ignores the fields of a request that it does not know, instead of refusing the request.
@@ -131,8 +140,7 @@ class ServerDialect:
 
     label: str
     prefix: PrefixForm = PrefixForm()
-    constraints: ConstraintWire = "response_format"
-    strict: bool = False
+    constraints: ConstraintForm = ConstraintForm()
     stops: int = 4
     names: FieldNames = FieldNames()
     call_ids: CallIdForm = CallIdForm()
@@ -145,26 +153,26 @@ SELF_HOSTED_MAX_TOKENS = 4_096
 """That of a model in this process too."""
 
 DIALECTS: Mapping[str, ServerDialect] = {
-    "openai": ServerDialect("OpenAI", strict=True, ignores_fields=False, names=NEW_NAMES, call_ids=OPENAI_IDS),
+    "openai": ServerDialect("OpenAI", constraints=STRICT, ignores_fields=False, names=NEW_NAMES, call_ids=OPENAI_IDS),
     "azure": ServerDialect(
-        "Azure OpenAI", strict=True, ignores_fields=False, names=replace(NEW_NAMES, key_header="api-key"), call_ids=OPENAI_IDS
+        "Azure OpenAI", constraints=STRICT, ignores_fields=False, names=replace(NEW_NAMES, key_header="api-key"), call_ids=OPENAI_IDS
     ),
     "llamacpp": ServerDialect(
-        "the llama.cpp server", PrefixForm("last", "whole"), constraints="gbnf", stops=MANY, takes_reasoning=True,
+        "the llama.cpp server", PrefixForm("last", "whole"), constraints=ConstraintForm("gbnf"), stops=MANY, takes_reasoning=True,
         most_tokens=SELF_HOSTED_MAX_TOKENS,
     ),
     "vllm": ServerDialect(
-        "the vLLM server", PrefixForm("continue"), constraints="structured_outputs", stops=MANY, takes_reasoning=True,
+        "the vLLM server", PrefixForm("continue"), constraints=ConstraintForm("structured_outputs"), stops=MANY, takes_reasoning=True,
         most_tokens=SELF_HOSTED_MAX_TOKENS,
     ),
     "sglang": ServerDialect(
-        "the SGLang server", PrefixForm("continue"), constraints="fields", stops=MANY, takes_reasoning=True,
+        "the SGLang server", PrefixForm("continue"), constraints=ConstraintForm("fields"), stops=MANY, takes_reasoning=True,
         most_tokens=SELF_HOSTED_MAX_TOKENS,
     ),
     "ollama": ServerDialect("the Ollama server", stops=MANY, most_tokens=SELF_HOSTED_MAX_TOKENS),
     "lmstudio": ServerDialect("LM Studio", stops=MANY, most_tokens=SELF_HOSTED_MAX_TOKENS),
     "openrouter": ServerDialect(
-        "OpenRouter", strict=True, names=FieldNames(effort="reasoning"), call_ids=CallIdForm(r"[A-Za-z0-9_-]{1,64}"), takes_reasoning=True
+        "OpenRouter", constraints=STRICT, names=FieldNames(effort="reasoning"), call_ids=CallIdForm(r"[A-Za-z0-9_-]{1,64}"), takes_reasoning=True
     ),
     # Mistral refuses unknown fields, stream_options among them, and ids of another form.
     "mistral": ServerDialect(
@@ -311,7 +319,7 @@ class ChatCompletions(OpenAICodec):
                 "parallel_tool_calls", None
             )  # refused without tools, and an app may have left out those of the client
         fields, enforcement = self.constrained(
-            request.constraint, dialect.constraints, request.prefix, strict=dialect.strict
+            request.constraint, dialect.constraints.wire, request.prefix, strict=dialect.constraints.strict
         )
         body |= fields
         if request.top_logprobs:
@@ -722,7 +730,9 @@ class TextCompletions(OpenAICodec):
         if request.top_logprobs:
             self.capabilities.require("logprobs", self.model)
             body["logprobs"] = min(request.top_logprobs, MOST_LOGPROBS)
-        fields, enforcement = self.constrained(request.constraint, dialect.constraints, request.prefix, strict=False)
+        fields, enforcement = self.constrained(
+            request.constraint, dialect.constraints.wire, request.prefix, strict=False
+        )
         body |= fields
         return WireRequest("completions", to_json(body), JSON_HEADERS, enforcement)
 

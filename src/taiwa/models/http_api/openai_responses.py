@@ -85,7 +85,9 @@ class Responses(OpenAICodec):
             body |= self.tools(request, lambda function: {"type": "function", **function}, strict=False)
         else:
             body.pop("parallel_tool_calls", None)
-        fields, enforcement = self.constrained(request.constraint, "response_format", strict=self.dialect.strict)
+        fields, enforcement = self.constrained(
+            request.constraint, "response_format", strict=self.dialect.constraints.strict
+        )
         if fields:
             named = cast("dict[str, Json]", item_at(dict(fields), "response_format", "json_schema"))
             body["text"] = {"format": {"type": "json_schema", **named}}
