@@ -386,7 +386,7 @@ class Execution(Generic[T]):
         self._recorded_only = recorded_only
         self._untaken: list[PendingEffect] = []
         self._waiting: list[PendingEffect] = []
-        self._ready: deque[tuple[_Strand, object, BaseException | None]] = deque()
+        self._ready: list[tuple[_Strand, object, BaseException | None]] = []  # an empty deque takes 760 bytes
         self._value: object = None
         self._error: BaseException | None = None
         self._missing = ""
@@ -626,20 +626,24 @@ class Execution(Generic[T]):
 
     def _run_ready(self) -> None:
         # A queue and no recursion: a replay answers thousands of effects at once, which no stack would hold.
-        ready = self._ready
-        while ready:
-            strand, answer, error = ready.popleft()
-            # Another program of its group has failed meanwhile, and the parent gets that error alone.
-            if self.done or (strand.group is not None and not strand.group.open):
-                continue
-            try:
-                effect = strand.program.send(answer) if error is None else strand.program.throw(error)
-            except StopIteration as stop:
-                self._end(strand, stop.value, None)
-            except Exception as problem:
-                self._end(strand, None, problem)
-            else:
-                self._perform(strand, effect)
+        at = 0
+        try:
+            while at < len(self._ready):
+                strand, answer, error = self._ready[at]
+                at += 1
+                # Another program of its group has failed meanwhile, and the parent gets that error alone.
+                if self.done or (strand.group is not None and not strand.group.open):
+                    continue
+                try:
+                    effect = strand.program.send(answer) if error is None else strand.program.throw(error)
+                except StopIteration as stop:
+                    self._end(strand, stop.value, None)
+                except Exception as problem:
+                    self._end(strand, None, problem)
+                else:
+                    self._perform(strand, effect)
+        finally:
+            del self._ready[:at]
         if self._missing and not self.done:
             self._abort(ReplayError(f"the journal ends before {self._missing}"))
 
