@@ -238,6 +238,11 @@ class Conversation:
         """The newest node that a store has, or None if the conversation is new."""
         return self.new_nodes[0].parent if self.new_nodes else self.tip
 
+    def stored(self) -> "Conversation":
+        """Return the conversation once a store has its new nodes."""
+        here = self
+        return Conversation(here.app, here.tip, here.state, here.turns, here.summary, here.count, here.last_answer)
+
     @property
     def state_hash(self) -> str:
         """The hash of the state."""

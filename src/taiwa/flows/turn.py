@@ -486,7 +486,7 @@ def complete_turn(
         fits.
     """
 
-    def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
+    def step(conversation: Conversation) -> "Program[tuple[Reply, Conversation]]":  # not evaluated for each turn
         text = input_text(inputs)
         conversation = yield from shorten_history(conversation)
         request = turn_request(conversation, text, attachments, inputs=tuple(inputs))

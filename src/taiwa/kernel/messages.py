@@ -350,7 +350,7 @@ class Request:
     @property
     def files(self) -> tuple[Attachment, ...]:
         """All attachments: those of messages, and those of the results of tools."""
-        parts = (part for message in self.messages for part in message.parts)
+        parts = [part for message in self.messages for part in message.parts if not isinstance(part, Text)]
         return tuple(
             file
             for part in parts

@@ -511,8 +511,9 @@ class Completion:
         """Return the same turn, with the program and the protocol of its client in the log of the session."""
         if self.turn_input is None:
             return self
-        target = replace(self.turn_input.target, reason=f"{BY_CLIENT}{client}")
-        return replace(self, turn_input=replace(self.turn_input, target=target))
+        target = self.turn_input.target
+        target = CommitTarget(f"{BY_CLIENT}{client}", target.replaces, target.branches, target.may_branch)
+        return Completion(self.session, replace(self.turn_input, target=target))
 
     async def perform(self, observer: Observer, stop: Stop | None = None) -> TurnResult:
         """Perform the turn, as `AsyncSession.perform`.

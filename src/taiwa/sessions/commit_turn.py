@@ -9,7 +9,7 @@ the history from its root. A turn of the flow `ask` assigns its session to the u
 import json
 import time
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
@@ -445,8 +445,10 @@ class ActiveTurn:
             committed = self._committed(self.session, after, None)
         recorded = [node.hash for node in after.new_nodes[:-1] if node.kind == "turn"]
         parent = recorded[-1] if recorded else follows or str(after.new_nodes[1].parent)
+        if turn_input.resent.warnings:
+            reply = replace(reply, warnings=(*turn_input.resent.warnings, *reply.warnings))
         result = TurnResult(
-            replace(reply, warnings=(*turn_input.resent.warnings, *reply.warnings)), self.session, committed.tip, parent, spent,
+            reply, self.session, committed.tip, parent, spent,
             committed.state, calls, after.turns[-1].findings if after.turns else None, turn_input.prefix,
         )  # fmt: skip
         if self.resources is not None:
@@ -479,9 +481,7 @@ def begin_turn(
     repository.check_trust(base.app)
     turn_input = _filled(repository, turn_input)
     resources = open_resources(repository, base, priced_model)
-    with ExitStack() as stack:
-        if resources is not None:
-            stack.callback(resources.close)
+    try:
         program, runtime_options, paid = prepare_turn(repository, turn_input, priced_model, options, resources)
         with store.transaction(session if turn_input.expected else ""):  # two processes take different names
             session = check_name(session or repository.new_name(base.app))
@@ -510,7 +510,10 @@ def begin_turn(
             run = store.runs.begin(
                 session, turn_input.follows, app, text, recorded, files, branches=target.branches and target.may_branch
             )
-        stack.pop_all()
+    except BaseException:
+        if resources is not None:
+            resources.close()
+        raise
     journal = Journal(paid, sink(repository, run, priced_model))
     answer = PartialAnswer(partial(store.runs.keep_partial, run), whole=options.whole)
     return ActiveTurn(repository, session, turn_input, run, program, journal, runtime_options, resources, answer)

@@ -461,7 +461,7 @@ class Repository:
         apps = (app.source,) if any(node.kind in {"root", "app"} for node in new_nodes) else ()
         self.store.commit(session, new_nodes, expected=expected, reason=reason, run=run, apps=apps)
         logger.info("%s of %s: turn %d, node %s", reason, session, conversation.count, conversation.tip[:12])
-        committed = replace(conversation, new_nodes=())
+        committed = conversation.stored()
         if committed.count and committed.count % SNAPSHOT_EVERY == 0 and _is_worth_a_snapshot(committed):
             self.store.snapshots.put(committed.tip, _snapshot(committed))
         return committed

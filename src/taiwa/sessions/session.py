@@ -601,12 +601,12 @@ class AsyncSession(BaseSession):
         settled: Outcome[TurnResult] = Outcome()
         before = self.conversation
 
-        def start() -> tuple[AsyncRuntime, Execution[TurnValue]]:
+        def start() -> "tuple[AsyncRuntime, Execution[TurnValue]]":
             turns.append(turn := begin())
             runtime = self._runtime(turn, stop, observers)
             return runtime, runtime.execution(turn.program, turn.journal)
 
-        def settle(done: RunResult[TurnValue]) -> None:
+        def settle(done: "RunResult[TurnValue]") -> None:
             settled.make(lambda: self._settle(turns[0], done))
 
         try:

@@ -213,8 +213,8 @@ class SqliteDatabase(Database):
                 if self._sql.in_transaction:  # SQLite itself ends a transaction if the disk is full
                     self.run("COMMIT")
             finally:
-                with suppress(*FAULTS):
-                    if self._sql.in_transaction:
+                if self._sql.in_transaction:
+                    with suppress(*FAULTS):
                         self._sql.execute("ROLLBACK")
                 self._in_now = False
                 self._lock.release()
@@ -248,13 +248,14 @@ class SqliteDatabase(Database):
         if not self._lock.acquire(timeout=MOST_WAIT_NOW):
             self._busy_until = now + REST_NOW
             return False
-        with suppress(*FAULTS):
+        try:
             self._set_haste(is_hasty=True)
             self._sql.execute("BEGIN IMMEDIATE")
-            self._changes_before = self._sql.total_changes
-            return True
-        self._lock.release()
-        return False
+        except FAULTS:
+            self._lock.release()
+            return False
+        self._changes_before = self._sql.total_changes
+        return True
 
     def _set_haste(self, *, is_hasty: bool) -> None:
         """Wait for nothing, which an event loop cannot: not for another program that writes, and not for the disk, as a checkpoint

@@ -329,16 +329,27 @@ def node_body(node: Node) -> bytes:
 
 
 def _node_json(node: Node) -> str:
-    written = {name: encode_text(text) for name in ("user", "answer") if (text := getattr(node, name)) is not None}
-    for name in ("delta", "findings"):
-        if (data := getattr(node, name)) is not None:
-            written[name] = CANONICAL.encode(check_json(data))
-    for name in ("messages", "thinking", "prefix", "model", "host"):
-        if values := getattr(node, name):
-            written[name] = canonical_record(values)
+    parts: list[str] = []
+    if node.answer is not None:
+        parts.append(f'"answer":{encode_text(node.answer)}')
     if node.attachments:
-        written["attachments"] = CANONICAL.encode([each.reference() for each in node.attachments])
-    parts = (f'"{name}":{written[name]}' for name in sorted(written))
+        parts.append(f'"attachments":{CANONICAL.encode([each.reference() for each in node.attachments])}')
+    if node.delta is not None:
+        parts.append(f'"delta":{CANONICAL.encode(check_json(node.delta))}')
+    if node.findings is not None:
+        parts.append(f'"findings":{CANONICAL.encode(check_json(node.findings))}')
+    if node.host:
+        parts.append(f'"host":{encode_text(node.host)}')
+    if node.messages:
+        parts.append(f'"messages":{canonical_record(node.messages)}')
+    if node.model:
+        parts.append(f'"model":{encode_text(node.model)}')
+    if node.prefix:
+        parts.append(f'"prefix":{encode_text(node.prefix)}')
+    if node.thinking:
+        parts.append(f'"thinking":{canonical_record(node.thinking)}')
+    if node.user is not None:
+        parts.append(f'"user":{encode_text(node.user)}')
     return f"{{{','.join(parts)}}}"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from itertools import count
+from string import ascii_letters, digits
 
 from taiwa.kernel.errors import ConflictError, InputError, NotFoundError
 from taiwa.kernel.serialization import value
@@ -17,6 +18,7 @@ from taiwa.store.nodes import HASH_LENGTH, OWNED, Nodes, as_hash, decoding, shor
 
 LONGEST_NAME = 100
 FORBIDDEN = frozenset("~@{}")
+PLAIN = frozenset(f"{ascii_letters}{digits}-_.")
 PLACE = re.compile(r"(?P<name>.*):(?P<turn>[0-9]{1,6})", re.DOTALL)
 """A turn of a session by its number, such as chat-1:2."""
 LIKE_A_HASH = re.compile(r"[0-9a-fA-F]{4,32}")
@@ -40,7 +42,7 @@ def check_name(name: str) -> str:
         raise InputError(f"a session name must not be {composed_name!r}, which paths and addresses read as a folder")
     if composed_name.startswith("-"):
         raise InputError("a session name must not begin with '-', which begins an option")
-    for char in composed_name:
+    for char in set(composed_name) - PLAIN:
         if char in FORBIDDEN or unicodedata.category(char)[0] in "CZ":
             raise InputError(f"a session name must not contain spaces, control characters or ~ @ {{ }}, found {char!r}")
     if PLACE.fullmatch(composed_name):

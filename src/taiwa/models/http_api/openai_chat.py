@@ -434,6 +434,10 @@ def _encode_message(message: Message, ids: CallIds, origin: str) -> list[Json]:
 
 def join_results(messages: Iterable[Message]) -> Iterator[Message]:
     """Join consecutive messages of tools, since nothing may stand between the results of parallel calls."""
+    messages = tuple(messages)
+    if not any(message.role == "tool" for message in messages):
+        yield from messages
+        return
     for role, group in groupby(messages, lambda message: message.role):
         if role == "tool":
             yield Message("tool", tuple(part for message in group for part in message.parts))
