@@ -443,7 +443,10 @@ def text_to_json(text: str) -> bytes:
     Raises:
         InputError: as `to_json`.
     """
-    return to_utf8(encode_basestring, text)
+    try:
+        return encode_basestring(text).encode()
+    except UnicodeEncodeError:
+        return to_utf8(encode_basestring, text)  # which says what is wrong
 
 
 def canonical(data: Json) -> bytes:
