@@ -476,7 +476,8 @@ class Nodes:
                     )
                 apps[node.app] = app
             turns += node.kind == "turn"
-            parent = self._insert(node, parent, base, apps[node.app], turns)
+            known = self.find(node.hash) if node.kind == "root" else None  # each conversation of an app has the same
+            parent = known or self._insert(node, parent, base, apps[node.app], turns)
             # A session can be undone back to its root, and turn by turn.
             base = parent if base is None or (node.kind == "turn" and at < last_turn) else base
         assert parent is not None
