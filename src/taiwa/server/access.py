@@ -371,9 +371,10 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, status, origin = time.perf_counter(), 0, Headers(scope=scope).get("origin", "")
+        headers = Headers(scope=scope)
+        started, status, origin = time.perf_counter(), 0, headers.get("origin", "")
         allowed = origin in self._origins
-        given = Headers(scope=scope).get("x-request-id", "")
+        given = headers.get("x-request-id", "")
         number = given if GIVEN_ID.fullmatch(given) else f"req_{token_hex(12)}"
         ids = ((b"x-request-id", number.encode()), (b"request-id", number.encode()))  # of OpenAI, of Anthropic
         REQUEST_ID.set(number)
@@ -392,7 +393,7 @@ class Guard:
         scope[WRITE] = part_writer(scope, send)
         task = None
         try:
-            response = await self._check(scope)
+            response = await self._check(scope, headers)
             WORK_OF.set(scope.get("caller", ""))
             if response is None and scope["path"] not in PUBLIC:
                 task = self._begin(scope["caller"])
@@ -418,9 +419,9 @@ class Guard:
                 },
             )  # fmt: skip
 
-    async def _check(self, scope: Scope) -> Response | None:
+    async def _check(self, scope: Scope, headers: Headers) -> Response | None:
         """Return the response to a refused request."""
-        path, headers = scope["path"], Headers(scope=scope)
+        path = scope["path"]
         try:
             self._check_headers(headers)
         except ApiError as error:

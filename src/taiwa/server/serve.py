@@ -36,7 +36,7 @@ from taiwa.server.request import PAGE_HEADER, ServerState, language_of, read_bod
 from taiwa.server.runs import Runs
 from taiwa.server.served import EmbeddingModel, ServedModels, check_served
 from taiwa.server.shared_store import Sharing
-from taiwa.server.wire_interface import Endpoint, Route, Wire, document
+from taiwa.server.wire_interface import GET, POST, Endpoint, Route, Wire, document
 from taiwa.server.wires import (
     ag_ui,
     api,
@@ -82,6 +82,18 @@ ESCAPED_SLASH = re.compile(rb"%(?=2[Ff5])")
 STATUS_CODES = {404: "not_found", 405: "method_not_allowed"}
 
 
+class _Endpoint:
+    """The application of a route. Starlette wraps a function once more for exceptions, which its middleware handles anyway."""
+
+    def __init__(self, run: Callable[[Request], Awaitable[Response]]) -> None:
+        self._run = run
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the response to a request."""
+        response = await self._run(Request(scope, receive, send))
+        await response(scope, receive, send)
+
+
 def build(state: ServerState) -> ASGIApp:
     """Return the application of a server."""
 
@@ -101,9 +113,7 @@ def build(state: ServerState) -> ASGIApp:
             return page.problem(request, error)
         return error_response(error, request)
 
-    def endpoint(
-        function: Endpoint, status: int = 200, *, once: bool = False
-    ) -> Callable[[Request], Awaitable[Response]]:
+    def endpoint(function: Endpoint, status: int = 200, *, once: bool = False) -> _Endpoint:
         async def run(request: Request) -> Response:
             # `route` leaves slashes within names escaped, so that a path is not divided there.
             request.scope["path_params"] = {key: unquote(str(each)) for key, each in request.path_params.items()}
@@ -122,7 +132,7 @@ def build(state: ServerState) -> ASGIApp:
             except ClientDisconnect:
                 return Response(status_code=499)
 
-        return run
+        return _Endpoint(run)
 
     async def on_http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -141,12 +151,12 @@ def build(state: ServerState) -> ASGIApp:
         return error_response(INTERNAL, request)  # uvicorn logs the traceback
 
     routes = [
-        StarletteRoute("/health", endpoint(_health)),
-        StarletteRoute("/login", endpoint(_log_in)),
-        StarletteRoute("/login", endpoint(_enter), methods=["POST"]),
-        StarletteRoute("/v1/models", endpoint(_models)),
-        StarletteRoute("/v1/models/{name:path}", endpoint(_model)),
-        StarletteRoute("/api/openapi.json", endpoint(_openapi)),
+        StarletteRoute("/health", endpoint(_health), methods=GET),
+        StarletteRoute("/login", endpoint(_log_in), methods=GET),
+        StarletteRoute("/login", endpoint(_enter), methods=POST),
+        StarletteRoute("/v1/models", endpoint(_models), methods=GET),
+        StarletteRoute("/v1/models/{name:path}", endpoint(_model), methods=GET),
+        StarletteRoute("/api/openapi.json", endpoint(_openapi), methods=GET),
     ]
     for wire in WIRES:
         routes += [
