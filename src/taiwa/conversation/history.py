@@ -284,8 +284,12 @@ def _are_texts(messages: tuple[Message, ...], user: str, answer: str) -> bool:
     """Return whether messages are a text of the user and its answer, and nothing else."""
     if len(messages) != 2 or (messages[0].role, messages[1].role) != ("user", "assistant"):
         return False
-    asked, answered = messages[0].parts, messages[1].parts
-    return len(asked) == len(answered) == 1 and asked[0] == Text(user) and answered[0] == Text(answer)
+    return _is_text(messages[0], user) and _is_text(messages[1], answer)
+
+
+def _is_text(message: Message, text: str) -> bool:
+    part = message.parts[0] if len(message.parts) == 1 else None
+    return isinstance(part, Text) and part.text == text and not part.transient
 
 
 ReceivedTurn: TypeAlias = tuple[str, str, tuple[Attachment, ...], tuple[Message, ...]]

@@ -427,14 +427,14 @@ def to_utf8(write: Callable[[T], str], item: T) -> bytes:
 
 
 RECENT = 512
-LONGEST_RECENT = 4096
-"""The longest text, in characters, whose JSON is kept until that of `RECENT` others is."""
+SHORTEST_RECENT, LONGEST_RECENT = 64, 4096
+"""Characters of the texts whose JSON is kept until that of `RECENT` others is; hashes and names are as fast to encode."""
 _recent_text = lru_cache(RECENT)(encode_basestring)
 
 
 def encode_text(text: str) -> str:
     """Return the JSON of a text; that of a recent one is kept, since a turn is hashed, stored and sent within milliseconds."""
-    return _recent_text(text) if len(text) <= LONGEST_RECENT else encode_basestring(text)
+    return (_recent_text if SHORTEST_RECENT <= len(text) <= LONGEST_RECENT else encode_basestring)(text)
 
 
 def text_to_json(text: str) -> bytes:
