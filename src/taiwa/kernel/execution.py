@@ -113,18 +113,22 @@ class Entry:
         Raises:
             InputError: the effect or its answer cannot be recorded.
         """
-        error = self.error
-        if error is not None and not isinstance(
-            error, TaiwaError
-        ):  # an error of another library, whose class may not exist later
-            error = TaiwaError(f"{type(error).__name__}: {error}")
         return {
             "strand": list(self.strand),
             "index": self.index,
             "key": self.key,
             "answer": record(self.answer),
-            "error": None if error is None else record(error.record()),
+            "error": self.recorded_error,
         }
+
+    @property
+    def recorded_error(self) -> Json:
+        """The record of the error; that of another library, whose class may not exist later, is one of ours."""
+        error = self.error
+        if error is None:
+            return None
+        known = error if isinstance(error, TaiwaError) else TaiwaError(f"{type(error).__name__}: {error}")
+        return record(known.record())
 
     @classmethod
     def restore(cls, data: dict[str, Any]) -> "Entry":

@@ -6,7 +6,7 @@ Also the encoding of values in rows.
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from types import NoneType
@@ -185,6 +185,22 @@ def pack(data: Json, *, in_order: bool = False, is_kept: bool = True) -> bytes:
     return _compressed(written) if is_kept else written
 
 
+def pack_value(item: object) -> bytes:
+    """Return what `pack` makes of the record of a value.
+
+    Raises:
+        InputError: it cannot be recorded.
+    """
+    return _packed(canonical_record, item)
+
+
+def _packed(write: Callable[[T], str], item: T) -> bytes:
+    try:
+        return _compressed(to_utf8(write, item))
+    except RecursionError:
+        raise InputError(TOO_DEEP) from None
+
+
 def _compressed(written: bytes) -> bytes:
     """Compress what is stored, if that saves space."""
     if len(written) <= COMPRESS_FROM:
@@ -322,10 +338,7 @@ def node_body(node: Node) -> bytes:
     Raises:
         InputError: the delta or the findings are not JSON.
     """
-    try:
-        return _compressed(to_utf8(_node_json, node))
-    except RecursionError:
-        raise InputError(TOO_DEEP) from None
+    return _packed(_node_json, node)
 
 
 def _node_json(node: Node) -> str:

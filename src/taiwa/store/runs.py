@@ -21,7 +21,7 @@ from taiwa.kernel.serialization import Json, record, value
 from taiwa.kernel.usage_limits import Price
 from taiwa.sql import Database
 from taiwa.sql.base import SqlRow
-from taiwa.store.nodes import Nodes, check_json, decoding, hash_to_bytes, pack, unpack
+from taiwa.store.nodes import Nodes, check_json, decoding, hash_to_bytes, pack, pack_value, unpack
 from taiwa.store.refs import composed
 
 Status: TypeAlias = Literal["open", "done", "failed", "conflict", "abandoned"]
@@ -202,7 +202,7 @@ class Runs:
         """
 
         def write(entry: Entry) -> None:
-            data = entry.record()
+            answer, error = entry.answer, entry.recorded_error
             name, usage, cost = model, None, None
             files = entry.answer.attachments if isinstance(entry.answer, ToolResult) else ()
             if isinstance(entry.answer, Response):
@@ -213,7 +213,7 @@ class Runs:
             tokens = usage or Usage()
             values: SqlRow = (
                 ".".join(map(str, entry.strand)), entry.index, entry.kind, hash_to_bytes(entry.key),
-                *(None if data[part] is None else pack(data[part]) for part in ("answer", "error")),
+                None if answer is None else pack_value(answer), None if error is None else pack(error),
                 name, usage is not None,
                 tokens.input_tokens, tokens.output_tokens, tokens.cache_read_tokens, tokens.cache_write_tokens,
                 tokens.reasoning_tokens, cost, price_id if cost is not None else "", round(entry.seconds * 1000),
