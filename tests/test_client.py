@@ -27,6 +27,7 @@ from taiwa.kernel.messages import (
     Request,
     Response,
     ToolCall,
+    ToolResult,
     Usage,
     assistant,
     system,
@@ -171,8 +172,31 @@ def test_a_message_may_be_a_dict_as_others_write_it(connect: Any) -> None:
         (system("Be brief."), user("Kyoto?")),
         (user("Kyoto?"),),
     ]
-    with pytest.raises(InputError, match=r"message 1: content must be a str, got a list; files belong to taiwa\.user"):
-        client.generate([{"role": "user", "content": [{"type": "text", "text": "Kyoto?"}]}])
+
+
+def test_messages_of_openai_and_anthropic_with_parts_and_calls_are_sent(connect: Any) -> None:
+    client = connect("Nara.", "Nara.")
+    call = ToolCall("double", '{"number": 2}', "a")
+    openai = [
+        {"role": "user", "content": [{"type": "text", "text": "Twice 2?"}]},
+        {"role": "assistant", "content": None, "tool_calls": [
+            {"id": "a", "type": "function", "function": {"name": "double", "arguments": '{"number": 2}'}}
+        ]},
+        {"role": "tool", "tool_call_id": "a", "content": "4"},
+    ]  # fmt: skip
+    anthropic = [
+        {"role": "user", "content": "Twice 2?"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "double", "input": {"number": 2}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "4"}]},
+    ]
+
+    client.generate(openai)
+    client.generate(anthropic)
+
+    for request in client.client.model.requests:
+        assert request.messages == (
+            user("Twice 2?"), Message("assistant", (call,)), Message("tool", (ToolResult("4", "double", "a"),))
+        )  # fmt: skip
 
 
 def test_every_question_takes_attachments(connect: Any, tmp_path: Any) -> None:

@@ -91,8 +91,8 @@ WRONG: list[tuple[Call, str]] = [
     (lambda c: c.generate([{"content": "x"}]), "message 1: unknown role None; choose one of"),
     (lambda c: c.generate([{"role": ["user"], "content": "x"}]), "message 1: unknown role .'user'.; choose one of"),
     (
-        lambda c: c.generate([{"role": "user", "content": [{"type": "text"}]}]),
-        r"content must be a str, got a list; files belong to taiwa.user\(text, attachments\)",
+        lambda c: c.generate([{"role": "user", "content": [{"type": "image_url"}]}]),
+        "message 1: content of type 'image_url' cannot be read; only text and calls of tools can",
     ),
     (lambda c: c.extract(int, [{"role": "user"}]), "message 1: content must be a str, got None$"),
     (

@@ -104,9 +104,9 @@ def test_several_conversations_are_numbered_and_a_bare_list_is_one(repository: R
         ([{"role": "system", "content": "x"}], "there is no answer of an assistant to import"),
         (
             [{"role": "user", "content": [{"type": "image_url"}]}],
-            "message 1: content of type 'image_url' cannot be imported",
+            "message 1: content of type 'image_url' cannot be read",
         ),
-        ([{"role": "user", "content": 7}], "message 1: content of type 'int' cannot be imported"),
+        ([{"role": "user", "content": 7}], "message 1: content of type 'int' cannot be read"),
         ([{"role": "assistant", "tool_calls": ["x"]}], "message 1: a call of a tool has no name"),
         ([SHAREGPT, {"conversations": [{"from": "human"}, 1]}], "conversation 2: message 2 is not an object"),
     ],

@@ -35,7 +35,7 @@ from taiwa.operations.generate import answer_checker
 from taiwa.structured import OutputType
 
 Messages: TypeAlias = tuple[Message, ...]
-Prompt: TypeAlias = str | Message | Sequence[Message | Mapping[str, str]]
+Prompt: TypeAlias = str | Message | Sequence[Message | Mapping[str, Any]]
 """A question of the user, or the messages of a dialogue that ends with one: `taiwa.user(…)`, or a dict with role and content."""
 Tools: TypeAlias = Iterable[Tool | Callable[..., Any] | str]
 """Tools, functions that `@taiwa.tool` accepts, or names of built-in tools and plug-ins."""
@@ -253,7 +253,10 @@ def checked(text: Prompt, attachments: Attachments = ()) -> Messages:
         hint = "; the type comes first: extract(Order, text)" if isinstance(content, type) else ""
         hint = "; put it into a list" if isinstance(content, Mapping) else hint
         raise InputError(f"the text must be a str, or a list of messages, got {describe(cast('object', text))}{hint}")
-    found = tuple(_message_of(part, f"message {number}") for number, part in enumerate(parts, 1))
+    names: dict[str, str] = {}
+    found = tuple(
+        each for number, part in enumerate(parts, 1) for each in _messages_of(part, f"message {number}", names)
+    )
     if files:
         raise InputError("attachments belong to a text; give messages theirs: taiwa.user(text, attachments)")
     if not any(message.text.strip() or message.attachments for message in found):
@@ -261,30 +264,32 @@ def checked(text: Prompt, attachments: Attachments = ()) -> Messages:
     return found
 
 
-def _message_of(part: object, where: str) -> Message:
-    """Return a message, converted from a dict with role and content if necessary.
+def _messages_of(part: object, where: str, names: dict[str, str]) -> tuple[Message, ...]:
+    """Return a message, converted from a dict as OpenAI and Anthropic have it if necessary; its results of tools are messages of their own.
 
     Raises:
-        InputError: it is neither; the role is unknown, or the content is not a text.
+        InputError: it is neither; the role is unknown, or the content has neither text nor calls of tools.
     """
     if isinstance(part, Message):
-        return part
+        return (part,)
     if not isinstance(part, Mapping):
         what = f"the text must be a str, or a list of messages, got a list whose {where} is {describe(part)}"
         raise InputError(f"{what}; write taiwa.user(…), or {{'role': …, 'content': …}}")
     given = cast("Mapping[str, object]", part)
     role, content = given.get("role"), given.get("content")
+    if role in (*MAKERS, "tool") and (isinstance(content, list) or "tool_calls" in given or "tool_call_id" in given):
+        from taiwa.operations.message_lists import read_message
+
+        return read_message(given, names, where)
     make = MAKERS.get(role) if isinstance(role, str) else None
     if make is None:
         raise InputError(f"{where}: unknown role {role!r}; choose one of {', '.join(MAKERS)}")
     if not isinstance(content, str):
-        got = describe(content)
-        hint = "; files belong to taiwa.user(text, attachments)" if isinstance(content, list) else ""
-        raise InputError(f"{where}: content must be a str, got {got}{hint}")
+        raise InputError(f"{where}: content must be a str, got {describe(content)}")
     unknown = next((key for key in given if key not in ("role", "content")), None)
     if unknown is not None:
         raise InputError(f"{where}: unknown key {unknown!r}; choose one of role, content")
-    return make(content)
+    return (make(content),)
 
 
 def targets_of(targets: Sequence[object]) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import AnswerOptions
@@ -78,6 +78,20 @@ def _read(item: Fields, where: str) -> tuple[str, tuple[Message, ...]]:
     return "\n\n".join(systems), tuple(messages)
 
 
+def read_message(fields: Mapping[str, object], names: dict[str, str], here: str) -> tuple[Message, ...]:
+    """Read a message with parts, calls of tools or the result of one, as OpenAI and Anthropic have it; `names` collects the tools of the
+    calls by their ids.
+
+    Raises:
+        InputError: it is neither, as `here` says.
+    """
+    role = FROM[str(fields["role"])]
+    plain = cast("Fields", dict(fields))
+    if role == "system":
+        return (Message(role, (Text(_text(_content(plain), here)),)),)
+    return tuple(_messages(role, plain, names, here))
+
+
 def _content(fields: Fields) -> Json:
     return fields.get("content", fields.get("value"))
 
@@ -122,7 +136,7 @@ def _text(content: Json, here: str) -> str:
     if isinstance(content, dict) and isinstance(text := content.get("text"), str):
         return text
     kind = text_at(content, "type") or type(content).__name__
-    raise InputError(f"{here}: content of type {kind!r} cannot be imported; only text and calls of tools can")
+    raise InputError(f"{here}: content of type {kind!r} cannot be read; only text and calls of tools can")
 
 
 def import_message_lists(
