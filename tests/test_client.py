@@ -364,6 +364,23 @@ def test_a_function_is_a_tool_as_it_is(connect: Any) -> None:
     assert str(client.solve("What is three times two?")).startswith("<<triple: 2>> 6")
 
 
+class Scale:
+    """A class whose methods are tools."""
+
+    def __init__(self, factor: int) -> None:
+        self.factor = factor
+
+    def scaled(self, number: int) -> int:
+        """Scale a number."""
+        return self.factor * number
+
+
+def test_a_method_of_an_object_is_a_tool_as_it_is(connect: Any) -> None:
+    client = connect("<<scaled: 2>>", " The answer is 10.", tools=[Scale(5).scaled])
+
+    assert str(client.solve("What is five times two?")).startswith("<<scaled: 2>> 10")
+
+
 def test_a_question_is_answered_with_tools_and_one_bill(connect: Any) -> None:
     called = Response(
         Message("assistant", (ToolCall("double", '{"number": 2}', "c1"),)), "tool_calls", usage=Usage(10, 5)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from inspect import isfunction
+from inspect import isroutine
 from pathlib import Path
 from re import Pattern
 from types import NoneType
@@ -195,7 +195,7 @@ def tools_of(tools: Tools) -> tuple[Tool, ...]:
             found += find_tools([tool])
         elif offers(tool, "spec"):
             found.append(cast("Tool", tool))
-        elif isfunction(tool):
+        elif isroutine(tool):  # a function or a bound method
             found.append(make_tool(cast("Callable[..., Any]", tool)))
         else:
             raise InputError(f"tools must be tools, got {describe(tool)}; decorate a function with @taiwa.tool")
