@@ -170,7 +170,7 @@ def test_without_a_command_help_is_shown(taiwa: Taiwa) -> None:
         ("history", "'log'"),
         ("session", "'log'"),
         ("new", "'chat' or 'say'"),
-        ("prompt", "'apps'"),
+        ("prompt", "'say' or 'apps'"),
         ("templates", "'apps'"),
     ],
 )

@@ -116,7 +116,8 @@ COMMANDS: dict[str, CommandEntry] = {name: entry for entries in SECTIONS.values(
 
 ELSEWHERE = {
     **dict.fromkeys(("history", "logs", "sessions", "session", "conversations"), "log"), "new": "chat say", "start": "chat say",
-    **dict.fromkeys(("prompt", "prompts", "template", "templates"), "apps"), "settings": "config", "login": "keys", "run": "say chat",
+    **dict.fromkeys(("prompts", "template", "templates"), "apps"), "settings": "config", "login": "keys", "run": "say chat",
+    "prompt": "say apps", "aliases": "models",
 }  # fmt: skip
 """The commands of ours for commands of other tools."""
 OPTIONS_ELSEWHERE = {
