@@ -13,6 +13,7 @@ An invalid value is repaired if the type leaves no doubt. Valid JSON of the type
 import json
 import re
 from collections.abc import Mapping, Set
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -288,6 +289,31 @@ class OutputType(Generic[T]):
             InputError: the value does not have the type.
         """
         return self.validator.dump(value)
+
+    def dump_result(self, value: object) -> Json:
+        """As `dump`; but what is not of the type as it is, such as a number of numpy, must be so only as JSON.
+
+        >>> OutputType(set[int]).dump_result([1, 2])
+        [1, 2]
+
+        Raises:
+            InputError: the value does not have the type.
+        """
+        try:
+            return self.dump(cast("T", value))
+        except InputError:
+            from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+            with suppress(PydanticSerializationError, OutputValidationError, TypeError, ValueError):
+                return self.dump(self.validate(to_jsonable_python(value, fallback=_without_arrays)))
+            raise
+
+
+def _without_arrays(value: object) -> object:
+    """Return a scalar or array of numpy, or what resembles them, as Python's own numbers and lists."""
+    if not hasattr(value, "dtype") or not hasattr(value, "tolist"):
+        raise TypeError(type(value).__name__)
+    return cast("Any", value).tolist()
 
 
 def _check_json(schema: Mapping[str, Json]) -> None:

@@ -199,7 +199,7 @@ class FunctionTool(Generic[P, R]):
             return ToolResult("", name, attachments=(returned,))
         if self._returns is None:
             return ToolResult(str(returned), name, value=str(returned))
-        plain = _dump(self._returns, returned)
+        plain = self._returns.dump_result(returned)
         return ToolResult(canonical(plain).decode(), name, value=plain)
 
 
@@ -445,31 +445,6 @@ def _add_default(schema: dict[str, Json], name: str, default: object, output_typ
             definitions = schema.get("$defs")
             if reference and isinstance(definitions, dict) and json.dumps(reference) not in json.dumps(schema):
                 del definitions[reference.rpartition("/")[2]]
-
-
-def _dump(output_type: OutputType[Any], value: object) -> Json:
-    """Return a result as JSON; what is not of the type as it is, such as numbers of numpy, must be so as JSON."""
-    try:
-        return output_type.dump(value)
-    except InputError:
-        from pydantic_core import PydanticSerializationError, to_jsonable_python
-
-        try:
-            return output_type.dump(output_type.validate(to_jsonable_python(value, fallback=_without_arrays)))
-        except (PydanticSerializationError, OutputValidationError, TypeError, ValueError):
-            pass
-        raise
-
-
-def _without_arrays(value: object) -> object:
-    """Return a scalar or array of numpy, or what resembles them, as Python's own numbers and lists.
-
-    Raises:
-        TypeError: it is something else.
-    """
-    if not hasattr(value, "dtype") or not hasattr(value, "tolist"):
-        raise TypeError(type(value).__name__)
-    return cast("Any", value).tolist()
 
 
 def _accepts_null(output_type: OutputType[Any]) -> bool:
