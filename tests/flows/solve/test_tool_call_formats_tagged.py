@@ -26,6 +26,8 @@ def first(text: str, chunk: int = 0) -> tuple[str, str] | None:
         ("<< calculator :1 + 1 >> and on", ("calculator", "1 + 1")),
         ("a >> b, then <<molar_mass:H2O>>", ("molar_mass", "H2O")),
         ("cat <<EOF and <<calculator: 1 < 2>>", ("calculator", "1 < 2")),
+        ("So <<calculator(14*(2+3))>>", ("calculator", "14*(2+3)")),
+        ('So <<calculator ("1 + 2")>>', ("calculator", "1 + 2")),
         ("<<note: see <<calculator: 1>>", ("calculator", "1")),
         ("x `code` <<calculator: 2>>", ("calculator", "2")),
         ("```\n<<calculator: 1>>\n```\n<<calculator: 2>>", ("calculator", "2")),

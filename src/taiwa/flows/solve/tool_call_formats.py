@@ -293,8 +293,8 @@ go on from there."""
 class TaggedFormat(ToolCallFormat):
     """Calls as `<<name: input>>`, anywhere in a line; the built-in examples use it.
 
-    Names are compared without case, and spaces equal underscores. An unknown name counts only in the exact form
-    `<<name:input>>`.
+    Names are compared without case, and spaces equal underscores; `<<name(input)>>` is a call too. An unknown name counts only in the
+    exact form `<<name:input>>`.
     """
 
     name = "tagged"
@@ -308,7 +308,7 @@ class TaggedFormat(ToolCallFormat):
         longest = (re.escape(name).replace(r"\-", "-") for name in sorted(names, key=len, reverse=True))
         spellings = (re.sub(r"[_-]", "[ _-]?", name) for name in longest)
         known = rf"(?i:{'|'.join(spellings) or '(?!)'})"
-        opening = rf"<<[ \t]{{0,8}}(?P<name>{known})[ \t]{{0,8}}[:：](?P<input>(?:(?!>>).){{0,{MAX_INPUT_CHARS}}})"
+        opening = rf"<<[ \t]{{0,8}}(?P<name>{known})[ \t]{{0,8}}(?:[:：]|(?P<bracket>\())(?P<input>(?:(?!>>).){{0,{MAX_INPUT_CHARS}}})"
         closed = re.compile(f"{opening}>>|{UNKNOWN_CALL}")
         return LineScanner(CallPattern(CLOSE, closed, re.compile(rf"{opening}\Z"), _read_tagged))
 
@@ -325,10 +325,15 @@ class TaggedFormat(ToolCallFormat):
         return start
 
 
+QUOTED_WHOLE = re.compile(r"""\A(["'])([^"']*)\1\Z""")
+
+
 def _read_tagged(match: re.Match[str], before: tuple[str, ...]) -> CallMatch:  # noqa: ARG001  (MatchReader)
     parts = match.groupdict()
-    text = parts["input"] or parts.get("other_input") or ""
-    return CallMatch(parts["name"] or parts["other"], text.strip(), match.end(), match.end() - match.start())
+    text = (parts["input"] or parts.get("other_input") or "").strip()
+    if parts["bracket"]:  # as a function is called
+        text = QUOTED_WHOLE.sub(r"\2", text.removesuffix(")").strip())
+    return CallMatch(parts["name"] or parts["other"], text, match.end(), match.end() - match.start())
 
 
 InputKind: TypeAlias = Literal["expression", "formula", "equation", "words"]
