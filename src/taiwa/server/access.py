@@ -406,7 +406,7 @@ class Guard:
             if scope.get("caller", "") not in self._revoked:
                 raise
             if not status:
-                await self._error(_unauthorized("the key was revoked"), scope["path"])(scope, receive, sending)
+                await self._error(_unauthorized("the key was revoked"), Request(scope))(scope, receive, sending)
         finally:
             if task is not None:
                 self._end(scope["caller"], task)
