@@ -301,8 +301,17 @@ def _child(begin: str) -> None:
 
 def _address_space() -> int:
     """Return the bytes of address space in use, which is much more than the memory in use; 0 where only Linux would know."""
+    return _memory(0)
+
+
+def used_memory() -> int:
+    """Return the bytes of memory in use by this process; 0 where only Linux would know."""
+    return _memory(1)
+
+
+def _memory(field: int) -> int:
     try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[field])
     except (OSError, ValueError):
         return 0
     return pages * resource.getpagesize()

@@ -1,6 +1,9 @@
 """Named callers: keys, what belongs to whom, budgets and rates, on every wire in its own form."""
 
+import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -308,6 +311,24 @@ def test_a_request_that_waits_when_its_key_is_revoked_is_refused(tmp_path: Path,
         may_answer.set()
 
     assert (refused.status_code, "the key was revoked" in refused.text) == (401, True)
+
+
+def test_garbage_is_collected_when_the_memory_has_grown(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Node:
+        def __init__(self) -> None:
+            self.itself = self
+
+    with serving() as server:
+        gc.disable()
+        try:
+            left = weakref.ref(Node())
+            asyncio.run(server.server._server.on_tick(10))
+            assert left() is not None
+            monkeypatch.setattr("taiwa.server.serve.used_memory", lambda: 1 << 50)
+            asyncio.run(server.server._server.on_tick(10))
+            assert left() is None
+        finally:
+            gc.enable()
 
 
 def test_of_long_requests_few_are_kept_in_memory() -> None:

@@ -5,11 +5,13 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from functools import wraps
 
 import pytest
+from starlette.requests import Request as HttpRequest
 from starlette.types import Message
 
 from taiwa.kernel.messages import TextDelta
 from taiwa.server.http_responses import WRITE, EventStream, SendNow
 from taiwa.server.runs import LiveRun, RunEvent
+from taiwa.server.wires.answer_request import wait_connected
 
 
 def on_a_loop(test: Callable[..., Coroutine[None, None, None]]) -> Callable[..., None]:
@@ -45,6 +47,18 @@ class Reader:
     async def receive(self) -> Message:
         await self.left.wait()
         return {"type": "http.disconnect"}
+
+
+class Leaving(Reader):
+    """A reader that leaves in the moment in which what it waits for is there."""
+
+    async def end(self) -> AsyncGenerator[bytes]:
+        yield b"all"
+        await self.last()
+
+    async def last(self) -> None:
+        self.left.set()
+        await asyncio.sleep(0)
 
 
 def publish(run: LiveRun, *texts: str) -> None:
@@ -144,3 +158,18 @@ async def test_two_readers_follow_one_run_each_at_its_pace() -> None:
     run._wake()
     await asyncio.gather(*readings)
     assert slow.parts == fast.parts == [b"a", b"b", b"c", b""]
+
+
+@on_a_loop
+async def test_a_reader_that_leaves_at_the_end_cancels_nothing_afterwards() -> None:
+    for wait in (
+        lambda reader: EventStream(reader.end())({}, reader.receive, reader.send),
+        lambda reader: wait_connected(HttpRequest({"type": "http"}, reader.receive), reader.last(), lambda: None),
+    ):
+        await wait(Leaving())
+
+        await settle()
+
+        here = asyncio.current_task()
+        assert here is not None
+        assert not here.cancelling()

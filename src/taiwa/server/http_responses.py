@@ -192,12 +192,14 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the events; the server drops data for a disconnected reader, so `receive` is watched."""
-        here, left = asyncio.current_task(), False
+        here, left, is_sent = asyncio.current_task(), False, False
         assert here is not None
         watching = asyncio.create_task(until_left(receive))
 
         def leave(_: object) -> None:
             nonlocal left
+            if is_sent:  # both at once
+                return
             left = True
             if self._on_leave is not None:
                 self._on_leave()
@@ -212,7 +214,7 @@ class EventStream(Response):
             if not left or here.uncancel():
                 raise
         finally:
-            watching.remove_done_callback(leave)
+            is_sent = True
             watching.cancel()
 
     async def _send(self, send: Send, send_now: SendNow) -> None:

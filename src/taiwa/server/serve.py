@@ -22,6 +22,7 @@ from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from taiwa.isolation import used_memory
 from taiwa.kernel.errors import ConfigError, TaiwaError
 from taiwa.kernel.runtime import AnyModel
 from taiwa.kernel.serialization import Json
@@ -274,6 +275,8 @@ BACKLOG = 1024
 KEEP_ALIVE = 75
 MOST_UNCHECKED = 50_000
 """The threshold of new objects for garbage collection."""
+MOST_GROWTH = 64 << 20
+"""The growth of the memory, in bytes, for the same: a few objects may hold long texts."""
 MOST_HEADER_BYTES = 64 << 10
 LOOPBACKS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  (replaced, not listened on)
 FIELDS = ("method", "path", "status", "caller", "ms", "request")
@@ -424,6 +427,7 @@ class _Uvicorn(uvicorn.Server):
         self._spans = spans
         self.on_ready: Callable[[], None] | None = None
         self._state = state
+        self._most_memory = used_memory() + MOST_GROWTH
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to listen, and report it."""
@@ -433,6 +437,13 @@ class _Uvicorn(uvicorn.Server):
         self._state.sharing.watch(partial(take_over, self._state))
         if self.on_ready is not None:
             self.on_ready()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Collect garbage if the memory has grown since; uvicorn calls this ten times a second."""
+        if counter % 10 == 0 and used_memory() > self._most_memory:
+            gc.collect()
+            self._most_memory = used_memory() + MOST_GROWTH
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Refuse new requests, let runs end, then close the connections."""

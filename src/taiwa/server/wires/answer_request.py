@@ -366,11 +366,13 @@ async def wait_connected(request: Request, awaited: Coroutine[Any, Any, T], leav
     Raises:
         ApiError: an answer failed. ClientDisconnect: the client disconnected.
     """
-    here, left = asyncio.current_task(), False
+    here, left, has_ended = asyncio.current_task(), False, False
     assert here is not None
 
     def hang_up(_: object) -> None:
         nonlocal left
+        if has_ended:  # both at once
+            return
         left = True
         here.cancel()
 
@@ -384,7 +386,7 @@ async def wait_connected(request: Request, awaited: Coroutine[Any, Any, T], leav
             raise
         raise ClientDisconnect from None
     finally:
-        watching.remove_done_callback(hang_up)
+        has_ended = True
         watching.cancel()
 
 
