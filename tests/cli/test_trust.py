@@ -292,7 +292,8 @@ os._exit(0)
 DOORS = (
     "say -s gift Hi", "chat -s gift", "batch plain rows.txt --mode fold -s gift --resume", "retry gift", "edit gift:1 Hello",
     "replay gift", "rerun gift --as again", "rerun gift --as again --app plain", "resume gift", "say -s fork Hi", "say -s gift --max-tokens 9 Hi",
-    "apps update gift", "apps save mine gift", "python", "server turns", "server resume", "server conversation", "server previous",
+    "apps update gift", "apps save mine gift", "python", "server turns", "server resume", "server conversation", "server previous", "server again",
+    "server thread", "server mcp",
 )  # fmt: skip
 
 
@@ -300,11 +301,19 @@ def _ask_server(place: Place, how: str) -> None:
     """Let a client of a server go on with the imported conversation in every protocol that may name it."""
     with serving(*"ABC", store=str(place.store)) as server:
         tip = server.repository.at("gift").tip
+        said = {"id": "1", "role": "user", "content": "Hi"}
+        call = {"name": "ask", "arguments": {"question": "Hi", "conversation": "gift"}}
         requests: dict[str, tuple[str, dict[str, object]]] = {
             "turns": ("/api/conversations/gift/turns", {"text": "Hi"}),
             "resume": ("/api/conversations/gift/resume", {}),
             "conversation": ("/v1/responses", {"model": "scripted", "input": "Hi", "conversation": "gift"}),
             "previous": ("/v1/responses", {"model": "scripted", "input": "Hi", "previous_response_id": tip}),
+            "again": ("/api/conversations/gift/turns", {"text": "Hi", "edit": 1}),
+            "thread": (
+                "/ag-ui",
+                {"threadId": "gift", "runId": "1", "messages": [said], "state": {}, "tools": [], "context": []},
+            ),
+            "mcp": ("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}),
         }
         path, body = requests[how]
         answer = server.client.post(path, json=body)
@@ -313,7 +322,7 @@ def _ask_server(place: Place, how: str) -> None:
 
         assert answer.status_code < 500, answer.text
         assert not any(request.tools for request in server.model.requests)
-        assert server.model.requests or how in ("conversation", "previous"), answer.text
+        assert server.model.requests or how in ("conversation", "previous", "mcp"), answer.text
 
 
 @pytest.mark.parametrize("door", DOORS)
