@@ -1,15 +1,20 @@
 """What the page says about input that cannot be used, in its language."""
 
 import re
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, TypeAlias
 
 import httpx
 import pytest
 
+from taiwa.conversation.replies import ParsedReply
+from taiwa.flows.turn import _warnings
+from taiwa.kernel.messages import Notice, Request, Response, assistant
 from taiwa.models.scripted import ALL_CAPABILITIES, scripted_model
 from taiwa.server.page.problems import PROBLEMS, translated
 from tests.orders import TEAS
+from tests.server.page.conftest import OpenTab, Serve
+from tests.server.page.tab import GatedModel
 from tests.server.serving import Serving, serving
 
 Send: TypeAlias = Callable[[httpx.Client, str], httpx.Response]
@@ -105,3 +110,29 @@ def test_each_known_message_varies_in_the_same_names_in_all_languages() -> None:
             shown = translated(message, language) or ""
             assert shown != message
             assert set(re.findall(r"\{[a-z]+\}", shown)) == set(re.findall(r"\{[a-z]+\}", message))
+
+
+class SlowModel(GatedModel):
+    """Says what it does before it answers."""
+
+    async def astream(self, request: Request) -> AsyncGenerator[Any]:
+        yield Notice("reading the prompt: 37%", code="waiting")
+        async for each in super().astream(request):
+            yield each
+
+
+def test_what_a_model_does_before_it_answers_is_told_in_the_language_of_the_page(
+    open_tab: OpenTab, serve: Serve
+) -> None:
+    model = SlowModel(rest="")
+    model._begin = ()
+    tab = open_tab(serve(model), locale="ja-JP")
+    tab.begin_only("one")
+    tab.has("#live .thinking", "プロンプトを読んでいます: 37%", ready=False)
+    model.gate.set()
+
+
+def test_the_warnings_of_a_turn_are_told_in_the_language_of_the_page() -> None:
+    for parsed in (ParsedReply("", None, ("$.topics = 3: must be a list",)), ParsedReply("", None, missing=True)):
+        for warning in _warnings(Response(assistant("")), parsed):
+            assert CHINESE.search(translated(warning, "zh") or ""), warning

@@ -16,7 +16,6 @@ from taiwa.conversation.history import add_turn
 from taiwa.flows.ask.clarify_then_retrieve import ASSESS_BY
 from taiwa.flows.ask.decide_search_or_clarify import POLICIES
 from taiwa.flows.ask.types import QUESTIONS, SCORES
-from taiwa.flows.turn import FINISH_WARNINGS
 from taiwa.kernel import errors
 from taiwa.kernel.messages import Evidence
 from taiwa.models.http_api.errors import TABLE, error_from_status
@@ -26,7 +25,7 @@ from taiwa.server.http_responses import api_error
 from taiwa.server.page.branches import branch_map, leaf
 from taiwa.server.page.html import Page, Place
 from taiwa.server.page.panels import state_view
-from taiwa.server.page.text import LABELS, WARNINGS, open_params, worded
+from taiwa.server.page.text import LABELS, open_params, worded
 from taiwa.server.page.transcript import count_breaks, transcript
 from taiwa.sessions.replay import recorded_requests, replay_history
 from taiwa.sessions.session import Session
@@ -223,7 +222,6 @@ def test_what_programs_name_is_named_for_a_person() -> None:
     assert {each.name for each in fields(Evidence)} == set(LABELS["evidence"])
     assert {*POLICIES, *ASSESS_BY} <= set(LABELS["parameter"])
     assert {param.name for param in open_params(load_app("ask"))} <= set(LABELS["parameter"])
-    assert set(WARNINGS) < set(FINISH_WARNINGS.values())
 
 
 def test_an_error_has_a_sentence_for_a_person() -> None:

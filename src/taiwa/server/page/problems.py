@@ -1,4 +1,4 @@
-"""Messages about input that cannot be used, in the language of the page: the library writes them in English."""
+"""Messages about input that cannot be used, and of a turn, in the language of the page: the library writes them in English."""
 
 import re
 from collections.abc import Sequence
@@ -67,6 +67,18 @@ PROBLEMS = (
     gettext_noop("broken or encrypted: not a DOCX that can be opened"),
     gettext_noop("no text layer: it is pictures of pages, so run text recognition on it first"),
     gettext_noop("not a text file"),
+    gettext_noop("loading {name}"),
+    gettext_noop("reading the prompt: {part}"),
+    gettext_noop("{server} has not begun to answer for {n} s; still waiting"),
+    gettext_noop("the limit of calls per minute"),
+    gettext_noop("the model returned no text"),
+    gettext_noop("the model wrote no state"),
+    gettext_noop("the state is unchanged: {problem}"),
+    gettext_noop("not recorded, because it was not said: {names} (`cite: false` takes it all the same)"),
+    gettext_noop("quoting the passages instead: {problem}"),
+    gettext_noop("the model refused to answer"),
+    gettext_noop("the query could not be rewritten; searching with the last text"),
+    gettext_noop("the rewritten query lost a negation; searching with the last text"),
     gettext_noop("{name} does not run in this process, and its answer has no log probabilities"),
     gettext_noop("the model {name} is not served here, and its answer has no log probabilities"),
 )

@@ -256,7 +256,7 @@ GROUPS = {
     "{wait}": "(?:, try again in .*?)?",
 }
 """What the parts of a message of a model's server match that can be missing or are not facts."""
-AFTER = r"(?P<charged>; not repeated, because [^;]*)?(?:; at most [\d.]+ s are waited in all \(timeout\))?(?: \(tried \d+ times\))?"
+AFTER = r"(?P<charged>; not repeated, because [^;]*)?(?:; at most [\d.]+ s are waited in all \(timeout\))?(?: \(tried \d+ times\)| \(at most \d+ s in all\))?"
 FACTS = ("host", "who", "model", "parameter", "place", "limits", "code", "text")
 CAUSES = {
     "credit": "credit", "forbidden": "forbidden", "long": "long", "missing": "missing", "nowhere": "nowhere",
@@ -318,13 +318,6 @@ def worded(code: str, message: str, language: str) -> tuple[str, str]:
 
 
 CHARGED = gettext_noop("It may have been charged.")
-
-WARNINGS = (
-    gettext_noop("the answer was cut off at the length limit"),
-    gettext_noop("the answer was interrupted"),
-    gettext_noop("the model refused to continue"),
-)
-"""Warnings of a turn, translated when they are shown."""
 
 LABELS: Mapping[str, Mapping[str, str]] = {
     "act": {

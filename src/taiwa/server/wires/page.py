@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from taiwa.flows.turn import FINISH_WARNINGS
-from taiwa.i18n import LANGUAGES, translator
+from taiwa.i18n import LANGUAGES
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
 from taiwa.kernel.serialization import Json, to_json
@@ -324,7 +324,10 @@ async def follow(request: Request) -> Response:
 async def _written(run: FollowedRun, language: str) -> AsyncGenerator[bytes]:
     """Write the events of a run: each closed block once, and the open block now and then, with the text after it."""
     text, count, ended = _begun_with(run.runs[0].completions[0]), 0, False
-    translate = translator("page", language)
+
+    def say(message: str) -> str:
+        return worded("", message, language)[1]
+
     yield _begun(run, run.runs[0].completions[0])
     async for each in run.follow():
         if ended:
@@ -343,11 +346,11 @@ async def _written(run: FollowedRun, language: str) -> AsyncGenerator[bytes]:
             case Notice(code="state"):
                 yield event({}, "state")
             case Notice(code="waiting"):
-                yield event({"text": translate(each.event.text), "seconds": round(each.event.seconds)}, "waits")
+                yield event({"text": say(each.event.text), "seconds": round(each.event.seconds)}, "waits")
             case Notice():
                 is_said = each.event.text in FINISH_WARNINGS.values()  # by the turn itself
                 if each.event.level == "warning" and not is_said:
-                    yield event({"text": translate(each.event.text)}, "notice")
+                    yield event({"text": say(each.event.text)}, "notice")
             case ApiError():
                 yield _numbered(run, event(_failed(each.event, language), "failed"))
                 return
