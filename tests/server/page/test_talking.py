@@ -367,6 +367,31 @@ def test_what_cannot_be_read_once_is_read_again_when_the_server_is_back(tab: Tab
     tab.problems.clear()  # the lost connection itself
 
 
+def test_a_stream_that_a_proxy_refuses_while_the_server_starts_is_followed_again(
+    open_tab: OpenTab, server: Serving
+) -> None:
+    tab = open_tab(server, locale="en-GB")
+    tab.begin("one", "plain")
+    refused = []
+    tab.page.route("**/page/follow/**", lambda route: refused.append(route.fulfill(status=502)), times=1)
+    tab.page.reload()
+    tab.has("#lost:not([hidden])", "No connection to the server", ready=False)
+    tab.page.wait_for_selector("#lost", state="hidden")
+    tab.say("two", 2)
+    assert len(refused) == 1
+    tab.problems.clear()  # the refusals themselves
+
+
+def test_a_server_that_was_started_anew_with_another_key_says_so(open_tab: OpenTab, server: Serving) -> None:
+    tab = open_tab(server, locale="en-GB")
+    tab.begin("one", "plain")
+    for path in ("**/page/follow/**", "**/v1/models"):
+        tab.page.route(path, lambda route: route.fulfill(status=401))
+    tab.page.reload()
+    tab.has("#lost", "The server was started anew. Open the address that it printed.", ready=False)
+    tab.problems.clear()  # the refusals themselves
+
+
 def test_a_copy_is_made_over_http_from_another_machine_too(tab: Tab) -> None:
     tab.begin("one", "plain")
     tab.page.evaluate("() => Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true })")
