@@ -175,6 +175,7 @@ def test_two_models_answer_side_by_side_and_one_answer_is_kept(open_tab: OpenTab
     tab.page.click("footer [data-model=two]")
     tab.has(".siblings", "2/2")
     tab.has(".turn footer small", "two")
+    tab.holds("#model", "two")
     tab.page.click("[data-act=beside]")
     tab.count("#beside .column", 2)
     assert [each.inner_text() for each in tab.page.locator(".column h3").all()] == ["one", "two"]
@@ -184,6 +185,10 @@ def test_two_models_answer_side_by_side_and_one_answer_is_kept(open_tab: OpenTab
 
     assert tab.page.locator("#behind").is_hidden()
     tab.has(".state", "about tea 1")
+    tab.holds("#model", "one")
+    tab.page.reload()
+    tab.ready()
+    tab.holds("#model", "one")
 
 
 def test_the_same_answer_again_says_so(open_tab: OpenTab, serve: Serve) -> None:

@@ -1,6 +1,6 @@
 // The page: clicks, forms and keys lead to the actions of its parts. HTML comes rendered and escaped from the server only.
 import { $, $$, ask, attempt, call, copyText, here, html, name, page, put, texts } from "./server.js";
-import { begin, confirmed, create, edit, expect, listenToTalk, stop } from "./talk.js";
+import { begin, confirmed, create, edit, expect, goOnWith, listenToTalk, stop } from "./talk.js";
 import { answerPerson, filter, fold, followList, fork, go, label, listenToPlaces, meant, more, older, openPanel, openRow, print, remove, rename, scrub, select, show, step, toEnd, verify } from "./places.js";
 import { bisect, compare, listenToInspector, set, why } from "./state.js";
 import { answers, forms, listenToSettings, serve, unlock } from "./settings.js";
@@ -47,8 +47,9 @@ const acts = {
     put($("#beside div"), await html(`/page/beside/${name}?at=${node}`));
     $("#beside").showModal();
   },
-  keep: async ({ node }) => {
+  keep: async ({ node, model }) => {
     $("#beside").close();
+    goOnWith(model);
     await show((await call("POST", `${here}/keep`, { node, expected: page.tip })).node);
   },
   again: ({ number, model }) => again(number, model),

@@ -52,7 +52,11 @@ function giveBack() {
 // Which branch is meant, and where the conversation must stand, so that nothing another tab did is lost.
 export const branch = () => ({ expected: page.tip, ...(page.end === page.tip ? {} : { parent: page.end }) });
 
+// A conversation goes on with the model of its last answer.
+export const goOnWith = (model) => { if ($(`#model [value="${CSS.escape(model)}"]`)) $("#model").value = model; };
+
 export async function begin(body, follows = true) {
+  if (body.model) goOnWith(body.model);
   const model = $("#model").value;
   if (follows) toEnd();
   mine = true;
