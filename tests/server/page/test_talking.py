@@ -200,12 +200,14 @@ def test_the_same_answer_again_says_so(open_tab: OpenTab, serve: Serve) -> None:
 
 def test_a_conversation_is_renamed_and_deleted_after_a_question(tab: Tab) -> None:
     tab.begin("one")
+    tab.page.fill("#text", "a draft")
     tab.page.click(".menu summary")
     tab.page.click("[data-act=rename]")
     tab.page.fill("#ask-text", "茶")
     tab.page.press("#ask-text", "Enter")
     tab.page.wait_for_url(f"**/c/{quote('茶')}")
     tab.has("h1", "one")
+    tab.holds("#text", "a draft")
     tab.page.click(".menu summary")
     tab.page.click("[data-act=remove]")
     tab.has("#ask h2", "茶")
@@ -217,6 +219,7 @@ def test_a_conversation_is_renamed_and_deleted_after_a_question(tab: Tab) -> Non
     tab.count("#begin", 1)
 
     tab.count("#list a", 0)
+    assert tab.page.evaluate("() => Object.keys(localStorage).filter((key) => key.startsWith('draft:'))") == []
 
 
 def test_a_conversation_gets_a_title_is_pinned_and_archived(tab: Tab, server: Serving) -> None:

@@ -1,7 +1,7 @@
 // Places: the window of turns in the transcript, branches, the selected turn and its panel.
 import { $, $$, add, ask, attempt, call, fill, here, html, lost, name, notify, page, put, texts } from "./server.js";
 import { why } from "./state.js";
-import { follow, leave, restoreDraft } from "./talk.js";
+import { follow, leave, moveDrafts, restoreDraft } from "./talk.js";
 
 const MOST = 180; // turns in the document; others are loaded when they are scrolled to
 const turns = $("#turns");
@@ -258,12 +258,14 @@ export async function rename(session) {
   if (isShown) leave();
   try {
     const made = (await call("POST", `${api(session)}/rename`, { name: wanted })).session;
+    moveDrafts(session, made);
     if (isShown) location.assign(`/c/${encodeURIComponent(made)}`); else await readList();
   } catch (error) { if (isShown) follow(); throw error; }
 }
 
 export async function remove(session) {
   if (!(await ask(fill(texts.delete, { name: session })))) return;
+  moveDrafts(session); // a page that shows it is left at once
   await call("DELETE", api(session));
   if (session === page.session) location.assign("/"); else await readList();
 }

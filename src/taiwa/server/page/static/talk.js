@@ -27,6 +27,15 @@ function keepDraft() {
   if (text.value) localStorage.setItem(draft(), text.value); else localStorage.removeItem(draft());
 }
 
+// Drafts go with the name of their conversation, or with it.
+export function moveDrafts(from, to) {
+  for (const key of Object.keys(localStorage)) {
+    if (key !== `draft:${from}` && !key.startsWith(`draft:${from}:`)) continue;
+    if (to) localStorage.setItem(`draft:${to}${key.slice(6 + from.length)}`, localStorage.getItem(key));
+    localStorage.removeItem(key);
+  }
+}
+
 export function busy(on) {
   $("#stop").hidden = !on;
   $("#send").hidden = on;
