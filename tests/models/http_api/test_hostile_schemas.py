@@ -14,7 +14,7 @@ from hypothesis import example, given
 from taiwa import constraints
 from taiwa.constraints import Vocabulary
 from taiwa.constraints.automaton import MOST_STEPS, Automaton, compile_regex
-from taiwa.kernel.errors import NoValidTokenError, TaiwaError
+from taiwa.kernel.errors import NoValidTokenError, TaiwaError, ToolError
 from taiwa.kernel.messages import Capability, JsonSchema, Regex, Request, user
 from taiwa.models.http_api import constraint_encoding
 from taiwa.models.http_api.capabilities import Capabilities
@@ -142,3 +142,18 @@ def test_no_automaton_of_many_steps_is_made_in_this_process(pattern: str, monkey
     assert bounds == [constraint_encoding.QUICK_STEPS]
     assert broken == (("/: regex",) if pattern == LARGE else ())
     assert find_violation(request, "w4999" if pattern == LARGE else "a") == ()
+
+
+def test_a_pattern_that_took_all_of_its_time_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    class Endless:
+        def ask(self, question: dict[str, object]) -> dict[str, object]:
+            asked.append(question["text"])
+            raise ToolError("timed out", code="timeout")
+
+    monkeypatch.setattr(constraint_encoding, "_processes", Endless())
+    request = Request((user("?"),), constraint=Regex(f"(?:a?){{6000}}a{{{len(LARGE)}}}"))
+
+    assert [find_violation(request, text) for text in ("x", "y")] == [(), ()]
+    assert asked == ["x"]

@@ -5,6 +5,7 @@ llama.cpp silently drops parts of JSON Schema, so a walk over the schema imitate
 
 import json
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -497,13 +498,18 @@ def _matches(pattern: str, text: str) -> bool:
     """Return whether a text matches a pattern, or that cannot be found out; a large one is compared in another process."""
     if (automaton := _automaton(pattern)) is not None:
         return automaton.accepts(map(ord, text))
+    if pattern in _unanswered:
+        return True
     try:
         return _processes.ask({"pattern": pattern, "text": text})["fits"] is True
     except (ToolError, ConfigError):
+        _unanswered.append(pattern)
         return True
 
 
 _processes = ProcessPool(f"{__name__}:entry", "the pattern", LIMITS)
+_unanswered = deque[str](maxlen=CACHED_AUTOMATA)
+"""Patterns that took all of a process's time: they would for every other text."""
 
 
 def entry(start: dict[str, Json]) -> Handler:
