@@ -122,7 +122,7 @@ def _make_value(cls: type[T], tag: str) -> type[T]:
     made = dataclass(init=False, eq=False, repr=False, slots=True)(cls)
     layout = fields(cast("type[Any]", made))
     for method in (
-        *(() if "__init__" in own else (_lazy_init(made),)),
+        *(() if "__init__" in own else (_lazy_init(made, own),)),
         *_comparison_methods(made, layout),
         *_copy_methods(made, layout),
         *_freeze_methods(),
@@ -150,10 +150,17 @@ def _qualified_name(cls: type[Any]) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _lazy_init(made: type[Any]) -> Callable[..., None]:
+def _lazy_init(made: type[Any], own: dict[str, Any]) -> Callable[..., None]:
+    names = {"__annotations__", *own.get("__annotations__", {})}
+    like = {name: part for name, part in own.items() if name in names}
+
     @cache
     def compiled() -> Callable[..., None]:
-        method = _compiled_init(made)
+        is_wide = len(fields(made)) >= WIDE
+        initialize: Callable[..., None] = vars(
+            dataclass(frozen=not is_wide, eq=False, repr=False)(type(made.__name__, (), dict(like)))
+        )["__init__"]
+        method = _thawing_init(made, initialize) if is_wide else initialize
         type.__setattr__(made, "__init__", method)
         return method
 
@@ -164,32 +171,25 @@ def _lazy_init(made: type[Any]) -> Callable[..., None]:
     return __init__
 
 
-def _compiled_init(made: type[Any]) -> Callable[..., None]:
-    """Compile the `__init__` of a frozen class.
+WIDE = 5
+"""Fields from which it is faster to set them while an instance is not frozen."""
 
-    An instance belongs to a subclass that is not frozen until its fields are set. `object.__setattr__`, which the `__init__` of
-    `dataclass` calls for each field, takes three times as long.
+
+def _thawing_init(made: type[Any], initialize: Callable[..., None]) -> Callable[..., None]:
+    """Return an `__init__` that sets the fields while the instance belongs to a subclass that is not frozen.
+
+    `object.__setattr__`, which the `__init__` of a frozen dataclass calls for each field, takes six times as long as an assignment.
     """
     thawed = {"__slots__": (), "__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
-    draft = type(made.__name__, (made,), thawed)
-    known: dict[str, object] = {"_made": made, "_draft": draft, "_set": object.__setattr__, "_missing": MISSING}
-    parameters, lines = ["self"], ["_set(self, '__class__', _draft)"]
-    for field in fields(made):
-        name, default = field.name, f"_default_{field.name}"
-        is_made = field.default_factory is not MISSING
-        known[default] = field.default_factory if is_made else field.default
-        if field.init:
-            more = "=_missing" if is_made else f"={default}" if field.default is not MISSING else ""
-            parameters.append(f"{name}{more}")
-            given = f"{default}() if {name} is _missing else {name}" if is_made else name
-        else:
-            given = f"{default}()" if is_made else default
-        lines.append(f"self.{name} = {given}")
-    lines += ["self.__class__ = _made", *(["self.__post_init__()"] if hasattr(made, "__post_init__") else [])]
-    exec(f"def __init__({', '.join(parameters)}):\n  " + "\n  ".join(lines), known)  # noqa: S102  (as dataclass does)
-    method = cast("Callable[..., None]", known["__init__"])
-    method.__annotations__ = {field.name: field.type for field in fields(made) if field.init} | {"return": None}
-    return method
+    draft, become = type(made.__name__, (made,), thawed), object.__setattr__
+
+    def __init__(self: object, *arguments: object, **named: object) -> None:  # noqa: N807
+        become(self, "__class__", draft)
+        initialize(self, *arguments, **named)
+        self.__class__ = made
+
+    cast("Any", __init__).__wrapped__ = initialize  # which has the parameters
+    return __init__
 
 
 class _LazySignature:
