@@ -1,5 +1,6 @@
 """Hypothesis strategies for the project's values; add one for each new value."""
 
+from collections.abc import Iterable
 from typing import get_args
 
 from hypothesis import strategies as st
@@ -39,11 +40,13 @@ from taiwa.kernel.serialization import Json
 from tests.files import FILES
 
 __all__ = [
+    "ODD",
     "apps",
     "attachments",
     "chunks",
     "effects",
     "fields",
+    "joined",
     "json_objects",
     "json_values",
     "messages",
@@ -57,6 +60,17 @@ __all__ = [
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 """Any valid Unicode, without lone surrogates."""
+ODD = "\0\t\r\n\x85\u200b\u2028\u202e\ufeff\uffff éßñあ漢☃\U0001f642\U0010ffff"
+"""Characters of every kind that programs treat differently."""
+
+
+def joined(pieces: Iterable[str], *, min_size: int = 0, max_size: int | None = None) -> st.SearchStrategy[str]:
+    """A text of so many pieces. It is drawn as one text: drawing a list of them takes Hypothesis several times as long."""
+    letters = {chr(0xE000 + number): piece for number, piece in enumerate(pieces)}
+    drawn = st.text("".join(letters), min_size=min_size, max_size=max_size)
+    return drawn.map(lambda text: "".join(map(letters.__getitem__, text)))
+
+
 numbers = st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
 json_leaves = st.none() | st.booleans() | numbers | texts
 json_values: st.SearchStrategy[Json] = st.recursive(

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from taiwa.apps.app_file import MAX_EXAMPLE_CHARS, MAX_FRONT_CHARS, read_app
 from taiwa.conversation.app import App
+from tests.strategies import joined
 
 FRONT = "---\ntaiwa: 1\n---\n"
 PIECES = (
@@ -29,8 +30,8 @@ def problems_of(text: str) -> tuple[str, ...]:
 
 @given(
     st.sampled_from(["", FRONT, f"{FRONT}Body\n", f"{FRONT}Body\n## example\n", "---\ntaiwa: 1\n"]),
-    st.lists(st.sampled_from(PIECES), min_size=1, max_size=4).map("".join),
-    st.lists(st.sampled_from(PIECES), max_size=3).map("".join),
+    joined(PIECES, min_size=1, max_size=4),
+    joined(PIECES, max_size=3),
 )
 def test_a_piece_repeated_thousands_of_times_is_read_or_refused(head: str, piece: str, tail: str) -> None:
     problems_of(head + piece * (10_000 // len(piece)) + tail)

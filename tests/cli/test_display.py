@@ -9,6 +9,7 @@ from taiwa.cli.display import Blocks
 from tests.cli.conftest import ModelServer, Place, Taiwa
 from tests.cli.terminal import Terminal, screen
 from tests.peers.faults import head, silence, words
+from tests.strategies import joined
 
 ANSWER = """\
 # Tea
@@ -29,7 +30,7 @@ print("tea")
 <b>not</b> HTML
 and a second line\x1b[2J
 """
-PIECES = st.sampled_from(
+TEXTS = joined(
     [
         "# Tea\n",
         "\n",
@@ -43,11 +44,12 @@ PIECES = st.sampled_from(
         "1. x\n",
         "  more\n",
         "---\n",
-    ]
+    ],
+    max_size=20,
 )
 
 
-@given(st.lists(PIECES, max_size=20).map("".join), st.integers(1, 7))
+@given(TEXTS, st.integers(1, 7))
 def test_blocks_in_pieces_are_the_blocks_of_the_whole(text: str, size: int) -> None:
     blocks = Blocks()
     ended = [block for at in range(0, len(text), size) for block in blocks.feed(text[at : at + size])]

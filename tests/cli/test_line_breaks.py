@@ -6,10 +6,9 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from taiwa.cli.line_breaks import CLOSING, OPENING, wrap
+from tests.strategies import joined
 
-TEXTS = st.lists(
-    st.sampled_from([*"あ。、」「（）っー漢字aB ", "word", "http://127.0.0.1:8080/v1", "  ", "長い文"]), max_size=60
-).map("".join)
+TEXTS = joined([*"あ。、」「（）っー漢字aB ", "word", "http://127.0.0.1:8080/v1", "  ", "長い文"], max_size=60)
 
 
 def lines(text: str, width: int) -> list[str]:

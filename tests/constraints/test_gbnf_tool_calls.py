@@ -10,6 +10,7 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import ToolCallsInText, ToolSpec
 from taiwa.kernel.serialization import Json
 from tests.constraints.gbnf_reader import Gbnf
+from tests.strategies import joined
 
 
 def tool(name: str, **parameters: Json) -> ToolSpec:
@@ -25,13 +26,13 @@ MASS = tool("mass", formula={"type": "string", "pattern": "^[A-Z][A-Za-z0-9]*$",
 UNIT = tool("calc2", unit={"enum": ["km", "mi"]})
 CONVERT = tool("convert", n={"type": "integer", "minimum": 1, "maximum": 12}, to={"enum": ["a", "b>>"]})
 EACH = (CALC, MASS, UNIT, CONVERT)
-PIECES = st.lists(
-    st.sampled_from(
-        ["<<calc: ", "<<calc2: ", "<<mass: ", "<<convert: ", "<<other: ", "<< calc : ", ">>", ">", "<", "1+1", "H2O", "km",
-         " ", "\n", '{"n": 12, "to": "a"}', '{"n":0,"to":"a"}', "文"]
-    ),
+PIECES = joined(
+    [
+        "<<calc: ", "<<calc2: ", "<<mass: ", "<<convert: ", "<<other: ", "<< calc : ", ">>", ">", "<", "1+1", "H2O", "km",
+        " ", "\n", '{"n": 12, "to": "a"}', '{"n":0,"to":"a"}', "文",
+    ],
     max_size=5,
-).map("".join)  # fmt: skip
+)  # fmt: skip
 BYTES = Vocabulary.of_bytes()
 GUIDE = compile(ToolCallsInText(EACH), BYTES)
 BARE = compile(ToolCallsInText(EACH, free_text=False), BYTES)

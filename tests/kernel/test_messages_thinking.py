@@ -4,7 +4,6 @@ from collections.abc import Iterable
 
 import pytest
 from hypothesis import example, given
-from hypothesis import strategies as st
 
 from taiwa.kernel.effects import Complete, Program, WatchResult, perform
 from taiwa.kernel.execution import RunResult
@@ -25,32 +24,12 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import scripted_model
 from tests.models.pieces import PLACES, cut
-from tests.strategies import texts
+from tests.strategies import ODD, joined, texts
 
-pieces = st.sampled_from(
-    [
-        "<think>",
-        "</think>",
-        "<thi",
-        "nk>",
-        "</",
-        "[THINK]",
-        "\n",
-        " ",
-        "<",
-        "so",
-        "日本",
-        "<b>",
-        "</thinking>",
-        "`",
-        "<|channel|>analysis<|message|>",
-        "<|channel|>final<|message|>",
-        "<|start|>assistant",
-        "<|end|>",
-        "<|cha",
-        "<|message|>",
-    ]
-)
+pieces = (
+    "<think>", "</think>", "<thi", "nk>", "</", "[THINK]", "\n", " ", "<", "so",
+    "日本", "<b>", "</thinking>", "`", "<|channel|>analysis<|message|>", "<|channel|>final<|message|>", "<|start|>assistant", "<|end|>", "<|cha", "<|message|>",
+)  # fmt: skip
 
 
 def split(chunks: Iterable[str]) -> tuple[str, str]:
@@ -66,7 +45,7 @@ def ask(request: Request) -> Program[Response]:
 
 @example("<think></think>`<think>a</think>", [16])
 @example("<think></think><think>a<think>b</think>", [20, 25])
-@given(st.lists(pieces | texts, max_size=8).map("".join), PLACES)
+@given(joined([*pieces, *ODD], max_size=8) | texts, PLACES)
 def test_wherever_an_answer_is_cut_it_is_split_alike(text: str, places: list[int]) -> None:
     assert split(cut(text, places)) == split([text])
 

@@ -11,6 +11,7 @@ from taiwa.kernel.serialization import Json
 from taiwa.operations import markdown_html
 from taiwa.operations.markdown_html import MarkdownStream, render_together, to_html, visible
 from tests.steps import lines_run
+from tests.strategies import joined
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -106,7 +107,7 @@ def test_what_is_nested_loads_and_runs_nothing(text: str) -> None:
     assert_inert(to_html(text))
 
 
-@given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=6).map("".join), st.sampled_from(["", "$"]))
+@given(joined(PIECES, min_size=1, max_size=6), st.sampled_from(["", "$"]))
 def test_four_times_the_text_is_at_most_sixteen_times_the_work(piece: str, around: str) -> None:
     render = markdown_html._renderer().render
     render(f"{piece}```python\nx\n```\n$x$")  # imports and caches
@@ -116,7 +117,7 @@ def test_four_times_the_text_is_at_most_sixteen_times_the_work(piece: str, aroun
     assert more <= 16 * max(once, 500)
 
 
-@given(st.lists(st.sampled_from(SIGNS)).map("".join))
+@given(joined(SIGNS))
 def test_no_mixture_of_signs_loads_or_runs_anything(text: str) -> None:
     assert_inert(to_html(text))
 
@@ -253,7 +254,7 @@ def test_the_work_of_a_stream_is_in_proportion_to_its_text(line: str) -> None:
     assert work < 40 * len(to_html(text))
 
 
-@given(st.lists(st.sampled_from(LATEX), min_size=1, max_size=12).map("".join))
+@given(joined(LATEX, min_size=1, max_size=12))
 def test_invalid_mathematics_breaks_nothing(source: str) -> None:
     assert_inert(to_html(f"${source}$"))
 

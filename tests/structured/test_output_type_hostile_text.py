@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from taiwa.kernel.errors import OutputValidationError
 from taiwa.structured import OutputType, ParseOptions, ParseResult
+from tests.strategies import ODD, joined
 
 
 class Tree(BaseModel):
@@ -65,7 +66,7 @@ def attempt(output_type: OutputType[Any], text: str, options: ParseOptions) -> P
 
 @settings(max_examples=2 * settings().max_examples)
 @given(
-    st.lists(st.sampled_from(UNITS) | st.text(max_size=3), max_size=40).map("".join),
+    joined([*UNITS, *ODD], max_size=40) | st.text(),
     st.sampled_from(TYPES),
 )
 def test_any_text_gives_a_result_or_an_output_validation_error(text: str, output_type: OutputType[Any]) -> None:
@@ -80,8 +81,8 @@ def test_any_text_gives_a_result_or_an_output_validation_error(text: str, output
 
 
 @given(
-    st.lists(st.sampled_from(UNITS) | st.text(max_size=2), min_size=1, max_size=4).map("".join).filter(bool),
-    st.lists(st.sampled_from(UNITS), max_size=3).map("".join),
+    joined([*UNITS, *ODD], min_size=1, max_size=4),
+    joined(UNITS, max_size=3),
     st.sampled_from(TYPES),
 )
 def test_a_piece_repeated_thousands_of_times_gives_a_result_or_an_error(

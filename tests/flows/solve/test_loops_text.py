@@ -5,9 +5,10 @@ from taiwa.flows.solve.loops import StopAtCall, strip_repetition
 from taiwa.flows.solve.tool_call_formats import TaggedFormat
 from taiwa.kernel.effects import WatchResult
 from tests.flows.solve.streams import watch_pieces
+from tests.strategies import joined
 
 NAMES = ("calculator", "molar_mass")
-PIECES = st.sampled_from(
+TEXTS = joined(
     [
         "<<calculator: 1>>",
         "<<oracle:x>>",
@@ -25,11 +26,12 @@ PIECES = st.sampled_from(
         ": ",
         "1" * 400,
         "ま",
-    ]
+    ],
+    max_size=20,
 )
 
 
-@given(st.lists(PIECES, max_size=20).map("".join), st.lists(st.integers(1, 30), min_size=1, max_size=8))
+@given(TEXTS, st.lists(st.integers(1, 30), min_size=1, max_size=8))
 def test_where_a_stream_is_cut_changes_nothing(text: str, sizes: list[int]) -> None:
     whole, watch = TaggedFormat().scanner(NAMES).feed(text), StopAtCall(TaggedFormat().scanner(NAMES))
     shown_text, cut = watch_pieces(watch, text, sizes)
@@ -38,7 +40,7 @@ def test_where_a_stream_is_cut_changes_nothing(text: str, sizes: list[int]) -> N
     assert shown_text == text[:cut]
 
 
-@given(st.lists(PIECES, max_size=20).map("".join), st.text(max_size=30), st.integers(1, 9))
+@given(TEXTS, st.text(max_size=30), st.integers(1, 9))
 def test_a_repeated_text_is_neither_shown_nor_scanned(known: str, new: str, size: int) -> None:
     text = known.rstrip() + new
     watch = StopAtCall(TaggedFormat().scanner(NAMES), known)

@@ -46,6 +46,7 @@ from taiwa.models.http_api.openai_chat import DIALECTS, ChatCompletions
 from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel, scripted_model
 from tests.flows.driving import Drive, transcript
 from tests.flows.solve.abacus import ADDER, BARE, NATIVE, NO_STOP, SPECS, Adder, Echo
+from tests.strategies import joined
 
 FIRST = "Two and two: <<adder: 2+2>>"
 
@@ -515,25 +516,23 @@ def called(name: str, **arguments: str) -> Response:
     return Response(Message("assistant", (ToolCall(name, json.dumps(arguments), "x"),)), "tool_calls")
 
 
-ANSWER = st.lists(
-    st.sampled_from(
-        [
-            "<<adder: 1+2>>",
-            "<<adder: x>>",
-            "<<no:1>>",
-            "<<",
-            ">>",
-            "`",
-            "\n",
-            " so",
-            " 7",
-            "```\n",
-            "<<adder: 5+",
-            "Action: adder[1+1]",
-        ]
-    ),
+ANSWER = joined(
+    [
+        "<<adder: 1+2>>",
+        "<<adder: x>>",
+        "<<no:1>>",
+        "<<",
+        ">>",
+        "`",
+        "\n",
+        " so",
+        " 7",
+        "```\n",
+        "<<adder: 5+",
+        "Action: adder[1+1]",
+    ],
     max_size=5,
-).map("".join)
+)
 
 
 @given(

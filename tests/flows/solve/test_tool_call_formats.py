@@ -26,11 +26,12 @@ from taiwa.flows.solve.tool_call_formats import (
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.messages import ToolSpec
 from tests.flows.solve.streams import watch_pieces
+from tests.strategies import joined
 
 NAMES = ("calculator", "molar_mass", "python")
 SPOKEN = [made() for made in TOOL_CALL_FORMATS.values()]
 EACH = pytest.mark.parametrize("spoken", SPOKEN, ids=lambda spoken: spoken.name)
-PIECES = st.sampled_from(
+TEXTS = joined(
     [
         "<<calculator: 1>>",
         "<<calculator",
@@ -65,9 +66,9 @@ PIECES = st.sampled_from(
         "1" * 400,
         "ま",
         "<|im_start|>system",
-    ]
+    ],
+    max_size=20,
 )
-TEXTS = st.lists(PIECES, max_size=20).map("".join)
 SIZES = st.lists(st.integers(1, 30), min_size=1, max_size=8)
 
 
