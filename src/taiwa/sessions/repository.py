@@ -578,7 +578,7 @@ class Repository:
                     return here
             case _:
                 pass
-        raise CorruptError(f"the snapshot of {tip[:12]} cannot be read; run `taiwa gc --snapshots`")
+        raise CorruptError(f"the snapshot of {tip[:12]} cannot be read")
 
 
 def _is_worth_a_snapshot(conversation: Conversation) -> bool:
