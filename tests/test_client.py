@@ -616,7 +616,8 @@ def test_the_usage_of_failed_calls_counts(connect: Any) -> None:
     [
         ({"model": Blocking}, "got the class Blocking; make an instance"),
         ({"model": 3}, "got an int"),
-        ({"tools": [len]}, "got the function len; decorate a function with @taiwa.tool"),
+        ({"tools": [3]}, "got an int; decorate a function with @taiwa.tool"),
+        ({"tools": [len]}, "len: 'obj' must be an ordinary parameter"),
         ({"tools": "calculator"}, r"tools must be a list of tools, got a str; write tools=\[…\]"),
         ({"tools": double}, "tools must be a list of tools, got a FunctionTool"),
         ({"tools": ["calculater"]}, "unknown tool 'calculater'; choose one of calculator"),

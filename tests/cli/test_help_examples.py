@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -65,13 +66,18 @@ PNG = bytes.fromhex(
 )
 
 
+def context_of(command: click.Command, **more: Any) -> click.Context:
+    """A context as of the whole command line: a command keeps the help option of its first one."""
+    return click.Context(command, **{**cli.context_settings, **more})
+
+
 def commands(
     command: click.Command, path: tuple[str, ...] = ("taiwa",)
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     """A command and those below it."""
     yield path, command
     if isinstance(command, click.Group):
-        context = click.Context(command)
+        context = context_of(command)
         for name in command.list_commands(context):
             below = command.get_command(context, name)
             assert below is not None
@@ -96,7 +102,7 @@ def test_the_help_of_every_command_shows_an_example(path: tuple[str, ...]) -> No
 
 @pytest.mark.parametrize("path", ALL, ids=" ".join)
 def test_no_sentence_of_a_help_text_is_cut_off(path: tuple[str, ...]) -> None:
-    command, context = ALL[path], click.Context(ALL[path], info_name=path[-1])
+    command, context = ALL[path], context_of(ALL[path], info_name=path[-1])
     shown = command.get_help(context)
     assert "..." not in re.sub(r"\[(?:ARGS|NAMES|TAGS)\]\.\.\.", "", shown)
     for parameter in command.params:
@@ -218,7 +224,7 @@ def restore(taiwa: Taiwa, turns: int) -> None:
 )  # fmt: skip
 def test_what_people_look_for_is_found_in_the_help(word: str) -> None:
     texts = [
-        command.get_help(click.Context(command, info_name=" ".join(path), terminal_width=10_000))
+        command.get_help(context_of(command, info_name=" ".join(path), terminal_width=10_000))
         for path, command in ALL.items()
     ]
 

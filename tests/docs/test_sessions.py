@@ -2,6 +2,9 @@
 
 import importlib.util
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +55,28 @@ def test_a_record_that_differs_is_told(record: Any, tmp_path: Path) -> None:
     assert list(record.stale(tmp_path / "new.out", "$ taiwa state\n"))
 
 
+@contextmanager
+def no_modules_of_temporary_folders() -> Iterator[None]:
+    """Import files as a new process does: other tests write files with the same names."""
+
+    def pop() -> dict[str, Any]:
+        place = tempfile.gettempdir()
+        return {
+            name: sys.modules.pop(name)
+            for name, module in [*sys.modules.items()]
+            if str(getattr(module, "__file__", "")).startswith(place)
+        }
+
+    before = pop()
+    yield
+    pop()
+    sys.modules |= before
+
+
 @pytest.mark.slow
 def test_no_recorded_session_is_stale(record: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    stale = record.main(["--check", "--quick"])
+    with no_modules_of_temporary_folders():
+        stale = record.main(["--check", "--quick"])
 
     assert not stale, f"{capsys.readouterr().out}\nrun `make docs` and look at what changed"
 
@@ -71,7 +93,7 @@ def test_every_command_is_in_the_reference_and_in_another_document(name: str) ->
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_shows_examples_of_its_use(name: str) -> None:
-    command = cli.get_command(click.Context(cli), name)
+    command = cli.get_command(click.Context(cli, **cli.context_settings), name)
 
     assert command is not None
     assert f"taiwa {name}" in (command.help or "")

@@ -298,7 +298,7 @@ def test_a_provider_of_the_user_is_asked_what_serves_it(servers: list[FaultServe
     servers[0].plays(raw(listing("m", owner="sglang"), close=False))
     mine = replace(fresh, base_urls={"mine": servers[0].base_url})
 
-    assert dialect(resolve_asked("mine:m", mine)).constraints == "fields"
+    assert dialect(resolve_asked("mine:m", mine)).constraints.wire == "fields"
 
 
 def test_what_cannot_be_stored_is_used_all_the_same(servers: list[FaultServer]) -> None:
@@ -330,7 +330,7 @@ def test_a_server_whose_kind_is_known_is_not_asked(name: str, fresh: Settings, m
 def test_a_probe_speaks_the_dialect_of_the_server(servers: list[FaultServer], fresh: Settings) -> None:
     servers[0].plays(raw(listing("m", owner="llamacpp"), close=False))
 
-    assert dialect(resolve_permissive(f"{servers[0].base_url}#m", fresh)).constraints == "gbnf"
+    assert dialect(resolve_permissive(f"{servers[0].base_url}#m", fresh)).constraints.wire == "gbnf"
 
 
 def test_a_server_at_the_port_of_another_has_its_own_prefix_left_out(servers: list[FaultServer]) -> None:
