@@ -60,12 +60,10 @@ def no_modules_of_temporary_folders() -> Iterator[None]:
     """Import files as a new process does: other tests write files with the same names."""
 
     def pop() -> dict[str, Any]:
-        place = tempfile.gettempdir()
-        return {
-            name: sys.modules.pop(name)
-            for name, module in [*sys.modules.items()]
-            if str(getattr(module, "__file__", "")).startswith(place)
-        }
+        files = {name: Path(getattr(module, "__file__", None) or ROOT) for name, module in sys.modules.items()}
+        place = Path(tempfile.gettempdir())
+        found = [name for name, file in files.items() if file.is_relative_to(place) and not file.is_relative_to(ROOT)]
+        return {name: sys.modules.pop(name) for name in found}
 
     before = pop()
     yield
