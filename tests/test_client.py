@@ -1047,7 +1047,7 @@ def test_results_are_shown_in_a_line_at_a_prompt() -> None:
     assert undone == session.repository.checkout(undone.tip)
 
 
-def test_a_notebook_shows_attempts_turns_origins_bills_and_sources_as_text_for_people() -> None:
+def test_a_notebook_shows_attempts_turns_origins_bills_and_sources_as_text_for_people(tmp_path: Path) -> None:
     answers = ("{drink: 'tea'}", '{"drink": "tea", "cups": 2}', 'Sure!\n@@delta\n{"topics": ["tea"]}')
     with Client(scripted_model(*answers), store=":memory:") as client:
         found, session = client.try_extract(Order, "Two teas."), client.session("chat", name="t")
@@ -1059,6 +1059,7 @@ def test_a_notebook_shows_attempts_turns_origins_bills_and_sources_as_text_for_p
     assert "$.cups: missing" in shown[0]
     assert shown[1].startswith('**turn 1**: `` [] → ["tea"] ``\n\n> Tea?\n\nSure!\n\n```json\n{"topics": ["tea"]}\n```')
     assert shown[2].startswith("2 calls · 0 in + 0 out tokens (2 calls not reported) · unknown · ")
+    (tmp_path / "leave.md").write_text("# Leave\n\nIn Leith you have 28 days of annual leave.\n", encoding="utf-8")
     with Client(scripted_model("28 days [1]."), store=":memory:") as client:
-        asked = client.ask("How many days of annual leave do I have in Leith?", documents=["taiwa:handbook"])
+        asked = client.ask("How many days of annual leave do I have in Leith?", documents=[tmp_path])
         assert "\n\n[1] " in asked._repr_markdown_(), asked.evidence
