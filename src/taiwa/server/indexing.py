@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import shutil
-from collections.abc import AsyncIterator, Generator
+from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from taiwa.retrieval.ingest import LARGEST_FILE, LEFT_OUT
 from taiwa.retrieval.readers import document_format, readable_suffixes
 from taiwa.retrieval.types import UnreadableError
 from taiwa.server.http_responses import INTERNAL, api_error, error_to_json
+from taiwa.server.runs import EventLog
 from taiwa.settings import Settings, data_folder
 
 if TYPE_CHECKING:
@@ -43,48 +44,20 @@ class _CancelledError(TaiwaError):
     """The run was cancelled between two files."""
 
 
-class IndexRun:
-    """The indexing of one index, and its events from the first one."""
+class IndexRun(EventLog[IndexEvent]):
+    """The indexing of one index, and its events."""
 
     def __init__(self, caller: str, index: str) -> None:
+        super().__init__()
         self.id = token_urlsafe(12)
         self.caller = caller
         self.index = index
-        self.events: list[IndexEvent] = []
-        self.done = False
         self.cancelled = False
         self._loop = asyncio.get_running_loop()
-        self._changed = asyncio.Event()
-
-    async def follow(self) -> AsyncIterator[IndexEvent]:
-        """Yield past and future events."""
-        at = 0
-        while True:
-            changed = self._changed
-            while at < len(self.events):
-                yield self.events[at]
-                at += 1
-            if self.done:
-                return
-            await changed.wait()
 
     def cancel(self) -> None:
         """Stop after the current file; the next run reads the rest."""
         self.cancelled = True
-
-    def publish(self, kind: str, data: Json) -> None:
-        """Add an event; call this on the event loop."""
-        self.events.append((kind, data))
-        self._wake()
-
-    def end(self) -> None:
-        """End the run; call this on the event loop."""
-        self.done = True
-        self._wake()
-
-    def _wake(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
 
     def reporter(self) -> Reporter:
         """Return the callback to which indexing in a thread reports."""
@@ -96,7 +69,7 @@ class IndexRun:
 
     def report(self, kind: str, data: Json) -> None:
         """Add an event; may be called from any thread."""
-        self._loop.call_soon_threadsafe(self.publish, kind, data)
+        self._loop.call_soon_threadsafe(self.add, (kind, data))
 
     @contextmanager
     def _progress(self) -> "Generator[Progress]":
@@ -148,7 +121,7 @@ class Indexing:
         problem = None if task.cancelled() else task.exception()
         if problem is not None:
             logger.error("indexing failed", exc_info=problem)
-            run.publish("error", error_to_json(INTERNAL))
+            run.add(("error", error_to_json(INTERNAL)))
         run.end()
 
     async def _perform(self, run: IndexRun, root: str) -> None:
@@ -158,9 +131,9 @@ class Indexing:
             async with self._locks.setdefault(run.index, asyncio.Lock()), turn, self._room:
                 await asyncio.to_thread(self._index, run, root)
         except _CancelledError:
-            run.publish("warning", {"text": "stopped; the next run reads the rest"})
+            run.add(("warning", {"text": "stopped; the next run reads the rest"}))
         except TaiwaError as error:
-            run.publish("error", error_to_json(api_error(error)))
+            run.add(("error", error_to_json(api_error(error))))
 
     def _index(self, run: IndexRun, root: str) -> None:
         with open_library(self._settings) as library:

@@ -9,7 +9,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import partial
 from threading import get_ident
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 from taiwa.kernel.async_runtime import Stop, finish_in_thread
 from taiwa.kernel.errors import StoreError, TaiwaError
@@ -22,6 +22,43 @@ from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.repository import Repository
 
 logger = logging.getLogger("taiwa.server")
+T = TypeVar("T")
+
+
+class EventLog(Generic[T]):
+    """Events, which any number of readers follow from the first one."""
+
+    def __init__(self) -> None:
+        self.done = False
+        """Whether no more come."""
+        self._events: list[T] = []
+        self._changed = asyncio.Event()
+
+    async def follow(self) -> AsyncGenerator[T]:
+        """Yield past and future events."""
+        at = 0
+        while True:
+            changed = self._changed
+            while at < len(self._events):
+                yield self._events[at]
+                at += 1
+            if self.done:
+                return
+            await changed.wait()
+
+    def add(self, event: T) -> None:
+        """Add an event; call this on the event loop."""
+        self._events.append(event)
+        self._wake()
+
+    def end(self) -> None:
+        """Add no more; call this on the event loop."""
+        self.done = True
+        self._wake()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """The Model Context Protocol over Streamable HTTP (`/mcp`), through the SDK's own server. Requests are independent."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing, suppress
 from functools import partial
+from typing import NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,6 +20,7 @@ from taiwa.operations.mcp_tools import McpContext, answer_over_http, operation_t
 from taiwa.operations.resent_history import Completion
 from taiwa.server.http_responses import ApiError, invalid
 from taiwa.server.request import Fields, ServerState, caller_of, read_body, state_of, watched_run
+from taiwa.server.runs import EventLog
 from taiwa.server.wire_interface import Route, Wire
 from taiwa.sessions.commit_turn import PricedModel, TurnResult
 from taiwa.tools.mcp_client import require_mcp
@@ -90,40 +92,11 @@ class _Answer(Response):
         await answer_over_http(tools, texts, self._apps, self._most_bytes, connection)
 
 
-class _Recording:
+class _Recording(NamedTuple):
     """The response to a call that is made once, for each request of its client."""
 
-    def __init__(self) -> None:
-        self.messages: list[Message] = []
-        self.task: asyncio.Task[None] | None = None
-        self._more = asyncio.Event()
-
-    async def send(self, message: Message) -> None:
-        """Keep a part of the response."""
-        self.messages.append(message)
-        self._wake()
-
-    def _wake(self, _: object = None) -> None:
-        more, self._more = self._more, asyncio.Event()
-        more.set()
-
-    def begin(self, made: _Answer, scope: Scope) -> None:
-        """Make the call in a task of its own, which goes on without its client."""
-        self.task = asyncio.create_task(made({**scope}, _wait, self.send))
-        self.task.add_done_callback(self._wake)
-
-    async def follow(self) -> AsyncGenerator[Message]:
-        """Yield the parts of the response from its beginning."""
-        assert self.task is not None
-        position = 0
-        while position < len(self.messages) or not self.task.done():
-            more = self._more
-            if position == len(self.messages):
-                await more.wait()
-            else:
-                position += 1
-                yield self.messages[position - 1]
-        self.task.result()
+    parts: EventLog[Message]
+    task: asyncio.Task[None]
 
 
 async def _wait() -> Message:
@@ -133,9 +106,15 @@ async def _wait() -> Message:
 
 
 async def _record(made: _Answer, scope: Scope) -> _Recording:
-    recording = _Recording()
-    recording.begin(made, scope)
-    return recording
+    """Make a call in a task of its own, which goes on without its client."""
+    parts = EventLog[Message]()
+
+    async def send(message: Message) -> None:
+        parts.add(message)
+
+    task = asyncio.create_task(made({**scope}, _wait, send))
+    task.add_done_callback(lambda _: parts.end())
+    return _Recording(parts, task)
 
 
 class _Replay(Response):
@@ -147,9 +126,10 @@ class _Replay(Response):
 
     async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
         """Send what there is, and what comes."""
-        async with aclosing(self._recording.follow()) as messages:
-            async for message in messages:
-                await send(message)
+        async with aclosing(self._recording.parts.follow()) as parts:
+            async for part in parts:
+                await send(part)
+        self._recording.task.result()
 
 
 def context_of(state: ServerState, caller: str) -> McpContext:
