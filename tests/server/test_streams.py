@@ -5,13 +5,11 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from functools import wraps
 
 import pytest
-from starlette.requests import Request as HttpRequest
 from starlette.types import Message
 
 from taiwa.kernel.messages import TextDelta
-from taiwa.server.http_responses import WRITE, EventStream, SendNow
+from taiwa.server.http_responses import WRITE, EventStream, SendNow, wait_connected
 from taiwa.server.runs import LiveRun, RunEvent
-from taiwa.server.wires.answer_request import wait_connected
 
 
 def on_a_loop(test: Callable[..., Coroutine[None, None, None]]) -> Callable[..., None]:
@@ -164,7 +162,7 @@ async def test_two_readers_follow_one_run_each_at_its_pace() -> None:
 async def test_a_reader_that_leaves_at_the_end_cancels_nothing_afterwards() -> None:
     for wait in (
         lambda reader: EventStream(reader.end())({}, reader.receive, reader.send),
-        lambda reader: wait_connected(HttpRequest({"type": "http"}, reader.receive), reader.last(), lambda: None),
+        lambda reader: wait_connected(reader.receive, reader.last(), lambda: None),
     ):
         await wait(Leaving())
 

@@ -1,13 +1,14 @@
 """Responses: errors in the format of a protocol, JSON, and streams of server-sent events that detect a disconnected reader."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from contextlib import aclosing, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from math import ceil
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import RequestResponseCycle
@@ -35,6 +36,7 @@ from taiwa.kernel.serialization import Json, to_json
 from taiwa.operations.resent_history import UnknownTurnsError
 from taiwa.sessions.budgets import BudgetError
 
+T = TypeVar("T")
 INVALID = "invalid_request_error"
 SERVER = "server_error"
 APPROVAL_REQUIRED = "approval_required"
@@ -187,35 +189,13 @@ class EventStream(Response):
     ) -> None:
         super().__init__()
         self._events = events
-        self._on_leave = on_leave
+        self._on_leave: Callable[[], object] = on_leave or (lambda: None)
         self._head = [(b"content-type", media_type), *EVENT_STREAM[1:]] if media_type else EVENT_STREAM
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the events; the server drops data for a disconnected reader, so `receive` is watched."""
-        here, left, is_sent = asyncio.current_task(), False, False
-        assert here is not None
-        watching = asyncio.create_task(until_left(receive))
-
-        def leave(_: object) -> None:
-            nonlocal left
-            if is_sent:  # both at once
-                return
-            left = True
-            if self._on_leave is not None:
-                self._on_leave()
-            here.cancel()
-
-        watching.add_done_callback(leave)
-        try:
-            await self._send(send, scope.get(WRITE, _write_nothing))
-        except asyncio.CancelledError:
-            if not left and self._on_leave is not None:  # the key of the caller was revoked
-                self._on_leave()
-            if not left or here.uncancel():
-                raise
-        finally:
-            is_sent = True
-            watching.cancel()
+        with suppress(ClientDisconnect):
+            await wait_connected(receive, self._send(send, scope.get(WRITE, _write_nothing)), self._on_leave)
 
     async def _send(self, send: Send, send_now: SendNow) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self._head})
@@ -255,10 +235,42 @@ def _write_nothing(_: bytes) -> bool:
     return False
 
 
-async def until_left(receive: Receive) -> None:
+async def _until_left(receive: Receive) -> None:
     """Wait until a client closes its connection."""
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+async def wait_connected(receive: Receive, awaited: Coroutine[Any, Any, T], leave: Callable[[], object]) -> T:
+    """Wait for something while the client is connected; `leave` is called if it disconnects, or its key is revoked, meanwhile.
+
+    Raises:
+        ClientDisconnect: the client disconnected.
+    """
+    here, left, has_ended = asyncio.current_task(), False, False
+    assert here is not None
+
+    def hang_up(_: object) -> None:
+        nonlocal left
+        if has_ended:  # both at once
+            return
+        left = True
+        leave()
+        here.cancel()
+
+    watching = asyncio.create_task(_until_left(receive))
+    watching.add_done_callback(hang_up)
+    try:
+        return await awaited
+    except asyncio.CancelledError:
+        if not left:  # the key of the caller was revoked
+            leave()
+        if not left or here.uncancel():
+            raise
+        raise ClientDisconnect from None
+    finally:
+        has_ended = True
+        watching.cancel()
 
 
 def page_of(items: list[Json], after: str, limit: int, *, newest_first: bool) -> Json:

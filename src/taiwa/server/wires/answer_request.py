@@ -6,12 +6,12 @@ has an opt-in extension: an object `taiwa` in a request, answered by one in the 
 
 import asyncio
 from base64 import b64decode
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast, get_args
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar, cast, get_args
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from taiwa.apps.catalog import load_unchanged
@@ -37,7 +37,7 @@ from taiwa.operations.resent_history import (
     split_system,
 )
 from taiwa.operations.result_json import to_json
-from taiwa.server.http_responses import ApiError, EventStream, SendNow, invalid, json_response, until_left
+from taiwa.server.http_responses import ApiError, EventStream, SendNow, invalid, json_response, wait_connected
 from taiwa.server.repeats import LARGE_BODY
 from taiwa.server.request import Fields, ServerState, caller_of, start_run, state_of
 from taiwa.server.runs import LiveRun, OnEnd
@@ -337,11 +337,10 @@ async def answer(
     run, reply = attempt.started.result()
     extend = extender(asked.extension, state.repository(caller), state.served, run.completions)
     if asked.streams:
-        await wait_connected(
-            request, run.begun(), attempt.leave
-        )  # so that a call that fails has a status, as without a stream
+        # A call that fails has a status, as without a stream.
+        await wait_connected(request.receive, run.begun(), attempt.leave)
         return EventStream(partial(reply.stream, run, extend), partial(attempt.leave, at_once=True), media_type)
-    results = await wait_connected(request, run.results(), attempt.leave)
+    results = await wait_connected(request.receive, run.results(), attempt.leave)
     return json_response(reply.whole(results) | await extend(results))
 
 
@@ -358,36 +357,6 @@ class _Answering(NamedTuple):
 
     run: LiveRun
     reply: Reply
-
-
-async def wait_connected(request: Request, awaited: Coroutine[Any, Any, T], leave: Callable[[], None]) -> T:
-    """Wait for something of a run; `leave` is called if the client disconnects meanwhile.
-
-    Raises:
-        ApiError: an answer failed. ClientDisconnect: the client disconnected.
-    """
-    here, left, has_ended = asyncio.current_task(), False, False
-    assert here is not None
-
-    def hang_up(_: object) -> None:
-        nonlocal left
-        if has_ended:  # both at once
-            return
-        left = True
-        here.cancel()
-
-    watching = asyncio.create_task(until_left(request.receive))
-    watching.add_done_callback(hang_up)
-    try:
-        return await awaited
-    except asyncio.CancelledError:
-        leave()
-        if not left or here.uncancel():  # the key of the caller was revoked
-            raise
-        raise ClientDisconnect from None
-    finally:
-        has_ended = True
-        watching.cancel()
 
 
 def _begin(state: ServerState, caller: str, asked: AnswerRequest, after: Place | None) -> list[Completion]:

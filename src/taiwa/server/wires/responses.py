@@ -31,7 +31,7 @@ from taiwa.operations.resent_history import (
     split_system,
 )
 from taiwa.server.conversation_turns import session_of_run
-from taiwa.server.http_responses import ApiError, EventStream, SendNow, error_to_json, event, invalid
+from taiwa.server.http_responses import ApiError, EventStream, SendNow, error_to_json, event, invalid, wait_connected
 from taiwa.server.repeats import RequestKey, request_key
 from taiwa.server.request import (
     Fields,
@@ -59,7 +59,6 @@ from taiwa.server.wires.answer_request import (
     remembered,
     unasked,
     unsupported_tool,
-    wait_connected,
 )
 from taiwa.server.wires.chat_completions import read_effort, read_format, read_function, read_tool_choice
 from taiwa.server.wires.conversations import conversation_of, find_item, pending_messages, read_metadata, take_pending
@@ -392,7 +391,7 @@ async def create(request: Request) -> "Response | Json":
     if asked.background:
         return live.begun if live.final is None else live.final
     try:
-        await wait_connected(request, live.run.results(), leave)
+        await wait_connected(request.receive, live.run.results(), leave)
     except ApiError as error:
         await live.run.end()
         if not (live.run.abandoned or error.calls):
