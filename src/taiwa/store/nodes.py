@@ -22,7 +22,6 @@ from taiwa.kernel.serialization import (
     Json,
     canonical,
     canonical_record,
-    encode_text,
     record,
     refuse_constant,
     to_utf8,
@@ -317,19 +316,25 @@ def app_from_row(name: str, body: bytes) -> AppSource:
             raise CorruptError("an app of the store cannot be read; run `taiwa fsck`")
 
 
+def _node_parts(node: Node) -> dict[str, Any]:
+    """Return what the body of a node holds: JSON, and values to record."""
+    parts: dict[str, Any] = {"user": node.user, "answer": node.answer, "delta": node.delta}
+    named = {
+        "attachments": [each.reference() for each in node.attachments],
+        "thinking": node.thinking,
+        "messages": node.messages,
+        "prefix": node.prefix,
+        "model": node.model,
+        "host": node.host,
+    }
+    parts |= {name: part for name, part in named.items() if part}
+    parts["findings"] = node.findings
+    return {name: part for name, part in parts.items() if part is not None}
+
+
 def node_texts(node: Node) -> dict[str, Json]:
     """Return the texts of a node as JSON, without those that it does not have."""
-    texts: dict[str, Json] = {"user": node.user, "answer": node.answer, "delta": node.delta}
-    if node.attachments:
-        texts["attachments"] = [each.reference() for each in node.attachments]
-    if node.thinking:
-        texts["thinking"] = record(node.thinking)
-    if node.messages:
-        texts["messages"] = record(node.messages)
-    named = {"prefix": node.prefix, "model": node.model, "host": node.host}
-    texts |= {name: text for name, text in named.items() if text}
-    texts["findings"] = node.findings
-    return {name: part for name, part in texts.items() if part is not None}
+    return {name: record(part) if isinstance(part, tuple) else part for name, part in _node_parts(node).items()}
 
 
 def node_body(node: Node) -> bytes:
@@ -342,28 +347,14 @@ def node_body(node: Node) -> bytes:
 
 
 def _node_json(node: Node) -> str:
-    parts: list[str] = []
-    if node.answer is not None:
-        parts.append(f'"answer":{encode_text(node.answer)}')
-    if node.attachments:
-        parts.append(f'"attachments":{CANONICAL.encode([each.reference() for each in node.attachments])}')
-    if node.delta is not None:
-        parts.append(f'"delta":{CANONICAL.encode(check_json(node.delta))}')
-    if node.findings is not None:
-        parts.append(f'"findings":{CANONICAL.encode(check_json(node.findings))}')
-    if node.host:
-        parts.append(f'"host":{encode_text(node.host)}')
-    if node.messages:
-        parts.append(f'"messages":{canonical_record(node.messages)}')
-    if node.model:
-        parts.append(f'"model":{encode_text(node.model)}')
-    if node.prefix:
-        parts.append(f'"prefix":{encode_text(node.prefix)}')
-    if node.thinking:
-        parts.append(f'"thinking":{canonical_record(node.thinking)}')
-    if node.user is not None:
-        parts.append(f'"user":{encode_text(node.user)}')
+    parts = (f'"{name}":{_part_json(part)}' for name, part in sorted(_node_parts(node).items()))
     return f"{{{','.join(parts)}}}"
+
+
+def _part_json(part: Any) -> str:  # noqa: ANN401  (JSON, or values)
+    if isinstance(part, str | tuple):
+        return canonical_record(part)
+    return CANONICAL.encode(check_json(part))
 
 
 def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
