@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, Inexact
 from fractions import Fraction
@@ -423,8 +423,8 @@ def _parsed(text: str) -> "_Parser":
             if not parser.worked:
                 raise ToolError("equations with an unknown are not solved", code="syntax", hint=HINT)
             continue
-        if other.labels and parser.labels and other.labels != parser.labels:
-            raise _mixed(other.labels | parser.labels)
+        if other.powers and parser.powers and other.powers.keys() != parser.powers.keys():
+            raise _mixed(other.powers.keys() | parser.powers.keys())
         if near(other.result) != near(parser.result):
             raise ToolError(f"{side.strip()} is {spell(other.result)}, not {spell(parser.result)}", code="unequal")
     return parser
@@ -447,7 +447,7 @@ def _known(side: str) -> "_Parser | None":
     return parser
 
 
-def _mixed(labels: set[str]) -> ToolError:
+def _mixed(labels: Set[str]) -> ToolError:
     hint = "convert them to one unit first, and leave the unit words out"
     return ToolError(f"{' and '.join(sorted(labels))} cannot be combined", code="ambiguous", hint=hint)
 
@@ -467,10 +467,8 @@ class _Parser:
     adds: bool = field(default=False, init=False)
     listed: int = field(default=0, init=False)
     """The depth of argument lists, such as that of min(3, 4)."""
-    labels: set[str] = field(default_factory=set[str], init=False)
-    """The units of the numbers; several are allowed only if nothing is added."""
     powers: Counter[str] = field(default_factory=Counter[str], init=False)
-    """The powers of the units in a product: minutes times hours per minute are hours."""
+    """The units of the numbers, several only if nothing is added, and their powers: minutes times hours per minute are hours."""
     side: int = field(default=1, init=False)
     """1 above a fraction bar, -1 below it."""
     result: Fraction = field(default=Fraction(0), init=False)
@@ -480,10 +478,10 @@ class _Parser:
         self.result = self.expression(0)
         if self.kind:
             self.fail("an operator or the end")
-        if self.adds and len(self.labels) > 1:
-            raise _mixed(self.labels)
+        if self.adds and len(self.powers) > 1:
+            raise _mixed(self.powers.keys())
         kept = Counter(QUANTITIES[each] for each, power in self.powers.items() if power and each in QUANTITIES)
-        if not self.adds and (twice := {each for each in self.labels if kept[QUANTITIES.get(each, -1)] > 1}):
+        if not self.adds and (twice := {each for each in self.powers if kept[QUANTITIES.get(each, -1)] > 1}):
             raise _mixed(twice)
 
     def step(self) -> None:
@@ -572,7 +570,7 @@ class _Parser:
     def number(self) -> Fraction:
         digits = self.word.removeprefix("us").lstrip(f"{CURRENCIES} ")
         if money := self.word[: -len(digits)].strip():
-            self.unit(money[-1], self.side)
+            self.powers[label(money[-1])] += self.side
         part = self.mixed()
         self.step()
         self.counted()
@@ -593,13 +591,9 @@ class _Parser:
     def counted(self, power: int = 0) -> None:
         """Skip the unit word after a number, or after a fraction bar, with its power."""
         if self.kind == "label":
-            self.unit(self.word, power or self.side)
+            self.powers[label(self.word)] += power or self.side
             self.step()
             self.no_power()
-
-    def unit(self, word: str, power: int) -> None:
-        self.labels.add(label(word))
-        self.powers[label(word)] += power
 
     def no_power(self) -> None:
         if self.kind == "raised" or self.sign("^"):
