@@ -102,7 +102,7 @@ def _strangeness(encoding: str, text: str) -> float:
         return round(strange / max(total, 1), 1)
     codec, leads = USUAL[encoding]
     wide = [each for each in text if each > "\x7f"]
-    strange = sum(each.encode(codec, "ignore")[:1] not in leads or not each.encode(codec, "ignore") for each in wide)
+    strange = sum(not (lead := each.encode(codec, "ignore")[:1]) or lead not in leads for each in wide)
     kana = 0.3 * sum("\u3041" <= each <= "\u30fc" for each in wide) if codec == "euc_jp" else 0.0
     return round((strange - kana) / max(len(wide), 1), 1)
 
