@@ -18,7 +18,7 @@ from taiwa.constraints.guide import (
     check_unicode,
 )
 from taiwa.constraints.schema_regex import space_regex
-from taiwa.constraints.schema_rewriter import RewrittenSchema, close_objects, rewrite_schema
+from taiwa.constraints.schema_rewriter import SPACED, RewrittenSchema, close_objects, rewrite_schema
 from taiwa.constraints.tool_call_grammar import ToolCallGrammar
 from taiwa.constraints.vocabulary import Vocabulary, import_llguidance
 from taiwa.kernel.errors import InputError, NoValidTokenError
@@ -198,10 +198,10 @@ class _Compilation:
         _check_text(text, "the schema")
         options: dict[str, Json] = {
             "json_allowed_escapes": ESCAPES,
-            "whitespace_flexible": self.whitespace not in ("compact", "spaced"),
+            "whitespace_flexible": self.whitespace != "compact",
         }
         if self.whitespace == "spaced":
-            options |= {"item_separator": ", ", "key_separator": ": "}
+            options |= SPACED
         if isinstance(self.whitespace, Regex):
             options["whitespace_pattern"] = self.whitespace.pattern
         elif self.whitespace == "bounded":

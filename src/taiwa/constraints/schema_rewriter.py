@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from math import copysign, inf, lcm, nextafter
+from types import MappingProxyType
 from typing import cast
 
 from taiwa.constraints.allowed_tokens import engine_error
@@ -47,6 +48,10 @@ MOST_CASES = 5
 """The number of conditions of one schema that split into cases; the engine multiplies the cases."""
 
 
+SPACED: Mapping[str, Json] = MappingProxyType(
+    {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+)
+"""Options of llguidance for JSON as models write it on one line: behind `"name":` without a space they tend to `null`."""
 COMPOSING = frozenset({
     "allOf", "if", "not", "dependentSchemas", "dependencies", "patternProperties", "propertyNames", "minProperties", "unevaluatedProperties",
     "$dynamicRef",

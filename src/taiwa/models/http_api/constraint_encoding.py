@@ -26,7 +26,7 @@ from taiwa.constraints.gbnf import grammar_to_gbnf, regex_size, regex_to_gbnf, t
 from taiwa.constraints.guide import Coverage
 from taiwa.constraints.readable_guides import GrammarGuide, choice_regex
 from taiwa.constraints.schema_regex import to_regex
-from taiwa.constraints.schema_rewriter import close_objects, rewrite_schema
+from taiwa.constraints.schema_rewriter import SPACED, close_objects, rewrite_schema
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.isolation import Handler, ProcessLimits, ProcessPool
 from taiwa.json_schema import (
@@ -87,9 +87,6 @@ GRAMMAR_FIELDS: Mapping[ConstraintWire, tuple[str, ...]] = {
 }  # fmt: skip
 
 SPACE = " ?"
-SPACED = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
-"""JSON as models write it: behind `"name":` without a space they tend to `null`. The older engine versions in servers do not
-enforce bounds of optional white space."""
 LARGEST_REGEX = 3_000
 """The size of a regular expression of a schema: turning a larger one into a grammar takes longer than the request."""
 LONGEST_REGEX = 30_000
@@ -311,7 +308,8 @@ def _encode_for_llguidance(schema: str) -> EncodedConstraint:
     """Encode a schema for llama.cpp with llguidance, rewritten to keywords that it enforces, as for a model in this process."""
     rewritten = rewrite_schema(close_objects(json.loads(schema)))
     closed = _close_numbers(rewritten.schema)
-    text = json.dumps({**closed, "x-guidance": SPACED}, ensure_ascii=False)
+    # Not optional white space: the older engine versions in servers do not enforce its bounds.
+    text = json.dumps({**closed, "x-guidance": dict(SPACED)}, ensure_ascii=False)
     enforced = tuple(dict.fromkeys(clause(each.pointer, each.keyword) for each in rewritten.enforced))
     checked = tuple(dict.fromkeys(clause(each.pointer, each.keyword) for each in rewritten.missed))
     enforced = tuple(each for each in enforced if each not in checked)
