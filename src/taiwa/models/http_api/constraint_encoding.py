@@ -500,9 +500,12 @@ def _matches(pattern: str, text: str) -> bool:
         return True
     try:
         return _processes.ask({"pattern": pattern, "text": text})["fits"] is True
-    except (ToolError, ConfigError):
-        _unanswered.append(pattern)
-        return True
+    except ToolError as error:
+        if error.code == "timeout":
+            _unanswered.append(pattern)
+    except ConfigError:
+        pass
+    return True
 
 
 _processes = ProcessPool(f"{__name__}:entry", "the pattern", LIMITS)
