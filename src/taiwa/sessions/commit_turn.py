@@ -61,7 +61,7 @@ def check_text(text: object) -> None:
     """Check that the user's text can be sent.
 
     Raises:
-        InputError: it is no text, empty or too long.
+        InputError: it is not a text, empty or too long.
     """
     if not isinstance(text, str):
         raise InputError(f"the text must be a str, got {describe(text)}")
