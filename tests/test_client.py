@@ -16,7 +16,15 @@ from taiwa.apps.catalog import load_text
 from taiwa.client.clients import AsyncClient, Client
 from taiwa.flows.route import NeedsClarification, Routed
 from taiwa.kernel.effects import CallTool, Complete, Effect, Program, Retrieve, perform
-from taiwa.kernel.errors import InputError, LimitError, ModelError, OutputValidationError, RefusalError, ToolError
+from taiwa.kernel.errors import (
+    ConfigError,
+    InputError,
+    LimitError,
+    ModelError,
+    OutputValidationError,
+    RefusalError,
+    ToolError,
+)
 from taiwa.kernel.messages import (
     Choice,
     Grammar,
@@ -566,6 +574,27 @@ def test_passages_come_from_an_indexed_folder(connect: Any, tmp_path: Any) -> No
     (tmp_path / "notes" / "tea.md").write_text("# Tea\n\nOolong costs 4 euros.\n", encoding="utf-8")
     client = connect(store=tmp_path / "taiwa.db")
     assert "4 euros" in client.find("oolong", documents=[tmp_path / "notes"])[0].text
+
+
+def test_a_question_is_answered_from_the_documents_for_the_audience_and_by_the_policy_that_are_named(
+    tmp_path: Path,
+) -> None:
+    for name, price in (("here", 4), ("there", 9)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "tea.md").write_text(f"# Tea\n\nOolong costs {price} euros.\n", encoding="utf-8")
+    rules = tmp_path / "here" / "pay.md"
+    rules.write_text("---\naccess: [group:hr]\n---\n# Pay\n\nA gardener earns 40 euros.\n", encoding="utf-8")
+    client = Client(store=tmp_path / "taiwa.db")
+    client.ask("What does oolong cost?", documents=[tmp_path / "there"])
+
+    found = client.ask("What does oolong cost?", documents=[tmp_path / "here"])
+    pay = client.ask("What does a gardener earn?", documents=[tmp_path / "here"], audience=["group:hr"])
+
+    assert found.answer is not None
+    assert [each.text for each in found.answer.claims] == ["Oolong costs 4 euros."]
+    assert [each.source for each in pay.passages] == ["pay.md"]
+    with pytest.raises(ConfigError, match="requires the scores of a model"):
+        client.ask("What does oolong cost?", documents=[tmp_path / "here"], policy="functions")
 
 
 def test_documents_are_asked_in_a_dialogue_of_a_name(tmp_path: Any) -> None:

@@ -265,7 +265,10 @@ class BaseClient:
             return replace(changes, tools=names)
 
         def load() -> App:
-            loaded = with_places(app if isinstance(app, App) else load_app(app or DEFAULT_APP), params or {})
+            loaded = app if isinstance(app, App) else load_app(app or DEFAULT_APP)
+            loaded = with_places(
+                loaded, {**loaded.values, **(params or {})}
+            )  # those of an app that was opened with some hold
             return set_options(loaded, changed(loaded))
 
         start = repository.find_or_begin(name, app or "", params or {}, load)
