@@ -83,6 +83,14 @@ def one_reader_process() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def own_data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what has no place of its own, such as the documents of a store in memory, out of the folder of the user who runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def handbook_read_once(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Read the bundled handbook once per worker; a home without its index gets a copy, which is then updated.
 
