@@ -1,6 +1,7 @@
 """Generated parts of the documents on evaluations of recorded dialogues: the summaries written by `python -m evals`."""
 
 import json
+from collections import Counter
 from typing import Any
 
 from embed import RESULTS
@@ -17,7 +18,7 @@ LEFT_OUT = ("failed",)
 SUMMARY = {
     ("extract", "valid"): "typed answers, valid", ("extract", "right"): "typed answers, right",
     ("solve", "right"): "word problems, right", ("answer", "right"): "questions to documents, right",
-    ("state", "joint"): "state, right after a turn",
+    ("state", "joint"): "state, all fields right after a turn",
     ("constrain", "valid"): "schemas and patterns, valid",
 }  # fmt: skip
 """The shares of the summary."""
@@ -50,7 +51,7 @@ def real_models() -> str:
 
 
 def real_summary() -> str:
-    """Return the percent of each way in each evaluation of all real models that were measured, with 95 % intervals."""
+    """Return the percent of each way in each evaluation of all real models that were measured, with 95 % intervals of shares."""
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for found in read_results():
         for (name, field), label in SUMMARY.items():
@@ -58,11 +59,14 @@ def real_summary() -> str:
             for line in found["evaluations"].get(name, {"rows": []})["rows"]:
                 if ":" not in line["setting"]:
                     counts.setdefault(line["setting"], []).append(line[f"{field}_of"])
+            model = str(found["model"]).removesuffix(".gguf")
             for way, each in counts.items():
                 got, of = (sum(numbers) for numbers in zip(*each, strict=True))
                 low, high = wilson(got, of)
-                row = rows.setdefault((str(found["model"]).removesuffix(".gguf"), label), {})
+                row = rows.setdefault((model, label), {})
                 row[way] = f"{100 * got / of:.0f} [{100 * low:.0f}, {100 * high:.0f}]"
+            if name == "state":
+                rows[model, "state, F1 of its fields"] = _slot_f1(found["evaluations"][name]["rows"])
     if not rows:
         return "No model has been measured yet.\n"
     found_ways = dict.fromkeys(way for row in rows.values() for way in row)
@@ -74,3 +78,15 @@ def real_summary() -> str:
         lines.append(f"| {'' if model == before else model} | {label} | {' | '.join(cells)} |")
         before = model
     return "\n".join(lines) + "\n"
+
+
+def _slot_f1(lines: list[dict[str, Any]]) -> dict[str, str]:
+    counts: dict[str, Counter[str]] = {}
+    for line in lines:
+        parts = {name: line[name] for name in ("right", "wrong", "missing")}
+        counts.setdefault(line["setting"], Counter()).update(parts)
+    return {
+        way: f"{200 * each['right'] / (each.total() + each['right']):.0f}"
+        for way, each in counts.items()
+        if ":" not in way
+    }
