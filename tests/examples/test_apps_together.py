@@ -13,7 +13,7 @@ from taiwa.conversation.code_files import confirm_file
 from taiwa.kernel.messages import Capability
 from taiwa.kernel.serialization import Json
 from taiwa.models.scripted import scripted_model
-from taiwa.operations.inspect import why
+from taiwa.operations.state_values import why
 from taiwa.sessions.session import Session
 from tests.house.source import ROOT
 

@@ -10,7 +10,7 @@ from taiwa.kernel.messages import Usage
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.models.scripted import scripted_model
-from taiwa.operations import inspect, open_session, request_preview
+from taiwa.operations import log, open_session, request_preview, state_values
 from taiwa.operations.batch import BatchOptions, Counts, open_rows, preview_turns, run_turns
 from taiwa.operations.documents import (
     AskOptions,
@@ -86,19 +86,19 @@ def test_what_is_inspected_is_json(repository: Repository) -> None:
     talk.say("Hi")
     talk.say("And milk?")
 
-    assert [each.turn for each in inspect.log(repository, "s", 9)] == [0, 1, 2]
-    assert keys(to_json(inspect.show(repository, "s")))[-2:] == ["state", "calls"]
-    assert keys(to_json(inspect.diff(repository, "s~1", "s"))) == [
+    assert [each.turn for each in log.log(repository, "s", 9)] == [0, 1, 2]
+    assert keys(to_json(log.show(repository, "s")))[-2:] == ["state", "calls"]
+    assert keys(to_json(log.diff(repository, "s~1", "s"))) == [
         "before", "after", "state", "before_models", "after_models", "text",
     ]  # fmt: skip
-    assert keys(to_json(inspect.why(repository, "topics", "s")))[:3] == ["path", "node", "kind"]
+    assert keys(to_json(state_values.why(repository, "topics", "s")))[:3] == ["path", "node", "kind"]
     assert keys(to_json(repository.at("s"))) == ["node", "turn", "app", "state"]
-    assert json.dumps(to_json(inspect.tree(repository)))
-    assert json.dumps(to_json(inspect.value_history(repository, "topics", "s")))
+    assert json.dumps(to_json(log.tree(repository)))
+    assert json.dumps(to_json(state_values.value_history(repository, "topics", "s")))
     assert json.dumps(to_json(CostResult("app", repository.store.costs("app"))))
-    found, changes = inspect.set_value(repository, "s", "topics", ["coffee"])
+    found, changes = state_values.set_value(repository, "s", "topics", ["coffee"])
     assert keys(to_json(found)) == ["session", "node", "parent", "state"]
-    assert [inspect.describe_change(change) for change in changes]
+    assert [state_values.describe_change(change) for change in changes]
     for form in ("jsonl", "md", "html", "verifiable"):
         assert "And milk?" in export(repository, "s", form)
 

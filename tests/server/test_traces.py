@@ -8,7 +8,7 @@ import pytest
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, Response, TokenLogprob, ToolCall, Usage, assistant
 from taiwa.models.scripted import scripted_model
-from taiwa.operations.inspect import tokens
+from taiwa.operations.traces import tokens
 from taiwa.structured import OutputType
 from tests.models.inprocess.stub_model import StubModel
 from tests.orders import TEAS

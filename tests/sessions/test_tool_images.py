@@ -11,7 +11,7 @@ from taiwa.kernel.attachments import MAX_COUNT, Attachment
 from taiwa.kernel.messages import Message, Request, Response, ToolCall, ToolResult
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.operations.export import export
-from taiwa.operations.inspect import trace
+from taiwa.operations.traces import trace
 from taiwa.sessions.replay import replay_history
 from taiwa.sessions.session import Session
 from taiwa.store import Store

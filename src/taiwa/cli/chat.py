@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from taiwa.cli.inspect import print_log, print_state, print_why, save
+from taiwa.cli.export import save
+from taiwa.cli.log import print_log
 from taiwa.cli.made_apps import app_of_options
 from taiwa.cli.options import (
     ANSWERS,
@@ -33,6 +34,7 @@ from taiwa.cli.output import (
     print_stream,
     table,
 )
+from taiwa.cli.state import print_state, print_why
 from taiwa.conversation.state import Change, State, StateField, diff_states
 from taiwa.flows.ask.types import Feedback, parse_verdict
 from taiwa.i18n import _, gettext_noop
@@ -40,7 +42,8 @@ from taiwa.kernel.attachments import Attachment, is_url, read_attachments
 from taiwa.kernel.errors import ConflictError, InputError, TaiwaError
 from taiwa.kernel.messages import TextDelta
 from taiwa.kernel.usage_limits import format_cost
-from taiwa.operations.inspect import describe_attachment, describe_change, format_value, value_at
+from taiwa.operations.log import describe_attachment
+from taiwa.operations.state_values import describe_change, format_value, value_at
 
 if TYPE_CHECKING:
     from taiwa.cli.keyboard import Keyboard, Pipe

@@ -30,7 +30,7 @@ from taiwa.models.http_api.api_keys import Secret
 from taiwa.models.providers import open_model, resolve_asked
 from taiwa.operations.documents import AskOptions, FindOptions, open_ask_app, open_library
 from taiwa.operations.documents import find as find_passages
-from taiwa.operations.inspect import sessions as list_sessions
+from taiwa.operations.log import sessions as list_sessions
 from taiwa.operations.open_session import change_options, set_options
 from taiwa.plugins import make_retriever
 from taiwa.sessions.commit_turn import PricedModel, TurnOptions

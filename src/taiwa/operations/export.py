@@ -19,8 +19,9 @@ from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.serialization import Json, canonical, record
 from taiwa.kernel.text import inert, plain
-from taiwa.operations.inspect import describe_attachment, describe_change
+from taiwa.operations.log import describe_attachment
 from taiwa.operations.result_json import format_time
+from taiwa.operations.state_values import describe_change
 from taiwa.sessions.repository import HistoryEntry, Repository
 
 if TYPE_CHECKING:

@@ -18,9 +18,11 @@ from taiwa.kernel.usage_limits import UsageLimits, format_cost_limits
 from taiwa.models.http_api.api_keys import KeyRow
 from taiwa.models.providers import FoundModel
 from taiwa.operations.documents import find_ask_turn
-from taiwa.operations.inspect import TokensResult, format_value, said, sessions
+from taiwa.operations.log import said, sessions
 from taiwa.operations.markdown_html import visible
 from taiwa.operations.result_json import to_json
+from taiwa.operations.state_values import format_value
+from taiwa.operations.traces import TokensResult
 from taiwa.retrieval.readers import readable_suffixes
 from taiwa.server.page.assets import address, icon
 from taiwa.server.page.panels import Place, difference, fitting_panels, steps_of, value_story

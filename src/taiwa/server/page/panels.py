@@ -14,10 +14,12 @@ from taiwa.i18n import gettext_noop
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
 from taiwa.operations.documents import find_ask_turn
-from taiwa.operations.inspect import format_value, show, trace
+from taiwa.operations.log import show
 from taiwa.operations.markdown_html import visible
 from taiwa.operations.request_preview import request_text
 from taiwa.operations.result_json import to_json
+from taiwa.operations.state_values import format_value
+from taiwa.operations.traces import trace
 from taiwa.server.page.branches import branch_map
 from taiwa.server.page.text import pretty
 from taiwa.server.page.transcript import common_node, place_of_passage, restored_answer

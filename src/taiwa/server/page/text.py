@@ -20,9 +20,9 @@ from taiwa.kernel.text import truncate
 from taiwa.kernel.usage_limits import currency_units
 from taiwa.models.http_api.errors import MESSAGES, TABLE
 from taiwa.models.providers import IN_PROCESS
-from taiwa.operations.inspect import format_value
 from taiwa.operations.markdown_html import visible
 from taiwa.operations.resent_history import GRANTED, closed_params
+from taiwa.operations.state_values import format_value
 from taiwa.server.page.problems import translated
 
 SHORT = 80

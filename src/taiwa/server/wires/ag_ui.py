@@ -25,7 +25,6 @@ from taiwa.kernel.attachments import MAX_COUNT, Attachment
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, Part, Text, TextDelta, ThinkingDelta, ToolCall, ToolResult, ToolSpec
 from taiwa.kernel.serialization import Json, item_at, parse_json, to_json
-from taiwa.operations.inspect import trace
 from taiwa.operations.resent_history import (
     Completion,
     CompletionOptions,
@@ -34,6 +33,7 @@ from taiwa.operations.resent_history import (
     is_relayed_app,
     split_system,
 )
+from taiwa.operations.traces import trace
 from taiwa.server.conversation_turns import session_of_run
 from taiwa.server.http_responses import APPROVAL_REQUIRED, ApiError, EventStream, SendNow, error_to_json, event, invalid
 from taiwa.server.request import Fields, ServerState, caller_of, interpret, read_body, start_run, state_of

@@ -26,7 +26,6 @@ from taiwa.kernel.serialization import Json, parse_json
 from taiwa.kernel.serialization import to_json as to_json_bytes
 from taiwa.kernel.usage_limits import currency_units
 from taiwa.operations.documents import find_ask_turn
-from taiwa.operations.inspect import tokens, trace
 from taiwa.operations.resent_history import (
     Completion,
     CompletionOptions,
@@ -37,6 +36,7 @@ from taiwa.operations.resent_history import (
     split_system,
 )
 from taiwa.operations.result_json import to_json
+from taiwa.operations.traces import tokens, trace
 from taiwa.server.http_responses import ApiError, EventStream, SendNow, invalid, json_response, wait_connected
 from taiwa.server.repeats import LARGE_BODY
 from taiwa.server.request import Fields, ServerState, caller_of, start_run, state_of

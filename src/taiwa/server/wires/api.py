@@ -22,21 +22,12 @@ from taiwa.operations import result_json
 from taiwa.operations.documents import find_ask_turn
 from taiwa.operations.export import export
 from taiwa.operations.generate import answer_checker, read_output_type
-from taiwa.operations.inspect import (
-    MOST_ALTERNATIVES,
-    diff,
-    log,
-    sessions,
-    set_value,
-    show,
-    tokens,
-    trace,
-    tree,
-    why,
-)
+from taiwa.operations.log import diff, log, sessions, show, tree
 from taiwa.operations.resent_history import check_reply_options, served_app
 from taiwa.operations.result_json import to_json
 from taiwa.operations.results import CostResult
+from taiwa.operations.state_values import set_value, why
+from taiwa.operations.traces import MOST_ALTERNATIVES, tokens, trace
 from taiwa.server import api_types
 from taiwa.server.conversation_turns import (
     CostEstimate,

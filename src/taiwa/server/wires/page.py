@@ -16,9 +16,9 @@ from taiwa.i18n import LANGUAGES
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
 from taiwa.kernel.serialization import Json, to_json
-from taiwa.operations.inspect import tokens
 from taiwa.operations.markdown_html import MarkdownStream, visible
 from taiwa.operations.resent_history import Completion
+from taiwa.operations.traces import tokens
 from taiwa.server.access import LOCAL_CALLER
 from taiwa.server.conversation_turns import FollowedRun, unfinished_turn
 from taiwa.server.http_responses import (
