@@ -37,10 +37,37 @@ from taiwa.tools.units import convert, unit_conversion
         ("m to cm", 100, "cm"),
         ("1 mol/L to mmol/mL", 1, "mmol/mL"),
         ("1 µm to m", Fraction(1, 10**6), "m"),
+        ("5 ft 3 in to cm", Fraction(16002, 100), "cm"),
+        ("5 feet and 7 inches to in", 67, "in"),
+        ("7 hours 50 minutes to s", 28_200, "s"),
+        ("8 h 30 min - 1 h 15 min to min", 435, "min"),
+        ("2h35min to min", 155, "min"),
+        ("7時間50分 → 分", 470, "分"),
+        ("17:10 - 14:35 to min", 155, "min"),
+        ("14:35 to 17:10", 155, "min"),
+        ("11時15分 - 9時40分", 95, "min"),
+        ("2:35 PM - 9:10 a.m. to h", Fraction(65, 12), "h"),
+        ("24:10 - 23:50", 20, "min"),
     ],
 )
 def test_a_quantity_is_converted_exactly(text: str, number: Fraction | int, unit: str) -> None:
     assert convert(text) == (number, unit)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("8:45 + 8 h 35 min", "17:20"),
+        ("8:45 AM + 7 hours 50 minutes + 45 minutes", "17:20"),
+        ("9時 - 30分", "08:30"),
+        ("23:50 + 20 min", "00:10 (the next day)"),
+        ("0:10 - 20 min", "23:50 (the day before)"),
+        ("8:00 + 50 h", "10:00 (+2 days)"),
+        ("12:30 pm + 15 s", "12:30:15"),
+    ],
+)
+def test_a_quantity_added_to_a_time_of_day_is_another_one(text: str, shown: str) -> None:
+    assert unit_conversion.call({"conversion": text}).text == shown
 
 
 @pytest.mark.parametrize(
@@ -49,7 +76,14 @@ def test_a_quantity_is_converted_exactly(text: str, number: Fraction | int, unit
         ("", "syntax"),
         ("5 m", "syntax"),
         ("5 to", "syntax"),
-        ("5 ft 3 in to cm", "syntax"),
+        ("5 ft 3 to cm", "syntax"),
+        ("7 hours 50 minutes", "syntax"),
+        ("10:00 + 11:00", "syntax"),
+        ("17:10 - 0:35 - 1:00", "syntax"),
+        ("8:45 + 1 h to min", "syntax"),
+        ("25 degC 3 degC to K", "syntax"),
+        ("0:10 - 23:50", "domain"),
+        ("30 kg 5 s to kg", "dimension"),
         ("1 m^99 to m", "syntax"),
         ("1 m^9**9**9 to m", "syntax"),
         ("m " * 20 + "to m", "syntax"),

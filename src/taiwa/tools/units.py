@@ -5,6 +5,7 @@ compute any power in a text.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -35,8 +36,21 @@ ALIASES = {
     "kmph": "km/h", "kmh": "km/h", "mps": "m/s", "℃": "degC", "°C": "degC", "℉": "degF", "°F": "degF", "celsius": "degC",
     "fahrenheit": "degF", "sec": "s", "secs": "s", "mins": "min", "hrs": "h", "kilometre": "km", "centimetre": "cm",
     "millimetre": "mm", "cc": "cm^3", "Kcal": "kcal", "Cal": "kcal", "lbs": "lb", "gm": "g", "gms": "g", "%": "percent",
+    "時間": "h", "小时": "h", "分": "min", "分間": "min", "分钟": "min", "秒": "s",
 }  # fmt: skip
 SCALES = {"C": "degC", "F": "degF"}
+CLOCK = re.compile(
+    r"(?P<hours>[0-4]?\d):(?P<minutes>[0-5]\d)(?::(?P<seconds>[0-5]\d))?(?:\s*(?P<half>[ap])\.?m\b\.?)?(?![\d:])",
+    re.IGNORECASE,
+)
+HOURS = re.compile(r"([0-4]?\d)[時点](?!間)(?:([0-5]?\d)分)?")
+TERM = re.compile(
+    rf"\s*(?P<sign>[-+]|)\s*(?:{CLOCK.pattern}|(?P<amount>\d[\d.,]*|\d+\s*/\s*\d+|[½¼¾])\s*(?P<unit>[^\W\d_]+))\s*(?:,|and\b)?",
+    re.IGNORECASE,
+)
+"""A part of a sum of quantities, such as `7 hours 50 minutes`, or a time of day."""
+DAY = 24 * 60
+TIME_OF_DAY = "o'clock"
 TEMPERATURES = {"C", "F", "K", "degC", "degF", "degR", "kelvin"}
 """Between two of these, C and F are degrees, not coulomb and farad."""
 
@@ -45,19 +59,30 @@ TEMPERATURES = {"C", "F", "K", "degC", "degF", "degR", "kelvin"}
 def unit_conversion(conversion: str) -> ToolResult:
     """Convert a quantity to another unit, such as 108 km/h to m/s, 25 degC to K, or 3.5 atm to kPa."""
     number, unit = convert(conversion)
+    if unit == TIME_OF_DAY:
+        shown = clock(number)
+        return ToolResult(shown, value=shown)
     return ToolResult(f"{spell(number)} {unit}", value={"number": str(number), "unit": unit})
 
 
 def convert(text: str) -> tuple[Fraction, str]:
     """Convert `QUANTITY to UNIT`; return the number, exact as far as the definitions are, and the unit as written.
 
+    A quantity can be a sum of some. Between two times of day are minutes, and one with a quantity added is another one, whose unit is
+    `TIME_OF_DAY` and whose number are the minutes since midnight.
+
+    >>> convert("7 hours 50 minutes to min"), convert("17:10 - 14:35"), convert("8:45 + 8 h 35 min")
+    ((Fraction(470, 1), 'min'), (Fraction(155, 1), 'min'), (Fraction(1040, 1), "o'clock"))
+
     Raises:
         ToolError: `syntax`, `unknown_unit`, or `dimension` if the units have different dimensions.
     """
     if len(text) > MAX_CHARS:
         raise ToolError(f"the conversion has {len(text):,} characters", code="too_long", hint=f"at most {MAX_CHARS}")
-    plain = narrow(text).strip()
+    plain = HOURS.sub(lambda time: f"{time[1]}:{time[2] or '0':0>2}", narrow(text)).strip()
     sides = next((parts for divider in DIVIDERS if len(parts := divider.split(plain)) > 1), [plain])
+    if terms := _terms(sides):
+        return _sum(terms, sides[1].strip() if len(sides) == 2 and not CLOCK.fullmatch(sides[1].strip()) else "")
     if len(sides) != 2 or not all(side.strip() for side in sides):
         _fail("a conversion must name a quantity and one unit")
     amount = AMOUNT.match(sides[0])
@@ -71,6 +96,62 @@ def convert(text: str) -> tuple[Fraction, str]:
                 f"{sides[0].strip()[:60]} is below absolute zero", code="domain", hint="at least 0 K, -273.15 degC"
             )
     return bounded(source.converted(number, target)), sides[1].strip()
+
+
+def clock(minutes: Fraction) -> str:
+    """Write minutes since midnight as a time of day.
+
+    >>> clock(Fraction(1040)), clock(Fraction(1450))
+    ('17:20', '00:10 (the next day)')
+    """
+    days, minute = divmod(round(minutes * 60), DAY * 60)
+    hours, seconds = divmod(minute, 3600)
+    shown = f"{hours:02}:{seconds // 60:02}" + (f":{seconds % 60:02}" if seconds % 60 else "")
+    passed = {0: "", 1: " (the next day)", -1: " (the day before)"}
+    return shown + passed.get(days, f" ({days:+} days)")
+
+
+def _terms(sides: Sequence[str]) -> list[re.Match[str]]:
+    """Return the parts of a sum of quantities or of times of day; none if the text is something else."""
+    text = " - ".join(reversed(sides)) if all(CLOCK.fullmatch(side.strip()) for side in sides) else sides[0]
+    found: list[re.Match[str]] = []
+    at = 0
+    while len(sides) <= 2 and (match := TERM.match(text, at)):
+        found.append(match)
+        at = match.end()
+    return found if len(found) > 1 and not text[at:].strip() else []
+
+
+def _sum(terms: Sequence[re.Match[str]], target: str) -> tuple[Fraction, str]:
+    has_times = any(term["hours"] for term in terms)
+    if not target and not has_times:
+        _fail("the unit to convert to is missing")
+    minute, wanted = _unit("min"), _unit(target or "min")
+    total, times, sign = Fraction(0), 0, 1
+    for term in terms:
+        sign = {"+": 1, "-": -1}.get(term["sign"], sign)
+        if term["hours"]:
+            times += sign
+            total += sign * minute.converted(_minutes(term), wanted)
+        else:
+            unit = _unit(term["unit"])
+            if unit.lone in TEMPERATURES:
+                _fail("temperatures are not added")
+            total += sign * unit.converted(calculate(term["amount"]), wanted)
+    if times not in (0, 1) or (times and target):
+        _fail("a time of day plus a quantity has no unit, and two times are subtracted")
+    if has_times and not times and total < 0:
+        raise ToolError(
+            "the first time is before the second", code="domain", hint="on the next day it is later by 24:00"
+        )
+    return bounded(total), TIME_OF_DAY if times else target or "min"
+
+
+def _minutes(time: re.Match[str]) -> Fraction:
+    hours = int(time["hours"])
+    if time["half"]:
+        hours = hours % 12 + 12 * (time["half"].lower() == "p")
+    return Fraction(hours * 60 + int(time["minutes"])) + Fraction(int(time["seconds"] or 0), 60)
 
 
 def _fail(what: str) -> NoReturn:
