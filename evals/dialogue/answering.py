@@ -13,9 +13,9 @@ from taiwa.evals.data import Item
 from taiwa.evals.retrieval import CorpusTask, DialogueSample, Finder, QuestionSet, read_sample, sample_item
 from taiwa.evals.run import Job, Measurement
 from taiwa.flows.ask.answer import Answer, TermWeights, answer_with_citations, extractive
-from taiwa.flows.ask.consult import UNCERTAIN_BELOW
 from taiwa.flows.ask.decide_search_or_clarify import answerable
 from taiwa.flows.ask.read_dialogue import reply_language, user_texts
+from taiwa.flows.ask.types import Thresholds
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.retrieval.analyzer import DENSE
@@ -85,7 +85,7 @@ class AnsweringTask(CorpusTask):
         else:
             reader: TermWeights = term_weights_of(finder.index.analyzer.name)
             answer = extractive(sample.last, passages, sample.history, reader)
-            refused = not answer.documented or chance < UNCERTAIN_BELOW
+            refused = not answer.documented or chance < Thresholds().weak_evidence
         found |= {"refused": refused, "chance": round(chance, 6)}
         return Measurement({**found, **(judge_answer(answer, sample, finder) if not refused else {})}, spent)
 

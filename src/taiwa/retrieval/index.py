@@ -184,6 +184,9 @@ SATURATION = 2.2
 """The maximum factor of a term's frequency in BM25 with k1 = 1.2."""
 
 
+HIRAGANA = re.compile("[\u3041-\u309f]")
+
+
 def judge(
     analyzer: Analyzer,
     weights: Mapping[str, float],
@@ -191,7 +194,10 @@ def judge(
     counts: TermCounts,
     points: tuple[str, ...] = (),
 ) -> Evidence:
-    """Measure the evidence on a weighted question in the best passages."""
+    """Measure the evidence on a weighted question in the best passages.
+
+    An unknown pair of characters with hiragana does not count for the coverage: it is the end of one word and the beginning of another.
+    """
     rare = {term: weight * _idf(counts, term) for term, weight in weights.items()}
     mass = math.fsum(rare.values())
     unknown = tuple(term for term in weights if not counts.holders.get(term))
@@ -200,7 +206,8 @@ def judge(
     ideal = SATURATION * mass
     texts = ("\n".join((each.title, *each.heading, "", each.text)) for each in passages[:COVERING])
     covered = [frozenset(analyzer.terms(text)) for text in texts]
-    coverage = max(math.fsum(weight for term, weight in rare.items() if term in terms) for terms in covered) / mass
+    words = math.fsum(weight for term, weight in rare.items() if term not in unknown or not HIRAGANA.search(term))
+    coverage = max(math.fsum(rare[term] for term in rare if term in terms) for terms in covered) / (words or mass)
     scores = [passage.score for passage in passages[:LOOKED_AT]]
     top, spread = min(scores[0] / ideal, 1.0), min(pstdev(scores) / ideal, 1.0)
     return Evidence(counts.passages, len(passages), min(coverage, 1.0), top, spread, unknown, points)

@@ -62,9 +62,6 @@ MIN_HELD_PAIRS = 1 / 2
 Of 720 questions to folders of five passages (JSQuAD, JaQuAD) 2 % are warned about or refused, and 97 % to another folder.
 """
 
-UNCERTAIN_BELOW = 0.15
-"""Probability of an answer in the documents below which the text warns that they may not contain one."""
-
 
 @dataclass(frozen=True, slots=True)
 class Consulted:
@@ -241,14 +238,15 @@ def _is_uncertain(found: Clarified, answer: Answer, term_weights: TermWeights) -
     is strong. With few passages no word is rare, so the content is counted; that of text without spaces always is.
     """
     chance = answerable(found.evidence, len(found.passages))
+    thresholds = found.decision.situation.profile.thresholds
     if answer.source == "generated" and all(claim.supported for claim in answer.claims):
         return False
     if is_negative(answer.query) and not any(is_negative(each.words) for each in answer.citations):
         return True  # the quoted sentences may say the opposite
-    if answer.doubted and chance < found.decision.situation.profile.thresholds.strong_evidence:
+    if answer.doubted and chance < thresholds.strong_evidence:
         return True
     has_rare_words = found.evidence is None or found.evidence.passages >= MIN_PASSAGES
-    if has_rare_words and chance < UNCERTAIN_BELOW:
+    if has_rare_words and chance < thresholds.weak_evidence:
         return True
     content, cited = term_weights.content(answer.query), {each.passage for each in answer.citations}
     quoted = [term_weights.terms_of(each) for each in answer.passages if passage_key(each) in cited]
