@@ -107,6 +107,10 @@ def measure_all(common: CommonOptions, given: dict[str, Any]) -> None:
         found: dict[str, Json] = {
             "date": datetime.now(UTC).isoformat(timespec="seconds"), "limit": given["limit"], **conditions(real), "evaluations": {},
         }  # fmt: skip
+        if path.exists():  # what --only leaves out stays, each with its own date
+            before = json.loads(path.read_text(encoding="utf-8"))
+            if all(before[name] == found[name] for name in ("limit", "model_sha256", "seed", "max_tokens")):
+                found["evaluations"] = before["evaluations"]
         for name in names:
             planned = PLAN[name](given["data"], given["limit"], given["seed"])
             try:
@@ -165,9 +169,10 @@ def markdown(found: dict[str, Json]) -> str:
         f"load {load} at the start · context {found['context']}, {found['max_tokens']} tokens per call, temperature 0, seed {found['seed']} · {', '.join(parts)}",
     ]  # fmt: skip
     for name, report in cast("dict[str, dict[str, Any]]", found["evaluations"]).items():
+        when = str(report["date"])[:10]
         lines += [
             "",
-            f"### {name}",
+            f"### {name}" + ("" if when == str(found["date"])[:10] else f", {when}"),
             "",
             *_table(FORMS[name], report["rows"]),
             "",

@@ -175,6 +175,12 @@ def test_the_run_of_all_writes_results_and_goes_on(
     evals.ok(*command)
     assert len(model_server.requests) == before
 
+    solved = dict(kept["evaluations"]["extract"], evaluation="solve", date="2026-01-02T03:04:05+00:00")
+    path.write_text(json.dumps(kept | {"evaluations": {"solve": solved, **kept["evaluations"]}}))
+    evals.ok(*command)
+    assert json.loads(path.read_text())["evaluations"].keys() == {"solve", "extract"}
+    assert "### solve, 2026-01-02\n" in path.with_suffix(".md").read_text()
+
 
 @pytest.mark.parametrize(
     ("more", "complaint"),
