@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 
 from taiwa.kernel.errors import ToolError
+from taiwa.tools.calculator import calculator
 from taiwa.tools.units import convert, unit_conversion
 
 
@@ -67,7 +68,7 @@ def test_a_quantity_is_converted_exactly(text: str, number: Fraction | int, unit
     ],
 )
 def test_a_quantity_added_to_a_time_of_day_is_another_one(text: str, shown: str) -> None:
-    assert unit_conversion.call({"conversion": text}).text == shown
+    assert unit_conversion.call({"conversion": text}).text == calculator.call({"expression": text}).text == shown
 
 
 @pytest.mark.parametrize(
