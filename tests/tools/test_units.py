@@ -49,6 +49,9 @@ from taiwa.tools.units import convert, unit_conversion
         ("11時15分 - 9時40分", 95, "min"),
         ("2:35 PM - 9:10 a.m. to h", Fraction(65, 12), "h"),
         ("24:10 - 23:50", 20, "min"),
+        ("2026-04-17 - 2026-03-03", 45, "day"),
+        ("2024-02-28 to 2024-03-01", 2, "day"),
+        ("2026-12-25 - 2026-11-29 to weeks", Fraction(26, 7), "weeks"),
     ],
 )
 def test_a_quantity_is_converted_exactly(text: str, number: Fraction | int, unit: str) -> None:
@@ -64,10 +67,11 @@ def test_a_quantity_is_converted_exactly(text: str, number: Fraction | int, unit
         ("23:50 + 20 min", "00:10 (the next day)"),
         ("0:10 - 20 min", "23:50 (the day before)"),
         ("8:00 + 50 h", "10:00 (+2 days)"),
+        ("2026-12-25 + 2 weeks", "2027-01-08"),
         ("12:30 pm + 15 s", "12:30:15"),
     ],
 )
-def test_a_quantity_added_to_a_time_of_day_is_another_one(text: str, shown: str) -> None:
+def test_a_quantity_added_to_a_time_or_a_date_is_another_one(text: str, shown: str) -> None:
     assert unit_conversion.call({"conversion": text}).text == calculator.call({"expression": text}).text == shown
 
 
@@ -84,6 +88,10 @@ def test_a_quantity_added_to_a_time_of_day_is_another_one(text: str, shown: str)
         ("8:45 + 1 h to min", "syntax"),
         ("25 degC 3 degC to K", "syntax"),
         ("0:10 - 23:50", "domain"),
+        ("2026-02-30 - 2026-01-01", "syntax"),
+        ("2026-02-03 - 9:00", "syntax"),
+        ("2026-01-31 + 1 month", "domain"),
+        ("0001-01-01 - 1 day", "domain"),
         ("30 kg 5 s to kg", "dimension"),
         ("1 m^99 to m", "syntax"),
         ("1 m^9**9**9 to m", "syntax"),

@@ -361,8 +361,8 @@ BINDS = {"+": 1, "-": 1, "*": 2, "x": 2, "/": 2, "^": 4}
 
 NEGATION = 3
 
-TIME = re.compile(r"\d:\d\d|\d[時点](?!間)")
-"""A time of day, which has a unit."""
+TIME = re.compile(r"\d:\d\d|\d[時点](?!間)|\d{4}-\d\d-\d\d")
+"""A time of day, or a date, unless it is a subtraction."""
 
 HINT = "numbers with + - * / ^ % and parentheses; the decimal point is '.', and thousands are written 1,000"
 
@@ -374,9 +374,10 @@ def calculator(expression: str) -> ToolResult:
     Exact but for roots, logarithms and exponentials, which are right to 50 digits. % after a number means hundredths.
     """
     if TIME.search(expression):
-        from taiwa.tools.units import unit_conversion
+        from taiwa.tools.units import sum_of_times
 
-        return unit_conversion(expression)
+        if (found := sum_of_times(expression)) is not None:
+            return found
     parser = _parsed(expression)
     number = parser.result
     return ToolResult(spell(number), value=str(number) if parser.exact else spell_near(number))

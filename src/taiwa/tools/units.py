@@ -7,6 +7,7 @@ compute any power in a text.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from fractions import Fraction
 from functools import cache
 from typing import Any, NoReturn
@@ -44,13 +45,16 @@ CLOCK = re.compile(
     re.IGNORECASE,
 )
 HOURS = re.compile(r"([0-4]?\d)[時点](?!間)(?:([0-5]?\d)分)?")
+DATE = re.compile(r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)(?!\d)")
 TERM = re.compile(
-    rf"\s*(?P<sign>[-+]|)\s*(?:{CLOCK.pattern}|(?P<amount>\d[\d.,]*|\d+\s*/\s*\d+|[½¼¾])\s*(?P<unit>[^\W\d_]+))\s*(?:,|and\b)?",
+    rf"\s*(?P<sign>[-+]|)\s*(?:{CLOCK.pattern}|{DATE.pattern}|(?P<amount>\d[\d.,]*|\d+\s*/\s*\d+|[½¼¾])\s*(?P<unit>[^\W\d_]+))"
+    r"\s*(?:,|and\b)?",
     re.IGNORECASE,
 )
-"""A part of a sum of quantities, such as `7 hours 50 minutes`, or a time of day."""
-DAY = 24 * 60
-TIME_OF_DAY = "o'clock"
+"""A part of a sum: a quantity, as in `7 hours 50 minutes`, a time of day, or a date."""
+TIME_OF_DAY, CALENDAR = "o'clock", "date"
+STEPS = {TIME_OF_DAY: "min", CALENDAR: "day", "": ""}
+"""The unit between two times of day, or two dates."""
 TEMPERATURES = {"C", "F", "K", "degC", "degF", "degR", "kelvin"}
 """Between two of these, C and F are degrees, not coulomb and farad."""
 
@@ -59,17 +63,16 @@ TEMPERATURES = {"C", "F", "K", "degC", "degF", "degR", "kelvin"}
 def unit_conversion(conversion: str) -> ToolResult:
     """Convert a quantity to another unit, such as 108 km/h to m/s, 25 degC to K, or 3.5 atm to kPa."""
     number, unit = convert(conversion)
-    if unit == TIME_OF_DAY:
-        shown = clock(number)
-        return ToolResult(shown, value=shown)
+    if shown := {TIME_OF_DAY: clock, CALENDAR: calendar}.get(unit):
+        return ToolResult(shown(number), value=shown(number))
     return ToolResult(f"{spell(number)} {unit}", value={"number": str(number), "unit": unit})
 
 
 def convert(text: str) -> tuple[Fraction, str]:
     """Convert `QUANTITY to UNIT`; return the number, exact as far as the definitions are, and the unit as written.
 
-    A quantity can be a sum of some. Between two times of day are minutes, and one with a quantity added is another one, whose unit is
-    `TIME_OF_DAY` and whose number are the minutes since midnight.
+    A quantity can be a sum of some. Between two times of day are minutes, between two dates days; with a quantity added they are another
+    one, whose unit is `TIME_OF_DAY` or `CALENDAR`, and whose number counts minutes since midnight, or days since the year 1.
 
     >>> convert("7 hours 50 minutes to min"), convert("17:10 - 14:35"), convert("8:45 + 8 h 35 min")
     ((Fraction(470, 1), 'min'), (Fraction(155, 1), 'min'), (Fraction(1040, 1), "o'clock"))
@@ -79,10 +82,10 @@ def convert(text: str) -> tuple[Fraction, str]:
     """
     if len(text) > MAX_CHARS:
         raise ToolError(f"the conversion has {len(text):,} characters", code="too_long", hint=f"at most {MAX_CHARS}")
-    plain = HOURS.sub(lambda time: f"{time[1]}:{time[2] or '0':0>2}", narrow(text)).strip()
-    sides = next((parts for divider in DIVIDERS if len(parts := divider.split(plain)) > 1), [plain])
-    if terms := _terms(sides):
-        return _sum(terms, sides[1].strip() if len(sides) == 2 and not CLOCK.fullmatch(sides[1].strip()) else "")
+    sides = _sides(text)
+    if terms := terms_of(sides):
+        is_span = len(sides) == 2 and TERM.fullmatch(sides[1])
+        return _sum(terms, "" if is_span or len(sides) == 1 else sides[1].strip())
     if len(sides) != 2 or not all(side.strip() for side in sides):
         _fail("a conversion must name a quantity and one unit")
     amount = AMOUNT.match(sides[0])
@@ -98,22 +101,47 @@ def convert(text: str) -> tuple[Fraction, str]:
     return bounded(source.converted(number, target)), sides[1].strip()
 
 
+def _sides(text: str) -> list[str]:
+    plain = HOURS.sub(lambda time: f"{time[1]}:{time[2] or '0':0>2}", narrow(text)).strip()
+    return next((parts for divider in DIVIDERS if len(parts := divider.split(plain)) > 1), [plain])
+
+
+def sum_of_times(text: str) -> ToolResult | None:
+    """Return what times of day, dates and quantities make together; None if the text is something else.
+
+    Raises:
+        ToolError: they do not make anything.
+    """
+    return unit_conversion(text) if terms_of(_sides(text)) else None
+
+
 def clock(minutes: Fraction) -> str:
     """Write minutes since midnight as a time of day.
 
     >>> clock(Fraction(1040)), clock(Fraction(1450))
     ('17:20', '00:10 (the next day)')
     """
-    days, minute = divmod(round(minutes * 60), DAY * 60)
-    hours, seconds = divmod(minute, 3600)
-    shown = f"{hours:02}:{seconds // 60:02}" + (f":{seconds % 60:02}" if seconds % 60 else "")
+    days, second = divmod(round(minutes * 60), 24 * 60 * 60)
+    shown = f"{second // 3600:02}:{second // 60 % 60:02}" + (f":{second % 60:02}" if second % 60 else "")
     passed = {0: "", 1: " (the next day)", -1: " (the day before)"}
     return shown + passed.get(days, f" ({days:+} days)")
 
 
-def _terms(sides: Sequence[str]) -> list[re.Match[str]]:
-    """Return the parts of a sum of quantities or of times of day; none if the text is something else."""
-    text = " - ".join(reversed(sides)) if all(CLOCK.fullmatch(side.strip()) for side in sides) else sides[0]
+def calendar(days: Fraction) -> str:
+    """Write days since the year 1 as a date.
+
+    Raises:
+        ToolError: the days are not whole, or outside of the years 1 to 9999.
+    """
+    if days.denominator != 1 or not 1 <= days <= date.max.toordinal():
+        raise ToolError("only whole days are added to a date, within the years 1 to 9999", code="domain")
+    return date.fromordinal(int(days)).isoformat()
+
+
+def terms_of(sides: Sequence[str]) -> list[re.Match[str]]:
+    """Return the parts of a sum of quantities, times of day or dates, of which there are two or more; none if a text is something else."""
+    is_span = all(CLOCK.fullmatch(side.strip()) or DATE.fullmatch(side.strip()) for side in sides)
+    text = " - ".join(reversed(sides)) if is_span else sides[0]
     found: list[re.Match[str]] = []
     at = 0
     while len(sides) <= 2 and (match := TERM.match(text, at)):
@@ -123,35 +151,43 @@ def _terms(sides: Sequence[str]) -> list[re.Match[str]]:
 
 
 def _sum(terms: Sequence[re.Match[str]], target: str) -> tuple[Fraction, str]:
-    has_times = any(term["hours"] for term in terms)
-    if not target and not has_times:
+    kinds = {TIME_OF_DAY if term["hours"] else CALENDAR for term in terms if not term["unit"]}
+    if len(kinds) > 1:
+        _fail("a time of day and a date are not combined")
+    kind = next(iter(kinds), "")
+    if not (unit := target or STEPS[kind]):
         _fail("the unit to convert to is missing")
-    minute, wanted = _unit("min"), _unit(target or "min")
-    total, times, sign = Fraction(0), 0, 1
+    wanted, total, points, sign = _unit(unit), Fraction(0), 0, 1
     for term in terms:
         sign = {"+": 1, "-": -1}.get(term["sign"], sign)
-        if term["hours"]:
-            times += sign
-            total += sign * minute.converted(_minutes(term), wanted)
-        else:
-            unit = _unit(term["unit"])
-            if unit.lone in TEMPERATURES:
+        if term["unit"]:
+            part = _unit(term["unit"])
+            if part.lone in TEMPERATURES:
                 _fail("temperatures are not added")
-            total += sign * unit.converted(calculate(term["amount"]), wanted)
-    if times not in (0, 1) or (times and target):
-        _fail("a time of day plus a quantity has no unit, and two times are subtracted")
-    if has_times and not times and total < 0:
+            total += sign * part.converted(calculate(term["amount"]), wanted)
+        else:
+            points += sign
+            total += sign * _unit(STEPS[kind]).converted(_point(term), wanted)
+    if points not in (0, 1) or (points and target):
+        _fail("two times, or two dates, are subtracted, and what is added to one has a unit")
+    if kind == TIME_OF_DAY and not points and total < 0:
         raise ToolError(
             "the first time is before the second", code="domain", hint="on the next day it is later by 24:00"
         )
-    return bounded(total), TIME_OF_DAY if times else target or "min"
+    return bounded(total), kind if points else unit
 
 
-def _minutes(time: re.Match[str]) -> Fraction:
-    hours = int(time["hours"])
-    if time["half"]:
-        hours = hours % 12 + 12 * (time["half"].lower() == "p")
-    return Fraction(hours * 60 + int(time["minutes"])) + Fraction(int(time["seconds"] or 0), 60)
+def _point(term: re.Match[str]) -> Fraction:
+    """Return the minutes since midnight of a time of day, or the days since the year 1 of a date."""
+    if term["year"]:
+        try:
+            return Fraction(date(int(term["year"]), int(term["month"]), int(term["day"])).toordinal())
+        except ValueError:
+            _fail(f"{term[0].strip()} is not a date")
+    hours = int(term["hours"])
+    if term["half"]:
+        hours = hours % 12 + 12 * (term["half"].lower() == "p")
+    return Fraction(hours * 60 + int(term["minutes"])) + Fraction(int(term["seconds"] or 0), 60)
 
 
 def _fail(what: str) -> NoReturn:
