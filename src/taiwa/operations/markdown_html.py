@@ -38,6 +38,8 @@ UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e
 """Control characters, and those that reorder or hide the text around them."""
 ADDRESS = re.compile(r"https?://[^\s<>\"'`）】」』、。，]*[^\s<>\"'`）】」』、。，.,;:!?)\]}*_]")
 """A bare address, without the punctuation after it."""
+TAG = re.compile("<[^>]*>")
+"""A tag of rendered HTML, whose attributes are escaped."""
 MATH = frozenset(
     """math mrow mi mn mo ms mtext mspace mfrac msqrt mroot msub msup msubsup munder mover munderover mmultiscripts mprescripts
     mtable mtr mtd mstyle mpadded mphantom menclose merror""".split()
@@ -74,6 +76,11 @@ def to_html(text: str) -> str:
             _slow.add(key)
     found = _rendered.get(key)
     return plain_html(text) if found is None else found
+
+
+def shown_text(text: str) -> str:
+    """Return what a reader of rendered Markdown sees, on one line."""
+    return " ".join(unescape(TAG.sub("", to_html(text))).split())
 
 
 def render_together(texts: Iterable[str]) -> None:

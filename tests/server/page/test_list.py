@@ -136,3 +136,18 @@ def test_a_search_opens_a_long_conversation_at_the_word(open_tab: OpenTab, serve
     assert frame is not None
     assert frame["y"] < place["y"] < frame["y"] + frame["height"]
     assert tab.page.evaluate("[...CSS.highlights.get('found')].map(String)") == ["gyokuro7"]
+
+
+def test_hits_of_a_search_read_as_their_turns_do(open_tab: OpenTab, serve: Serve) -> None:
+    server = serve(scripted_model("never"))
+    answer = "A **green** [kind](https://tea.example/kinds) for `__main__`:\n\n| tea | price |\n|---|---|\n| hojicha | *2* |"
+    begun = add_turn(server.repository.start(load_app("plain")), "Which **tea**?", answer, {})
+    server.repository.commit("teas", begun, expected=None)
+    tab = open_tab(server)
+
+    for query, shown in (
+        ("hojicha", "Which **tea**? A green kind (tea.example) for __main__: tea price hojicha 2"),
+        ("kinds", "https://tea.example/kinds"),
+    ):
+        tab.page.goto(f"{tab.base}/?q={query}")
+        tab.has(".hits a > span", shown)

@@ -19,7 +19,7 @@ from taiwa.models.http_api.api_keys import KeyRow
 from taiwa.models.providers import FoundModel
 from taiwa.operations.documents import find_ask_turn
 from taiwa.operations.log import said, sessions
-from taiwa.operations.markdown_html import visible
+from taiwa.operations.markdown_html import render_together, shown_text, visible
 from taiwa.operations.result_json import to_json
 from taiwa.operations.state_values import format_value
 from taiwa.operations.traces import TokensResult
@@ -44,7 +44,8 @@ from taiwa.server.page.text import (
 )
 from taiwa.server.page.transcript import CountBreaks, Transcript, beside, count_breaks, transcript, unfinished_view
 from taiwa.sessions.repository import Repository
-from taiwa.store import Ref
+from taiwa.store import Hit, Ref
+from taiwa.store.search import excerpt, fold
 from taiwa.tools.registry import BUILT_IN
 
 if TYPE_CHECKING:
@@ -104,15 +105,23 @@ class Page:
     ) -> str:
         """Render the page that starts a conversation, with an app and an index chosen if they are named, or shows search results."""
         refs = {ref.name: ref for ref in self.repository.store.refs.list()} if query.split() else {}
+        found = [hit for hit in (self.repository.store.search(query) if query.split() else ()) if hit.refs]
+        render_together(self.repository.store.nodes.get(hit.hash).answer or "" for hit in found)
         hits = [
             {"session": hit.refs[0], "hash": hit.hash, "at": hit.at_us, "title": self._title(refs[hit.refs[0]]),
-             "parts": marked(hit.excerpt.text, hit.excerpt.marks)}
-            for hit in (self.repository.store.search(query) if query.split() else ())
-            if hit.refs
+             "parts": self._excerpt(hit, query)}
+            for hit in found
         ]  # fmt: skip
         return self._render("start.html", title=self._("New conversation"), session="", at="", query=query, hits=hits,
                             apps=apps, owns=owns, wanted=app, index=index, examples=self._examples(apps), tools=BUILT_IN, indexes=indexes, persons=self._persons(),
                             model="", tip="", end="", **self._list())  # fmt: skip
+
+    def _excerpt(self, hit: Hit, query: str) -> list[tuple[str, bool]]:
+        """Return the part of a turn around a word of a query as a reader sees it; a word of an address only, as it is written."""
+        node = self.repository.store.nodes.get(hit.hash)
+        found = excerpt(f"{node.user or ''}\n{shown_text(node.answer or '')}", fold(query).split())
+        found = found if found.marks else hit.excerpt
+        return marked(found.text, found.marks)
 
     def conversation(self, place: Place, model: str, tip: str) -> str:
         """Render a conversation, whose newest branch ends at `tip`, with the current model."""
