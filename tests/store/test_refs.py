@@ -185,6 +185,7 @@ def test_a_renamed_session_keeps_its_log_its_runs_and_its_undone_turns(store: St
     store.refs.rename("old", "neu")
 
     assert not store.refs.has("old")
+    assert [store.refs.renamed(name) for name in ("old", "ol", "neu")] == ["neu", "", ""]
     assert store.runs.run(run).ref == "neu"
     assert [move.op for move in store.refs.reflog("neu")] == ["rename", "undo", "commit", "commit", "create"]
     store.redo("neu")

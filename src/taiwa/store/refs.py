@@ -370,6 +370,14 @@ class Refs:
             self._db.run("UPDATE run SET ref = ? WHERE ref = ? AND owner = ?", checked, composed(name), self._owner)
             self.log(ref, "rename", node, node, f"{composed(name)} to {checked}")
 
+    def renamed(self, name: str) -> str:
+        """Return the present name of the session that was renamed last from a name, "" if there is none."""
+        select = """
+        SELECT ref.name, reason FROM reflog JOIN ref ON ref.seq = reflog.ref
+        WHERE op = 'rename' AND ref.owner = ? AND ref.node IS NOT NULL ORDER BY reflog.seq DESC"""
+        start = f"{composed(name)} to "  # a name has no spaces
+        return next((str(now) for now, reason in self._db.rows(select, self._owner) if reason.startswith(start)), "")
+
     def tags(self) -> tuple[str, ...]:
         """Return the tags of all sessions, sorted."""
         select = "SELECT DISTINCT tags FROM ref WHERE owner = ? AND node IS NOT NULL AND tags <> ''"

@@ -222,6 +222,29 @@ def test_a_conversation_is_renamed_and_deleted_after_a_question(tab: Tab) -> Non
     assert tab.page.evaluate("() => Object.keys(localStorage).filter((key) => key.startsWith('draft:'))") == []
 
 
+def test_tabs_follow_a_conversation_that_another_tab_renames_and_leave_one_that_it_deletes(
+    open_tab: OpenTab, server: Serving
+) -> None:
+    tab = open_tab(server)
+    tab.begin("one")
+    other = open_tab(server)
+    other.page.goto(tab.page.url)
+    other.page.fill("#text", "a draft")
+    tab.page.click(".menu summary")
+    tab.page.click("[data-act=rename]")
+    tab.page.fill("#ask-text", "茶")
+    tab.page.press("#ask-text", "Enter")
+
+    other.page.wait_for_url(f"**/c/{quote('茶')}")
+    other.holds("#text", "a draft")
+    other.page.go_back()
+    other.page.wait_for_url(f"**/c/{quote('茶')}")
+    other.has("h1", "one")
+
+    server.client.delete(f"/api/conversations/{quote('茶')}")
+    other.count("#begin", 1)
+
+
 def test_a_conversation_gets_a_title_is_pinned_and_archived(tab: Tab, server: Serving) -> None:
     tab.begin("one")
     tab.page.click(".menu summary")

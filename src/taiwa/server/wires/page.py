@@ -6,10 +6,10 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from html import escape
 from itertools import islice
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from taiwa.flows.turn import FINISH_WARNINGS
 from taiwa.i18n import LANGUAGES
@@ -148,8 +148,11 @@ async def start(request: Request) -> Response:
 
 
 async def conversation(request: Request) -> Response:
-    """Show a conversation."""
-    state, caller = state_of(request), caller_of(request)
+    """Show a conversation; the address that it had before it was renamed leads to it."""
+    state, caller, refs = state_of(request), caller_of(request), repository_of(request).store.refs
+    name = name_of(request)
+    if not await asyncio.to_thread(refs.has, name) and (now := await asyncio.to_thread(refs.renamed, name)):
+        return RedirectResponse(f"/c/{quote(now, safe='')}?{request.url.query}", headers=NO_STORE)
 
     def render(page: Page) -> str:
         tip = page.repository.store.refs.tip(_name(request, page.repository))  # a turn that ends after this is an event
@@ -276,15 +279,16 @@ async def follow(request: Request) -> Response:
     that it has seen completely (`Last-Event-ID`).
     """
     state, caller, repository = state_of(request), caller_of(request), repository_of(request)
-    session = await asyncio.to_thread(_name, request, repository)
+    session = name_of(request)  # gone if it was deleted while the page was in the background
     shown, first = request.query_params.get("tip", ""), request.query_params.get("run", "")
     last = request.headers.get("last-event-id", "")
 
     def look() -> str:
-        return repository.store.refs.tip(session) if repository.store.refs.has(session) else ""
+        found = repository.store.refs.find(session)
+        return "" if found is None else found[2]
 
     def is_left() -> bool:
-        return unfinished_turn(repository, session) is not None
+        return bool(look()) and unfinished_turn(repository, session) is not None
 
     language = language_of(request)
 
@@ -312,7 +316,10 @@ async def follow(request: Request) -> Response:
             tip = await asyncio.to_thread(look)
             if tip != shown:
                 shown = tip
-                yield event({"tip": tip}, "tip") if tip else event({}, "deleted")
+                if tip:
+                    yield event({"tip": tip}, "tip")
+                else:
+                    yield event({"renamed": await asyncio.to_thread(repository.store.refs.renamed, session)}, "gone")
             if not ready:
                 ready = True
                 yield event({}, "ready")

@@ -261,7 +261,10 @@ const heard = {
     await ended(); // while there was no connection
     await sendQueued();
   },
-  deleted: () => location.assign("/"),
+  gone({ renamed }) {
+    moveDrafts(page.session, renamed);
+    location.assign(renamed ? `/c/${encodeURIComponent(renamed)}${location.search}` : "/");
+  },
 };
 
 async function sendQueued() {
