@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 LONG_QUERY = 80
 """Characters of a link's query above which the page asks before opening it: it may leak the conversation."""
+LONG_CELL = 24
+"""Bytes of a cell above which it stays wide enough to be read in a table that scrolls."""
 LONGEST = 1_000_000
 """Maximum characters of a rendered text; a longer one stays plain, because its blocks would take seconds."""
 LONGEST_FORMULA = 5_000
@@ -278,9 +280,10 @@ def _link_end(_: object, tokens: "Sequence[Token]", index: int, *__: object) -> 
 
 
 def _cell(renderer: Any, tokens: "Sequence[Token]", index: int, options: Any, env: Any) -> str:  # noqa: ANN401
-    aligned = str(tokens[index].attrs.pop("style", "")).removeprefix("text-align:")
-    if aligned:
-        tokens[index].attrSet("class", aligned)  # a page without inline styles
+    aligned = str(tokens[index].attrs.pop("style", "")).removeprefix("text-align:")  # a page without inline styles
+    is_long = len(tokens[index + 1].content.encode("utf-8", "replace")) > LONG_CELL
+    if found := " ".join(filter(None, (aligned, "long" * is_long))):
+        tokens[index].attrSet("class", found)
     return str(renderer.renderToken(tokens, index, options, env))
 
 

@@ -750,6 +750,7 @@ def test_a_table_scrolls_before_it_breaks_a_word(open_tab: OpenTab, serve: Serve
 
     cells = tab.page.locator(".answer :is(th, td):not(:last-child)").all()
     assert [cell.evaluate(LINES) for cell in cells] == [1] * 10
+    assert tab.page.locator(".answer td:last-child").evaluate(LINES) <= 3
     assert tab.page.evaluate("document.querySelector('#transcript').scrollWidth <= innerWidth")
 
 
