@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from taiwa.kernel.errors import UnsupportedError
 from taiwa.kernel.messages import Request, ToolSpec, user
+from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.providers import open_model, resolve, resolve_asked, resolve_probed
 from taiwa.server.served import ServedModels
@@ -17,6 +19,7 @@ from taiwa.settings import Settings, load
 from tests.models.inprocess.stub_model import StubModel
 from tests.peers.faults import Act, FaultServer, event, head, raw, speech, status
 from tests.server.serving import KEY, Serving, serving, sse
+from tests.server.test_callers import called
 
 HI: list[dict[str, Any]] = [{"role": "user", "content": "Hi"}]
 OWN = {"model", "messages", "stream", "stream_options", "tools"}
@@ -210,6 +213,36 @@ def test_strict_fields_are_those_of_the_protocol(upstream: FaultServer) -> None:
         assert served.chat("Hi", model=served.model.name, presence_penalty=1).status_code == 200
         refused = served.chat("Hi", model=served.model.name, frobnicate=1)
         assert (refused.status_code, refused.json()["error"]["code"]) == (400, "unknown_parameter")
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
+@pytest.mark.parametrize("field", ["models", "api_base", "best_of"])
+def test_only_the_owner_without_a_limit_on_cost_sends_what_may_name_another_model_or_price(
+    served: Serving, upstream: FaultServer, path: str, field: str
+) -> None:
+    body = {"model": served.model.name, "input": "Hi", "messages": HI, field: 9}
+    del body["messages" if "responses" in path else "input"]
+    upstream.plays(speech("Yes."))
+    with called(served, f"ann-{field}-{len(path)}") as ann:
+        refused = [ann.post(path, json=body)]
+    served.repository.limits = UsageLimits(call_cost=10**9)
+    refused.append(served.client.post(path, json=body))
+    served.repository.limits = None
+
+    assert [(each.status_code, each.json()["error"]["param"]) for each in refused] == [(400, field)] * 2
+    assert upstream.seen == []
+    assert sent(served, upstream, path, **{field: 9}) == [{field: 9}]
+
+
+def test_under_a_limit_on_cost_no_tier_of_another_price_is_asked_for(upstream: FaultServer) -> None:
+    model = HttpModel(resolve(f"{upstream.base_url}#m"))
+    with serving(model=model) as served:
+        catalogue = served.server.state.served
+        catalogue.settings = replace(catalogue.settings, prices={model.name: {"input": 1, "output": 1}})
+        served.repository.limits = UsageLimits(call_cost=10**9)
+        fields = {"service_tier": "priority", "prediction": {"type": "content", "content": "Yes."}, "verbosity": "low"}
+        (body,) = sent(served, upstream, "/v1/chat/completions", **fields)
+    assert fields.keys() & body.keys() == {"verbosity"}
 
 
 @pytest.mark.parametrize(("name", "takes"), [("openai:gpt-4o", False), ("llamacpp:m", True), ("mistral:m", False)])

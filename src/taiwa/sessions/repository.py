@@ -151,6 +151,11 @@ class Repository:
         shared = () if self.budget is None else (self.budget,)
         return (*shared, StoredBudget(self.store, run, stored)) if stored else shared
 
+    @property
+    def limits_cost(self) -> bool:
+        """Whether a limit on cost applies to every run."""
+        return bool(self.budgets(0, None)) or (self.limits is not None and self.limits.call_cost is not None)
+
     def app(self, name: str) -> App:
         """Open the app of a node; the model, tools, files and limits of an untrusted app are ignored."""
         found = self._apps.get(name)

@@ -37,6 +37,7 @@ from taiwa.operations.resent_history import (
 )
 from taiwa.operations.result_json import to_json
 from taiwa.operations.traces import tokens, trace
+from taiwa.server.access import LOCAL_CALLER
 from taiwa.server.http_responses import ApiError, EventStream, SendNow, invalid, json_response, wait_connected
 from taiwa.server.repeats import LARGE_BODY
 from taiwa.server.request import Fields, ServerState, caller_of, start_run, state_of
@@ -49,6 +50,8 @@ T = TypeVar("T")
 
 PASSED = frozenset({"frequency_penalty", "presence_penalty", "logit_bias"})
 """Fields that the protocols define, and that are passed on."""
+UNPRICED = frozenset({"service_tier", "prediction"})
+"""Hints by which a call may cost more than its tokens."""
 MOST_TOOLS = 512
 MOST_STOPS = 64
 MOST_LOGPROBS = 20
@@ -247,19 +250,30 @@ def read_penalties(body: Fields) -> dict[str, Json]:
     return {name: penalty for name in names if (penalty := body.number(name, -2, 2))}
 
 
-def passed_on(asked: AnswerRequest, model: AnyModel, *, strict: bool) -> AnswerOptions:
+def passed_on(asked: AnswerRequest, model: AnyModel, repository: Repository, *, strict: bool) -> AnswerOptions:
     """Return the options of a request, with the fields that the model's server takes.
+
+    A field that is not known here may name another model, address or price (`models`, `api_base`, `best_of`), so named callers cannot
+    send it, nor anybody under a limit on cost, which covers no other price either.
 
     Raises:
         ApiError: it does not take a field that changes the answer.
     """
     takes: Callable[[str], bool] = getattr(getattr(model, "codec", None), "takes", lambda _: False)
+    trusted = repository.store.owner == LOCAL_CALLER and not repository.limits_cost
     for name in asked.fields:
         if name not in PASSED and (strict or not takes(name)):
             raise Fields({}).unknown(name)
+        if name not in PASSED and not trusted:
+            only = "only the holder of the server's token may send it, and not under a limit on cost"
+            raise Fields({}).error(name, f"is not defined by the protocol; {only}", "unknown_parameter")
         if not takes(name):
             raise Fields({}).error(name, "is not supported by this model", "unsupported_parameter")
-    extra = {**{name: hint for name, hint in asked.hints.items() if takes(name)}, **asked.fields}
+    unpriced = UNPRICED if repository.limits_cost else frozenset[str]()
+    extra = {
+        **{name: hint for name, hint in asked.hints.items() if takes(name) and name not in unpriced},
+        **asked.fields,
+    }
     if not extra:
         return asked.options
     return replace(asked.options, sampling=replace(asked.options.sampling, extra=extra))
@@ -366,7 +380,7 @@ def _begin(state: ServerState, caller: str, asked: AnswerRequest, after: Place |
     repository, priced_model = state.repository(caller), state.served.open(choice)
     prefills = asked.prefills or (asked.options.constraint is None and "prefix" in priced_model.model.capabilities)
     messages, prefix = split_prefix(asked.messages) if prefills else (asked.messages, "")
-    given = passed_on(asked, priced_model.model, strict=state.options.strict_fields)
+    given = passed_on(asked, priced_model.model, repository, strict=state.options.strict_fields)
     options = CompletionOptions(choice.app, messages, extension.params, given, prefix, extension.unknown)
     if asked.choices > 1 and (seed := given.sampling.seed) is not None:  # one seed would give one answer
         each = (replace(given, sampling=replace(given.sampling, seed=seed + number)) for number in range(asked.choices))

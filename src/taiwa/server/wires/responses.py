@@ -430,7 +430,7 @@ def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -
     if asked.follows.response and after is not None and not messages:
         after, messages = before_last_turn(repository, after)
     priced_model = state.served.open(choice)
-    given = passed_on(asked, priced_model.model, strict=state.options.strict_fields)
+    given = passed_on(asked, priced_model.model, repository, strict=state.options.strict_fields)
     options = CompletionOptions(choice.app, messages, request=given)
     if asked.extension is not None:
         options = replace(options, params=asked.extension.params, unknown=asked.extension.unknown)
