@@ -74,6 +74,22 @@ def test_a_clock_that_jumps_renews_neither_a_budget_nor_a_rate_within_the_day(ju
     assert len(model.requests) == 4
 
 
+@pytest.mark.parametrize("jump", [-1, -60 * MINUTE, -20_000 * DAY])
+def test_after_a_clock_was_set_back_a_rate_waits_for_a_minute(jump: int) -> None:
+    clock, model = Clock(), scripted_model(DEAR, DEAR, DEAR)
+    here = repository(clock, rate=2)
+    session(here, model).say("one")
+    session(here, model).say("two")
+    clock.now += jump
+    with pytest.raises(RateLimitError) as refused:
+        session(here, model).say("three")
+    assert here.quota is not None
+    assert (refused.value.retry_after, here.quota.left()) == (60.0, (0, 60.0))
+    clock.now += MINUTE
+    session(here, model).say("three")
+    assert len(model.requests) == 3
+
+
 def test_a_call_that_does_not_fit_into_the_budget_is_not_made() -> None:
     model = scripted_model(DEAR)
     here = repository(Clock(), max_cost=30 / 1e6)

@@ -43,17 +43,23 @@ class Quota:
         if self.rate:
             first = self.store.runs.begun_before_last(self.rate, now - MINUTE)
         if first is not None:
-            wait = (first + MINUTE - now) / 1e6
-            raise RateLimitError(f"this key may begin {self.rate} answers in a minute; wait", retry_after=max(wait, 0))
+            wait = min(max(first + MINUTE - now, 0), MINUTE) / 1e6
+            raise RateLimitError(f"this key may begin {self.rate} answers in a minute; wait", retry_after=wait)
         if self.max_cost is not None and (spent := self.store.runs.spent_since(start_of_day(now))) >= self.max_cost:
             raise BudgetError(spent, self.max_cost, _seconds_left(now))
 
     def left(self) -> tuple[int, float] | None:
-        """Return how many answers may be begun now, and the seconds until none counts any more; None without a rate."""
+        """Return how many answers may be begun now, and the seconds until none counts any more; None without a rate.
+
+        Answers that were begun later than now, because the clock was set back, count for a minute from now on.
+        """
         if self.rate is None:
             return None
         now = self.store.now()
         count, last = self.store.runs.begun_since(now - MINUTE)
+        if last is not None and last > now:
+            self.store.runs.set_back(now)
+            last = now
         return max(self.rate - count, 0), 0.0 if last is None else max((last + MINUTE - now) / 1e6, 0.0)
 
     def admit(self) -> None:

@@ -247,6 +247,10 @@ class Runs:
         )[0]
         return int(count), last
 
+    def set_back(self, now_us: int) -> None:
+        """Let the runs that were begun later than now, by a clock that was set back since, begin now."""
+        self._db.run("UPDATE run SET at_us = ? WHERE owner = ? AND at_us > ?", now_us, self._owner, now_us)
+
     def spent_since(self, at_us: int) -> int:
         """Return the cost of calls since a time, plus what is reserved for open calls and those of unknown cost, in billionths."""
         return self._spent(SpendingLimit("owner", MOST, at_us), "")
