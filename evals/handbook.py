@@ -11,10 +11,9 @@ from tempfile import TemporaryDirectory
 from typing import cast
 
 from taiwa.apps.catalog import HANDBOOK
-from taiwa.flows.ask.answer import TermWeights, extractive
-from taiwa.flows.ask.clarify_then_retrieve import Clarified, ClarifyOptions, clarify
-from taiwa.flows.ask.consult import other_meanings
-from taiwa.flows.ask.types import Ask
+from taiwa.flows.ask.consult import Clarified, clarify, other_meanings
+from taiwa.flows.ask.quote import TermWeights, extractive
+from taiwa.flows.ask.types import Ask, ClarifyOptions
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, Passage, assistant, user
@@ -167,7 +166,7 @@ def _ask(index: Index, row: Question, reader: TermWeights) -> HandbookAnswer:
 
 
 def _clarify_program(row: Question) -> Program[Clarified]:
-    return clarify((*row.history, user(row.turns[-1])), ClarifyOptions(assess_by="no-model"))
+    return clarify(row.turns[-1], ClarifyOptions(assess_by="no-model"), earlier=row.history)
 
 
 def _read_question(row: Mapping[str, Json]) -> Question:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from taiwa.apps.catalog import load_text
 from taiwa.conversation.history import begin
 from taiwa.flows.ask.ask_result import AskTurnOptions
-from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions
+from taiwa.flows.ask.types import ClarifyOptions
 from taiwa.flows.turn import say
 from taiwa.kernel.approval import ApprovalRequest
 from taiwa.kernel.attachments import Attachment

@@ -12,9 +12,11 @@ from unicodedata import normalize
 from taiwa.evals.data import Item
 from taiwa.evals.retrieval import CorpusTask, DialogueSample, Finder, QuestionSet, read_sample, sample_item
 from taiwa.evals.run import Job, Measurement
-from taiwa.flows.ask.answer import Answer, TermWeights, answer_with_citations, extractive
+from taiwa.flows.ask.answer import answer_with_citations
+from taiwa.flows.ask.ask_result import Answer
 from taiwa.flows.ask.decide_search_or_clarify import answerable
-from taiwa.flows.ask.read_dialogue import reply_language, user_texts
+from taiwa.flows.ask.dialogue import reply_language, user_texts
+from taiwa.flows.ask.quote import TermWeights, extractive
 from taiwa.flows.ask.types import Thresholds
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits

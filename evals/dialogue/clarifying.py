@@ -10,9 +10,9 @@ from typing import TypeAlias
 from taiwa.evals.data import Item
 from taiwa.evals.retrieval import CorpusTask, DialogueSample, QuestionSet, read_sample, sample_item
 from taiwa.evals.run import Job, Measurement
-from taiwa.flows.ask.clarify_then_retrieve import AssessBy, Clarified, ClarifyOptions, clarify
+from taiwa.flows.ask.consult import Clarified, clarify
 from taiwa.flows.ask.decide_search_or_clarify import answerable
-from taiwa.flows.ask.types import Ask, ClarificationState
+from taiwa.flows.ask.types import Ask, AssessBy, ClarificationState, ClarifyOptions
 from taiwa.kernel.effects import Program
 from taiwa.kernel.messages import assistant, user
 from taiwa.kernel.serialization import Json, tag_of
@@ -75,13 +75,14 @@ class ClarifyingTask(CorpusTask):
 
 def _run_rounds(sample: DialogueSample, manner: ClarifyOptions) -> Program[tuple[Clarified, ...]]:
     """Decide, and after a clarifying question decide again with the recorded reply, if there is one."""
-    dialogue, clarification, acts = sample.dialogue, ClarificationState(), list[Clarified]()
+    text, earlier, clarification, acts = sample.last, sample.dialogue[:-1], ClarificationState(), list[Clarified]()
     for reply in (*sample.replies, None)[:MAX_ROUNDS]:
-        found = yield from clarify(dialogue, manner, clarification=clarification)
+        found = yield from clarify(text, manner, earlier=earlier, clarification=clarification)
         acts.append(found)
         if reply is None or not isinstance(found.act, Ask):
             break
-        dialogue, clarification = (*dialogue, assistant(found.act.question), user(reply)), found.clarification
+        earlier = (*earlier, user(text), assistant(found.act.question))
+        text, clarification = reply, found.clarification
     return tuple(acts)
 
 

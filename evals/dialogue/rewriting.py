@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from taiwa.evals.retrieval import DEPTH, CorpusTask, DialogueSample, Finder, ranking_scores, read_sample
 from taiwa.evals.run import Job, Measurement
-from taiwa.flows.ask.rewrite import Queries, retrieve_fused, rewrite_queries
+from taiwa.flows.ask.dialogue import Queries, retrieve_fused, rewrite_queries
 from taiwa.kernel.effects import Program, Retrieve, perform
 from taiwa.kernel.messages import Passage
 from taiwa.kernel.serialization import Json

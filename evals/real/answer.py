@@ -41,7 +41,7 @@ from taiwa.evals.report import (
 from taiwa.evals.retrieval import Corpora, DialogueSample, Finder, QuestionSet, digest_of_sets, read_sample
 from taiwa.evals.run import EvalRow, Job
 from taiwa.flows.ask.ask_result import AskTurnOptions
-from taiwa.flows.ask.clarify_then_retrieve import ASSESS_BY, ClarifyOptions
+from taiwa.flows.ask.types import ASSESS_BY, ClarifyOptions
 from taiwa.flows.turn import say
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json

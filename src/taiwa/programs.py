@@ -3,7 +3,8 @@
 A program does no I/O. `Client.run` and `AsyncClient.run` run one.
 """
 
-from taiwa.flows.ask.clarify_then_retrieve import Clarified, ClarifyOptions, ask, clarify
+from taiwa.flows.ask.consult import Clarified, ask, clarify
+from taiwa.flows.ask.types import ClarifyOptions
 from taiwa.flows.extract import TypedAnswer, extract
 from taiwa.flows.plans import Confirm, PlanResult, execute_plan
 from taiwa.flows.program_turn import AskUser

@@ -9,7 +9,7 @@ import pytest
 from taiwa.apps.catalog import load_text
 from taiwa.conversation.history import Conversation, begin
 from taiwa.flows.ask.ask_result import AskTurnOptions
-from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions
+from taiwa.flows.ask.types import ClarifyOptions
 from taiwa.flows.turn import Reply, say
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import Capability, Message, Passage, Request, Response, ToolCall, ToolResult, ToolSpec

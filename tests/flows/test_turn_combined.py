@@ -9,7 +9,7 @@ from taiwa.apps.catalog import load_text
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, begin
 from taiwa.flows.ask.ask_result import AskTurnOptions
-from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions
+from taiwa.flows.ask.types import ClarifyOptions
 from taiwa.flows.turn import Reply, say
 from taiwa.kernel.errors import OutputValidationError
 from taiwa.kernel.messages import Capability, JsonSchema, Message, Passage, Response, ToolCall

@@ -9,7 +9,7 @@ from typing import Any
 
 from taiwa.kernel.messages import Message, assistant, user
 from taiwa.retrieval import Index, Library
-from taiwa.retrieval.index import LOOKED_AT, judge, weight_terms
+from taiwa.retrieval.index import LOOKED_AT, judge
 from taiwa.retrieval.types import Batch, Chunk, Document, FileFacts
 
 
@@ -66,7 +66,7 @@ def told_apart(data: Path, folder: Path, name: str, most: int = 400) -> float:
     with Library.open(folder / "library.db") as library:
         index = filled(library, name, rows(data / f"{name}_passages.jsonl"))
         for one in rows(data / f"{name}_questions.jsonl")[:most]:
-            weights = weight_terms(index.analyzer, one["q"])
+            weights = index.analyzer.weigh(one["q"])
             counts = index.backend.counts(tuple(weights), frozenset())
             found = index.backend.search(weights, LOOKED_AT + 3, frozenset())
             others = [each for each in found if each.source not in one["rel"]]

@@ -7,26 +7,25 @@ from typing import cast
 import pytest
 
 from taiwa.kernel.messages import assistant, user
-from taiwa.retrieval.analyzer import Analyzer
-from taiwa.retrieval.index import MOST_TERMS, SUBJECT, unresolved_references, weight_terms
+from taiwa.retrieval.analyzer import MOST_TERMS, SUBJECT, Analyzer
 
 PLAIN = Analyzer()
 
 
 def test_older_turns_count_less() -> None:
-    weights = weight_terms(PLAIN, "sunday sunday", [user("apples"), user("pears"), user("plums")])
+    weights = PLAIN.weigh("sunday sunday", [user("apples"), user("pears"), user("plums")])
 
     assert weights == pytest.approx({"sunday": 2.0, "plum": 0.5, "pear": 0.35, "appl": 0.245})
 
 
 def test_what_is_asked_now_is_not_outweighed_by_what_was_always_spoken_of() -> None:
-    weights = weight_terms(PLAIN, "the fee", [user("gym fees"), user("gym"), user("gym gym")])
+    weights = PLAIN.weigh("the fee", [user("gym fees"), user("gym"), user("gym gym")])
 
     assert weights["fee"] > weights["gym"] == 0.5
 
 
 def test_only_the_last_answer_counts_and_little() -> None:
-    weights = weight_terms(PLAIN, "more", [user("a gym"), assistant("pool"), user("x"), assistant("sauna and gym")])
+    weights = PLAIN.weigh("more", [user("a gym"), assistant("pool"), user("x"), assistant("sauna and gym")])
 
     assert weights["sauna"] == 0.05
     assert "pool" not in weights
@@ -34,7 +33,7 @@ def test_only_the_last_answer_counts_and_little() -> None:
 
 
 def test_a_long_history_is_bounded_and_the_question_stays_whole() -> None:
-    weights = weight_terms(PLAIN, "fresh words", [assistant(" ".join(f"w{n}" for n in range(5_000)))])
+    weights = PLAIN.weigh("fresh words", [assistant(" ".join(f"w{n}" for n in range(5_000)))])
 
     assert len(weights) == MOST_TERMS
     assert weights["fresh"] == 1.0
@@ -61,7 +60,7 @@ def test_a_long_history_is_bounded_and_the_question_stays_whole() -> None:
     ],
 )
 def test_words_that_point_at_nothing_are_seen(query: str, history: tuple[str, ...], pointing: tuple[str, ...]) -> None:
-    assert unresolved_references(PLAIN, query, [user(text) for text in history]) == pointing
+    assert PLAIN.unresolved_references(query, [user(text) for text in history]) == pointing
 
 
 def test_weighted_history_finds_more_than_the_last_turn_alone(shared_data: Path, tmp_path: Path) -> None:
@@ -100,15 +99,15 @@ def test_weighted_history_is_at_least_as_good_as_all_turns_joined(
 def test_the_last_turn_without_a_pronoun_names_what_a_pronoun_means() -> None:
     history = [user("museums"), user("ferries to Aran leaving Galway on Sunday mornings early"), user("when is it?")]
 
-    assert weight_terms(PLAIN, "Is it dear?", history)["galway"] == SUBJECT
-    assert weight_terms(PLAIN, "Is the boat dear?", history)["galway"] < SUBJECT
-    assert weight_terms(PLAIN, "Is it dear?", history[1:])["galway"] == SUBJECT
-    assert weight_terms(PLAIN, "Is it dear?", [history[1], user("hotels")])["galway"] < SUBJECT
+    assert PLAIN.weigh("Is it dear?", history)["galway"] == SUBJECT
+    assert PLAIN.weigh("Is the boat dear?", history)["galway"] < SUBJECT
+    assert PLAIN.weigh("Is it dear?", history[1:])["galway"] == SUBJECT
+    assert PLAIN.weigh("Is it dear?", [history[1], user("hotels")])["galway"] < SUBJECT
 
 
 def test_the_first_turn_counts_more_where_the_question_has_a_pronoun() -> None:
     history = [user("hotels dublin"), user("trains"), user("planes")]
 
-    assert weight_terms(PLAIN, "who books them", history)["dublin"] == SUBJECT
-    assert weight_terms(PLAIN, "who books", history)["dublin"] == pytest.approx(0.5 * 0.7**2)
-    assert weight_terms(PLAIN, "is it possible", history)["dublin"] == pytest.approx(0.5 * 0.7**2)
+    assert PLAIN.weigh("who books them", history)["dublin"] == SUBJECT
+    assert PLAIN.weigh("who books", history)["dublin"] == pytest.approx(0.5 * 0.7**2)
+    assert PLAIN.weigh("is it possible", history)["dublin"] == pytest.approx(0.5 * 0.7**2)

@@ -549,8 +549,8 @@ def _documents(keys: Keys) -> Documents | None:
     for key, low in (("max_questions", 0), ("k", 1)):
         if key in inner:
             settings[key] = inner.whole(key, low)
-    from taiwa.flows.ask.clarify_then_retrieve import ASSESS_BY
     from taiwa.flows.ask.decide_search_or_clarify import POLICIES
+    from taiwa.flows.ask.types import ASSESS_BY
 
     _check_choice(inner, "policy", tuple(POLICIES))
     _check_choice(inner, "assess_by", ASSESS_BY)

@@ -133,32 +133,26 @@ class Commands(click.Group):
         """Return all names, in the order of the sections."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  (the same)
-        """Import a command."""
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command; suggest for an unknown one the one that is spelt like it, else those whose help contains the word."""
         entry = COMMANDS.get(cmd_name)
-        if entry is None:
+        if entry is None and (ctx.resilient_parsing or cmd_name.startswith("-")):
             return None
-        command: click.Command = getattr(
-            importlib.import_module(f"taiwa.cli.{entry.module}"), entry.attribute or cmd_name
-        )
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Suggest for an unknown command the one that is spelt like it, else those whose help contains the word."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        if entry is None:
             import difflib
             from functools import partial
 
-            word = args[0].lower()
+            word = cmd_name.lower()
             spelt = partial(difflib.get_close_matches, word, COMMANDS, 1)
             told = [name for name, entry in COMMANDS.items() if word in re.findall(r"\w+", entry.help)]
             near = ELSEWHERE.get(word, "").split() or spelt(0.9) or told[:3] or spelt()
             ctx.fail(
-                f"unknown command {args[0]!r}" + (f"; did you mean {' or '.join(map(repr, near))}?" if near else "")
+                f"unknown command {cmd_name!r}" + (f"; did you mean {' or '.join(map(repr, near))}?" if near else "")
             )
-        return super().resolve_command(ctx, args)
+        command: click.Command = getattr(
+            importlib.import_module(f"taiwa.cli.{entry.module}"), entry.attribute or cmd_name
+        )
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  (the same)
         """List the commands by section, from the table alone."""
@@ -184,7 +178,10 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None, group: click.Group | None = None, name: str = "taiwa") -> NoReturn:
     """Run a command of a group, by default of `taiwa`, and exit with its code: 0 success, 1 failure, 2 bad input, 4 refused by the model, 130 interrupted."""
-    words, debug = _without_debug(list(sys.argv[1:] if arguments is None else arguments))
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    end = words.index("--") if "--" in words else len(words)
+    debug = "--debug" in words[:end]
+    words = [word for word in words[:end] if word != "--debug"] + words[end:]
     if not debug and arguments is None:
         sys.excepthook = _print_internal_error
     _prepare_streams()
@@ -246,12 +243,6 @@ def exit_on_error() -> Generator[None]:
     except TaiwaError as error:
         _print_error(error.message)
         sys.exit(code_of(error))
-
-
-def _without_debug(words: list[str]) -> tuple[list[str], bool]:
-    """Remove `--debug` from the arguments, wherever it is."""
-    end = words.index("--") if "--" in words else len(words)
-    return [word for word in words[:end] if word != "--debug"] + words[end:], "--debug" in words[:end]
 
 
 def _prepare_streams() -> None:

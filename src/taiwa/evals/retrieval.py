@@ -40,7 +40,7 @@ from taiwa.kernel.messages import Evidence, Found, Message, Passage, assistant, 
 from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.retrieval.analyzer import Analyzer
-from taiwa.retrieval.index import LOOKED_AT, Index, Library, judge, unresolved_references, weight_terms
+from taiwa.retrieval.index import LOOKED_AT, Index, Library, judge
 from taiwa.retrieval.ingest import Folder
 from taiwa.retrieval.readers import IsolatedReader, document_format
 from taiwa.retrieval.types import Batch, Chunk, Document, FileFacts
@@ -266,14 +266,14 @@ class Finder:
 
     def find(self, query: str, k: int = 5) -> tuple[Passage, ...]:
         """Return at most k passages, best first."""
-        return self._search(weight_terms(self.index.analyzer, query, self.history), k)
+        return self._search(self.index.analyzer.weigh(query, self.history), k)
 
     def evidence(self, query: str) -> Evidence:
         """Return the evidence for a question."""
         analyzer = self.index.analyzer
-        weights = weight_terms(analyzer, query, self.history)
+        weights = analyzer.weigh(query, self.history)
         counts = self.index.backend.counts(tuple(weights), NO_PRINCIPALS)
-        references = unresolved_references(analyzer, query, self.history)
+        references = analyzer.unresolved_references(query, self.history)
         return judge(analyzer, weights, self._search(weights, LOOKED_AT), counts, references)
 
     def find_with_evidence(self, query: str, k: int = 5) -> Found:

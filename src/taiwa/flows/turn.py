@@ -70,9 +70,9 @@ from taiwa.kernel.text import defuse, estimate_tokens, truncate, whole_character
 from taiwa.structured import OutputType
 
 if TYPE_CHECKING:
-    from taiwa.flows.ask.answer import TermWeights
     from taiwa.flows.ask.ask_result import AskResult, AskTurnOptions
     from taiwa.flows.ask.consult import Consulted
+    from taiwa.flows.ask.quote import TermWeights
     from taiwa.flows.extract import Attempt
     from taiwa.flows.solve.rationale import ExecutedCall, Rationale
 
@@ -201,7 +201,7 @@ def say(
         records = layout == "record" and bool(app.model_fields) and bool(text)
         # The state comes first, so that the search and the reply know what this message changed.
         recorded, state = (yield from _record(conversation, text)) if records else (None, None)
-        if documents is not None:
+        if documents is not None and text.strip():  # files alone are no question
             from taiwa.flows.ask.consult import consult
 
             known = known_words(app, conversation.state if state is None else state)
@@ -303,12 +303,12 @@ def _check_against_passages(
         if read.doubted and read.source == "extractive":
             yield from notify("the model found no answer in the passages; quoting the nearest ones", code="answer")
         result = consulted.result(read)
-        words = consulted.render(result)
+        words = result.render_text()
     else:
         is_typed = app.output_type is not None
         said, answer = consulted.cited(parsed.answer, reply.value, is_typed=is_typed)
         result = consulted.result(answer, said)
-        words = said if is_typed else consulted.render(result)
+        words = said if is_typed else result.render_text()
     findings = replace(reply.findings, documents=result)
     return replace(reply, text=words, findings=findings), replace(parsed, answer=words)
 

@@ -406,7 +406,7 @@ def to_json(data: Json, encoder: json.JSONEncoder = COMPACT) -> bytes:
     relies on this.
 
     Raises:
-        InputError: the text contains a lone surrogate, or a number is not finite.
+        InputError: the text contains a lone surrogate, a number is not finite, or the value is nested too deeply.
     """
     return to_utf8(encoder.encode, data)
 
@@ -419,6 +419,8 @@ def to_utf8(write: Callable[[T], str], item: T) -> bytes:
     """
     try:
         return write(item).encode("utf-8")
+    except RecursionError:
+        raise InputError("the value is nested too deeply") from None
     except UnicodeEncodeError as error:
         bad = f"U+{ord(error.object[error.start]):04X}"
         raise InputError(f"the text contains half a character ({bad}); give valid Unicode") from None
@@ -498,10 +500,7 @@ def digest_and_size(item: object) -> tuple[str, int]:
     Raises:
         InputError: as `digest`.
     """
-    try:
-        plain = to_utf8(canonical_record, item)
-    except RecursionError:
-        raise InputError("the value is nested too deeply to be recorded") from None
+    plain = to_utf8(canonical_record, item)
     return blake2b(plain, digest_size=DIGEST_BYTES).hexdigest(), len(plain)
 
 

@@ -6,13 +6,16 @@ percent of the best morphological analysers, which need 200 MB.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
+from itertools import filterfalse
 from operator import concat
 from typing import TYPE_CHECKING, cast
 from unicodedata import normalize
 
 from taiwa.kernel.errors import InputError
+from taiwa.kernel.messages import Message
 from taiwa.kernel.text import WORD_MARKS, fold
 
 if TYPE_CHECKING:
@@ -37,6 +40,47 @@ LANGUAGES = tuple(
 )
 WITHOUT_STOPS = frozenset({"arabic", "greek", "romanian", "tamil", "turkish"})
 """Languages whose stop words tantivy lacks."""
+
+
+EARLIER = 0.5
+FADING = 0.7
+"""An earlier turn of the user's counts half, and each one before it 0.7 of that."""
+SUBJECT = 0.8
+"""The minimum weight of the turns that probably name the antecedent of a pronoun: the last one without a pronoun, and a
+short first one, which usually names the subject.
+
+nDCG@10 of this, of the decay alone, and of all user turns joined: CANARD .530, .402, .526; CAsT .832, .825, .764; iKAT .628, .628,
+.515; MTRAG .528, .539, .394, where the subject changes within a dialogue.
+"""
+SHORT = 5
+"""The maximum number of terms of a first turn that only names a subject."""
+ANSWERED = 0.05
+"""The last answer has a small weight; it helps to resolve `it`."""
+MOST_TERMS = 128
+"""Maximum number of query terms; those with the least weight are dropped."""
+
+POINTING = re.compile(
+    r"\b(?:this|that|these|those)\s+(?P<noun>[a-z]{3,})|"
+    r"\b(?P<pronoun>it|its|they|them|their|he|him|his|she|her|hers|this|that|these|those|the same|the former|the latter)\b|"
+    r"(?P<ja>(?:これ|それ|あれ)(?:ら)?|(?:この|その|あの)(?=[\u4e00-\u9fff\u30a1-\u30fa])|(?:彼女|彼)(?:ら)?(?=[はがをにのも])|同じ(?:もの|やつ))|"
+    r"(?P<zh>这(?:个|些|种|项)?|那(?:个|些|种|项)?|[它他她](?:们)?|其(?=[\u4e00-\u9fff]))",
+    re.IGNORECASE,
+)
+EMPTY = re.compile(
+    r"\b(?:is|was|does|would)\s+it\s+(?:possible|allowed|ok|okay|necessary|true|take|cost|matter)\b|"
+    r"\bit\s+(?:is|was|takes|seems)\b|\b(?:so|such|now)\s+that\b|\bthat\s+(?:is|are|was|were|can|will|has|have|i|we|you|the|a)\b|"
+    r"それ(?:では|で|から|とも|ぞれ|ほど|なら)|これ(?:から|まで)|その(?:ほか|他|まま|うち|後)|このたび|那么|这样|那样|其他|其中|其实|尤其|其余",
+    re.IGNORECASE,
+)
+"""Expressions that look like references but are not."""
+SENTENCE_ENDS = ".!?。！？\n"
+
+ASKING = frozenset(
+    "what when where which who whom whose why how do doe did can could should would will may is are wa be have has ha i my me "
+    "we you tell show explain pleas about and but or on in of to for with "
+    "long much mani often far old big soon late earli high".split()
+)
+"""Question words."""
 
 
 class Analyzer:
@@ -120,6 +164,51 @@ class Analyzer:
                 spans.append((start, end))
         return tuple(spans)
 
+    def weigh(self, query: str, history: Sequence[Message] = ()) -> dict[str, float]:
+        """Return the terms of a question with their weights: 1 per occurrence in the question, less for earlier turns.
+
+        >>> from taiwa.kernel.messages import user
+        >>> Analyzer().weigh("and on Sunday?", [user("opening hours on Monday")])
+        {'sunday': 1.0, 'open': 0.5, 'hour': 0.5, 'monday': 0.5}
+        >>> Analyzer().weigh("Who approves it?", [user("a hotel in Dublin"), user("How long in advance?")])
+        {'approv': 1.0, 'advanc': 0.8, 'hotel': 0.8, 'dublin': 0.8}
+        """
+        weights = {term: float(times) for term, times in Counter(self.asked(query)).items()}
+        questions = [message.text for message in history if message.role == "user"]
+        answers = [message.text for message in history if message.role == "assistant"]
+        for age, text in enumerate(reversed(questions)):
+            _add(weights, self.asked(text), EARLIER * FADING**age)
+        if questions and _has_reference(query):
+            _add(weights, self.asked(next(filterfalse(_has_reference, reversed(questions)), questions[0])), SUBJECT)
+            if len(first := self.asked(questions[0])) <= SHORT:
+                _add(weights, first, SUBJECT)
+        if answers:
+            _add(weights, self.asked(answers[-1]), ANSWERED)
+        heaviest = sorted(weights, key=lambda term: -weights[term])[:MOST_TERMS]
+        return weights if len(heaviest) == len(weights) else {term: weights[term] for term in heaviest}
+
+    def unresolved_references(self, query: str, history: Sequence[Message] = ()) -> tuple[str, ...]:
+        """Return the references of a question without an antecedent: `that form` if no form was mentioned.
+
+        Any history resolves a pronoun, and so do terms before it in the question. What stands in an earlier sentence of the question
+        resolves every reference: `My lamp blinks. What does that mean?`
+        """
+        text = EMPTY.sub(lambda expression: " " * len(expression[0]), query)
+        before = {term for message in history for term in self.terms(message.text)}
+        references: list[str] = []
+        for pointing in POINTING.finditer(text):
+            before_it = text[: pointing.start()]
+            earlier = before_it[: max(before_it.rfind(mark) for mark in SENTENCE_ENDS) + 1]
+            if any(term not in ASKING for term in self.asked(earlier)):
+                continue
+            own = [term for term in self.asked(before_it) if term not in ASKING]
+            noun = pointing["noun"]
+            known = before | set(own)
+            resolved = bool(set(self.terms(noun)) & known) if noun else bool(known)
+            if not resolved:
+                references.append(" ".join(pointing[0].split()))
+        return tuple(references)
+
     def _telling(self, folded: str) -> list[str]:
         without_stops = RUN.sub(lambda run: " " if run[2] and self._is_stop(run[2]) else run[0], folded)
         return [term for term in self._split(without_stops) if not PARTICLE(term)]
@@ -150,6 +239,16 @@ class Analyzer:
             for at in range(len(run) - size + 1):
                 if run[at : at + size] in terms:
                     yield places[start + at][0], places[start + at + size - 1][1]
+
+
+def _has_reference(text: str) -> bool:
+    return POINTING.search(EMPTY.sub(" ", text)) is not None
+
+
+def _add(weights: dict[str, float], terms: Sequence[str], weight: float) -> None:
+    """Use the maximum weight of a term: a topic of every turn must not outweigh the current question."""
+    for term in terms:
+        weights[term] = max(weights.get(term, 0.0), weight)
 
 
 def dense(text: str) -> bool:

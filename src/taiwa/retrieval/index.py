@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import filterfalse
 from pathlib import Path
 from statistics import pstdev
 from typing import Any, NamedTuple, TypeAlias
@@ -76,106 +75,6 @@ def reciprocal_ranks(rankings: Iterable[Sequence[Passage | None]], k: int) -> tu
                 passages.setdefault(passage.id, passage)
     best = sorted(scores, key=lambda one: -scores[one])[: max(k, 0)]
     return tuple(replace(passages[one], score=scores[one]) for one in best)
-
-
-EARLIER = 0.5
-FADING = 0.7
-"""An earlier turn of the user's counts half, and each one before it 0.7 of that."""
-SUBJECT = 0.8
-"""The minimum weight of the turns that probably name the antecedent of a pronoun: the last one without a pronoun, and a
-short first one, which usually names the subject.
-
-nDCG@10 of this, of the decay alone, and of all user turns joined: CANARD .530, .402, .526; CAsT .832, .825, .764; iKAT .628, .628,
-.515; MTRAG .528, .539, .394, where the subject changes within a dialogue.
-"""
-SHORT = 5
-"""The maximum number of terms of a first turn that only names a subject."""
-ANSWERED = 0.05
-"""The last answer has a small weight; it helps to resolve `it`."""
-MOST_TERMS = 128
-"""Maximum number of query terms; those with the least weight are dropped."""
-
-POINTING = re.compile(
-    r"\b(?:this|that|these|those)\s+(?P<noun>[a-z]{3,})|"
-    r"\b(?P<pronoun>it|its|they|them|their|he|him|his|she|her|hers|this|that|these|those|the same|the former|the latter)\b|"
-    r"(?P<ja>(?:これ|それ|あれ)(?:ら)?|(?:この|その|あの)(?=[\u4e00-\u9fff\u30a1-\u30fa])|(?:彼女|彼)(?:ら)?(?=[はがをにのも])|同じ(?:もの|やつ))|"
-    r"(?P<zh>这(?:个|些|种|项)?|那(?:个|些|种|项)?|[它他她](?:们)?|其(?=[\u4e00-\u9fff]))",
-    re.IGNORECASE,
-)
-EMPTY = re.compile(
-    r"\b(?:is|was|does|would)\s+it\s+(?:possible|allowed|ok|okay|necessary|true|take|cost|matter)\b|"
-    r"\bit\s+(?:is|was|takes|seems)\b|\b(?:so|such|now)\s+that\b|\bthat\s+(?:is|are|was|were|can|will|has|have|i|we|you|the|a)\b|"
-    r"それ(?:では|で|から|とも|ぞれ|ほど|なら)|これ(?:から|まで)|その(?:ほか|他|まま|うち|後)|このたび|那么|这样|那样|其他|其中|其实|尤其|其余",
-    re.IGNORECASE,
-)
-"""Expressions that look like references but are not."""
-
-
-def weight_terms(analyzer: Analyzer, query: str, history: Sequence[Message] = ()) -> dict[str, float]:
-    """Return the terms of a question with their weights: 1 per occurrence in the question, less for earlier turns.
-
-    >>> from taiwa.kernel.messages import user
-    >>> weight_terms(Analyzer(), "and on Sunday?", [user("opening hours on Monday")])
-    {'sunday': 1.0, 'open': 0.5, 'hour': 0.5, 'monday': 0.5}
-    >>> weight_terms(Analyzer(), "Who approves it?", [user("a hotel in Dublin"), user("How long in advance?")])
-    {'approv': 1.0, 'advanc': 0.8, 'hotel': 0.8, 'dublin': 0.8}
-    """
-    weights = {term: float(times) for term, times in Counter(analyzer.asked(query)).items()}
-    questions = [message.text for message in history if message.role == "user"]
-    answers = [message.text for message in history if message.role == "assistant"]
-    for age, text in enumerate(reversed(questions)):
-        _add(weights, analyzer.asked(text), EARLIER * FADING**age)
-    if questions and _has_reference(query):
-        _add(weights, analyzer.asked(next(filterfalse(_has_reference, reversed(questions)), questions[0])), SUBJECT)
-        if len(first := analyzer.asked(questions[0])) <= SHORT:
-            _add(weights, first, SUBJECT)
-    if answers:
-        _add(weights, analyzer.asked(answers[-1]), ANSWERED)
-    heaviest = sorted(weights, key=lambda term: -weights[term])[:MOST_TERMS]
-    return weights if len(heaviest) == len(weights) else {term: weights[term] for term in heaviest}
-
-
-def _has_reference(text: str) -> bool:
-    return POINTING.search(EMPTY.sub(" ", text)) is not None
-
-
-def _add(weights: dict[str, float], terms: Sequence[str], weight: float) -> None:
-    """Use the maximum weight of a term: a topic of every turn must not outweigh the current question."""
-    for term in terms:
-        weights[term] = max(weights.get(term, 0.0), weight)
-
-
-def unresolved_references(analyzer: Analyzer, query: str, history: Sequence[Message] = ()) -> tuple[str, ...]:
-    """Return the references of a question without an antecedent: `that form` if no form was mentioned.
-
-    Any history resolves a pronoun, and so do terms before it in the question. What stands in an earlier sentence of the question
-    resolves every reference: `My lamp blinks. What does that mean?`
-    """
-    text = EMPTY.sub(lambda expression: " " * len(expression[0]), query)
-    before = {term for message in history for term in analyzer.terms(message.text)}
-    references: list[str] = []
-    for pointing in POINTING.finditer(text):
-        before_it = text[: pointing.start()]
-        earlier = before_it[: max(before_it.rfind(mark) for mark in SENTENCE_ENDS) + 1]
-        if any(term not in ASKING for term in analyzer.asked(earlier)):
-            continue
-        own = [term for term in analyzer.asked(before_it) if term not in ASKING]
-        noun = pointing["noun"]
-        known = before | set(own)
-        resolved = bool(set(analyzer.terms(noun)) & known) if noun else bool(known)
-        if not resolved:
-            references.append(" ".join(pointing[0].split()))
-    return tuple(references)
-
-
-SENTENCE_ENDS = ".!?。！？\n"
-
-ASKING = frozenset(
-    "what when where which who whom whose why how do doe did can could should would will may is are wa be have has ha i my me "
-    "we you tell show explain pleas about and but or on in of to for with "
-    "long much mani often far old big soon late earli high".split()
-)
-"""Question words."""
 
 
 LOOKED_AT = 10
@@ -268,7 +167,7 @@ class Index:
         self, query: str, k: int = 5, principals: Iterable[str] = NO_PRINCIPALS, history: Sequence[Message] = ()
     ) -> tuple[Passage, ...]:
         """Return at most k passages that share a term with the question, without embeddings."""
-        return self.backend.search(weight_terms(self.analyzer, query, history), k, frozenset(principals))
+        return self.backend.search(self.analyzer.weigh(query, history), k, frozenset(principals))
 
     def near(
         self, query: str, k: int, principals: Iterable[str] = NO_PRINCIPALS, history: Sequence[Message] = ()
@@ -287,8 +186,8 @@ class Index:
         self, query: str, k: int, principals: Principals, history: Sequence[Message], fits: Fits | None = None
     ) -> tuple[tuple[Passage, ...], Evidence]:
         """Return at most k passages of matching documents that share a term with the question, and the evidence on it in them."""
-        references = unresolved_references(self.analyzer, query, history)
-        weights = weight_terms(self.analyzer, query, history)
+        references = self.analyzer.unresolved_references(query, history)
+        weights = self.analyzer.weigh(query, history)
         counts = self.backend.counts(tuple(weights), principals)
         found = self.backend.search(weights, max(k, LOOKED_AT), principals)
         if fits is not None:

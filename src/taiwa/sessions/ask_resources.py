@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -11,12 +10,11 @@ from typing import TYPE_CHECKING
 from taiwa.apps.catalog import HANDBOOK
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
-from taiwa.flows.ask.answer import TermWeights
 from taiwa.flows.ask.ask_result import AskTurnOptions
-from taiwa.flows.ask.clarify_then_retrieve import ASSESS_BY, NOT_ASSESSED, AssessBy, ClarifyOptions
 from taiwa.flows.ask.decide_search_or_clarify import policy_named
 from taiwa.flows.ask.prompts import read_policy
-from taiwa.flows.ask.types import ANONYMOUS_USER, UserProfile
+from taiwa.flows.ask.quote import TermWeights
+from taiwa.flows.ask.types import ANONYMOUS_USER, ASSESS_BY, NOT_ASSESSED, AssessBy, ClarifyOptions, UserProfile
 from taiwa.flows.turn import Reply
 from taiwa.i18n import dialogue_version, user_language
 from taiwa.kernel.attachments import path_kind
@@ -213,10 +211,8 @@ def term_weights_of(terms: str) -> TermWeights:
     ['leav']
     """
     from taiwa.retrieval.analyzer import Analyzer
-    from taiwa.retrieval.index import weight_terms
 
-    analyzer = Analyzer.named(terms)
-    return TermWeights(partial(weight_terms, analyzer), analyzer.terms, analyzer.content)
+    return Analyzer.named(terms)
 
 
 def _indexes(app: App, repository: "Repository", stack: ExitStack) -> "list[Index]":

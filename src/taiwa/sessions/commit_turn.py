@@ -45,8 +45,8 @@ from taiwa.sessions.repository import Repository
 from taiwa.store import Run, check_name, conflict_message
 
 if TYPE_CHECKING:
-    from taiwa.flows.ask.answer import Citation, TermWeights
-    from taiwa.flows.ask.ask_result import AskResult, AskTurnOptions
+    from taiwa.flows.ask.ask_result import AskResult, AskTurnOptions, Citation
+    from taiwa.flows.ask.quote import TermWeights
     from taiwa.flows.program_turn import Paused, TurnProgram
     from taiwa.sessions.ask_resources import RagResources
     from taiwa.structured import OutputType

@@ -16,8 +16,8 @@ from taiwa.sessions.commit_turn import Resent, TurnInput, TurnOptions, find_paus
 from taiwa.sessions.repository import HistoryEntry, Repository
 
 if TYPE_CHECKING:
-    from taiwa.flows.ask.answer import TermWeights
     from taiwa.flows.ask.ask_result import AskTurnOptions
+    from taiwa.flows.ask.quote import TermWeights
 
 
 @value

@@ -6,7 +6,7 @@ Also the encoding of values in rows.
 
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from types import NoneType
@@ -24,6 +24,7 @@ from taiwa.kernel.serialization import (
     canonical_record,
     record,
     refuse_constant,
+    to_json,
     to_utf8,
 )
 from taiwa.sql import Database
@@ -166,22 +167,13 @@ def check_json(data: Json) -> Json:
     return data
 
 
-TOO_DEEP = "the value is nested too deeply to be stored"
-
-
-def pack(data: Json, *, in_order: bool = False, is_kept: bool = True) -> bytes:
-    """Encode JSON for a row: canonically, or with keys in their present order; compressed if it is kept and that saves space.
+def pack(data: Json, *, in_order: bool = False) -> bytes:
+    """Encode JSON for a row: canonically, or with keys in their present order; compressed if that saves space.
 
     Raises:
         InputError: JSON cannot represent the value.
     """
-    try:
-        written = canonical(data)
-        if in_order:
-            written = json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()
-    except RecursionError:
-        raise InputError(TOO_DEEP) from None
-    return _compressed(written) if is_kept else written
+    return _compressed(to_json(data) if in_order else canonical(data))
 
 
 def pack_value(item: object) -> bytes:
@@ -190,14 +182,7 @@ def pack_value(item: object) -> bytes:
     Raises:
         InputError: it cannot be recorded.
     """
-    return _packed(canonical_record, item)
-
-
-def _packed(write: Callable[[T], str], item: T) -> bytes:
-    try:
-        return _compressed(to_utf8(write, item))
-    except RecursionError:
-        raise InputError(TOO_DEEP) from None
+    return _compressed(to_utf8(canonical_record, item))
 
 
 def _compressed(written: bytes) -> bytes:
@@ -343,18 +328,11 @@ def node_body(node: Node) -> bytes:
     Raises:
         InputError: the delta or the findings are not JSON.
     """
-    return _packed(_node_json, node)
-
-
-def _node_json(node: Node) -> str:
-    parts = (f'"{name}":{_part_json(part)}' for name, part in sorted(_node_parts(node).items()))
-    return f"{{{','.join(parts)}}}"
-
-
-def _part_json(part: Any) -> str:  # noqa: ANN401  (JSON, or values)
-    if isinstance(part, str | tuple):
-        return canonical_record(part)
-    return CANONICAL.encode(check_json(part))
+    written = [
+        f'"{name}":{canonical_record(part) if isinstance(part, str | tuple) else CANONICAL.encode(check_json(part))}'
+        for name, part in sorted(_node_parts(node).items())
+    ]
+    return _compressed(to_utf8("{{{}}}".format, ",".join(written)))
 
 
 def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
@@ -488,8 +466,8 @@ class Nodes:
         return parent
 
     def _insert(self, node: Node, parent: int | None, base: int | None, app: int, turns: int) -> int:
-        body = node_body(node)
-        name, state = node.hash, hash_to_bytes(node.state_hash) if node.state_hash else b""
+        name, body = node.hash, node_body(node)  # a value that is nested too deeply has no hash
+        state = hash_to_bytes(node.state_hash) if node.state_hash else b""
         values = (bytes.fromhex(name), parent, base, node.kind, app, turns, state, body, self._db.clock())
         seq = self._db.insert(INSERT, *values)
         if seq is None or self.owner:

@@ -17,7 +17,7 @@ from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConflictError, StoreError, TaiwaError
 from taiwa.kernel.execution import Entry
 from taiwa.kernel.messages import Response, ToolResult, Usage
-from taiwa.kernel.serialization import Json, record, value
+from taiwa.kernel.serialization import Json, canonical, record, value
 from taiwa.kernel.usage_limits import Price
 from taiwa.sql import Database
 from taiwa.sql.base import SqlRow
@@ -178,7 +178,7 @@ class Runs:
             else:
                 app_row = None if app is None else self._nodes.seq(app, "app")
             rows = app_row, base and self._nodes.seq(base)
-            recorded = pack({"text": text, "options": options}, is_kept=False)  # mostly removed within seconds
+            recorded = canonical({"text": text, "options": options})  # mostly removed within seconds, so not compressed
             insert = """INSERT INTO run(owner, ref, app, base, status, input, pid, token, at_us)
                 VALUES(?, ?, ?, ?, 'open', ?, ?, '', ?)"""
             process = self._db.owner()

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from random import Random
 
 from taiwa.apps.catalog import HANDBOOK
-from taiwa.flows.ask.answer import EMPHASIS
-from taiwa.flows.ask.check_citations import supports
+from taiwa.flows.ask.quote import EMPHASIS, supports
 from taiwa.kernel.text import SENTENCE_END
 
 CHINESE = """员工每年有十五天年假，工作满五年后增加两天。|请在出差前三天提交申请。|实习生不能申请远程办公。|宿舍晚上十一点关门。|会议室可以提前两周预订。

@@ -2,7 +2,9 @@
 
 import pytest
 
-from taiwa.flows.ask.answer import NOT_FOUND, Answer, answer_with_citations, check_answer, read_answer
+from taiwa.flows.ask.answer import answer_with_citations, check_answer, read_answer
+from taiwa.flows.ask.ask_result import Answer
+from taiwa.flows.ask.quote import NOT_FOUND
 from taiwa.kernel.errors import RefusalError
 from taiwa.kernel.messages import Capability, Passage, Response, assistant, user
 from taiwa.models.scripted import scripted_model

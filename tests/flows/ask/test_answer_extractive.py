@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.ask.answer import PLAIN, TermWeights, extractive, spans
+from taiwa.flows.ask.quote import PLAIN, PlainTerms, extractive, spans
 from taiwa.kernel.messages import Message, Passage, assistant, user
 
 TABLE = """\
@@ -75,18 +75,18 @@ def test_what_was_said_before_helps_and_the_question_decides() -> None:
 
 
 def test_a_single_character_of_a_new_word_does_not_hold_on_to_the_old_topic() -> None:
-    def characters(text: str) -> list[str]:
-        return [*text, *map("".join, pairwise(text))]
+    class Characters(PlainTerms):
+        def weigh(self, query: str, history: Sequence[Message] = ()) -> dict[str, float]:
+            earlier = {term: 0.5 for turn in history for term in self.terms(turn.text)}
+            return earlier | dict.fromkeys(self.terms(query), 1.0)
 
-    def weighed(query: str, history: Sequence[Message]) -> dict[str, float]:
-        return {term: 0.5 for turn in history for term in characters(turn.text)} | dict.fromkeys(characters(query), 1.0)
+        def terms(self, text: str) -> list[str]:
+            return [*text, *map("".join, pairwise(text))]
 
     leave = Passage("g.md", "年次有給休暇は二十日です。", 9.0, heading=("休暇",), id="a")
     salary = Passage("g.md", "給与は毎月二十五日に支払います。", 5.0, heading=("給与",), id="b")
 
-    answer = extractive(
-        "給与は?", [leave, salary], [user("年次有給休暇は何日ですか")], TermWeights(weighed, characters)
-    )
+    answer = extractive("給与は?", [leave, salary], [user("年次有給休暇は何日ですか")], Characters())
 
     assert [claim.text for claim in answer.claims] == ["給与は毎月二十五日に支払います。"]
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.ask.assess_question import AssessmentMethod, assess
-from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions, clarify
+from taiwa.flows.ask.assess_question import assess
+from taiwa.flows.ask.consult import clarify
 from taiwa.flows.ask.prompts import load_prompts
-from taiwa.flows.ask.types import SCORES, Ask, Assessment
+from taiwa.flows.ask.types import SCORES, Ask, AssessBy, Assessment, ClarifyOptions
 from taiwa.kernel.errors import InputError, OutputValidationError, UnsupportedError
 from taiwa.kernel.messages import (
     Capability,
@@ -237,7 +237,7 @@ def test_a_model_that_calls_another_function_is_asked_for_a_typed_answer(drive: 
 
 
 @pytest.mark.parametrize("by", ["functions", "typed"])
-def test_a_model_that_answers_in_words_asks_back_with_them(drive: Drive, by: AssessmentMethod) -> None:
+def test_a_model_that_answers_in_words_asks_back_with_them(drive: Drive, by: AssessBy) -> None:
     model = scripted_model(Response(assistant("Which leave do you\nmean [1]?")), capabilities=TOOLS)
 
     found = drive(lambda: assess(LEAVE, by=by), model).value
@@ -279,7 +279,7 @@ def test_a_model_that_leaves_an_assessment_half_filled_asks_the_user_back(
     model = scripted_model(half, half, half, half, capabilities=NONE)
     shelf = InMemoryRetriever([Passage("leave.md", "Leave is taken in days.")])
 
-    done = drive(lambda: clarify(LEAVE, ClarifyOptions(policy=policy)), model, retriever=shelf)
+    done = drive(lambda: clarify("Tell me about leave.", ClarifyOptions(policy=policy)), model, retriever=shelf)
 
     assert isinstance(done.value.act, Ask)
     assert done.value.act.question == question

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.ask.check_citations import supports
-from taiwa.flows.ask.safe_text import safe_line
+from taiwa.flows.ask.ask_result import safe_line
+from taiwa.flows.ask.quote import supports
 from tests.flows.ask.claims import measure
 from tests.flows.ask.support_pairs import PAIRS
 

@@ -9,13 +9,12 @@ import pytest
 from taiwa.apps.catalog import load_text
 from taiwa.conversation.history import Conversation, begin
 from taiwa.flows.ask.ask_result import AskResult, AskTurnOptions, options_of
-from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions
 from taiwa.flows.ask.consult import clarification_of, dialogue_of
 from taiwa.flows.ask.decide_search_or_clarify import decide
-from taiwa.flows.ask.types import UserProfile
+from taiwa.flows.ask.types import ClarifyOptions, UserProfile
 from taiwa.flows.turn import Reply, say
 from taiwa.kernel.errors import TaiwaError
-from taiwa.kernel.messages import Capability, Notice, Passage, Response, TextDelta, assistant, user
+from taiwa.kernel.messages import Capability, Notice, Passage, Response, TextDelta, assistant
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.serialization import Json
 from taiwa.models.scripted import ScriptedModel, scripted_model
@@ -231,7 +230,7 @@ def test_the_node_stores_all_that_the_decision_needs(texts: Sequence[str]) -> No
     last = conversation.turns[-1]
     stored = AskResult.of(last.findings)
     assert stored is not None
-    dialogue = (*dialogue_of(conversation.turns[:-1]), user(last.user))
+    dialogue = tuple(turn.user for turn in conversation.turns)
     decision = replace(stored.decision, situation=replace(stored.decision.situation, dialogue=dialogue))
     assert decide(decision.policy, decision.situation) == decision
     assert options_of(stored.to_json()) == ALONE

@@ -10,7 +10,7 @@ from taiwa.flows.ask.decide_search_or_clarify import answerable
 from taiwa.flows.ask.types import Thresholds
 from taiwa.kernel.messages import Evidence
 from taiwa.retrieval import Library
-from taiwa.retrieval.index import LOOKED_AT, judge, weight_terms
+from taiwa.retrieval.index import LOOKED_AT, judge
 from taiwa.sessions.ask_resources import NoModel
 from tests.retrieval.measured import filled, rows
 
@@ -24,7 +24,7 @@ def chances(data: Path, folder: Path, name: str) -> tuple[list[float], list[floa
     with Library.open(folder / "library.db") as library:
         index = filled(library, name, rows(data / f"{name}_passages.jsonl"))
         for one in rows(data / f"{name}_questions.jsonl")[-MOST:]:
-            weights = weight_terms(index.analyzer, one["q"])
+            weights = index.analyzer.weigh(one["q"])
             counts = index.backend.counts(tuple(weights), frozenset())
             found = index.backend.search(weights, LOOKED_AT + 5, frozenset())
             others = [each for each in found if each.source not in one["rel"]]

@@ -26,7 +26,7 @@ from taiwa.flows.ask.types import (
     UserProfile,
     learn_from_feedback,
 )
-from taiwa.kernel.messages import Evidence, assistant, user
+from taiwa.kernel.messages import Evidence
 from taiwa.kernel.serialization import record, restore
 from tests.flows.ask.scored import LACK, WORRY, scored
 
@@ -36,7 +36,7 @@ GOOD = Evidence(100, 10, 0.95, 0.6, 0.15)
 POOR = Evidence(100, 3, 0.2, 0.1, 0.02)
 UNCLEAR = scored(4, 1, 5, 1, 5)
 CLEAR = scored(1, 1, 5, 1, 5)
-ASKED = (user("Tell me about leave."),)
+ASKED = ("Tell me about leave.",)
 
 
 def at(assessment: Assessment | None = UNCLEAR, **more: object) -> Situation:
@@ -60,7 +60,7 @@ def test_an_unclear_question_is_asked_back_with_options() -> None:
 
 
 def test_a_question_back_is_in_the_language_of_the_user_or_of_the_profile() -> None:
-    japanese = replace(at(), dialogue=(user("休暇について教えて"),))
+    japanese = replace(at(), dialogue=("休暇について教えて",))
     chinese = replace(at(), profile=UserProfile(language="zh"))
 
     assert look_first(japanese).act == Ask("次のどれについてのご質問ですか。", options=TWO)
@@ -210,7 +210,7 @@ def test_without_a_model_an_answer_comes_with_options_and_no_question() -> None:
 def test_without_a_model_unresolved_references_are_asked_about() -> None:
     two = replace(GOOD, unresolved_references=("that form", "those days"))
     one = replace(GOOD, unresolved_references=("it",))
-    later = (user("Leave?"), assistant("Yes."), user("Is it paid?"))
+    later = ("Leave?", "Is it paid?")
 
     assert look_first(at(None, evidence=two, options=())).act == Ask("What does “that form, those days” refer to?")
     assert look_first(at(None, evidence=one, options=())).reasons == ("unresolved_references", "words")
@@ -257,7 +257,7 @@ THREADS = st.builds(
 )
 SITUATIONS = st.builds(
     Situation,
-    st.lists(st.builds(user, st.text(min_size=1, max_size=20)), max_size=3).map(tuple),
+    st.lists(st.text(min_size=1, max_size=20), max_size=3).map(tuple),
     ASSESSMENTS,
     PEOPLE,
     THREADS,

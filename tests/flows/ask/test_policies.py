@@ -10,7 +10,6 @@ from taiwa.flows.ask.decide_search_or_clarify import POLICIES, article, choose_c
 from taiwa.flows.ask.prompts import shipped_policy
 from taiwa.flows.ask.types import Act, Ask, Assessment, ClarificationState, Search, Situation, Thresholds, UserProfile
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.messages import user
 from tests.flows.ask.scored import LACK, WORRY, scored
 
 SCORES = st.integers(1, 5)
@@ -108,7 +107,7 @@ def test_thresholds_can_be_moved() -> None:
 
 
 def situation(assessment: Assessment | None, **more: object) -> Situation:
-    return Situation((user("Tell me about leave."),), assessment, **more)  # type: ignore[arg-type]
+    return Situation(("Tell me about leave.",), assessment, **more)  # type: ignore[arg-type]
 
 
 def test_only_a_bound_ends_the_questions_of_the_published_flow() -> None:

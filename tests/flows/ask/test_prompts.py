@@ -9,11 +9,11 @@ from taiwa.apps.catalog import load_app
 from taiwa.conversation.history import begin
 from taiwa.flows.ask.answer import answer_material
 from taiwa.flows.ask.ask_result import AskTurnOptions
-from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions, clarify
+from taiwa.flows.ask.consult import clarify
 from taiwa.flows.ask.decide_search_or_clarify import decide
+from taiwa.flows.ask.dialogue import rewrite_queries
 from taiwa.flows.ask.prompts import read_policy
-from taiwa.flows.ask.rewrite import rewrite_queries
-from taiwa.flows.ask.types import Advise, Ask, Decision, HandOver, Search, UserProfile
+from taiwa.flows.ask.types import Advise, Ask, ClarifyOptions, Decision, HandOver, Search, UserProfile
 from taiwa.flows.turn import say
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Capability, Message, Passage, Response, ToolCall, assistant, user
@@ -56,7 +56,7 @@ def answer(**scores: int | str) -> str:
 
 def clarified(drive: Drive, model: ScriptedModel, text: str = DESK, **more: object) -> Decision:
     options = ClarifyOptions(table=read_policy(text), **more)  # type: ignore[arg-type]
-    found: Decision = drive(lambda: clarify((user("It rattles."),), options), model, retriever=SHELF).value.decision
+    found: Decision = drive(lambda: clarify("It rattles.", options), model, retriever=SHELF).value.decision
     return found
 
 
@@ -140,7 +140,7 @@ def test_thresholds_of_a_user_take_precedence_over_those_of_the_file(drive: Driv
     profile = UserProfile("ann", thresholds=type(own)(unclear=5))
     model = scripted_model(answer(clarity=4, which_machine="Which one?"), capabilities=NONE)
 
-    done = drive(lambda: clarify((user("It rattles."),), options, profile=profile), model, retriever=SHELF).value
+    done = drive(lambda: clarify("It rattles.", options, profile=profile), model, retriever=SHELF).value
 
     assert done.act == Search(4)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.ask.read_dialogue import announced_topic, detect_route, select_option
+from taiwa.flows.ask.dialogue import announced_topic, detect_route, select_option
 from taiwa.flows.ask.types import Option
 
 OFFERED = (Option("Paid leave"), Option("Sick leave"), Option("看護休暇"))

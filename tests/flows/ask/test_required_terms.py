@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.ask.rewrite import is_other_script, loses_negation, missing_terms, required_terms
+from taiwa.flows.ask.dialogue import is_other_script, loses_negation, missing_terms, required_terms
 from taiwa.kernel.messages import assistant, user
 
 MEETING = (

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.ask.rewrite import retrieve_fused
+from taiwa.flows.ask.dialogue import retrieve_fused
 from taiwa.kernel.effects import Retrieve
 from taiwa.kernel.messages import Passage, fuse_rankings
 from taiwa.retrieval import InMemoryRetriever

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.flows.ask.read_dialogue import user_texts
-from taiwa.flows.ask.rewrite import MAX_QUERIES, Queries, rewrite_queries, split_questions
+from taiwa.flows.ask.dialogue import MAX_QUERIES, Queries, rewrite_queries, split_questions, user_texts
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, Response, assistant, system, user

@@ -13,9 +13,8 @@ import pytest
 import taiwa
 from taiwa.apps.catalog import load_app, load_text
 from taiwa.conversation.history import add_turn
-from taiwa.flows.ask.clarify_then_retrieve import ASSESS_BY
 from taiwa.flows.ask.decide_search_or_clarify import POLICIES
-from taiwa.flows.ask.types import QUESTIONS, SCORES
+from taiwa.flows.ask.types import ASSESS_BY, QUESTIONS, SCORES
 from taiwa.kernel import errors
 from taiwa.kernel.messages import Evidence
 from taiwa.models.http_api.errors import TABLE, error_from_status

@@ -10,11 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
-from taiwa.flows.ask.answer import Answer, AnswerSource, Citation, Claim
-from taiwa.flows.ask.clarify_then_retrieve import ClarifyOptions
-from taiwa.flows.ask.safe_text import TAG
 from taiwa.flows.ask.types import (
     ANONYMOUS_USER,
     Act,
@@ -22,6 +19,7 @@ from taiwa.flows.ask.types import (
     Advise,
     Ask,
     ClarificationState,
+    ClarifyOptions,
     Decision,
     HandOver,
     HandoverCase,
@@ -63,6 +61,119 @@ BEFORE = 80
 NUMBER = attrgetter("number")
 
 GAP = re.compile(r"\s+|(?<=[。！？])")
+
+
+@value(tag="citation")
+class Citation:
+    """The words of a source from the character offset `start` to `end`.
+
+    `number` refers to the passage within the answer; `passage` is its permanent key.
+    """
+
+    number: int
+    passage: str
+    source: str
+    words: str
+    start: int
+    end: int
+    heading: tuple[str, ...] = ()
+    page: int = 0
+
+
+def make_citation(passage: Passage, start: int, end: int, number: int) -> Citation:
+    """Cite a part of a passage; the offsets `start` and `end` are within it."""
+    begin = passage.start + start
+    return Citation(
+        number, passage_key(passage), passage.source, passage.text[start:end], begin, passage.start + end,
+        passage.heading, passage.page,
+    )  # fmt: skip
+
+
+@value(tag="claim")
+class Claim:
+    """One statement of an answer; without citations it is the model's own words."""
+
+    text: str
+    citations: tuple[Citation, ...] = ()
+
+    @property
+    def supported(self) -> bool:
+        """Whether words of a passage support it."""
+        return bool(self.citations)
+
+    @property
+    def numbers(self) -> str:
+        """The numbers of its citations, each once: `[1][3]`."""
+        return "".join(f"[{number}]" for number in dict.fromkeys(each.number for each in self.citations))
+
+
+AnswerSource: TypeAlias = Literal["generated", "extractive"]
+
+
+@value(tag="answer")
+class Answer:
+    """An answer from documents.
+
+    `documented` is false if they do not answer the question. `source`: a model wrote the answer (`generated`), or it is sentences of
+    the passages alone (`extractive`). `doubted`: the model that read the passages found no answer in them.
+    """
+
+    query: str
+    claims: tuple[Claim, ...] = ()
+    passages: tuple[Passage, ...] = ()
+    documented: bool = True
+    source: AnswerSource = "generated"
+    doubted: bool = False
+
+    @property
+    def sources(self) -> tuple[Citation, ...]:
+        """The first citation of each cited passage, by number."""
+        first = {each.number: each for each in reversed(self.citations)}
+        return tuple(first[number] for number in sorted(first))
+
+    @property
+    def citations(self) -> tuple[Citation, ...]:
+        """All citations in the order of the claims."""
+        return tuple(each for claim in self.claims for each in claim.citations)
+
+    @property
+    def text(self) -> str:
+        """The claims, one per line, with the numbers of the passages that support them."""
+        return "\n".join(f"{claim.text} {claim.numbers}".strip() for claim in self.claims)
+
+
+TARGET = r"\((?P<to>(?:[^()\s]|\([^()]*\))*)(?:[^()]|\([^()]*\))*\)"
+
+IMAGE = re.compile(rf"!\[(?P<words>[^\]\[]*)\](?:{TARGET}|\[[^\]]*\])")
+
+LINK = re.compile(rf"(?<!!)\[(?P<words>[^\]\[]*)\]{TARGET}")
+
+URL = re.compile(
+    r"\b(?:[a-z][a-z0-9+.-]{1,20}://|www\.|data:|javascript:|mailto:)[^\s<>\"'）」』】\])]*", re.IGNORECASE
+)
+
+CITATION_NUMBER = re.compile(r"[\[【［]\s*(?:\d{1,3}(?:\s*[,、，-]\s*\d{1,3})*)\s*[\]】］]")
+
+TAG = re.compile(r"<(?=[a-zA-Z/!|])")
+
+REMOVED = "[…]"
+
+PUNCTUATION = ".,;:!?。、，；：！？"
+
+
+def safe_line(text: str, sources: str = "") -> str:
+    """Make a model's text about documents safe to show on one line.
+
+    Images, tags, invisible characters, numbers that look like citations, and URLs that the sources do not contain are removed.
+
+    >>> safe_line("See ![x](https://a.example/?q=1) [here](https://b.example) [2] now", "go to https://b.example")
+    'See x here (https://b.example) now'
+    """
+    line = " ".join(CONTROL.sub("", text).split())
+    line = IMAGE.sub(lambda image: image["words"], line)
+    line = LINK.sub(lambda link: f"{link['words']} ({link['to']})" if link["to"] else link["words"], line)
+    line = URL.sub(lambda url: url[0] if url[0].rstrip(PUNCTUATION) in sources else REMOVED, line)
+    return " ".join(TAG.sub("‹", CITATION_NUMBER.sub("", line)).split())
 
 
 def _text_tuple(data: Json) -> tuple[str, ...]:
@@ -206,7 +317,7 @@ class AskResult:
 
     def _repr_markdown_(self) -> str:
         """Return what a notebook shows: the text for the user, with its sources."""
-        return self.render_text(dialogue_catalogue(self.language, self.decision.situation.wording.catalogue_version))
+        return self.render_text()
 
     @property
     def question_back(self) -> str:
@@ -283,9 +394,10 @@ class AskResult:
             "" if isinstance(decision.act, Ask) or text == _claims_text(answer) else text,
         )  # fmt: skip
 
-    def render_text(self, sentence: Translate) -> str:
-        """Return the text for the user; `sentence` translates the program's own sentences."""
+    def render_text(self) -> str:
+        """Return the text for the user, in the language of the dialogue."""
         act = self.act
+        sentence = dialogue_catalogue(self.language, self.decision.situation.wording.catalogue_version)
         if self.words:
             return "\n\n".join(self._blocks(sentence))
         if isinstance(act, Ask):

@@ -1,12 +1,21 @@
 """Assess a dialogue: five scores and clarifying questions, by a typed answer or a function call."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias, cast
+from typing import cast
 
+from taiwa.flows.ask.ask_result import safe_line
+from taiwa.flows.ask.dialogue import dialogue_message, reply_language, user_texts
 from taiwa.flows.ask.prompts import load_prompts, shipped_policy
-from taiwa.flows.ask.read_dialogue import dialogue_message, reply_language, user_texts
-from taiwa.flows.ask.safe_text import safe_line
-from taiwa.flows.ask.types import QUESTIONS, SCORES, Assessment, AssessmentSource, Level, PolicyFunction, PolicyTable
+from taiwa.flows.ask.types import (
+    QUESTIONS,
+    SCORES,
+    AssessBy,
+    Assessment,
+    AssessmentSource,
+    Level,
+    PolicyFunction,
+    PolicyTable,
+)
 from taiwa.flows.extract import ExtractError, extract
 from taiwa.flows.route import Routed, Routes
 from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, notify, perform
@@ -102,13 +111,10 @@ def _assessment(
     return Assessment(scores, questions, source)
 
 
-AssessmentMethod: TypeAlias = Literal["auto", "typed", "functions"]
-
-
 def assess(
     dialogue: Sequence[Message],
     *,
-    by: AssessmentMethod = "auto",
+    by: AssessBy = "auto",
     about: Sequence[tuple[str, str]] = (),
     language: str = "",
     table: PolicyTable | None = None,

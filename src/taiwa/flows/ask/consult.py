@@ -1,42 +1,367 @@
-"""The documents stage of a turn: decide whether to ask back, retrieve, show the model the passages, and check what it wrote."""
+"""The documents stage of a turn: `search → assess → policy → Ask | Search | HandOver | Advise → rewrite → [Retrieve] → answer`.
+
+A model only scores; a pure function decides from the scores and the evidence in the documents. A decision is a value that
+contains all its inputs, so it can be stored, shown and repeated.
+"""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from taiwa.conversation.app import settled
 from taiwa.conversation.history import Conversation, PastTurn
 from taiwa.conversation.turn_prompt import Material
 from taiwa.flows.ask.answer import (
     MAX_ANSWER_TOKENS,
-    PASSAGES_READ,
-    PLAIN,
     TURNS_READ,
-    Answer,
-    TermWeights,
     answer_material,
+    answer_with_citations,
     cite_reply,
     cite_value,
+    passages_text,
+    read_answer,
+)
+from taiwa.flows.ask.ask_result import Answer, AskResult, AskTurnOptions, FoundPassage, LookUp
+from taiwa.flows.ask.assess_question import assess
+from taiwa.flows.ask.decide_search_or_clarify import (
+    DOMINANT,
+    answerable,
+    group_options,
+    narrow_options,
+    policy_named,
+    table_policy,
+    top_share,
+)
+from taiwa.flows.ask.dialogue import (
+    REPLY_LANGUAGES,
+    Queries,
+    announced_topic,
+    detect_route,
+    is_option_number,
+    only_names_option,
+    reply_language,
+    retrieve_fused,
+    rewrite_queries,
+    select_option,
+    turns,
+    user_texts,
+)
+from taiwa.flows.ask.prompts import load_prompts
+from taiwa.flows.ask.quote import (
+    PASSAGES_READ,
+    PLAIN,
+    TermWeights,
     extractive,
     held_share,
+    is_negative,
     is_pair,
-    passages_text,
     quotable,
     quotation_mask,
-    read_answer,
     read_quotations,
 )
-from taiwa.flows.ask.ask_result import AskResult, AskTurnOptions, FoundPassage, LookUp
-from taiwa.flows.ask.clarify_then_retrieve import Clarified, clarify
-from taiwa.flows.ask.decide_search_or_clarify import answerable, group_options, narrow_options
-from taiwa.flows.ask.prompts import load_prompts
-from taiwa.flows.ask.read_dialogue import REPLY_LANGUAGES, is_option_number, select_option
-from taiwa.flows.ask.types import Act, Advise, ClarificationState, Option, Search
-from taiwa.flows.ask.words import is_negative
+from taiwa.flows.ask.types import (
+    ANONYMOUS_USER,
+    NOT_ASSESSED,
+    QUESTIONS,
+    Act,
+    Advise,
+    Assessment,
+    ClarificationState,
+    ClarifyOptions,
+    Decision,
+    FirstSearch,
+    HandOver,
+    HandoverCase,
+    Option,
+    Policy,
+    Route,
+    Search,
+    Situation,
+    UserProfile,
+    Wording,
+)
 from taiwa.i18n import dialogue_catalogue
-from taiwa.kernel.effects import Program, notify
-from taiwa.kernel.messages import Message, Passage, Request, Response, assistant, passage_key, user
-from taiwa.kernel.serialization import Json
+from taiwa.kernel.effects import Program, Retrieve, by_role, notify, perform
+from taiwa.kernel.errors import InputError
+from taiwa.kernel.messages import Evidence, Message, Passage, Request, Response, assistant, passage_key, user
+from taiwa.kernel.serialization import Json, value
+from taiwa.kernel.text import guess_language
+
+FIRST_SEARCH_SIZE = 10
+
+PUBLISHED = ("article", "functions")
+"""Policies that decide before the first search."""
+
+WITHOUT_SCORES = ("never", "always")
+"""Policies that depend on no score."""
+
+DEFAULT = ClarifyOptions()
+
+FRESH = ClarificationState()
+
+
+@value(tag="clarified")
+class Clarified:
+    """The next act of a dialogue.
+
+    Pass `clarification` to the next turn; `language` is that of the reply. `passages` were found for `queries` if the act is
+    `Search`, and `ask` answers `query` from them; `case` is set if it is `HandOver`. `searched` are the texts that were searched for,
+    and `evidence` is what was found on them.
+    """
+
+    decision: Decision
+    clarification: ClarificationState
+    language: str
+    queries: Queries | None = None
+    passages: tuple[Passage, ...] = ()
+    case: HandoverCase | None = None
+    answer: Answer | None = None
+    searched: tuple[str, ...] = ()
+    evidence: Evidence | None = None
+    query: str = ""
+
+    @property
+    def act(self) -> Act:
+        """The act that was decided."""
+        return self.decision.act
+
+
+def ask(
+    text: str,
+    options: ClarifyOptions = DEFAULT,
+    *,
+    earlier: Sequence[Message] = (),
+    clarification: ClarificationState = FRESH,
+    profile: UserProfile = ANONYMOUS_USER,
+    policy: Policy | None = None,
+) -> Program[Clarified]:
+    """Decide what to do about a text of the user, and do it: a clarifying question, an answer from passages, or another act.
+
+    The arguments are those of `clarify`.
+
+    Raises (when run):
+        InputError: the text is empty, or the policy is unknown.
+        OutputValidationError: the assessment or the answer could not be read.
+    """
+    turn = yield from clarify(
+        text, options, earlier=earlier, clarification=clarification, profile=profile, policy=policy
+    )  # fmt: skip
+    if not isinstance(turn.act, Search):
+        return turn
+    own = () if options.table is None else options.table.prompts
+    answer = yield from answer_with_citations(
+        turn.query, turn.passages, language=turn.language, own_prompts=own, history=earlier
+    )
+    if answer.doubted:
+        yield from notify("the model found no answer in the passages; quoting the nearest ones", code="answer")
+        answer = replace(extractive(turn.query, turn.passages, earlier), doubted=True)
+    return replace(turn, answer=answer)
+
+
+def clarify(
+    text: str,
+    options: ClarifyOptions = DEFAULT,
+    *,
+    earlier: Sequence[Message] = (),
+    clarification: ClarificationState = FRESH,
+    profile: UserProfile = ANONYMOUS_USER,
+    policy: Policy | None = None,
+    known: str = "",
+) -> Program[Clarified]:
+    """Decide what to do about a text of the user, and retrieve the passages for an answer.
+
+    `earlier` are the turns before it, and the words that are `known` count for the search as those of one more. A `policy` replaces
+    that of the options.
+
+    Raises (when run):
+        InputError: the text is empty, or the policy is unknown.
+        OutputValidationError: the assessment could not be read.
+    """
+    if not text.strip():
+        raise InputError("the text is empty")
+    option = select_option(text, clarification.offered) if clarification.offered else None
+    # A number alone means nothing to a model or an index.
+    said = option.label if option is not None and only_names_option(text, option) else text
+    step = _DialogueStep(text, said, turns(earlier), options, clarification, profile, policy, option, known)
+    yield from step.search()
+    decision = yield from step.decide()
+    act = decision.act
+    found = Clarified(decision, clarification.after(act, step.passage_keys), step.language)
+    if not isinstance(act, Search | HandOver):
+        return found
+    queries = yield from step.queries()
+    query, searched = queries.text, queries.all
+    found = replace(found, queries=queries, query=query)
+    if isinstance(act, HandOver):
+        case = step.case(decision, query)
+        return replace(found, case=case, searched=case.searched, evidence=step.evidence)
+    searched = (query,) if step.is_published else searched
+    passages = step.prefer_option(act, (yield from step.retrieve(searched)))
+    return replace(found, passages=passages, searched=searched, evidence=step.evidence)
+
+
+@dataclass
+class _DialogueStep:
+    """One run of `clarify`; what the user `said` is the text, or the label of the `option` that it names."""
+
+    text: str
+    said: str
+    earlier: tuple[Message, ...]
+    options: ClarifyOptions
+    clarification: ClarificationState
+    profile: UserProfile
+    policy: Policy | None
+    option: Option | None = None
+    known: str = ""
+    found: tuple[Passage, ...] = field(default=(), init=False)
+    evidence: Evidence | None = field(default=None, init=False)
+
+    @cached_property
+    def route(self) -> Route:
+        if self.clarification.offered and self.option is None and is_option_number(self.said):
+            return "none"  # a number that no option has
+        return detect_route(self.said, asked=bool(self.clarification.rounds))
+
+    @cached_property
+    def before(self) -> tuple[Message, ...]:
+        """The turns before the user's last text about a subject, which `just answer` and `none of these` are not."""
+        asked = [at for at, turn in enumerate(self.earlier) if turn.role == "user"]
+        return self.earlier[: asked[-1]] if asked and self.route in ("just_answer", "none") else self.earlier
+
+    @cached_property
+    def subject(self) -> str:
+        """The user's last text about a subject."""
+        return self.earlier[len(self.before)].text if len(self.before) < len(self.earlier) else self.said
+
+    @cached_property
+    def query(self) -> str:
+        """The text to search for."""
+        return announced_topic(self.subject) if self.route == "topic" and not self.is_published else self.subject
+
+    @cached_property
+    def locale(self) -> str:
+        """The language of the environment; if that is unknown, Japanese if the passages found are Japanese."""
+        if self.options.locale in ("ja", "zh") or not any(guess_language(each.text) == "ja" for each in self.found[:3]):
+            return self.options.locale
+        return "ja"
+
+    @cached_property
+    def language(self) -> str:
+        return reply_language((*user_texts(self.earlier), self.text), self.profile.language, self.locale)
+
+    @cached_property
+    def history(self) -> tuple[Message, ...]:
+        """The turns before the query, in its language only: in another one they share no words with the documents sought."""
+        known = (user(self.known),) if self.known else ()
+        says_much = len(self.query.split()) > 2 or not self.query.isascii()
+        language = guess_language(self.query) if self.before and says_much else "und"
+        if language == "und":
+            return (*known, *self.before)
+        similar = {"und", language, *(("ja", "zh") if language in ("ja", "zh") else ())}
+        return (*known, *(turn for turn in self.before if guess_language(turn.text) in similar))
+
+    @property
+    def passage_keys(self) -> tuple[str, ...]:
+        return tuple(map(passage_key, self.found))
+
+    @property
+    def is_published(self) -> bool:
+        table = self.options.table
+        return self.policy is None and (self.options.policy in PUBLISHED if table is None else bool(table.cases))
+
+    def search(self) -> Program[None]:
+        """Search with the text as written and measure the evidence, unless the policy decides before the search."""
+        if self.is_published:
+            return
+        found = yield from perform(Retrieve(self.query, max(FIRST_SEARCH_SIZE, self.options.k), self.history))
+        self.found, self.evidence = found.passages, found.evidence
+
+    def decide(self) -> Program[Decision]:
+        table = self.options.table
+        policy = self.policy or (policy_named(self.options.policy) if table is None else table_policy(table))
+        situation = self.situation
+        if not self.is_published and situation.route not in ("", "none"):
+            return policy(situation)  # small talk and a refusal of questions are not worth a call
+        needs_scores = self.policy is not None or table is not None or self.options.policy not in WITHOUT_SCORES
+        if self.options.assess_by not in NOT_ASSESSED and needs_scores:
+            assessment = yield from self.assess()
+            situation = replace(situation, assessment=assessment)
+        return policy(situation)
+
+    @property
+    def situation(self) -> Situation:
+        declined = self.clarification.declined or self.route == "just_answer"
+        options = group_options(self.found)
+        share = top_share(self.found, options)
+        narrowed = () if share >= DOMINANT else narrow_options(self.found, options)
+        return Situation(
+            (*user_texts(self.earlier), self.said), None, self.profile, replace(self.clarification, declined=declined),
+            FirstSearch(self.passage_keys, narrowed, round(share, 4), self.evidence), self.route, self.options.max_questions,
+            Wording(self.options.catalogue_version, self.locale), self.options.table,
+        )  # fmt: skip
+
+    def assess(self) -> Program[Assessment]:
+        by, table = self.options.assess_by, self.options.table
+        if by == "auto" and self.policy is None and table is None and self.options.policy == "functions":
+            by = "functions"
+        sentence = dialogue_catalogue(self.language, self.options.catalogue_version)
+        open_question = sentence("Could you say more precisely what you want to know?")
+        return (yield from by_role("judge", assess(
+            (*self.earlier, user(self.said)), by=by, about=self.profile.facts, language=self.language, table=table,
+            open_question=open_question,
+        )))  # fmt: skip
+
+    def queries(self) -> Program[Queries]:
+        """Rewrite the dialogue as queries; without an assessment the text is the query, and the history weighs its terms."""
+        if self.options.assess_by in NOT_ASSESSED:
+            return Queries(self.query)
+        own = () if self.options.table is None else self.options.table.prompts
+        rewrite = rewrite_queries(
+            (*self.before, user(self.subject)), multiple=not self.is_published, language=self.language, own_prompts=own
+        )
+        return (yield from by_role("rewrite", rewrite))
+
+    def retrieve(self, queries: tuple[str, ...]) -> Program[tuple[Passage, ...]]:
+        """Retrieve with the queries, and fuse the results with those of the first search."""
+        if self.is_published:  # which decided before any search, and searches with the rewritten question alone
+            found = yield from perform(Retrieve(queries[0], self.options.k))
+            self.evidence = found.evidence
+            return found.passages
+        new = tuple(query for query in queries if query != self.query)
+        if not new:
+            return self.found[: self.options.k]
+        return (yield from retrieve_fused(new, self.options.k, known=(self.found,)))
+
+    def prefer_option(self, act: Search, found: tuple[Passage, ...]) -> tuple[Passage, ...]:
+        """Put the passages of the chosen or assumed option first; without a model, drop all others."""
+        option = self.option or (act.options[0] if act.assumption and act.options else None)
+        keys = () if option is None else option.passages
+        by_key = {passage_key(passage): passage for passage in (*found, *self.found)}
+        first = tuple(passage for key, passage in by_key.items() if key in keys)[: self.options.k]
+        if not first or self.options.assess_by == "no-model":
+            return first or found
+        return (*first, *(passage for passage in found if passage_key(passage) not in keys))[: self.options.k]
+
+    def written(self, stems: Iterable[str]) -> Iterator[str]:
+        """Yield the words of the user that begin with stems, as they were written."""
+        said = "\n".join((*user_texts(self.earlier), self.said))
+        found = (re.search(rf"{re.escape(stem)}[^\W\u3040-\u9fff]*", said, re.IGNORECASE) for stem in stems)
+        yield from (match[0] for match in found if match)
+
+    def case(self, decision: Decision, query: str) -> HandoverCase:
+        assessment = decision.situation.assessment or Assessment()
+        evidence = self.evidence or Evidence()
+        texts = filter(None, map(assessment.question, QUESTIONS))
+        missing = (*texts, *evidence.unresolved_references, *self.written(evidence.unknown))
+        searched, passages = () if self.is_published else (self.query,), self.found[: self.options.k]
+        return HandoverCase(
+            (*self.earlier, user(self.said)), query, searched, passages, tuple(dict.fromkeys(missing)), self.profile.name,
+            decision.reasons,
+        )  # fmt: skip
+
+
+# --- in a turn --------------------------------------------------------------------------------------------------------
 
 BROAD_WORDS = 4
 """A text of at most this number of words may have several meanings."""
@@ -72,10 +397,7 @@ class Consulted:
     """
 
     found: Clarified
-    act: Act
     text: str
-    query: str
-    """The question that is searched for."""
     history: tuple[Message, ...]
     options: AskTurnOptions
     term_weights: TermWeights
@@ -84,14 +406,14 @@ class Consulted:
     @property
     def passages(self) -> tuple[Passage, ...]:
         """The passages for an answer."""
-        return self.found.passages if isinstance(self.act, Search) else ()
+        return self.found.passages if isinstance(self.found.act, Search) else ()
 
     @property
     def needs_model(self) -> bool:
         """Whether a model writes the reply; else the program asks back, hands over, or quotes."""
-        if isinstance(self.act, Search):
+        if isinstance(self.found.act, Search):
             return not self.options.is_extractive and bool(self.passages or not self.only_answers)
-        return isinstance(self.act, Advise) and not self.only_answers
+        return isinstance(self.found.act, Advise) and not self.only_answers
 
     @property
     def material(self) -> Material | None:
@@ -102,7 +424,7 @@ class Consulted:
         own = () if table is None else table.prompts
         prompts = load_prompts(self.found.language if self.found.language in REPLY_LANGUAGES else "en").replaced_by(own)
         if self.options.quote or self.only_answers:
-            wanted, asked = answer_material(self.query, self.passages, self.found.language, own)
+            wanted, asked = answer_material(self.found.query, self.passages, self.found.language, own)
             return Material(prompts.sections["quote"] if self.options.quote else wanted, asked, TURNS_READ // 2)
         asked = passages_text(self.passages, f"{prompts.sections['message']} {self.text}")
         return Material(prompts.sections["reply"], asked)
@@ -119,29 +441,31 @@ class Consulted:
     def read(self, response: Response) -> Answer:
         """Check the reply of a model that did not refuse, and quote the passages where it found no answer in them."""
         if self.options.quote:
-            answer = read_quotations(self.query, response.text, self.passages)
+            answer = read_quotations(self.found.query, response.text, self.passages)
         else:
-            answer = read_answer(self.query, response, self.passages, self.history, self.term_weights)
+            answer = read_answer(self.found.query, response, self.passages, self.history, self.term_weights)
         quoted = self.quoted() if answer.doubted else None
         return answer if quoted is None else replace(quoted, doubted=True)
 
     def quoted(self) -> Answer | None:
         """Answer with sentences of the passages; None if there was no search."""
-        if not isinstance(self.act, Search) or self.found.queries is None:
+        if not isinstance(self.found.act, Search):
             return None
-        return extractive(self.query, self.passages, self.history, self.term_weights)
+        return extractive(self.found.query, self.passages, self.history, self.term_weights)
 
     def by_program(self) -> tuple[AskResult, str]:
         """Reply without a model: ask back, hand over, or quote; return the result, and its text."""
         result = self.result(self.quoted())
-        return result, self.render(result)
+        return result, result.render_text()
 
     def cited(self, text: str, value: Json = None, *, is_typed: bool = False) -> tuple[str, Answer | None]:
         """Return a reply that is more than an answer, with the citations of what restates the passages."""
         if not self.passages:
             return text, None
         read = self.passages[:PASSAGES_READ]
-        return (text, cite_value(self.query, value, read)) if is_typed else cite_reply(self.query, text, read)
+        return (
+            (text, cite_value(self.found.query, value, read)) if is_typed else cite_reply(self.found.query, text, read)
+        )
 
     def result(self, answer: Answer | None, words: str = "") -> AskResult:
         """Return the result of the stage; `words` are those of `AskResult`."""
@@ -156,13 +480,9 @@ class Consulted:
         uncertain = answer is not None and not words and _is_uncertain(found, answer, self.term_weights)
         return AskResult(
             found.decision, clarification, found.language,
-            LookUp("" if found.queries is None else self.query, found.searched, tuple(map(FoundPassage.of, passages))),
+            LookUp(found.query, found.searched, tuple(map(FoundPassage.of, passages))),
             answer, case, uncertain, self.options, words,
         )  # fmt: skip
-
-    def render(self, result: AskResult) -> str:
-        """Return the text for the user, in the language of the dialogue."""
-        return result.render_text(dialogue_catalogue(self.found.language, self.options.clarify.catalogue_version))
 
 
 def consult(
@@ -183,14 +503,11 @@ def consult(
     if options.notice:
         yield from notify(options.notice, code="place", warning=True)
     clarification = _drop_offer(clarification_of(conversation), text)
-    dialogue = (*dialogue_of(conversation.turns), user(text))
+    earlier = dialogue_of(conversation.turns)
     found = yield from clarify(
-        dialogue, options.clarify, clarification=clarification, profile=options.profile, known=known
+        text, options.clarify, earlier=earlier, clarification=clarification, profile=options.profile, known=known
     )  # fmt: skip
-    query = text if found.queries is None else found.queries.text
-    return Consulted(
-        found, found.decision.act, text, query, dialogue[:-1], options, term_weights or PLAIN, only_answers
-    )
+    return Consulted(found, text, earlier, options, term_weights or PLAIN, only_answers)
 
 
 def clarification_of(conversation: Conversation) -> ClarificationState:
@@ -249,6 +566,9 @@ def _is_uncertain(found: Clarified, answer: Answer, term_weights: TermWeights) -
     if has_rare_words and chance < thresholds.weak_evidence:
         return True
     content, cited = term_weights.content(answer.query), {each.passage for each in answer.citations}
-    quoted = [term_weights.terms_of(each) for each in answer.passages if passage_key(each) in cited]
+    texts = (
+        "\n".join((each.title, *each.heading, each.text)) for each in answer.passages if passage_key(each) in cited
+    )
+    quoted = [frozenset(term_weights.terms(each)) for each in texts]
     least = MIN_HELD_PAIRS if any(map(is_pair, content)) else 0.0 if has_rare_words else MIN_HELD
     return bool(content and quoted) and max(held_share(content, terms) for terms in quoted) < least

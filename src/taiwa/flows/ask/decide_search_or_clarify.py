@@ -15,8 +15,8 @@ from functools import cached_property, partial
 from itertools import takewhile
 from operator import ge, gt, le, lt
 
+from taiwa.flows.ask.dialogue import is_option_number, reply_language
 from taiwa.flows.ask.prompts import shipped_policy
-from taiwa.flows.ask.read_dialogue import is_option_number, last_user_text, reply_language, user_texts
 from taiwa.flows.ask.types import (
     Act,
     Advise,
@@ -109,7 +109,7 @@ def look_first(situation: Situation) -> Decision:
 
 def sentences(situation: Situation) -> Translate:
     """Return the program's own sentences in the language to reply in."""
-    language = reply_language(user_texts(situation.dialogue), situation.profile.language, situation.wording.locale)
+    language = reply_language(situation.dialogue, situation.profile.language, situation.wording.locale)
     return dialogue_catalogue(language, situation.wording.catalogue_version)
 
 
@@ -138,7 +138,7 @@ class _PolicyInput:
     def by_unknown_number(self) -> Choice | None:
         """Offer the same options again after an invalid number."""
         offered = self.situation.clarification.offered
-        rejected = self.situation.route == "none" and is_option_number(last_user_text(self.situation.dialogue))
+        rejected = self.situation.route == "none" and is_option_number(self.said)
         if not offered or not rejected or self.no_question_because:
             return None
         return Ask(self.sentence("Which of these do you mean?"), options=offered), ("no_such_option",)
@@ -166,7 +166,7 @@ class _PolicyInput:
             return None
         if self.is_true("is_question", self.thresholds.question) is False and not self.is_pure_consultation:
             return Advise("chat"), ("nothing_found", "neither")
-        words = " ".join(last_user_text(self.situation.dialogue).split())[:60]
+        words = " ".join(self.said.split())[:60]
         question = self.new_question(
             *self.questions_for_missing(),
             (self.assessment or Assessment()).question("res_consultation"),
@@ -214,6 +214,11 @@ class _PolicyInput:
             return HandOver(), (why, "weak_evidence", reason)
         return self.search_with_assumption(), (why, reason)
 
+    @property
+    def said(self) -> str:
+        """The last text of the user."""
+        return "".join(self.situation.dialogue[-1:])
+
     @cached_property
     def thresholds(self) -> Thresholds:
         return table_thresholds(self.situation, self.situation.table)
@@ -235,7 +240,7 @@ class _PolicyInput:
         """Unresolved references that alone are a reason to ask: two of them, or one in the first turn."""
         evidence = self.situation.found.evidence
         references = () if evidence is None else evidence.unresolved_references
-        enough = 1 if sum(turn.role == "user" for turn in self.situation.dialogue) == 1 else 2
+        enough = 1 if len(self.situation.dialogue) == 1 else 2
         return references if len(references) >= enough else ()
 
     @cached_property

@@ -1,6 +1,6 @@
 """Where a value comes from: the user's words, a tool's result, a passage, the answer before, or the model alone.
 
-Numbers are compared by value and words without their inflections, as `words.holds` does, so that `3` is found in
+Numbers are compared by value and words without their inflections, as `quote.holds` does, so that `3` is found in
 “the three of us” and 「三人」. What is found nowhere is said to be the model's own words; nothing is guessed.
 """
 
@@ -10,9 +10,9 @@ from typing import Literal, TypeAlias, cast
 
 from taiwa.conversation.history import Conversation
 from taiwa.conversation.state_record import known_words
-from taiwa.flows.ask.answer import Citation, make_citation, place_of, values_in
-from taiwa.flows.ask.ask_result import AskResult
-from taiwa.flows.ask.words import holds, is_negative, word_set
+from taiwa.flows.ask.answer import values_in
+from taiwa.flows.ask.ask_result import AskResult, Citation, make_citation
+from taiwa.flows.ask.quote import holds, is_negative, place_of, word_set
 from taiwa.kernel.messages import Passage
 from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import is_question, sentences, truncate

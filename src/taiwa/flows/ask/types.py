@@ -339,12 +339,13 @@ class Wording:
 class Situation:
     """Everything that a decision depends on.
 
+    - `dialogue`: the texts of the user, oldest first.
     - `assessment`: None if no model assessed the dialogue. `found`: empty if the policy decides before a search.
     - `max_questions`: the most clarifying questions in a row for any policy; None for the policy's own bound.
     - `table`: the policy of a file, which decides instead of the named one if it has cases.
     """
 
-    dialogue: tuple[Message, ...]
+    dialogue: tuple[str, ...]
     assessment: Assessment | None = None
     profile: UserProfile = ANONYMOUS_USER
     clarification: ClarificationState = ClarificationState()
@@ -383,3 +384,31 @@ class HandoverCase:
     missing: tuple[str, ...]
     user: str = ""
     reasons: tuple[str, ...] = ()
+
+
+AssessBy: TypeAlias = Literal["documents", "auto", "typed", "functions", "no-model"]
+"""How a dialogue is assessed; with `documents` and `no-model` they alone decide, and with `no-model` no model answers either."""
+
+ASSESS_BY: tuple[AssessBy, ...] = get_args(AssessBy)
+
+NOT_ASSESSED = ("documents", "no-model")
+
+
+@value(tag="clarify-options")
+class ClarifyOptions:
+    """Options of the dialogue before retrieval.
+
+    - `policy`: when to ask for clarification, one of `POLICIES`; `max_questions` limits any policy (None: its own limit).
+    - `assess_by`: how a model assesses the dialogue; `documents` and `no-model` use none, and rewrite nothing.
+    - `k`: number of passages for the answer.
+    - `catalogue_version` and `locale`: those of `Wording`.
+    - `table`: the policy of a file, with its prompts and thresholds; it replaces `policy`.
+    """
+
+    policy: str = "look_first"
+    max_questions: int | None = None
+    assess_by: AssessBy = "auto"
+    k: int = 5
+    catalogue_version: int = 0
+    locale: str = ""
+    table: PolicyTable | None = None

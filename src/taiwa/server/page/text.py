@@ -12,8 +12,8 @@ from html import escape
 from taiwa.conversation.app import App, Param
 from taiwa.conversation.state import Missing
 from taiwa.flows.ask.ask_result import HEADING
-from taiwa.flows.ask.clarify_then_retrieve import ASSESS_BY
 from taiwa.flows.ask.decide_search_or_clarify import POLICIES
+from taiwa.flows.ask.types import ASSESS_BY
 from taiwa.i18n import gettext_noop, translator
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import truncate

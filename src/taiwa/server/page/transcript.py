@@ -14,9 +14,8 @@ from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node
 from taiwa.conversation.state import Change, diff_states
 from taiwa.conversation.turn_prompt import turn_request
-from taiwa.flows.ask.answer import Citation
-from taiwa.flows.ask.ask_result import HOW_TO_REPLY, MORE, AskResult
-from taiwa.flows.ask.read_dialogue import only_names_option, select_option
+from taiwa.flows.ask.ask_result import HOW_TO_REPLY, MORE, AskResult, Citation
+from taiwa.flows.ask.dialogue import only_names_option, select_option
 from taiwa.flows.ask.types import Advise, HandOver
 from taiwa.i18n import dialogue_catalogue
 from taiwa.kernel.attachments import Attachment, read_reference

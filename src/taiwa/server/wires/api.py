@@ -13,7 +13,7 @@ from starlette.responses import Response
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions
 from taiwa.conversation.state import parse_path
-from taiwa.flows.ask.read_dialogue import select_option
+from taiwa.flows.ask.dialogue import select_option
 from taiwa.kernel.attachments import Attachment, read_attachments
 from taiwa.kernel.errors import CorruptError, InputError, TaiwaError
 from taiwa.kernel.messages import Constraint, Grammar, Notice, Regex, Sampling, TextDelta, ThinkingDelta
