@@ -11,8 +11,9 @@ from typing import Any
 
 from benches.measure import Subject, median, timed
 from taiwa.kernel.errors import ToolError
-from taiwa.tools.calculator import calculate, calculator
+from taiwa.tools.calculator import calculator
 from taiwa.tools.chemical_formulas import formula, mass
+from taiwa.tools.expressions import calculate
 from taiwa.tools.stoichiometry import balance
 
 CALLS = 200

@@ -33,7 +33,7 @@ from taiwa.flows.solve.rationale import SolveLimits
 from taiwa.flows.solve.solve import SolveOptions, last_number
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
-from taiwa.tools.calculator import calculate, spell_near
+from taiwa.tools.expressions import calculate, spell_near
 
 DEFAULT_WAYS = ("taiwa", "taiwa:no-tools", "openai", "pydantic-ai")
 WAYS = (*DEFAULT_WAYS, "taiwa:prefill", "taiwa:stop", "taiwa:native")

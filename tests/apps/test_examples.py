@@ -27,7 +27,7 @@ from taiwa.flows.solve.tool_call_formats import TOOL_CALL_FORMATS, CallText, Tag
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.messages import ToolResult
 from taiwa.kernel.serialization import Json
-from taiwa.tools.calculator import calculate
+from taiwa.tools.expressions import calculate
 from taiwa.tools.registry import builtin_tools
 from tests.house.source import ROOT
 

@@ -91,7 +91,9 @@ def test_pairs_across_the_words_of_a_japanese_question_are_no_missing_content(li
     index = library.create(folder)
     index.refresh()
 
-    whole, asked, other = (index.evidence(text).coverage for text in ("結婚休暇", "結婚休暇はいつまでですか", "結婚指輪はいつまでですか"))
+    whole, asked, other = (
+        index.evidence(text).coverage for text in ("結婚休暇", "結婚休暇はいつまでですか", "結婚指輪はいつまでですか")
+    )
 
     assert whole == asked == 1.0 > other
 

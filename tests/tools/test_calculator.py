@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.messages import ToolResult
-from taiwa.tools.calculator import calculate, calculator, spell
+from taiwa.tools.calculator import calculator
+from taiwa.tools.expressions import calculate, spell
 
 # A tree of operations, as (its text, its value): the text is written with every parenthesis.
 Tree = tuple[str, Fraction]

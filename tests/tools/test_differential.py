@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.kernel.errors import ToolError
-from taiwa.tools.calculator import calculate
 from taiwa.tools.chemical_formulas import elements, formula, mass, nuclides, weight
+from taiwa.tools.expressions import calculate
 from taiwa.tools.stoichiometry import balance, equation
 from tests.lazily import Lazily
 

@@ -125,7 +125,7 @@ def test_the_tool_says_number_and_unit() -> None:
 
 
 def test_pint_is_loaded_only_when_a_unit_is_converted() -> None:
-    script = "import sys, taiwa.tools.calculator as units; units.calculate('1+1'); print('pint' in sys.modules)"
+    script = "import sys, taiwa.tools.expressions as units; units.calculate('1+1'); print('pint' in sys.modules)"
 
     said = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
 

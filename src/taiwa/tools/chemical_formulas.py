@@ -13,7 +13,7 @@ from typing import Literal, NoReturn, TypeAlias
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.messages import ToolResult
 from taiwa.kernel.serialization import Json
-from taiwa.tools.calculator import RAISED, halves_to_slashes, narrow, rounded, spell, spell_near
+from taiwa.tools.expressions import RAISED, halves_to_slashes, narrow, rounded, spell, spell_near
 from taiwa.tools.function_tool import tool
 
 MAX_CHARS = 1_000

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from taiwa.kernel.errors import ToolError
 from taiwa.kernel.messages import ToolResult
-from taiwa.tools.calculator import RAISED, bounded, calculate, narrow, spell
+from taiwa.tools.expressions import RAISED, bounded, calculate, narrow, spell
 from taiwa.tools.function_tool import tool
 
 MAX_CHARS = 200
