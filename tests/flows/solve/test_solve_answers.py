@@ -46,6 +46,8 @@ def test_the_last_line_answers_without_a_call(drive: Drive) -> None:
         ("Answer: 2026-11-28", "2026-11-28"),
         ("So $$\\boxed{\\frac{7}{27}}$$ of it.", "7/27"),
         (r"\boxed{1{,}250\text{ kg}}", "1250"),
+        (r"Answer: \boxed{22:25}", "22:25"),
+        (r"So \boxed{8:45\text{ PM}}.", "8:45 PM"),
         ("答えは次のとおり。\nAnswer: ２５個", "25"),
         ("The answer is 5.", ""),
     ],

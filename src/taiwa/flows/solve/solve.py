@@ -149,6 +149,10 @@ STATEMENT = re.compile(
 )
 """A statement of the answer: the line that the instructions ask for, or the mark of models trained on mathematics."""
 
+BOXED = re.compile(r"\\boxed\s*\{")
+
+WORDS_OF_LATEX = re.compile(r"\\(?:text|mathrm|textbf)\s*\{([^{}]*)\}")
+
 MARKS = " \t*_`$"
 
 NOT_QUANTITY = re.compile(r"->|→|⟶|⇌|<=>|⇄|=>|[0-9][:：][0-9]|[0-9][-/.][0-9]+[-/.][0-9]")
@@ -172,8 +176,8 @@ def stated_answer(text: str) -> str:
 
     >>> stated_answer("It takes 4 h.\nAnswer: 6.67 L/100 km"), stated_answer(r"So \boxed{1{,}250}.")
     ('6.67', '1250')
-    >>> stated_answer("**Answer:** 2H2 + O2 -> 2H2O"), stated_answer("The answer is 5.")
-    ('2H2 + O2 -> 2H2O', '')
+    >>> stated_answer("**Answer:** 2H2 + O2 -> 2H2O"), stated_answer("The answer is 5."), stated_answer(r"Answer: \boxed{8:45 \text{PM}}")
+    ('2H2 + O2 -> 2H2O', '', '8:45 PM')
     """
     return read_statement(_statement(text))
 
@@ -182,8 +186,10 @@ def _statement(text: str) -> str:
     found = next(reversed([*STATEMENT.finditer(text)]), None)
     if found is None:
         return ""
-    stated = _in_braces(found["boxed"]) if found["line"] is None else found["line"].strip(MARKS)
-    return stated or text[found.end() :].strip().partition("\n")[0].strip(MARKS)
+    line = found["boxed"] or found["line"].strip(MARKS) or text[found.end() :].strip().partition("\n")[0].strip(MARKS)
+    boxed = BOXED.search(line)
+    stated = _in_braces(found["boxed"] or line[boxed.end() :]) if found["boxed"] or boxed else line
+    return WORDS_OF_LATEX.sub(r"\1", stated)
 
 
 def read_statement(stated: str) -> str:
