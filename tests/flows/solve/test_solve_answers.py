@@ -8,7 +8,7 @@ from taiwa.flows.solve.rationale import AnswerSource, CallPolicy
 from taiwa.flows.solve.solve import ASK_ANSWER, SolveOptions, read_statement, solve, stated_answer
 from taiwa.flows.solve.tool_call_formats import tool_call_format
 from taiwa.kernel.errors import ModelError, ToolError, UnsupportedError
-from taiwa.kernel.messages import Capability, Message, Response, ToolCall, assistant, user
+from taiwa.kernel.messages import Capability, FinishReason, Message, Response, ToolCall, assistant, user
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.usage_limits import UsageLimits
 from taiwa.models.scripted import ALL_CAPABILITIES, scripted_model
@@ -108,14 +108,16 @@ def test_a_repeated_error_is_no_answer(drive: Drive) -> None:
     assert (done.value.answer, done.value.answered_by) == ("", "none")
 
 
+@pytest.mark.parametrize("finish", ["stop", "repetition"])
 @pytest.mark.parametrize("capabilities", [ALL_CAPABILITIES, BARE, NATIVE])
 def test_a_question_whose_last_call_failed_is_solved_again_without_tools(
-    drive: Drive, capabilities: frozenset[Capability]
+    drive: Drive, capabilities: frozenset[Capability], finish: FinishReason
 ) -> None:
     first = "<<adder: x>>"
     if capabilities == NATIVE:
         first = Response(Message("assistant", (ToolCall("adder", '{"sum": "x"}', "a"),)), "tool_calls")
-    model = scripted_model(first, "Answer: 0", "Two and two.\nAnswer: 4", capabilities=capabilities)
+    failed = Response(assistant("Answer: 0"), finish)
+    model = scripted_model(first, failed, "Two and two.\nAnswer: 4", capabilities=capabilities)
 
     shots = (user("1+1?"), assistant("Answer: 2")) if capabilities != NATIVE else ()
     options = SolveOptions(shots=shots, calls=CallPolicy(retry_without_tools=True))

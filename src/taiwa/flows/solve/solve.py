@@ -401,7 +401,7 @@ def solve(question: str, tools: Iterable[ToolSpec] = (), options: SolveOptions =
     loop, mode = yield from _run_loop(question, specs, options, capabilities)
     parts, calls = loop.parts, tuple(loop.calls.executed)
     has_failed = bool(calls and calls[-1].result.error and calls[-1].result.origin != "model")
-    if has_failed and options.calls.retry_without_tools and loop.ending in ("end", "repeat"):
+    if has_failed and options.calls.retry_without_tools and loop.ending in ("end", "repeat", "repetition"):
         # What follows a failed call is a guess: models answer with its error, or with nothing better.
         yield from notify("the last call failed; solving the question without tools", code="without_tools")
         yield from loop.insert("\n\n", "cue")
