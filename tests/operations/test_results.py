@@ -13,7 +13,6 @@ from taiwa.models.scripted import scripted_model
 from taiwa.operations import log, open_session, request_preview, state_values
 from taiwa.operations.batch import BatchOptions, Counts, open_rows, preview_turns, run_turns
 from taiwa.operations.documents import (
-    AskOptions,
     FindOptions,
     IndexOptions,
     find,
@@ -126,7 +125,7 @@ def test_a_question_to_documents_is_one_object(repository: Repository, settings:
     assert (summary.documents, embeddings) == (1, None)
     assert found.passages[0].passage.source == "leave.md"
     assert found.passages[0].marks
-    app = open_ask_app(settings, AskOptions((str(folder),), assess_by="no-model", max_questions=0))
+    app = open_ask_app(settings, {"in": [str(folder)], "assess_by": "no-model", "max_questions": 0})
     assert app.values["max_questions"] == 0
     repository.place, repository.settings = settings.store, settings
     turn = Session(repository, "q", repository.start(app), PricedModel(scripted_model())).say(

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,7 +53,6 @@ from taiwa.sessions.users import UserProfiles, load_profile, set_profile_value, 
 if TYPE_CHECKING:
     from taiwa.conversation.app import App
     from taiwa.flows.ask.ask_result import AskResult
-    from taiwa.operations.documents import AskOptions
     from taiwa.sessions.session import Session
 
 USAGE = "ask takes a QUESTION, piped text, or a file (-f)"
@@ -112,13 +112,14 @@ def ask(
     taiwa ask -c 2
     taiwa ask "Who approves a journey?" -m openai:NAME --max-questions 1 --json | jq .claims
     """
-    from taiwa.operations.documents import AskOptions
-
     text = require_prompt(question, USAGE, common.fragments)
     profile = _read_profile(user)
     name = user if profile is None else profile.name
-    options = AskOptions(indexes, audience, name, policy or "", assess_by or "", max_questions, quote)
-    session = open_session(common, _app(common, options))
+    params: dict[str, Json] = {
+        "in": [*indexes], "as": [*audience], "user": name, "policy": policy, "assess_by": assess_by,
+        "max_questions": max_questions, "quote": quote or None,
+    }  # fmt: skip
+    session = open_session(common, _app(common, params))
     if profile is not None:
         UserProfiles(session.repository.store).put(profile)
     live = sys.stdin.isatty() and sys.stdout.isatty() and not common.as_json
@@ -146,19 +147,19 @@ def _read_profile(user: str) -> UserProfile | None:
     return profile if profile.name else replace(profile, name=Path(user).stem)
 
 
-def _app(common: CommonOptions, options: "AskOptions") -> "App | str":
-    """Return the app with the options as its parameters; an existing conversation keeps those that it has."""
-    from taiwa.operations.documents import AskOptions, open_ask_app
+def _app(common: CommonOptions, params: Mapping[str, Json]) -> "App | str":
+    """Return the app with parameters; an existing conversation keeps those that it has."""
+    from taiwa.operations.documents import open_ask_app
 
     if common.continues:
-        if options != AskOptions():
+        if any(each not in (None, "", []) for each in params.values()):
             raise InputError("an existing conversation keeps its indexes, user and policy; remove these options")
         return "ask"
-    if not options.indexes:
-        return open_ask_app(common.settings(), options)
+    if not params["in"]:
+        return open_ask_app(common.settings(), params)
     from taiwa.cli.index import reporter
 
-    return open_ask_app(common.settings(), options, reporter())
+    return open_ask_app(common.settings(), params, reporter())
 
 
 def _turn(session: "Session", text: str, common: CommonOptions) -> int:

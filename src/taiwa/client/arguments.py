@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from inspect import isroutine
-from pathlib import Path
 from re import Pattern
 from types import NoneType
 from typing import Any, TypeAlias, TypedDict, cast
@@ -30,7 +29,6 @@ from taiwa.kernel.runtime import AnyModel, Tool
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import Limits
 from taiwa.models.providers import PROVIDERS
-from taiwa.operations.documents import AskOptions
 from taiwa.operations.generate import answer_checker
 from taiwa.structured import OutputType
 
@@ -100,17 +98,6 @@ def checked_sampling(temperature: float | None, max_tokens: int | None, seed: in
     for name, number in (("max_tokens", max_tokens), ("seed", seed)):
         check_argument(name, number, (int, NoneType), "a whole number")
     return Sampling(temperature, max_tokens=max_tokens, seed=seed)
-
-
-def ask_options(documents: Sequence[str | Path], audience: Sequence[str], user: str, policy: str) -> AskOptions:
-    """Make the options of a question to documents.
-
-    Raises:
-        InputError: an argument has the wrong type.
-    """
-    check_list("documents", documents, (str, Path), "folders, files or names of indexes")
-    check_list("audience", audience, str, "principals")
-    return AskOptions(tuple(map(str, documents)), tuple(audience), user, policy)
 
 
 def answer_options(

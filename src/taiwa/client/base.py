@@ -28,7 +28,7 @@ from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import Limits, Prices, RunUsage, currency_units
 from taiwa.models.http_api.api_keys import Secret
 from taiwa.models.providers import open_model, resolve_asked
-from taiwa.operations.documents import AskOptions, FindOptions, open_ask_app, open_library
+from taiwa.operations.documents import FindOptions, open_ask_app, open_library
 from taiwa.operations.documents import find as find_passages
 from taiwa.operations.log import sessions as list_sessions
 from taiwa.operations.open_session import change_options, set_options
@@ -301,9 +301,20 @@ class BaseClient:
             types=options.types if schema is None else (OutputType.of(schema), *options.types),
         )
 
-    def _ask_app(self, name: str, options: AskOptions) -> App | None:
-        """Return the app of a new dialogue with documents; None to continue one."""
-        return None if name and self.store.refs.has(name) else open_ask_app(self.settings, options)
+    def _ask_app(
+        self, name: str, documents: Sequence[str | Path], audience: Sequence[str], user: str, policy: str
+    ) -> App | None:
+        """Return the app of a new dialogue with documents; None to continue one.
+
+        Raises:
+            InputError: an argument has the wrong type, or an index is not found.
+        """
+        check_list("documents", documents, (str, Path), "folders, files or names of indexes")
+        check_list("audience", audience, str, "principals")
+        if name and self.store.refs.has(name):
+            return None
+        params: dict[str, Json] = {"in": [*map(str, documents)], "as": [*audience], "user": user, "policy": policy}
+        return open_ask_app(self.settings, params)
 
     def _find(
         self, query: str, documents: Sequence[str | Path], audience: Sequence[str], limit: int

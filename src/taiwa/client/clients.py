@@ -14,7 +14,6 @@ from taiwa.client.arguments import (
     TextConstraint,
     Tools,
     answer_options,
-    ask_options,
     checked,
     checked_limits,
     question,
@@ -257,9 +256,8 @@ class Client(BaseClient):
         Raises:
             InputError: the question is empty, or an index is not found.
         """
-        options = ask_options(documents, audience, user, policy)
         opened = self.session(
-            self._ask_app(session, options), session, temperature=temperature, max_tokens=max_tokens,
+            self._ask_app(session, documents, audience, user, policy), session, temperature=temperature, max_tokens=max_tokens,
             options=TurnOptions(limits=(checked_limits(limits) or self.limits).usage_limits, approve=self.approve), model=model,
         )  # fmt: skip
         return asked(opened.say(question))
@@ -508,8 +506,7 @@ class AsyncClient(BaseClient):
         limits: Limits | None = None, model: str | AnyModel | None = None,
     ) -> AskResult:  # fmt: skip
         """As `Client.ask`."""
-        options = ask_options(documents, audience, user, policy)
-        app = await asyncio.to_thread(self._ask_app, session, options)
+        app = await asyncio.to_thread(self._ask_app, session, documents, audience, user, policy)
         opened = await self.session(
             app, session, temperature=temperature, max_tokens=max_tokens,
             options=TurnOptions(limits=(checked_limits(limits) or self.limits).usage_limits, approve=self.approve), model=model,

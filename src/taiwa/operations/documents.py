@@ -1,6 +1,6 @@
 """Index folders of documents, choose embeddings for an index, find passages, and open the app that answers questions."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -311,28 +311,7 @@ def embeddings_of(index: Index, *, is_owner: bool = True, made: int = 0) -> Embe
 
 
 # --- questions --------------------------------------------------------------------------------------------------------
-# Questions to documents: the app that answers them, with its options as parameters.
-
-
-@dataclass(frozen=True, slots=True)
-class AskOptions:
-    """Where to search for a question, for whom, and when to ask for clarification.
-
-    - `indexes`: names of indexes, or folders, which are indexed first; all indexes without any.
-    - `audience`: the principals for whom documents are searched (`user:ann`, `group:hr`).
-    - `user`: a user of the store.
-    - `policy`: when to ask for clarification, by its name or the path of a policy file ("": `look_first`). `assess_by`: how the dialogue is assessed ("": `documents`, or `auto` for a policy that needs scores).
-    - `max_questions`: the maximum of clarifying questions in a row (None: as the policy and the user set it).
-    - `quote`: a model answers only with sentences of the documents.
-    """
-
-    indexes: tuple[str, ...] = ()
-    audience: tuple[str, ...] = ()
-    user: str = ""
-    policy: str = ""
-    assess_by: str = ""
-    max_questions: int | None = None
-    quote: bool = False
+# Questions to documents: the app that answers them, with its parameters.
 
 
 def read_policy_file(policy: str) -> str:
@@ -355,25 +334,21 @@ def read_policy_file(policy: str) -> str:
     return text
 
 
-def open_ask_app(settings: Settings, options: AskOptions, reporter: Reporter = SILENT) -> "App":
-    """Open the app `ask` with options as its parameters; folders are indexed first.
+def open_ask_app(settings: Settings, params: Mapping[str, Json], reporter: Reporter = SILENT) -> "App":
+    """Open the app `ask` with parameters, of which empty ones are left out; folders are indexed first, and the text of a policy file is
+    kept.
 
     Raises:
         InputError: an index or a parameter is not found or not valid, or none of the indexes named holds a passage.
     """
     from taiwa.apps.catalog import load_app
 
-    names = index_documents(settings, options.indexes, reporter)
-    values: dict[str, Json] = {
-        "in": list[Json](names),
-        "as": list[Json](options.audience),
-        "user": options.user,
-        "policy": read_policy_file(options.policy),
-        "assess_by": options.assess_by,
-        "max_questions": options.max_questions,
-        "quote": options.quote,
-    }
-    return load_app("ask").with_params({name: each for name, each in values.items() if each not in (None, "", [])})
+    values = {name: each for name, each in params.items() if each not in (None, "", [])}
+    if isinstance(named := values.get("in"), list):
+        values["in"] = list[Json](index_documents(settings, [str(name) for name in named], reporter))
+    if isinstance(policy := values.get("policy"), str):
+        values["policy"] = read_policy_file(policy)
+    return load_app("ask").with_params(values)
 
 
 def index_documents(settings: Settings, names: Sequence[str], reporter: Reporter = SILENT) -> list[str]:
