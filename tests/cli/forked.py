@@ -38,7 +38,7 @@ PATIENCE = 300.0
 MODULES = """
 taiwa.cli.display taiwa.cli.keyboard taiwa.cli.line_breaks taiwa.models.http_api.client
 taiwa.operations.batch taiwa.operations.documents taiwa.operations.log taiwa.operations.open_session taiwa.operations.request_preview taiwa.sessions.replay
-taiwa.sessions.solve_turn taiwa.sql.sqlite taiwa.tools.stoichiometry taiwa.tools.units httpx2 pydantic rich.live yaml
+taiwa.sessions.turn_programs taiwa.sql.sqlite taiwa.tools.stoichiometry taiwa.tools.units httpx2 pydantic rich.live yaml
 """
 """What commands import when they run."""
 OPERATIONS = frozenset(

@@ -20,7 +20,7 @@ from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel, scripted_mode
 from taiwa.sessions.commit_turn import PricedModel, TurnOptions
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session
-from taiwa.sessions.solve_turn import SHOTS, Solving
+from taiwa.sessions.turn_programs import SHOTS, Solving
 from taiwa.store import Store
 from taiwa.tools.registry import builtin_tools, find_tools
 

@@ -96,7 +96,7 @@ def solve_program(question: str, tools: tuple[Tool, ...], options: SolveOptions)
     Raises (when run):
         InputError: the question is empty, or an option is not valid.
     """
-    from taiwa.sessions.solve_turn import Solving
+    from taiwa.sessions.turn_programs import Solving
 
     check_argument("question", question, str, "a text")
     capabilities = yield from perform(GetCapabilities())

@@ -261,7 +261,7 @@ class Repository:
         """
         if app.flow != SOLVE:
             return self._tools_of(app)
-        from taiwa.sessions.solve_turn import preset
+        from taiwa.sessions.turn_programs import preset
 
         return tuple(preset(tool, app) for tool in self._tools_of(app))
 

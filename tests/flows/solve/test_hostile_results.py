@@ -15,7 +15,7 @@ from taiwa.kernel.messages import Capability, Request, ToolResult, ToolSpec
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.serialization import Json
 from taiwa.models.scripted import scripted_model
-from taiwa.sessions.solve_turn import solve_turn
+from taiwa.sessions.turn_programs import solve_turn
 from tests.flows.ask.injections import ATTACKS
 
 ORDERS = (
