@@ -7,7 +7,7 @@ import pytest
 from taiwa.apps.catalog import check, load, load_app
 from taiwa.conversation.app import AnswerOptions
 from taiwa.kernel.messages import Sampling
-from taiwa.operations.made_app import save_app
+from taiwa.operations.apps import save_app
 from tests.cli.conftest import ModelServer, Place, Taiwa, delta
 
 FIELDS = "city str: the town, nights int(1..20), kind: inn|hotel"

@@ -72,7 +72,7 @@ def save_(common: CommonOptions, name: str, conversation: str) -> None:
     \b
     taiwa say --in handbook --state 'days int' "Three days of leave, please." && taiwa apps save leave
     """
-    from taiwa.operations.made_app import save_app
+    from taiwa.operations.apps import save_app
 
     repository = common.repository(reading=True)
     path = app_path(name)
@@ -183,7 +183,7 @@ def trust(common: CommonOptions, name: str, yes: bool) -> None:
     \b
     taiwa apps trust
     """
-    from taiwa.operations.untrusted_apps import untrusted_apps
+    from taiwa.operations.apps import untrusted_apps
 
     settings = common.settings()
     repository = common.repository(settings, reading=not name)

@@ -14,7 +14,6 @@ import click
 
 from taiwa.cli.export import save
 from taiwa.cli.log import print_log
-from taiwa.cli.made_apps import app_of_options
 from taiwa.cli.options import (
     ANSWERS,
     SHOWN,
@@ -34,6 +33,7 @@ from taiwa.cli.output import (
     print_stream,
     table,
 )
+from taiwa.cli.say import app_of_options
 from taiwa.cli.state import print_state, print_why
 from taiwa.conversation.state import Change, State, StateField, diff_states
 from taiwa.flows.ask.types import Feedback, parse_verdict

@@ -267,7 +267,7 @@ def small_model(*, fetch: bool) -> str:
     """
     from importlib.util import find_spec
 
-    from taiwa.cli.pull import pull_with_display
+    from taiwa.cli.output import pull_with_display
     from taiwa.operations.model_files import fetched_models
     from taiwa.settings import load
 

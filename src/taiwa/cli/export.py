@@ -139,8 +139,8 @@ def import_(common: CommonOptions, file: str, name: str | None, trust: bool, yes
     taiwa import messages.json
     """
     from taiwa.cli.apps import UNCONFIRMED, print_untrusted
+    from taiwa.operations.apps import untrusted_apps
     from taiwa.operations.message_lists import read_message_lists
-    from taiwa.operations.untrusted_apps import untrusted_apps
 
     settings = common.settings()
     repository = common.repository(settings)

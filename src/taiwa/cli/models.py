@@ -15,9 +15,9 @@ from taiwa.cli.output import (
     print_notice,
     print_result,
     print_rows,
+    pull_with_display,
     table,
 )
-from taiwa.cli.pull import pull_with_display
 from taiwa.extras import require_modules
 from taiwa.i18n import _, gettext_noop, ngettext
 from taiwa.kernel.attachments import InputKind

@@ -1,5 +1,6 @@
 """Options shared by several commands, the sessions and stores that they open, and the reading of texts and parameters."""
 
+import json
 import os
 import shlex
 import sys
@@ -14,11 +15,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from taiwa.cli.output import AnswerFormat, one_line, print_notice, print_preview, table
+from taiwa.cli.output import (
+    AnswerFormat,
+    one_line,
+    print_notice,
+    print_preview,
+    pull_with_display,
+    suspended_display,
+    table,
+)
 from taiwa.i18n import _
+from taiwa.kernel.approval import ApprovalRequest, Approve, Decision
 from taiwa.kernel.attachments import Attachment, open_file, path_kind
 from taiwa.kernel.errors import ConfigError, InputError, StoreError, TaiwaError
 from taiwa.kernel.messages import JsonSchema, Regex, Sampling
+from taiwa.kernel.text import plain
 from taiwa.operations import files
 
 if TYPE_CHECKING:
@@ -387,7 +398,6 @@ def _fetch_first_model(settings: "Settings") -> "Settings":
         NoModelError: the user declines.
         ConfigError: it cannot be fetched.
     """
-    from taiwa.cli.pull import pull_with_display
     from taiwa.models.weights.model_files import FIRST_MODEL, MODEL_FILES, format_size
     from taiwa.settings import NoModelError, set_value
 
@@ -530,11 +540,32 @@ def _read_whitespace(_context: click.Context, _parameter: click.Parameter, text:
     return None if text is None else modes.get(text) or Regex(text)
 
 
+def approver(mode: str) -> Approve | None:
+    """Return who decides on calls that need approval; None if the user cannot be asked, so that such a call ends the run."""
+    if mode == "always":
+        return "always"
+    if mode == "never":
+        return "never"
+    return ask_user if sys.stdin.isatty() and sys.stderr.isatty() else None
+
+
+def ask_user(request: ApprovalRequest) -> Decision:
+    """Show a call with all its arguments, and ask whether to make it; the end of the input means no."""
+    with suspended_display():
+        print_notice(_("the model wants to call a tool that needs approval:"), "yellow")
+        click.echo(f"  {plain(request.name)}", err=True)
+        for name, value in request.arguments.items():
+            click.echo(f"    {plain(name)}: {plain(json.dumps(value, ensure_ascii=False))}", err=True)
+        try:
+            return click.confirm(_("call it?"), default=False, err=True)
+        except click.Abort:  # the end of the input, or an interrupt
+            return False
+
+
 def turn_options(
     common: CommonOptions, settings: "Settings", interrupts: "Interrupts" = "raise", *, asks: bool = True
 ) -> "TurnOptions":
     """Return the options of turns under the common options; without `asks` the user is not asked to approve calls."""
-    from taiwa.cli.approval import approver
     from taiwa.sessions.commit_turn import TurnOptions
 
     return TurnOptions(
@@ -647,7 +678,7 @@ def _mention_edited_app(session: "Session", path: str) -> None:
 
 def _warn_of_untrusted(repository: "Repository", settings: "Settings", app: "App") -> None:
     """Print that an imported app is untrusted, if it names a model, tools or documents."""
-    from taiwa.operations.untrusted_apps import untrusted_apps
+    from taiwa.operations.apps import untrusted_apps
 
     if any(each.lines() for each in untrusted_apps(repository, settings, app.hash)):
         text = _(

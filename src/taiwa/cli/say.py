@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from taiwa.cli.made_apps import app_of_options
 from taiwa.cli.options import (
     ANSWERS,
     MOST_OF_TEXT,
@@ -52,6 +51,7 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.text import inert
 
 if TYPE_CHECKING:
+    from taiwa.conversation.app import App
     from taiwa.operations.batch import BatchMode, BatchOptions, BatchPreview, Counts, OnRow
     from taiwa.sessions.batch import BatchRow
 
@@ -98,6 +98,29 @@ def say(common: CommonOptions, words: tuple[str, ...]) -> None:
     if common.session or common.continue_latest:
         mention_passed_over(session)
     exit_if_refused(print_stream(session.stream(text, attachments), **common.shown()))
+
+
+def app_of_options(common: CommonOptions, app: str) -> "tuple[CommonOptions, str | App]":
+    """Return the other options, and the app that `--in` and `--state` make; without these two, what was given.
+
+    Raises:
+        InputError: an app or an existing conversation is named too, the fields are invalid, or the documents are not found.
+    """
+    if not (common.indexes or common.state):
+        return common, app
+    if app or common.continues:
+        what = f"the app {app!r}" if app else "the conversation"
+        raise InputError(
+            f"--in and --state set up a new conversation, and {what} has its own documents and state; leave them out"
+        )
+    from taiwa.cli.index import reporter
+    from taiwa.operations.apps import make_app
+    from taiwa.operations.documents import index_documents
+
+    made = make_app(common.indexes, common.state, common.system or "")
+    if common.indexes:
+        index_documents(common.settings(), common.indexes, reporter())
+    return replace(common, system=None), made
 
 
 def _app_and_prompt(words: tuple[str, ...], *, has_text: bool) -> tuple[str, str]:

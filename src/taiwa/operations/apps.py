@@ -1,13 +1,19 @@
-"""Apps made of options: for one conversation, and written to a file from what a conversation was set up with."""
+"""Apps made of options: for one conversation, and written to a file from what a conversation was set up with; apps that are imported."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args, get_origin
+from urllib.parse import urlsplit
 
 from taiwa.apps.app_file import SAMPLING_KEYS
-from taiwa.apps.catalog import load_text, pin_folders, split_front, write_app
+from taiwa.apps.catalog import load_source, load_text, pin_folders, split_front, write_app
 from taiwa.conversation.app import App, merge_sampling
+from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.serialization import Json
+from taiwa.models.providers import resolve_probed
+from taiwa.operations.results import UntrustedApp
+from taiwa.sessions.repository import Repository
+from taiwa.settings import Settings
 from taiwa.structured.type_notation import parse_fields, render_notation
 from taiwa.tools.registry import tool_address
 from taiwa.yamlfile import to_json, write_yaml
@@ -69,3 +75,31 @@ def _field(annotation: object) -> str | dict[str, str]:
 def _write(front: dict[str, Any], body: str = "") -> str:
     written = "".join(write_yaml({key: value}) for key, value in front.items())
     return f"---\n{written}---\n{body.strip()}\n" if body.strip() else f"---\n{written}---\n"
+
+
+def untrusted_apps(repository: Repository, settings: Settings, name: str = "") -> tuple[UntrustedApp, ...]:
+    """Return the untrusted apps of a store, oldest first; with a name those of that app, session or beginning of a hash.
+
+    Raises:
+        InputError: a name is given, and no untrusted app has it.
+    """
+    store = repository.store
+    sessions: dict[str, list[str]] = {}
+    for ref in store.refs.list():
+        sessions.setdefault(store.nodes.get(ref.tip).app, []).append(ref.name)
+    found = tuple(
+        UntrustedApp(app := load_source(source), tuple(sessions.get(source.hash, ())), _host(app.model, settings))
+        for source in store.nodes.untrusted_apps()
+        if name in ("", source.name, *sessions.get(source.hash, ())) or source.hash.startswith(name)
+    )
+    if name and not found:
+        raise InputError(f"no untrusted app is named {name!r}; `taiwa apps trust` lists them")
+    return found
+
+
+def _host(model: str, settings: Settings) -> str:
+    """Return the host of a model's server; the name of the model if it cannot be resolved."""
+    try:
+        return (urlsplit(resolve_probed(model, settings).base_url).hostname or "") if model else ""
+    except ConfigError:
+        return model
