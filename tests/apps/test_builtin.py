@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.apps.catalog import BUILT_IN, check, load, load_source, with_reply
+from taiwa.apps.catalog import BUILT_IN, check, load, load_source, load_text
 from taiwa.conversation.app import App, ReplyMode, WindowPolicy
 from taiwa.conversation.history import add_turn, apply_nodes, begin
 from taiwa.conversation.replies import parse_reply
@@ -100,7 +100,8 @@ def test_it_comes_back_from_its_source(app: App) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_replies_of_its_examples_read_back_in_every_mode(app: App, mode: ReplyMode) -> None:
-    shown = with_reply(app, mode)
+    others = re.sub(r"^reply: .*\n", "", app.source.source, flags=re.MULTILINE)
+    shown = load_text(others.replace("\n", f"\nreply: {mode}\n", 1), "the app", app.name).with_params(app.values)
     conversation = begin(shown)
 
     replies = example_replies(shown, shown.layout())

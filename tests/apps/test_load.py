@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.apps.catalog import BUILT_IN, MAX_BYTES, check, load, load_source, load_text, with_reply
+from taiwa.apps.catalog import BUILT_IN, MAX_BYTES, check, load, load_source, load_text
 from taiwa.conversation.app import AppSource, Example, Param, WindowPolicy
 from taiwa.conversation.history import begin
 from taiwa.conversation.state import StateField
@@ -170,30 +170,6 @@ def test_an_app_comes_back_from_its_source_as_it_was_opened() -> None:
 def test_a_stored_app_that_cannot_be_read_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"^the stored app 'old':1: the front matter is missing; "):
         load_source(AppSource("old", "Hello"))
-
-
-@pytest.mark.parametrize("reply", ["text+delta", "json", "environment"])
-@pytest.mark.parametrize(
-    "text",
-    [WHOLE, WHOLE.replace("reply: json\n", ""), WHOLE.replace("reply: json", 'reply:   "json" # data')],
-    ids=["with the key", "without it", "with a quoted one"],
-)
-def test_another_reply_mode_is_written_into_the_source(text: str, reply: str) -> None:
-    app = load_text(text, "whole.md", "whole").with_params({"lang": "Thai", "most": 2})
-
-    changed = with_reply(app, reply)  # type: ignore[arg-type]
-
-    assert changed.reply == reply
-    assert changed.values == app.values
-    assert (changed.fields, changed.examples, changed.instructions) == (app.fields, app.examples, app.instructions)
-    assert load_source(changed.source).hash == changed.hash
-
-
-def test_front_matter_on_one_line_is_not_edited() -> None:
-    app = load_text("---\n{ taiwa: 1, state: { a: str } }\n---\nHello\n", "a.md", "a")
-
-    with pytest.raises(ConfigError, match=r"^the app 'a' with `reply: json`:\d+: not YAML"):
-        with_reply(app, "json")
 
 
 def refused(path: Path | str) -> str:

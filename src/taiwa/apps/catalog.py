@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from taiwa.apps.app_file import APP_NAME, Problem, Problems, quoted, read_app, split_file, suggest
-from taiwa.conversation.app import App, AppSource, Param, ReplyMode, fit_params, restore_options
+from taiwa.conversation.app import App, AppSource, Param, fit_params, restore_options
 from taiwa.conversation.code_files import CodeFile, code_files, pin_files
 from taiwa.i18n import gettext_noop
 from taiwa.kernel.attachments import FOLDER, NOT_REGULAR, open_regular, path_kind
@@ -151,26 +151,6 @@ def own_code(path: Path | str) -> tuple[CodeFile, ...]:
     """
     path = Path(path)
     return tuple(code_files(_read(path), path.parent))
-
-
-def with_reply(app: App, reply: ReplyMode) -> App:
-    """Return the app with another reply mode, which is written into its source.
-
-    Raises:
-        ConfigError: the front matter cannot be edited automatically.
-    """
-    opening, front, rest, tree = split_front(app.source.source)
-    if tree is None:
-        raise ConfigError(f"the app {app.name!r} has no front matter to write `reply` into")
-    entry = tree.get("reply")
-    if entry and isinstance(entry.value, Scalar):
-        start, end = entry.value.span
-        changed = f"{front[:start]}{reply}{front[end:]}"
-    else:
-        changed = f"{' ' * (tree.at.column - 1)}reply: {reply}\n{front}"
-    text = f"{opening}{changed}{rest}"
-    made = load_text(text, f"the app {app.name!r} with `reply: {reply}`", app.name)
-    return made.with_params(app.values) if app.values else made
 
 
 def printable_path(path: Path | str) -> str:
