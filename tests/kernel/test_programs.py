@@ -292,3 +292,31 @@ def test_a_blocking_run_refuses_an_asynchronous_handler() -> None:
 
     with pytest.raises(ConfigError, match="the handler of Double is asynchronous; run the program on an AsyncRuntime"):
         Runtime(handlers={Double: double}).run(perform(Double(1)))
+
+
+def test_calls_and_searches_are_logged_without_what_they_say(drive: Drive, caplog: pytest.LogCaptureFixture) -> None:
+    def program() -> Program[None]:
+        yield from ask("a secret")
+        yield from perform(Retrieve("a secret", 2))
+        yield from call("shout", text="a secret")
+        with suppress(ToolError):
+            yield from call("shout")
+        yield from notify("a secret")
+
+    with caplog.at_level("INFO", "taiwa"):
+        drive.stream(program(), model=Echo(), tools=[Shout()], retriever=Shelf())
+        drive.run(program(), model=Echo(), tools=[Shout()], retriever=Shelf())
+
+    records = [(record.name, record.getMessage().split(", 0.")[0]) for record in caplog.records]
+    assert (
+        records
+        == [
+            ("taiwa.effects", "complete echo: 1 input and 1 output tokens"),
+            ("taiwa.effects", "retrieve: 2 passages"),
+            ("taiwa.effects", "call-tool shout"),
+            ("taiwa.effects", "call-tool shout"),
+        ]
+        * 2
+    )
+    assert "failed (tool)" in caplog.text
+    assert "secret" not in caplog.text

@@ -5,6 +5,7 @@ j-th program of a gather that was the i-th effect of strand `s` is `(*s, i, j)`.
 resume after a crash without repeating calls.
 """
 
+import logging
 import re
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
@@ -23,6 +24,7 @@ from taiwa.kernel.effects import (
     HideOutput,
     Notify,
     Program,
+    Retrieve,
     Watcher,
 )
 from taiwa.kernel.errors import (
@@ -32,6 +34,7 @@ from taiwa.kernel.errors import (
     ProtocolError,
     ReplayError,
     TaiwaError,
+    ToolError,
     describe,
     restore_error,
 )
@@ -39,6 +42,7 @@ from taiwa.kernel.messages import (
     Capability,
     Chunk,
     FailedAttempt,
+    Found,
     Grammar,
     HiddenDelta,
     Message,
@@ -52,11 +56,15 @@ from taiwa.kernel.messages import (
     Thinking,
     ThinkingDelta,
     ThinkingSplitter,
+    Usage,
     collect_response,
     split_unopened,
 )
 from taiwa.kernel.serialization import Json, digest, record, restore, tag_of, value
+from taiwa.kernel.text import plural
 from taiwa.kernel.usage_limits import Reservation, RunUsage, UsageLedger, UsageLimits, max_usage
+
+logger = logging.getLogger("taiwa.effects")
 
 T = TypeVar("T")
 
@@ -316,6 +324,25 @@ class EffectStarted:
 @value
 class DeltaStarted:
     """The state delta of an answer is being written, which is not shown."""
+
+
+def _log(entry: Entry) -> None:
+    """Log a call of a model or a tool, or a search, without its texts."""
+    match entry.effect, entry.answer:
+        case Complete(), Response(model=model, usage=Usage() as usage):
+            what = f"complete {model}: {usage.input_tokens} input and {usage.output_tokens} output tokens"
+        case CallTool(name=name), _:
+            what = f"call-tool {name}"
+        case Retrieve(), Found(passages=passages):
+            what = f"retrieve: {plural(len(passages), 'passage')}"
+        case ((Complete() | Retrieve()), _):
+            what = entry.kind
+        case _:
+            return
+    failure = f", failed ({entry.error.tag})" if isinstance(entry.error, TaiwaError) else ""
+    logger.info("%s, %.2f s%s", what, entry.seconds, failure)
+    if isinstance(entry.error, ToolError) and entry.error.trace:
+        logger.debug("%s", entry.error.trace)
 
 
 @value
@@ -578,6 +605,8 @@ class Execution(Generic[T]):
         entry.seconds, entry.thought = now - pending.started, pending.thought
         pending.active = False
         pending.strand.pending = None
+        if logger.isEnabledFor(logging.INFO):
+            _log(entry)
         warning = ""
         try:
             try:

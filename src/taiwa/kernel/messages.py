@@ -546,6 +546,10 @@ class Passage:
         """The character offset behind it."""
         return self.start + len(self.text)
 
+    def _repr_markdown_(self) -> str:
+        """Return what a notebook shows: the place and the text."""
+        return f"**{' › '.join((self.source, *self.heading))}** · {self.score:.2f}\n\n{self.text}"
+
 
 @value(tag="evidence")
 class Evidence:

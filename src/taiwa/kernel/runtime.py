@@ -375,12 +375,14 @@ class Runtime(BaseRuntime[Model]):
 
 
 def drop_events(execution: Execution[Any]) -> None:
-    """Drop the events of a run that is not streamed; notices are logged, as a warning if a limit was exceeded or cut an answer."""
+    """Drop the events of a run that is not streamed; notices are logged, as a warning if a limit was exceeded or cut an answer, else
+    for debugging, since they can quote texts.
+    """
     while execution.events:
         event = execution.events.popleft()
         if isinstance(event, Notice):
             is_limit = event.code == LIMIT_NOTICE
-            limits_logger.warning("%s", event.text) if is_limit else notices_logger.info("%s", event.text)
+            limits_logger.warning("%s", event.text) if is_limit else notices_logger.debug("%s", event.text)
 
 
 def answer_chunks(runtime: Runtime, effect: Complete) -> Generator[Chunk]:

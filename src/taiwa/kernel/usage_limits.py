@@ -236,7 +236,7 @@ class RunUsage:
         tokens = f"{self.usage.input_tokens:,} in + {self.usage.output_tokens:,} out tokens"
         if self.calls_without_usage:
             tokens += f" ({plural(self.calls_without_usage, 'call')} not reported)"
-        return f"{plural(self.requests, 'call')} · {tokens} · {format_cost(self.cost)} · {self.seconds:.2f} s"
+        return f"{plural(self.requests, 'call')} · {tokens} · cost {format_cost(self.cost)} · {self.seconds:.2f} s"
 
 
 ANSWER_TOKENS = 16_384
