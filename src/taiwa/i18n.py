@@ -1,7 +1,7 @@
 """Texts in the user's language: gettext catalogues of two domains, for English, Japanese and Chinese.
 
-`cli` contains the texts of the command line, `dialogue` the program's sentences in a conversation. The English text is the
-key; if a compiled catalogue is missing, English is shown.
+`cli` contains the texts of the command line, `dialogue` the program's sentences in a conversation, `library` the messages that are
+worded where they are raised (`Wording`). The English text is the key; if a compiled catalogue is missing, English is shown.
 """
 
 import os
@@ -10,6 +10,8 @@ from functools import cache
 from gettext import NullTranslations, translation
 from pathlib import Path
 from typing import Protocol
+
+from taiwa.kernel.wording import Wording
 
 LANGUAGES = ("en", "ja", "zh")
 DIALOGUE_VERSION = 1
@@ -101,6 +103,16 @@ def translator(domain: str, language: str) -> Translate:
         return text.format(**values) if values else text
 
     return translate
+
+
+def translated(message: str, language: str) -> str:
+    """Return a message of the library in a language; as it is if it is not a `Wording`, nor the template of one.
+
+    >>> translated(Wording("session {name!r} already exists; choose another name", name="tea"), "en")
+    "session 'tea' already exists; choose another name"
+    """
+    translate = translator("library", language)
+    return message.translated(translate) if isinstance(message, Wording) else translate(message)
 
 
 @cache

@@ -21,6 +21,7 @@ from taiwa.kernel.attachments import InputKind, read_regular_text
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Capability
 from taiwa.kernel.usage_limits import COST_FIELDS, UsageLimits, format_cost_limits
+from taiwa.kernel.wording import Wording
 from taiwa.sql import PostgresUrl, is_postgres_url
 from taiwa.yamlfile import Keys, read_settings, remove_setting, set_setting, write_private
 
@@ -155,9 +156,9 @@ def _decimal(text: str) -> Decimal:
     try:
         number = Decimal(text)
     except InvalidOperation:
-        raise ValueError("must be a number such as 0.25") from None
+        raise ValueError(Wording("must be a number such as 0.25")) from None
     if not number.is_finite() or not 0 <= number <= LARGEST:
-        raise ValueError("must be a number, zero or more")
+        raise ValueError(Wording("must be a number, zero or more"))
     return number
 
 
@@ -168,11 +169,11 @@ def _costs(text: str) -> UsageLimits:
         amount, slash, per = part.partition("/")
         field = COST_FIELDS.get(f"/{per.strip()}", "") if slash else "cost"
         if not field or field in costs:
-            raise ValueError("must be one amount each of a command, /call, /conversation and /day: 0.05, 5/day")
+            raise ValueError(Wording("must be one amount each of a command, /call, /conversation and /day: 0.05, 5/day"))  # fmt: skip
         try:
             number = _decimal(amount.strip()) * NANO
         except ValueError as error:
-            raise ValueError(f"{error}, or none for no limit") from None
+            raise ValueError(Wording("{problem}, or none for no limit", problem=error.args[0])) from None
         if number != int(number):
             raise ValueError("has more than nine decimal places")
         costs[field] = int(number)
@@ -486,7 +487,7 @@ def _value(keys: Keys, found: SourcedValue) -> object:
     except SecretInPlainError as error:
         raise ConfigError(f"{subject} {error}") from None
     except ValueError as error:
-        raise ConfigError(f"{subject} {error}, not {found.text[:40]!r}") from None
+        raise ConfigError(Wording("{name} {problem}, not {value!r}", name=subject, problem=error.args[0], value=found.text[:40])) from None  # fmt: skip
 
 
 def _keys(key: str) -> Keys:

@@ -48,7 +48,7 @@ def test_json_has_the_new_position(talked: Taiwa) -> None:
 @pytest.mark.parametrize(
     ("command", "line"),
     [
-        (("undo", "4"), "cannot go back 4 steps; only 3 lead to the beginning"),
+        (("undo", "4"), "cannot go back 4 steps; the beginning is 3 back"),
         (("redo",), "nothing to redo in session 'chat-1': nothing was undone"),
         (("undo", "0"), "give a number of turns, at least 1, not '0'"),
         (("undo", "x"), "session 'x' not found; sessions: chat-1"),

@@ -42,7 +42,7 @@ def test_a_turn_that_began_a_session_is_undone_back_to_the_root(store: Store) ->
     store.commit("main", [first, turn(first.hash, "a")], expected=None, apps=[APP])
 
     assert store.undo("main") == first.hash
-    with pytest.raises(InputError, match="only 0 lead to the beginning"):
+    with pytest.raises(InputError, match="cannot go back: this is the beginning"):
         store.undo("main")
 
 
@@ -161,7 +161,7 @@ def test_undo_leads_to_the_beginning_whatever_was_replaced(store: Store) -> None
     store.commit("main", [turn(before, "b", "one")], expected=two, reason="retry")
 
     assert store.undo("main") == before
-    with pytest.raises(InputError, match="cannot go back 3 steps; only 1 leads to the beginning"):
+    with pytest.raises(InputError, match="cannot go back 3 steps; the beginning is 1 back"):
         store.undo("main", 3)
 
 

@@ -31,7 +31,7 @@ def test_every_form_of_a_revision_names_its_node(store: Store) -> None:
 @pytest.mark.parametrize(
     ("revision", "complaint"),
     [
-        ("main~4", "cannot go back 4 steps; only 3 lead to the beginning"),
+        ("main~4", "cannot go back 4 steps; the beginning is 3 back"),
         ("main@{9}", "'main' has moved only 3 times, not 9"),
         ("mian", "session 'mian' not found; did you mean main\\?"),
         ("mian~1", "session 'mian' not found; did you mean main\\?"),

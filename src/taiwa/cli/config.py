@@ -13,6 +13,7 @@ from taiwa.cli.output import print_json, print_line, print_notice, print_rows, t
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import ConfigError, InputError, TaiwaError
 from taiwa.kernel.serialization import Json
+from taiwa.kernel.wording import Wording
 from taiwa.plugins import Plugin, clash, installed, plugin_app
 from taiwa.settings import load, missing_prices, parse_setting, remove_value, set_value, show
 
@@ -270,7 +271,7 @@ def set_key_(provider: str, no_check: bool) -> None:
             raise InputError(f"the key for {origin} is longer than {LONGEST_KEY:,} characters")
     if not text.strip():
         raise InputError(f"no key given for {origin}")
-    key = Secret(text, f"the key for {origin}")
+    key = Secret(text, Wording("the key for {server}", server=origin))
     if not no_check:
         _try(target, key)
     set_key(settings, origin, key)

@@ -329,8 +329,9 @@ def _options_like(command: click.Command, name: str) -> list[str]:
 
 def _print_error(message: str) -> None:
     from taiwa.cli.output import print_notice
+    from taiwa.i18n import translated, user_language
 
-    print_notice(f"taiwa: {message}", "")
+    print_notice(f"taiwa: {translated(message, user_language())}", "")
 
 
 def _print_internal_error(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self, TypedDict
 
 import click
 
-from taiwa.i18n import _, gettext_noop, ngettext
+from taiwa.i18n import _, gettext_noop, ngettext, translated, user_language
 from taiwa.kernel.messages import Enforcement, HiddenDelta, Notice, TextDelta
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import estimate_tokens, inert, plain, truncate
@@ -39,15 +39,6 @@ if TYPE_CHECKING:
 
 INTERRUPTED = "the answer was interrupted"
 CUT_OFF = gettext_noop("the turn was cut off; taiwa resume finishes it without paying again")
-STATE_UNCHANGED = "the state is unchanged: "
-NOT_SAID = "not recorded, because it was not said: "
-WARNINGS = (
-    gettext_noop("the answer was cut off at the length limit"),
-    gettext_noop("the model refused to continue"),
-    gettext_noop("the model wrote no state"),
-    gettext_noop("the old turns could not be summarised; they stay in the prompt"),
-)
-"""Translated warnings of a turn."""
 MAX_PLACES = 5
 MAX_CLAUSES = 6
 MAX_SKIPPED = 5
@@ -520,14 +511,8 @@ def _print_notes(notes: list[Notice], *, verbose: bool) -> None:
 
 
 def _warning(text: str) -> str:
-    """Translate a warning of a turn; an unknown one stays as it is."""
-    if text == INTERRUPTED:
-        return _("stopped; the answer so far is kept")
-    if text.startswith(STATE_UNCHANGED):
-        return _("the state is unchanged: {why}", why=_(text.removeprefix(STATE_UNCHANGED)))
-    if text.startswith(NOT_SAID):
-        return _("not recorded, because it was not said: {what}", what=text.removeprefix(NOT_SAID))
-    return _(text)
+    """Translate a warning of a turn."""
+    return _("stopped; the answer so far is kept") if text == INTERRUPTED else translated(text, user_language())
 
 
 def bill_line(spent: RunUsage) -> str:

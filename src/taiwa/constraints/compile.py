@@ -25,6 +25,7 @@ from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.messages import Choice, Grammar, JsonSchema, Regex, ToolCallsInText
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import truncate
+from taiwa.kernel.wording import Wording
 from taiwa.schema_values import find_unsatisfiable
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def to_engine_lark(grammar: Grammar) -> str:
         text = _gbnf_to_lark(text)
         start = "start" if start == "root" else start
     if not _has_rule(text, start):
-        raise InputError(f"the grammar has no rule {start!r} to start with")
+        raise InputError(Wording("the grammar has no rule {name!r} to start with", name=start))
     if start == "start":
         return text
     if _has_rule(text, "start"):
@@ -168,7 +169,8 @@ class _Compilation:
         if isinstance(source, Regex):
             _check_text(source.pattern, "the pattern")
             grammar = matcher.grammar_from_regex(source.pattern)
-            what, describe = f"the pattern {truncate(source.pattern, 60)!r}", f"text that matches {source.pattern}"
+            what: str = Wording("the pattern {pattern!r}", pattern=truncate(source.pattern, 60))
+            describe = f"text that matches {source.pattern}"
         else:
             _check_text(source.text, "the grammar", MOST_OF_GRAMMAR)
             grammar = matcher.grammar_from_lark(f"{to_engine_lark(source)}\n{UNFORCED}")
@@ -267,7 +269,7 @@ def _refused(what: str, message: str) -> InputError | NoValidTokenError:
         return InputError(f"{what} is larger than the engine's limits: {error_line(message)}; divide it")
     place = re.match(r"(?:at )?(\d+)\((\d+)\):", message)
     where = f", line {place[1]}, column {place[2]}" if place and what == "the grammar" else ""
-    return InputError(f"{what}{where} cannot be used: {error_line(message)}")
+    return InputError(Wording("{what} cannot be used: {problem}", what=Wording.joined("", (what, where)), problem=error_line(message)))  # fmt: skip
 
 
 def _check_text(text: str, what: str, most: int = MOST_CHARACTERS) -> None:

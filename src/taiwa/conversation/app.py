@@ -19,6 +19,7 @@ from taiwa.kernel.errors import CorruptError, InputError, OutputValidationError
 from taiwa.kernel.messages import Constraint, JsonSchema, Sampling, ToolSpec
 from taiwa.kernel.serialization import Json, canonical, digest, parse_json, record, restore, value
 from taiwa.kernel.usage_limits import UsageLimits
+from taiwa.kernel.wording import Wording
 
 if TYPE_CHECKING:
     from taiwa.structured import OutputType
@@ -401,13 +402,11 @@ class App:
         known = {param.name: param for param in self.params}
         for name in values:
             if name not in known:
-                raise InputError(
-                    f"the app {self.name!r} has no parameter {name!r}; it has: {', '.join(known) or 'none'}"
-                )
+                raise InputError(Wording("the app {app!r} has no parameter {name!r}; it has: {names}", app=self.name, name=name, names=", ".join(known) or "none"))  # fmt: skip
         filled = {name: values.get(name, param.default) for name, param in known.items()}
         for name, param in known.items():
             if filled[name] is None and param.required:
-                raise InputError(f"the app {self.name!r} requires the parameter {name!r}; pass -p {name}=…")
+                raise InputError(Wording("the app {app!r} requires the parameter {name!r}; pass -p {name}=…", app=self.name, name=name))  # fmt: skip
             if filled[name] is not None:
                 filled[name] = fit_params(param, filled[name])
         return replace(self, source=replace(self.source, params=filled or None), values=filled)
@@ -449,10 +448,12 @@ def fit_params(param: Param, data: Json) -> Json:
     try:
         return kind.validate({param.name: data})[param.name]
     except OutputValidationError as error:
-        reason = error.diagnostics[0].partition(": ")[2] if error.diagnostics else error.message
-        shown = canonical(data).decode()[:60]
-        message = f"the parameter {param.name!r} has the type {param.type}, and {shown} does not fit: {reason}"
-        raise InputError(message) from None
+        first = next(iter(error.diagnostics), error.message)
+        reason = first.values.get("problem", first) if isinstance(first, Wording) else first.partition(": ")[2] or first
+        raise InputError(Wording(
+            "the parameter {name!r} has the type {type}, and {value} does not fit: {problem}",
+            name=param.name, type=param.type, value=canonical(data).decode()[:60], problem=reason,
+        )) from None  # fmt: skip
 
 
 def fill_placeholders(body: str, values: Mapping[str, Json]) -> str:

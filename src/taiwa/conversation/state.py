@@ -11,6 +11,7 @@ from taiwa.conversation.reducers import Reducer, reducer
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError
 from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import estimate_tokens, guess_language
+from taiwa.kernel.wording import Wording
 
 if TYPE_CHECKING:
     from taiwa.structured import OutputType
@@ -444,11 +445,11 @@ def apply_edit(fields: Fields, state: State, changes: Mapping[str, Json]) -> Sta
     known = {field.name: field for field in fields}
     for name, data in changes.items():
         if name not in known:
-            raise InputError(f"the state has no field {name!r}; fields: {', '.join(known) or 'none'}")
+            raise InputError(Wording("the state has no field {name!r}; fields: {names}", name=name, names=", ".join(known) or "none"))  # fmt: skip
         if known[name].computed:
             raise InputError(f"the field {name!r} is computed ({known[name].computed}) and cannot be set")
         if problems := _problems(known[name], data):
-            raise InputError(f"the value does not fit: {problems}")
+            raise InputError(Wording("the value does not fit: {problem}", problem=problems))
     return state | dict(changes)
 
 
@@ -471,5 +472,5 @@ def _problems(field: StateField, data: Json) -> str:
     try:
         value_output_type(field).validate({field.name: data})
     except OutputValidationError as error:
-        return "; ".join(error.diagnostics)
+        return Wording.joined("; ", error.diagnostics)
     return ""

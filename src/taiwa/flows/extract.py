@@ -46,6 +46,7 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import REPLACEMENT, estimate_tokens, repeated_end
+from taiwa.kernel.wording import Wording
 from taiwa.structured import Fix, OutputType, ParseOptions, ParseResult, PartialParser
 
 T = TypeVar("T")
@@ -466,7 +467,7 @@ ENDINGS = {
     "interrupted": "the answer was interrupted",
     "cut": "the answer was cut off",
     "repetition": "the answer was ended because it repeated itself",
-    "refusal": "the model refused to answer",
+    "refusal": Wording("the model refused to answer"),
 }
 
 

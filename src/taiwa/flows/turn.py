@@ -67,6 +67,7 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.serialization import Json, parse_json, value
 from taiwa.kernel.text import defuse, estimate_tokens, truncate, whole_characters
+from taiwa.kernel.wording import Wording
 from taiwa.structured import OutputType
 
 if TYPE_CHECKING:
@@ -85,15 +86,15 @@ Reply only with the corrected JSON, in one line, and nothing else. Its type:
 
 
 FINISH_WARNINGS: Mapping[FinishReason, str] = {
-    "length": "the answer was cut off at the length limit",
-    "interrupted": "the answer was interrupted",
-    "repetition": "the answer was ended because it repeated itself",
-    "refusal": "the model refused to continue",
-    "tool_calls": "the model called a tool, and this conversation has none",
+    "length": Wording("the answer was cut off at the length limit"),
+    "interrupted": Wording("the answer was interrupted"),
+    "repetition": Wording("the answer was ended because it repeated itself"),
+    "refusal": Wording("the model refused to continue"),
+    "tool_calls": Wording("the model called a tool, and this conversation has none"),
 }
 
 
-NO_STATE = "the model wrote no state"
+NO_STATE = Wording("the model wrote no state")
 
 
 @value
@@ -219,18 +220,18 @@ def say(
             begun = replace(request, prefix=prefix)
             response, calls = yield from _complete(begun, tools, app, layout, hides=material is not None)
             if response.finish == "refusal" and app.only_answers:
-                raise RefusalError("the model refused to answer", request=request.digest)
+                raise RefusalError(Wording("the model refused to answer"), request=request.digest)
         except RefusalError as error:
             if consulted is None or not app.only_answers:
                 raise  # an app that only answers from documents can quote them without a model
-            yield from notify(f"quoting the passages instead: {error.message}", code="answer", warning=True)
+            yield from notify(Wording("quoting the passages instead: {problem}", problem=error.message), code="answer", warning=True)  # fmt: skip
             answered = consulted.passages, consulted.by_program()
             return (yield from _reply_by_program(conversation, said, *answered, recorded))
         parsed = yield from _parse_or_repair(app, request, response, repairs, layout)
         if recorded is not None and parsed.delta is not None:
             parsed = yield from _record_reply(conversation, text, replace(recorded, answer=parsed.answer), state, calls)
         if parsed.delta is None and app.output_type is not None and response.finish == "refusal":
-            raise RefusalError("the model refused to answer", request=request.digest)
+            raise RefusalError(Wording("the model refused to answer"), request=request.digest)
         if parsed.delta is None and (strict or app.output_type is not None):
             reason = "the reply's state cannot be used"
             if app.output_type is not None:
@@ -347,11 +348,7 @@ def _record(conversation: Conversation, text: str) -> Program[tuple[ParsedReply,
             shown = ", ".join(
                 f"{name}: {truncate(json.dumps(parsed.delta[name], ensure_ascii=False), 40)}" for name in left_out
             )
-            yield from notify(
-                f"not recorded, because it was not said: {shown} (`cite: false` takes it all the same)",
-                code="turn",
-                warning=True,
-            )
+            yield from notify(Wording("not recorded, because it was not said: {names} (`cite: false` takes it all the same)", names=shown), code="turn", warning=True)  # fmt: skip
         parsed = replace(parsed, delta=kept)
     turn = TurnContext(conversation.count + 1, text, "", None)
     try:
@@ -720,9 +717,7 @@ def shorten_history(conversation: Conversation) -> Program[Conversation]:
     else:
         if summary:
             return summarize_window(conversation, hashes, summary)
-    yield from notify(
-        f"the old turns could not be summarised; they stay in the prompt{reason}", code="fold", warning=True
-    )
+    yield from notify(Wording.joined("", (Wording("the old turns could not be summarised; they stay in the prompt"), reason)), code="fold", warning=True)  # fmt: skip
     return conversation
 
 
@@ -784,7 +779,7 @@ def _parse_or_repair(
 ) -> Program[ParsedReply]:
     """Parse a reply; if its delta is invalid, keep the answer and request only the delta."""
     if response.finish == "refusal" and not response.text.strip():
-        raise RefusalError("the model refused to answer", request=request.digest)
+        raise RefusalError(Wording("the model refused to answer"), request=request.digest)
     parsed = parse_reply(app, response.text, layout)
     invalid = response.text
     for _ in range(repairs):
@@ -835,7 +830,7 @@ def _repair_messages(invalid: str, faults: Sequence[str], output_type: OutputTyp
 
 
 def _warnings(response: Response, parsed: ParsedReply) -> tuple[str, ...]:
-    finish = FINISH_WARNINGS.get(response.finish) or ("" if parsed.answer.strip() else "the model returned no text")
+    finish = FINISH_WARNINGS.get(response.finish) or ("" if parsed.answer.strip() else Wording("the model returned no text"))  # fmt: skip
     problems = (NO_STATE,) if parsed.missing else parsed.problems[:3]
-    state = f"the state is unchanged: {'; '.join(problems)}" if parsed.missing or parsed.delta is None else ""
-    return tuple(filter(None, (finish, state)))
+    unchanged = Wording("the state is unchanged: {problem}", problem=Wording.joined("; ", problems))
+    return tuple(filter(None, (finish, unchanged if parsed.missing or parsed.delta is None else "")))

@@ -14,6 +14,7 @@ from typing import BinaryIO, Literal, TypeAlias, cast, get_args
 
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json, value
+from taiwa.kernel.wording import Wording
 
 INHERITED = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
 """Folders in which a shell passes a pipe by name, as in `taiwa import <(zcat chat-1.jsonl.gz)`."""
@@ -303,7 +304,7 @@ def _media_type(data: bytes, label: str) -> MediaType:
     else:
         if not CONTROL.search(data):
             return "text/plain"
-    raise InputError(f"{what} is neither a PNG, JPEG, WebP or GIF image, a PDF, nor text in UTF-8")
+    raise InputError(Wording("{name} is neither a PNG, JPEG, WebP or GIF image, a PDF, nor text in UTF-8", name=what))
 
 
 def _clean_name(name: str) -> str:

@@ -20,9 +20,12 @@ each can be recorded and restored. `check_argument` and `check_list` check what 
 
 from collections.abc import Sequence, Set
 from decimal import Decimal
+from itertools import chain
 from traceback import format_exception
 from types import TracebackType
 from typing import Any, ClassVar, Self, TypeAlias, cast
+
+from taiwa.kernel.wording import Wording
 
 Plain: TypeAlias = str | int | float | bool | tuple[str, ...] | None
 
@@ -42,12 +45,21 @@ class TaiwaError(Exception):
 
     def record(self) -> dict[str, Plain]:
         """Return the error as plain data, the inverse of `restore_error`."""
-        return {"type": self.tag, "message": self.message} | {name: getattr(self, name) for name in self.details}
+        written: dict[str, Plain] = {"type": self.tag, "message": self.message}
+        if isinstance(self.message, Wording):
+            written["wording"] = (self.message.template, *chain.from_iterable(self.message.values.items()))
+        return written | {name: getattr(self, name) for name in self.details}
 
     @classmethod
     def restore(cls, message: str, details: dict[str, Plain]) -> Self:
         """Rebuild the error without calling its constructor."""
         error = cls.__new__(cls)
+        match details.get("wording"):
+            case [str(template), *parts]:
+                again = Wording(template, **dict(zip(parts[::2], parts[1::2], strict=False)))
+                message = again if again == message else message
+            case _:
+                pass
         TaiwaError.__init__(error, message)
         for name in cls.details:
             setattr(error, name, details.get(name))

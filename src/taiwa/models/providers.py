@@ -28,6 +28,7 @@ from taiwa.kernel.messages import Capability, Chunk, Request, Sampling, user
 from taiwa.kernel.runtime import AsyncModel, Model, start_in_thread
 from taiwa.kernel.serialization import Json, items_at, parse_json, text_at
 from taiwa.kernel.usage_limits import FREE, Prices
+from taiwa.kernel.wording import Wording
 from taiwa.models.http_api.anthropic import AnthropicMessages
 from taiwa.models.http_api.api_keys import Secret, find_key, key_in_environment
 from taiwa.models.http_api.capabilities import (
@@ -258,7 +259,7 @@ def _resolve_url(
     name: str, bare: str, options: ModelOptions, override: Mapping[str, bool] | None, servers: Mapping[str, str]
 ) -> Target:
     address, _, model = bare.partition("#")
-    url = parse_base_url(address, "the name of the model")
+    url = parse_base_url(address, Wording("the name of the model"))
     if not model:
         raise ConfigError(f"{name!r} does not name a model; add '#MODEL' at its end")
     for prefix, provider in PROVIDERS.items():
@@ -381,7 +382,7 @@ def _unknown(name: str, known: tuple[str, ...]) -> str:
         hint = f"did you mean '{meant}'?" if meant else FORMS
         return f"{name!r} does not name a provider: {hint}"
     near = get_close_matches(prefix.lower(), known, 1, 0.0)[0]
-    return f"unknown provider {prefix!r}: did you mean '{near}:{model or 'MODEL'}'? (known: {', '.join(known)})"
+    return Wording("unknown provider {name!r}: did you mean {near!r}? (known: {names})", name=prefix, near=f"{near}:{model or 'MODEL'}", names=", ".join(known))  # fmt: skip
 
 
 def resolve_permissive(name: str, settings: Settings) -> Target:
@@ -469,7 +470,7 @@ def resolve_server(name: str, settings: Settings) -> Target:
         if name in (prefix, target.key_variable):
             return replace(target, name=prefix)
     near = get_close_matches(name.lower(), prefixes, 1, 0.0)
-    raise ConfigError(f"unknown provider {name[:40]!r}: did you mean {near[0]!r}? (known: {', '.join(prefixes)})")
+    raise ConfigError(Wording("unknown provider {name!r}: did you mean {near!r}? (known: {names})", name=name[:40], near=near[0], names=", ".join(prefixes)))  # fmt: skip
 
 
 def _address(prefix: str, settings: Settings) -> str:

@@ -29,6 +29,7 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.serialization import Json, parse_json
 from taiwa.kernel.text import truncate
+from taiwa.kernel.wording import Wording
 from taiwa.operations.files import read_file, read_json_object
 from taiwa.operations.results import ExplainResult, GenerateResult, SchemaResult
 from taiwa.structured import OutputType, ParseOptions, ParseResult
@@ -160,9 +161,7 @@ def read_output_type(text: str) -> OutputType[Any]:
     if declared := DECLARED.findall(text):
         return OutputType.from_typescript(text, declared[-1])
     if not is_field_list(text):
-        raise InputError(
-            f"invalid type {text[:60]!r}; expected fields such as 'name, age int', a JSON Schema, an example as JSON, or TypeScript"
-        )
+        raise InputError(Wording("invalid type {type!r}; expected fields such as 'name, age int', a JSON Schema, an example as JSON, or TypeScript", type=text[:60]))  # fmt: skip
     return OutputType.fields("Answer", *parse_fields(text))
 
 

@@ -34,6 +34,7 @@ from taiwa.kernel.execution import Observer
 from taiwa.kernel.messages import Message, Text, ToolCall, ToolResult
 from taiwa.kernel.serialization import Json, digest_and_size, record, value
 from taiwa.kernel.text import estimate_tokens
+from taiwa.kernel.wording import Wording
 from taiwa.operations.documents import has_library, open_library
 from taiwa.operations.request_preview import request_tokens
 from taiwa.sessions.commit_turn import (
@@ -99,11 +100,11 @@ def check_reply_options(app: App) -> None:
         InputError: they shape a reply that the app has a format for.
     """
     if app.answer_options.shapes_reply and not is_relayed(app):
-        kind = "searches documents" if app.documents else "keeps a state or has tools of its own"
-        raise InputError(
-            f"the app {app.name!r} {kind}: it takes no response format, stop strings or logprobs of a request, and a "
-            "request cannot require calls of its tools"
-        )
+        kind = Wording("searches documents") if app.documents else Wording("keeps a state or has tools of its own")
+        raise InputError(Wording(
+            "the app {app!r} {kind}: it takes no response format, stop strings or logprobs of a request, and a request cannot require calls of its tools",
+            app=app.name, kind=kind,
+        ))  # fmt: skip
 
 
 def place_turn(

@@ -12,6 +12,7 @@ from taiwa.kernel.errors import InputError, TaiwaError
 from taiwa.kernel.execution import Entry
 from taiwa.kernel.messages import Found, Request, Response, TokenLogprob, ToolResult
 from taiwa.kernel.serialization import Json, record, tag_of, value
+from taiwa.kernel.wording import Wording
 from taiwa.operations.result_json import or_null, passage_to_json, to_json
 from taiwa.sessions.repository import Repository
 
@@ -219,8 +220,8 @@ def _missing(request: Request | None, model: "AnyModel | None", name: str) -> st
     if request is None:
         return "the turn cannot be replayed from its journal"
     if model is None:
-        return f"the model {name!r} is not served here, and its answer has no log probabilities"
-    return f"{name} does not run in this process, and its answer has no log probabilities"
+        return Wording("the model {name!r} is not served here, and its answer has no log probabilities", name=name)
+    return Wording("{name} does not run in this process, and its answer has no log probabilities", name=name)
 
 
 def _traced(token: "TracedToken") -> dict[str, Json]:

@@ -2,6 +2,7 @@
 
 import re
 
+from taiwa.kernel.wording import Wording
 from taiwa.retrieval.types import UnreadableError
 
 BYTE_ORDER_MARKS = (
@@ -35,7 +36,7 @@ def decode(raw: bytes, declared: str = "") -> str:
     """
     text = _decode(raw, declared)
     if len(BINARY.findall(text[:SAMPLE_BYTES])) > STRAY + len(text[:SAMPLE_BYTES]) // 100:
-        raise UnreadableError("not a text file")
+        raise UnreadableError(Wording("not a text file"))
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

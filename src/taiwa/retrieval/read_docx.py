@@ -8,6 +8,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
+from taiwa.kernel.wording import Wording
 from taiwa.retrieval.read_html import sections
 from taiwa.retrieval.types import ParsedDocument, UnreadableError
 
@@ -31,7 +32,7 @@ def read_docx(raw: bytes) -> ParsedDocument:
         # Pictures are neither read nor followed.
         html = mammoth.convert_to_html(io.BytesIO(raw), convert_image=mammoth.images.img_element(_no_picture)).value
     except zipfile.BadZipFile:
-        raise UnreadableError("broken or encrypted: not a DOCX that can be opened") from None
+        raise UnreadableError(Wording("broken or encrypted: not a DOCX that can be opened")) from None
     reading = sections(str(html))
     found = len(reading.text.encode())
     few = f"only {found / written:.0%} of its text was found; it will be read again" if 4 * found < written else ""

@@ -4,6 +4,7 @@ import re
 from importlib import import_module
 from typing import Any, cast
 
+from taiwa.kernel.wording import Wording
 from taiwa.retrieval.tables import Box, aligned_tables
 from taiwa.retrieval.types import Heading, ParsedDocument, UnreadableError
 
@@ -21,8 +22,8 @@ def read_pdf(raw: bytes) -> ParsedDocument:
         document = pdfium.PdfDocument(raw)
     except pdfium.PdfiumError as error:
         if "password" in str(error).lower():
-            raise UnreadableError("encrypted: it needs a password") from None
-        raise UnreadableError("broken: not a PDF that can be opened") from None
+            raise UnreadableError(Wording("encrypted: it needs a password")) from None
+        raise UnreadableError(Wording("broken: not a PDF that can be opened")) from None
     parts: list[str] = []
     starts: list[int] = []
     length = 0
@@ -38,7 +39,7 @@ def read_pdf(raw: bytes) -> ParsedDocument:
         raise UnreadableError(f"broken: page {len(parts) + 1} cannot be read") from None
     found = sum(len("".join(part.split())) for part in parts)
     if not found:
-        raise UnreadableError("no text layer: it is pictures of pages, so run text recognition on it first")
+        raise UnreadableError(Wording("no text layer: it is pictures of pages, so run text recognition on it first"))
     few = (
         f"fewer than {LEAST_ON_PAGE} characters of text a page; it will be read again"
         if found < LEAST_ON_PAGE * len(parts)

@@ -17,6 +17,7 @@ from taiwa.kernel.messages import Message, Text, Usage
 from taiwa.kernel.serialization import Json, items_at
 from taiwa.kernel.text import estimate_tokens
 from taiwa.kernel.usage_limits import currency_units
+from taiwa.kernel.wording import Wording
 from taiwa.operations.resent_history import Completion
 from taiwa.server.http_responses import ApiError
 from taiwa.server.runs import LiveRun, RunEvent, Runs, Take
@@ -393,7 +394,7 @@ def rewrite_turn(repository: Repository, session: str, turn: int, text: str, bra
         InputError: the turn does not exist, or the text is empty.
     """
     if not text.strip():
-        raise InputError("the text is empty")
+        raise InputError(Wording("the text is empty"))
     tip = repository.store.refs.tip(session)
     end = branch or tip
     edited = _find_turn(repository, end, turn)

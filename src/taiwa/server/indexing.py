@@ -16,6 +16,7 @@ from unicodedata import normalize
 from taiwa.kernel.errors import ConflictError, InputError, NotFoundError, TaiwaError
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import CONTROL
+from taiwa.kernel.wording import Wording
 from taiwa.operations.documents import IndexOptions, Reporter, index_folder, open_library
 from taiwa.operations.result_json import refreshed_to_json, to_json
 from taiwa.retrieval import Index, Library
@@ -188,15 +189,15 @@ def upload_path(name: str) -> str:
     parts = path.removeprefix("/").split("/")
     for part in parts:
         if part.strip() != part or part in ("", ".", "..") or CONTROL.search(part) or not part.isprintable():
-            raise InputError(f"the file name {shown} cannot be used; name it like guide.md or folder/guide.md")
+            raise InputError(Wording("the file name {name} cannot be used; name it like guide.md or folder/guide.md", name=shown))  # fmt: skip
         if part.startswith((".", "~$")) or part in LEFT_OUT:
-            raise InputError(f"the file {shown} is hidden, and hidden files are not indexed; rename it")
+            raise InputError(Wording("the file {name} is hidden, and hidden files are not indexed; rename it", name=shown))  # fmt: skip
         if len(part.encode()) > LONGEST_PART:
             raise InputError(f"the file name {shown} is longer than {LONGEST_PART} bytes; rename the file")
     if len(parts) > DEEPEST:
         raise InputError(f"the file {shown} is in more than {DEEPEST} folders; upload it from a folder nearer to it")
     if document_format(path) is None:
-        raise UnreadableError(f"{shown} is of a type that is not read; use one of {', '.join(readable_suffixes())}")
+        raise UnreadableError(Wording("{name} is of a type that is not read; use one of {types}", name=shown, types=", ".join(readable_suffixes())))  # fmt: skip
     return "/".join(parts)
 
 
@@ -209,12 +210,10 @@ def create_upload_index(
         InputError: the name or the language is invalid. ConflictError: the index exists.
     """
     if not name.isprintable() or name.strip() != name or not name or set("@/\\") & set(name) or name.startswith("."):
-        raise InputError(
-            f"an index cannot be called {name[:80]!r}: give one line, without @, / and a dot at its beginning"
-        )
+        raise InputError(Wording("an index cannot be called {name!r}: give one line, without @, / and a dot at its beginning", name=name[:80]))  # fmt: skip
     whole = f"{name}@{owner}" if owner else name
     if whole in library.names(None):
-        raise ConflictError(f"index {name!r} already exists; choose another name")
+        raise ConflictError(Wording("index {name!r} already exists; choose another name", name=name))
     folder = _folder(settings, owner) / _folder_name(name)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if any(folder.iterdir()):  # of an index that was dropped on the command line
@@ -272,11 +271,9 @@ class UploadedFile:
         """
         self.size += len(data)
         if self.size > LARGEST_FILE:
-            raise InputError(f"{self.path!r} is larger than {LARGEST_FILE >> 20} MB")
+            raise InputError(Wording("{name!r} is larger than {most} MB", name=self.path, most=LARGEST_FILE >> 20))
         if self.size > self._room:
-            raise InputError(
-                f"no space left for {self.path!r}: documents may take {ROOM >> 20:,} MB; delete some first"
-            )
+            raise InputError(Wording("no space left for {name!r}: documents may take {most} MB; delete some first", name=self.path, most=f"{ROOM >> 20:,}"))  # fmt: skip
         self._file.write(data)
 
     def keep(self) -> None:

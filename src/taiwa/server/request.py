@@ -14,6 +14,7 @@ from taiwa.i18n import LANGUAGES
 from taiwa.json_schema import check_bounds
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json, parse_json, to_json
+from taiwa.kernel.wording import Wording
 from taiwa.operations.resent_history import Completion
 from taiwa.server.access import Access, BodyLimits, Repositories, ServerOptions, body_too_large
 from taiwa.server.conversation_turns import FollowedRuns
@@ -119,7 +120,8 @@ class Fields:
 
     def _within(self, name: str, value: float, least: float, most: float) -> float:
         if not least <= value <= most:
-            raise self.error(name, f"must be from {least} to {most}, got {str(value)[:40]}", "invalid_value")
+            at, got = self.at(name), str(value)[:40]
+            raise invalid(at, Wording("{name} must be from {least} to {most}, got {value}", name=at, least=least, most=most, value=got), "invalid_value")  # fmt: skip
         return value
 
     def object(self, name: str) -> "Fields | None":

@@ -13,12 +13,13 @@ from taiwa.conversation.app import App
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.runtime import AnyModel
+from taiwa.kernel.wording import Wording
 from taiwa.models.http_api.capabilities import REMEDIES
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.embeddings import open_embedder
 from taiwa.models.providers import expand_alias, resolve_probed
 from taiwa.server.http_responses import ApiError
-from taiwa.sessions.commit_turn import PricedModel
+from taiwa.sessions.commit_turn import PricedModel, no_attachments
 from taiwa.sessions.session import chosen_model, open_priced_model
 from taiwa.settings import Settings, remove_value, set_value
 
@@ -190,7 +191,7 @@ class ServedModels:
             InputError: it cannot, or the app takes no attachments.
         """
         if attachments and app.only_answers:
-            raise InputError(f"the app {app.name!r} does not take attachments; index the files: taiwa index FOLDER")
+            raise InputError(no_attachments(app))
         name = model if model in self.models else self._model_of(app)
         kinds = {each.kind: each for each in attachments if each.kind is not None}
         if not kinds or not name or name in self._given:
@@ -219,9 +220,7 @@ class ServedModels:
             ApiError: the app is not served.
         """
         if name not in self.apps:
-            raise ApiError(
-                404, f"unknown app {name[:80]!r}; choose one of {', '.join(self.apps)}", code="app_not_found"
-            )
+            raise ApiError(404, Wording("unknown app {app!r}; choose one of {names}", app=name[:80], names=", ".join(self.apps)), code="app_not_found")  # fmt: skip
         return self.apps[name]
 
     def load_apps(self) -> tuple[App, ...]:

@@ -18,7 +18,7 @@ from math import inf
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
-from taiwa.conversation.app import EXTRACT, ROUTE
+from taiwa.conversation.app import EXTRACT, ROUTE, App
 from taiwa.conversation.history import (
     NO_MODEL,
     AnsweredBy,
@@ -41,6 +41,7 @@ from taiwa.kernel.runtime import AnyModel, Interrupts, Retriever, Tool, start_in
 from taiwa.kernel.serialization import Json, items_at, record, restore, value
 from taiwa.kernel.text import truncate
 from taiwa.kernel.usage_limits import Budget, Price, Prices, RunUsage, UsageLimits, currency_units
+from taiwa.kernel.wording import Wording
 from taiwa.sessions.repository import Repository
 from taiwa.store import Run, check_name, conflict_message
 
@@ -57,6 +58,11 @@ T = TypeVar("T")
 MAX_TEXT_CHARS = 2_000_000
 
 
+def no_attachments(app: App) -> Wording:
+    """Return the message of an app that does not take attachments."""
+    return Wording("the app {app!r} does not take attachments; index the files: {command}", app=app.name, command="taiwa index FOLDER")  # fmt: skip
+
+
 def check_text(text: object) -> None:
     """Check that the user's text can be sent.
 
@@ -66,9 +72,9 @@ def check_text(text: object) -> None:
     if not isinstance(text, str):
         raise InputError(f"the text must be a str, got {describe(text)}")
     if not text.strip():
-        raise InputError("the text is empty")
+        raise InputError(Wording("the text is empty"))
     if len(text) > MAX_TEXT_CHARS:
-        raise InputError(f"the text has {len(text):,} characters; at most {MAX_TEXT_CHARS:,} are allowed in one turn")
+        raise InputError(Wording("the text has {n} characters; at most {most} are allowed in one turn", n=f"{len(text):,}", most=f"{MAX_TEXT_CHARS:,}"))  # fmt: skip
 
 
 class RuntimeOptions(TypedDict, total=False):
@@ -206,7 +212,7 @@ class TurnInput:
         if not self.compacts and (text or not (self.messages or self.attachments)):
             check_text(text)
         if self.attachments and app.only_answers:
-            raise InputError(f"the app {app.name!r} does not take attachments; index the files: taiwa index FOLDER")
+            raise InputError(no_attachments(app))
         if self.attachments and app.flow not in ("", EXTRACT, ROUTE):
             raise InputError(f"the program of the app {app.name!r} does not take attachments")
         if self.prefix and (app.documents is not None or app.flow):

@@ -31,6 +31,7 @@ from taiwa.kernel.execution import Execution, Observer, RunResult
 from taiwa.kernel.messages import Message, Notice, TextDelta, ToolResult, assistant, result_files, user
 from taiwa.kernel.runtime import AnyModel, AsyncStream, Done, Runtime, Stream
 from taiwa.kernel.usage_limits import Prices, RunUsage, UsageLimits, currency_units
+from taiwa.kernel.wording import Wording
 from taiwa.models.price_table import usable_table
 from taiwa.models.providers import by_full_name, find_prices
 from taiwa.sessions.commit_turn import (
@@ -767,7 +768,7 @@ def rerun(
         ConflictError: the session exists already.
     """
     if repository.store.refs.has(name):
-        raise ConflictError(f"session {name!r} already exists; choose another name")
+        raise ConflictError(Wording("session {name!r} already exists; choose another name", name=name))
     history = tuple(repository.walk(repository.store.resolve(revision)))
     session = Session(repository, name, repository.start(app or history[0].after.app), priced_model, options=options)
     for entry in history:

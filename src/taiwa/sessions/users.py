@@ -16,6 +16,7 @@ from taiwa.flows.ask.types import (
 from taiwa.kernel.attachments import read_regular_text
 from taiwa.kernel.errors import ConfigError, CorruptError, InputError
 from taiwa.kernel.serialization import Json, record, restore
+from taiwa.kernel.wording import Wording
 from taiwa.store import Store
 from taiwa.store.nodes import decoding
 from taiwa.yamlfile import Keys, read_settings, set_setting
@@ -84,12 +85,12 @@ def set_profile_value(profile: UserProfile, key: str, text: str) -> UserProfile:
             raise InputError(f"language is one of {', '.join(LANGUAGES)}, not {text[:20]!r}")
         return replace(profile, language=text)
     if len(text) > MAX_FACT_CHARS:
-        raise InputError(f"{key} has {len(text):,} characters; a fact has at most {MAX_FACT_CHARS}")
+        raise InputError(Wording("{name} has {n} characters; a fact has at most {most}", name=key, n=f"{len(text):,}", most=MAX_FACT_CHARS))  # fmt: skip
     facts = {**dict(profile.facts), key: text}
     if not text:
         del facts[key]
     if len(facts) > MAX_FACTS:
-        raise InputError(f"a profile has at most {MAX_FACTS} facts")
+        raise InputError(Wording("a profile has at most {most} facts", most=MAX_FACTS))
     return replace(profile, facts=tuple(facts.items()))
 
 

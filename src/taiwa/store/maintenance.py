@@ -13,6 +13,7 @@ from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import Node
 from taiwa.kernel.errors import CorruptError, InputError, NotFoundError, StoreError
 from taiwa.kernel.serialization import value
+from taiwa.kernel.wording import Wording
 from taiwa.sql import Database
 from taiwa.store.nodes import COLUMNS, app_from_row, decoding, node_from_row, searchable_texts, unpack
 from taiwa.store.refs import Refs, check_name, composed
@@ -330,7 +331,7 @@ def require_session(db: Database, refs: Refs, name: str, owner: str = "") -> int
     name = composed(name)
     runs = db.one("SELECT count(*) FROM run WHERE ref = ? AND owner = ?", name, owner)
     if not runs and not db.one("SELECT EXISTS(SELECT 1 FROM ref WHERE name = ? AND owner = ?)", name, owner):
-        raise NotFoundError(f"session {name!r} not found{refs.hint(name)}")
+        raise NotFoundError(Wording("session {name!r} not found; {hint}", name=name, hint=refs.hint(name)))
     return int(runs)
 
 

@@ -12,6 +12,7 @@ from string import ascii_letters, digits
 from taiwa.kernel.errors import ConflictError, InputError, NotFoundError
 from taiwa.kernel.serialization import value
 from taiwa.kernel.text import plural
+from taiwa.kernel.wording import Wording
 from taiwa.sql import Database
 from taiwa.sql.base import SqlRow
 from taiwa.store.nodes import HASH_LENGTH, OWNED, Nodes, as_hash, decoding, short_hash
@@ -44,7 +45,7 @@ def check_name(name: str) -> str:
         raise InputError("a session name must not begin with '-', which begins an option")
     for char in set(composed_name) - PLAIN:
         if char in FORBIDDEN or unicodedata.category(char)[0] in "CZ":
-            raise InputError(f"a session name must not contain spaces, control characters or ~ @ {{ }}, found {char!r}")
+            raise InputError(Wording("a session name must not contain spaces, control characters or ~ @ { }, found {found!r}", found=char))  # fmt: skip
     if PLACE.fullmatch(composed_name):
         raise InputError(
             f"the session name {composed_name!r} reads as a turn of a session; do not end it with : and a number"
@@ -64,10 +65,10 @@ def check_tags(given: Iterable[str]) -> tuple[str, ...]:
     for text in given:
         tag = " ".join(composed(text).split()).removeprefix("#")
         if not tag or len(tag) > LONGEST_TAG or not tag.isprintable() or TAG_ENDS & set(tag):
-            raise InputError(f"invalid tag {text[:60]!r}; give 1 to {LONGEST_TAG} characters without a comma")
+            raise InputError(Wording("invalid tag {tag!r}; give 1 to {most} characters without a comma", tag=text[:60], most=LONGEST_TAG))  # fmt: skip
         found.setdefault(tag.casefold(), tag)
     if len(found) > MOST_TAGS:
-        raise InputError(f"a session can have at most {MOST_TAGS} tags, got {len(found)}")
+        raise InputError(Wording("a session can have at most {most} tags, got {n}", most=MOST_TAGS, n=len(found)))
     return tuple(found.values())
 
 
@@ -221,7 +222,7 @@ class Refs:
         """
         session = self.find(name)
         if session is None:
-            raise NotFoundError(f"session {name!r} not found{self.hint(name)}")
+            raise NotFoundError(Wording("session {name!r} not found; {hint}", name=name, hint=self.hint(name)))
         return session
 
     def hint(self, name: str) -> str:
@@ -229,9 +230,9 @@ class Refs:
         select = "SELECT name FROM ref WHERE owner = ? AND node IS NOT NULL ORDER BY moved DESC"
         names = [str(row[0]) for row in self._db.rows(select, self._owner)]
         if near := get_close_matches(name, names, n=3, cutoff=0.5):
-            return f"; did you mean {' or '.join(near)}?"
+            return Wording("did you mean {near}?", near=" or ".join(near))
         more = " …" if len(names) > 5 else ""
-        return f"; sessions: {', '.join(names[:5])}{more}" if names else "; there are no sessions yet"
+        return (Wording("sessions: {names}", names=", ".join(names[:5]) + more) if names else Wording("there are no sessions yet"))  # fmt: skip
 
     def create(self, name: str, tip: str, reason: str = "create") -> None:
         """Point a new name to a node; this is all that a fork does.
@@ -244,7 +245,7 @@ class Refs:
             self._db.lock(checked)
             node = self._nodes.seq(tip)
             if self.find(checked) is not None:
-                raise ConflictError(f"session {checked!r} already exists; choose another name")
+                raise ConflictError(Wording("session {name!r} already exists; choose another name", name=checked))
             self.begin(checked, node, reason)
 
     def begin(self, name: str, node: int, reason: str) -> None:
@@ -308,7 +309,7 @@ class Refs:
         with self.moving(name) as (ref, old, _):
             undone = self._undone(ref, old)
             if not undone:
-                raise InputError(f"nothing to redo in session {name!r}: {self._why_nothing(ref, name)}")
+                raise InputError(Wording("nothing to redo in session {name!r}: {problem}", name=name, problem=self._why_nothing(ref, name)))  # fmt: skip
             if steps > len(undone):
                 raise InputError(
                     f"cannot redo {plural(steps, 'step')}; only {plural(len(undone), 'undone step')} {'is' if len(undone) == 1 else 'are'} left"
@@ -351,9 +352,9 @@ class Refs:
     def _why_nothing(self, ref: int, name: str) -> str:
         ops = [row[0] for row in self._db.rows("SELECT op FROM reflog WHERE ref = ? ORDER BY seq DESC", ref)]
         if "undo" not in ops:
-            return "nothing was undone"
+            return Wording("nothing was undone")
         if next(op for op in ops if op not in ("redo", "rename")) == "undo":
-            return "everything that was undone is restored"
+            return Wording("everything that was undone is restored")
         return f"it has moved on since the undo; what was undone is at {name}@{{{ops.index('undo') + 1}}}"
 
     def rename(self, name: str, new: str) -> None:
@@ -365,7 +366,7 @@ class Refs:
         checked = check_name(new)
         with self.moving(name, checked) as (ref, node, _):
             if self.find(checked) is not None:
-                raise ConflictError(f"session {checked!r} already exists; choose another name")
+                raise ConflictError(Wording("session {name!r} already exists; choose another name", name=checked))
             self._db.run("UPDATE ref SET name = ? WHERE seq = ?", checked, ref)
             self._db.run("UPDATE run SET ref = ? WHERE ref = ? AND owner = ?", checked, composed(name), self._owner)
             self.log(ref, "rename", node, node, f"{composed(name)} to {checked}")
@@ -414,7 +415,7 @@ class Refs:
         order = "SELECT seq FROM ref WHERE name = ? AND owner = ? ORDER BY node IS NULL, seq DESC LIMIT 1"
         ref = self._db.one(order, composed(name), self._owner)
         if ref is None:
-            raise NotFoundError(f"session {name!r} not found{self.hint(name)}")
+            raise NotFoundError(Wording("session {name!r} not found; {hint}", name=name, hint=self.hint(name)))
         select = """
         SELECT op, was.hash, is_now.hash, reason, reflog.at_us FROM reflog
         LEFT JOIN node was ON was.seq = reflog.old LEFT JOIN node is_now ON is_now.seq = reflog.new
@@ -523,12 +524,12 @@ class Refs:
     def _by_prefix(self, text: str) -> str:
         prefix = text.lower()
         if not PREFIX.fullmatch(prefix):
-            raise NotFoundError(f"session {text!r} not found{self.hint(text)}")
+            raise NotFoundError(Wording("session {name!r} not found; {hint}", name=text, hint=self.hint(text)))
         first, last = (bytes.fromhex(prefix.ljust(HASH_LENGTH, end)) for end in "0f")
         select = f"SELECT hash, kind {OWNED} AND hash BETWEEN ? AND ? ORDER BY hash LIMIT ?"
         nodes = self._db.rows(select, self._owner, first, last, MOST_LISTED + 1)
         if not nodes:
-            raise InputError(f"no session and no node {text!r} found{self.hint(text)}")
+            raise InputError(Wording("no session and no node {name!r} found; {hint}", name=text, hint=self.hint(text)))
         if len(nodes) > 1:
             listed = ", ".join(f"{as_hash(key)[: len(prefix) + 4]} ({kind})" for key, kind in nodes[:MOST_LISTED])
             more = " …" if len(nodes) > MOST_LISTED else ""
@@ -542,8 +543,9 @@ def _ref(row: SqlRow) -> Ref:
 
 
 def _too_far(steps: int, made: int) -> InputError:
-    leads = "leads" if made == 1 else "lead"
-    return InputError(f"cannot go back {plural(steps, 'step')}; only {made} {leads} to the beginning")
+    if not made:
+        return InputError(Wording("cannot go back: this is the beginning"))
+    return InputError(Wording("cannot go back {n} steps; the beginning is {most} back", n=steps, most=made))
 
 
 def _check_steps(steps: int, what: str) -> None:

@@ -20,6 +20,7 @@ from typing_extensions import TypedDict, is_typeddict
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import SURROGATE
+from taiwa.kernel.wording import Wording
 from taiwa.structured.ir import ANONYMOUS
 
 Annotation: TypeAlias = Any
@@ -37,7 +38,7 @@ CONSTRUCTORS: dict[str, Any] = {"list": list, "dict": dict, "union": Union, "lit
 WORDS: dict[str, Annotation] = {"str": str, "int": int, "float": float, "bool": bool, "null": None, "any": Any}
 NAMES: dict[object, str] = {**{annotation: word for word, annotation in WORDS.items()}, NoneType: "null"}
 
-A_TYPE = 'a type: str, int, float, bool, null, any, list[T], dict[str, T], {name: T} or "literal"'
+TYPES = 'str, int, float, bool, null, any, list[T], dict[str, T], {name: T} or "literal"'
 MARKS = "\u0300-\u036f\u3099\u309a"
 """Combining marks of decomposed text (NFD): accents, and the voicing marks of kana."""
 
@@ -229,7 +230,7 @@ class _CharacterLimit:
 
 
 def _parse(notation: object, path: str, limit: _CharacterLimit, depth: int) -> Annotation:
-    where = f"type notation{path and f' of {path}'}"
+    where = f"type notation of {path}" if path else Wording("type notation")
     if notation is None:
         return None
     if isinstance(notation, str):
@@ -289,8 +290,9 @@ class _Parser:
         self.column, self.at = token.start(token.lastgroup or 0) + 1, token.end()
 
     def fail(self, expected: str) -> None:
-        got = f"not {self.word[:20]!r}" if self.kind else "not the end"
-        raise InputError(f"{self.where}, column {self.column}: expected {expected}, {got}")
+        found = repr(self.word[:20]) if self.kind else Wording("the end")
+        problem = Wording("expected {expected}, not {found}", expected=expected, found=found)
+        raise InputError(Wording("{where}, column {n}: {problem}", where=self.where, n=self.column, problem=problem))
 
     def take(self, word: str, expected: str = "") -> None:
         if self.kind in ("string", "") or self.word != word:
@@ -325,7 +327,7 @@ class _Parser:
         if self.has("{"):
             return self.fields()
         if self.kind != "word" or self.word not in (*WORDS, "list", "dict"):
-            self.fail(A_TYPE)
+            self.fail(Wording("a type: {types}", types=TYPES))
         word = self.word
         self.step()
         if word == "list":
@@ -430,7 +432,7 @@ def _render(annotation: Annotation, depth: int) -> str:
         return f"dict[str, {_render(inner[1], depth + 1)}]"
     if is_typeddict(annotation):
         return "{" + ", ".join(_field(annotation, key, depth) for key in annotation.__annotations__) + "}"
-    raise InputError(f"the type notation cannot express {annotation!r}; use {A_TYPE.split(': ')[1]}")
+    raise InputError(f"the type notation cannot express {annotation!r}; use {TYPES}")
 
 
 def _field(annotation: Annotation, key: str, depth: int) -> str:

@@ -36,6 +36,7 @@ from taiwa.kernel.errors import InputError, TaiwaError
 from taiwa.kernel.errors import describe as describe_object
 from taiwa.kernel.serialization import Json, is_number
 from taiwa.kernel.text import truncate
+from taiwa.kernel.wording import Wording
 from taiwa.structured import ir
 from taiwa.structured.ir import describe, join_names, join_or, literal, members, resolve
 
@@ -723,11 +724,13 @@ def _line(mismatch: TypeMismatch, *, suggest: bool) -> str:
         return f"{where}: missing ({truncate(mismatch.expected, MAX_TEXT_CHARS)}){branch}"
     if mismatch.code == "size":
         return f"{where}: has {mismatch.got}, must be {truncate(mismatch.expected, MAX_TEXT_CHARS)}{branch}"
-    verb = "must be "
+    expected = f"{truncate(mismatch.expected, MAX_TEXT_CHARS)}{branch}"
+    problem: str = Wording("must be {type}", type=expected)
     if mismatch.code == "unknown":
         near = get_close_matches(str(mismatch.path[-1])[:MAX_VALUE_CHARS], mismatch.missing, 1) if suggest else []
-        verb = f"no key here; did you mean {join_names(near)}? " if near else "no key here; "
-    return f"{where} = {_value_text(mismatch.got)}: {verb}{truncate(mismatch.expected, MAX_TEXT_CHARS)}{branch}"
+        problem = f"no key here; did you mean {join_names(near)}? " if near else "no key here; "
+        problem += expected
+    return Wording("{place} = {value}: {problem}", place=where, value=_value_text(mismatch.got), problem=problem)
 
 
 def _value_text(value: Json) -> str:

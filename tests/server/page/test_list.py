@@ -140,7 +140,9 @@ def test_a_search_opens_a_long_conversation_at_the_word(open_tab: OpenTab, serve
 
 def test_hits_of_a_search_read_as_their_turns_do(open_tab: OpenTab, serve: Serve) -> None:
     server = serve(scripted_model("never"))
-    answer = "A **green** [kind](https://tea.example/kinds) for `__main__`:\n\n| tea | price |\n|---|---|\n| hojicha | *2* |"
+    answer = (
+        "A **green** [kind](https://tea.example/kinds) for `__main__`:\n\n| tea | price |\n|---|---|\n| hojicha | *2* |"
+    )
     begun = add_turn(server.repository.start(load_app("plain")), "Which **tea**?", answer, {})
     server.repository.commit("teas", begun, expected=None)
     tab = open_tab(server)

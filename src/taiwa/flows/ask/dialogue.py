@@ -19,6 +19,7 @@ from taiwa.kernel.errors import InputError, UnsupportedError
 from taiwa.kernel.messages import Message, Passage, Request, Sampling, fuse_rankings, system, user
 from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import fold, guess_language, is_question, strip_control
+from taiwa.kernel.wording import Wording
 
 REPLY_LANGUAGES = ("ja", "zh", "en")
 
@@ -394,13 +395,11 @@ def rewrite_queries(
         return Queries(raw)
     written = _lines(response.text, multiple=multiple)
     if not written or response.finish != "stop" or is_other_script(" ".join(written), texts):
-        why = "the query could not be rewritten; searching with the last text"
+        why = Wording("the query could not be rewritten; searching with the last text")
         yield from notify(why, code="rewrite", warning=True)
         return Queries(raw, discarded=" ".join(response.text.split()))
     if loses_negation(" ".join(written), raw):
-        yield from notify(
-            "the rewritten query lost a negation; searching with the last text", code="rewrite", warning=True
-        )
+        yield from notify(Wording("the rewritten query lost a negation; searching with the last text"), code="rewrite", warning=True)  # fmt: skip
         return Queries(raw, discarded=" ".join(response.text.split()))
     missing = missing_terms(" ".join(written), required_terms(dialogue))
     if missing:

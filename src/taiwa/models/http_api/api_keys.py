@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NoReturn, cast
 
 from taiwa.kernel.errors import ConfigError, TaiwaError
+from taiwa.kernel.wording import Wording
 from taiwa.models.http_api.provider_interface import Server, Target, parse_base_url
 from taiwa.settings import Settings
 from taiwa.yamlfile import read_json_object, write_private
@@ -33,9 +34,7 @@ class Secret:
         if not text:
             raise ConfigError(f"{name} is empty; set it with `taiwa keys set`")
         if not (text.isascii() and text.isprintable()) or " " in text:
-            raise ConfigError(
-                f"{name} contains white space or a character that no key has; set it again with `taiwa keys set`"
-            )
+            raise ConfigError(Wording("{name} contains white space or a character that no key has; set it again with `taiwa keys set`", name=name))  # fmt: skip
         self._text = text
         self.variable = variable
         self.is_stored = is_stored
@@ -114,7 +113,7 @@ def find_key(target: Target, settings: Settings, environ: Mapping[str, str] | No
     if text:
         return Secret(text, variable, variable=variable)
     if stored := _read(settings.keys_path).get(base.origin):
-        return Secret(stored, f"the key for {base.origin}", is_stored=True)
+        return Secret(stored, Wording("the key for {server}", server=base.origin), is_stored=True)
     if not target.provider or base.is_local:
         return None
     raise ConfigError(

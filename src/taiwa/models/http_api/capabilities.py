@@ -17,6 +17,7 @@ from taiwa.kernel.errors import ConfigError, InputError, UnsupportedError
 from taiwa.kernel.messages import Capability, Message, Part, Request, Text, ToolResult, Usage
 from taiwa.kernel.serialization import Json, count_at, item_at, text_at
 from taiwa.kernel.text import defuse
+from taiwa.kernel.wording import Wording
 from taiwa.models.http_api.provider_interface import Target
 from taiwa.settings import Settings
 from taiwa.yamlfile import read_json_object, write_private
@@ -325,10 +326,11 @@ def load_servers(settings: Settings) -> dict[str, str]:
 
 # --- attachments ------------------------------------------------------------------------------------------------------
 
-SETTING = "or, if its server can, set `{kind}: true` for it in the config (capabilities)"
 REMEDIES = {
-    "images": "cannot read images ({name}); choose a model that can",
-    "pdf": "cannot read PDFs ({name}); attach its text (--attach-as-text; in Python taiwa.document_text), choose a model that can",
+    "images": Wording("{model!r} cannot read images ({name}); choose a model that can"),
+    "pdf": Wording(
+        "{model!r} cannot read PDFs ({name}); attach its text (--attach-as-text; in Python taiwa.document_text), choose a model that can"
+    ),
 }
 
 
@@ -361,9 +363,8 @@ def _fit_message(message: Message, model: str, inputs: Collection[InputKind], *,
         if message.role != "user":
             raise InputError(f"only a message of the user can have attachments, and {part.label} is in another")
         if part.kind is not None and part.kind not in inputs:
-            remedy = REMEDIES[part.kind].format(name=part.label)
-            setting = "" if fixed else f", {SETTING.format(kind=part.kind)}"
-            raise UnsupportedError(f"{model!r} {remedy}{setting}", capability=part.kind)
+            remedy = Wording(REMEDIES[part.kind], model=model, name=part.label)
+            raise UnsupportedError(remedy if fixed else Wording("{problem}, or, if its server can, set `{kind}: true` for it in the config (capabilities)", problem=remedy, kind=part.kind), capability=part.kind)  # fmt: skip
         parts.append(file_text(part) if part.kind is None else part)
     return replace(message, parts=tuple(parts))
 

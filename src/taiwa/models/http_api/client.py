@@ -51,6 +51,7 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.kernel.text import estimate_tokens
+from taiwa.kernel.wording import Wording
 from taiwa.models.http_api.api_keys import MASK, Secret, mask_error, with_place
 from taiwa.models.http_api.capabilities import Capabilities, Verdict
 from taiwa.models.http_api.errors import Stage, connection_faults, error_from_status, map_fault, quoted, wait_asked
@@ -473,7 +474,7 @@ class HttpModel:
             ModelError: the call failed.
             ConfigError: a header cannot be sent.
         """
-        silence = f"{self.base.authority} has not begun to answer for {SILENT_SECONDS:g} s; still waiting"
+        silence = Wording("{server} has not begun to answer for {n} s; still waiting", server=self.base.authority, n=f"{SILENT_SECONDS:g}")  # fmt: skip
         return _iterate(self.astream(request), Notice(silence, code="waiting"))
 
     async def astream(self, request: Request) -> AsyncGenerator[Chunk]:
@@ -632,7 +633,7 @@ class HttpModel:
                         break
                     if begun >= NOTICE_SECONDS and not is_announced:
                         is_announced = True
-                        yield Notice("the limit of calls per minute", code="waiting", seconds=begun)
+                        yield Notice(Wording("the limit of calls per minute"), code="waiting", seconds=begun)
                     await self.clock.sleep(min(begun, LOOK_SECONDS))
                 limits = self.limits  # an answer in one piece begins at its end
                 limits = replace(limits, first_byte=limits.total) if request is not None and request.whole else limits
@@ -651,7 +652,8 @@ class HttpModel:
                 except ModelError as error:
                     # Before anything reads the error: a server may repeat the key that it refuses.
                     mask_error(error, self.secrets)
-                    logger.info("failed after %.2f s: %s", self.clock.now() - began, error.message)
+                    level = logging.INFO if method == "POST" else logging.DEBUG  # who looks for something tells
+                    logger.log(level, "failed after %.2f s: %s", self.clock.now() - began, error.message)
                     # A GET generates nothing; a server that has begun to answer has worked.
                     error.may_be_charged = method == "POST" and (error.may_be_charged or attempt.is_answered)
                     wait = None

@@ -20,6 +20,7 @@ from taiwa.kernel.attachments import InputKind
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.messages import Capability, Chunk, Enforcement, Request, Sampling
 from taiwa.kernel.serialization import Json
+from taiwa.kernel.wording import Wording
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 API_VERSION = re.compile(r"api-version=([0-9A-Za-z-]+)")
@@ -101,7 +102,7 @@ def parse_base_url(text: str, what: str = "the base URL") -> BaseUrl:
     if (url.query and version is None) or url.fragment:
         raise ConfigError(f"{what} contains a query or a fragment in its URL; remove the '?' or '#' and what follows")
     if url.scheme not in DEFAULT_PORTS or not host or port == 0 or not text.isprintable():
-        raise ConfigError(f"{what} is not a web address; use {FORM}")
+        raise ConfigError(Wording("{name} is not a web address; use {form}", name=what, form=FORM))
     port = None if port == DEFAULT_PORTS[url.scheme] else port
     return BaseUrl(url.scheme, host, port, url.path.rstrip("/"), version[1] if version else "")
 

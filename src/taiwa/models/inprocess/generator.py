@@ -38,6 +38,7 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.runtime import start_in_thread
 from taiwa.kernel.serialization import record, to_json
+from taiwa.kernel.wording import Wording
 from taiwa.models.http_api.capabilities import Capabilities, fit_attachments
 from taiwa.models.http_api.constraint_encoding import enforcement_of
 from taiwa.models.inprocess.decode_loop import (
@@ -583,7 +584,7 @@ class InProcessModel(SharedModel, Generic[AnyLoaded]):
 
     def loading_text(self) -> str:
         """Return what is shown while the model is loaded."""
-        return f"loading {self.name}"
+        return Wording("loading {name}", name=self.name)
 
     def stream(self, request: Request, options: CompileOptions = DEFAULT_OPTIONS) -> Generator[Chunk]:
         """Answer in chunks, the last one `StreamEnd`; closing the iterator stops before the next token.
@@ -603,7 +604,7 @@ class InProcessModel(SharedModel, Generic[AnyLoaded]):
                 elif isinstance(piece, PromptProgress):
                     if time.monotonic() - last > REPORT_SECONDS:
                         last = time.monotonic()
-                        yield Notice(f"reading the prompt: {piece.read / piece.total:.0%}", code="waiting")
+                        yield Notice(Wording("reading the prompt: {part}", part=f"{piece.read / piece.total:.0%}"), code="waiting")  # fmt: skip
                 else:
                     yield self._end(request, piece)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from taiwa.kernel.attachments import path_kind
 from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.messages import Chunk, Notice, Request
+from taiwa.kernel.wording import Wording
 from taiwa.models.http_api.capabilities import Capabilities, capabilities
 from taiwa.models.http_api.provider_interface import parse_options
 from taiwa.models.inprocess.chat_template import ChatTemplate, IsolatedTemplate
@@ -178,7 +179,7 @@ class GgufModel(InProcessModel[LoadedGguf]):
 
     def loading_text(self) -> str:
         """Return what is shown while it is loaded."""
-        return f"loading {self.spec.file.name} ({self.spec.file.stat().st_size / GB:.1f} GB)"
+        return Wording("loading {name}", name=f"{self.spec.file.name} ({self.spec.file.stat().st_size / GB:.1f} GB)")
 
     def _release(self) -> None:
         """End the process; the next request starts another."""

@@ -11,7 +11,7 @@ from taiwa.conversation.app import App
 from taiwa.conversation.state import format_path, parse_path
 from taiwa.flows.ask.ask_result import format_source
 from taiwa.flows.ask.provenance import ValueSource
-from taiwa.i18n import LANGUAGES, catalogue, dialogue_catalogue, translator
+from taiwa.i18n import LANGUAGES, catalogue, dialogue_catalogue, translated, translator
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import UsageLimits, format_cost_limits
@@ -26,7 +26,6 @@ from taiwa.operations.traces import TokensResult
 from taiwa.retrieval.readers import readable_suffixes
 from taiwa.server.page.assets import address, icon
 from taiwa.server.page.panels import Place, difference, fitting_panels, steps_of, value_story
-from taiwa.server.page.problems import translated
 from taiwa.server.page.start import EXAMPLES, Fetching
 from taiwa.server.page.text import (
     FUNCTIONS,
@@ -373,7 +372,7 @@ class Page:
             "_": self._,
             "named": self._named,
             "worded": partial(worded, language=self.language),
-            "problem_in": lambda message: translated(message, self.language) or message,
+            "problem_in": lambda message: translated(message, self.language),
             "about": self._about,
             **{name: partial(self._counted, *forms) for name, forms in COUNTS.items()},
             "language": self.language,

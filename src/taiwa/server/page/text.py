@@ -14,7 +14,7 @@ from taiwa.conversation.state import Missing
 from taiwa.flows.ask.ask_result import HEADING
 from taiwa.flows.ask.decide_search_or_clarify import POLICIES
 from taiwa.flows.ask.types import ASSESS_BY
-from taiwa.i18n import gettext_noop, translator
+from taiwa.i18n import gettext_noop, translated, translator
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import truncate
 from taiwa.kernel.usage_limits import currency_units
@@ -23,7 +23,6 @@ from taiwa.models.providers import IN_PROCESS
 from taiwa.operations.markdown_html import visible
 from taiwa.operations.resent_history import GRANTED, closed_params
 from taiwa.operations.state_values import format_value
-from taiwa.server.page.problems import translated
 
 SHORT = 80
 
@@ -306,7 +305,7 @@ def worded(code: str, message: str, language: str) -> tuple[str, str]:
     )
     sentence = LABELS["cause"].get(CAUSES.get(cause, "")) or LABELS["error"].get(code, "")
     if language == "en" or not facts:
-        return translate(sentence), visible(translated(message, language) or message)
+        return translate(sentence), visible(translated(message, language))
     facts |= {
         "text": facts.get("text") and f"“{facts['text']}”",
         "limits": facts.get("limits") and f"{facts['limits']} s",

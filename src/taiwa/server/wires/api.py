@@ -18,6 +18,7 @@ from taiwa.kernel.attachments import Attachment, read_attachments
 from taiwa.kernel.errors import CorruptError, InputError, TaiwaError
 from taiwa.kernel.messages import Constraint, Grammar, Notice, Regex, Sampling, TextDelta, ThinkingDelta
 from taiwa.kernel.serialization import Json
+from taiwa.kernel.wording import Wording
 from taiwa.operations import result_json
 from taiwa.operations.documents import find_ask_turn
 from taiwa.operations.export import export
@@ -130,7 +131,7 @@ def _model(request: Request, body: Fields) -> str:
     name = body.text("model", "")
     if name and name not in state_of(request).served.models:
         raise ApiError(
-            404, f"the model {name[:80]!r} does not exist here (GET /v1/models lists all)", code="model_not_found", param="model"
+            404, Wording("the model {name!r} does not exist here (GET /v1/models lists all)", name=name[:80]), code="model_not_found", param="model"
         )  # fmt: skip
     return name
 

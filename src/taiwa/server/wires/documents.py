@@ -13,6 +13,7 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
+from taiwa.i18n import translated
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
 from taiwa.operations.documents import (
@@ -48,7 +49,6 @@ from taiwa.server.indexing import (
     upload_path,
     without_folder,
 )
-from taiwa.server.page.problems import translated
 from taiwa.server.request import (
     PAGE_HEADER,
     body_parts,
@@ -290,7 +290,7 @@ async def _index(request: Request, name: str, files: Files) -> Json:
     index, root, accepted, refused = stored
     run = state_of(request).indexing.start(caller_of(request), index, root)
     language = language_of(request) if PAGE_HEADER in request.headers else "en"
-    shown: list[Json] = [{"path": path, "why": translated(why, language) or why} for path, why in refused]
+    shown: list[Json] = [{"path": path, "why": translated(why, language)} for path, why in refused]
     return {"run": run.id, "index": index, "documents": list[Json](accepted), "refused": shown}
 
 

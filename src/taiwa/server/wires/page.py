@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from taiwa.flows.turn import FINISH_WARNINGS
-from taiwa.i18n import LANGUAGES
+from taiwa.i18n import LANGUAGES, translated
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
 from taiwa.kernel.serialization import Json, to_json
@@ -33,7 +33,6 @@ from taiwa.server.http_responses import (
 from taiwa.server.page.assets import Body, asset
 from taiwa.server.page.html import LISTED, POLICY, Page, entry_page
 from taiwa.server.page.panels import PANELS, Place
-from taiwa.server.page.problems import translated
 from taiwa.server.page.text import labelled, worded
 from taiwa.server.page.transcript import LAST_TURNS, common_node, transcript
 from taiwa.server.request import (
@@ -378,7 +377,7 @@ def _failed(error: ApiError, language: str) -> Json:
 def in_language(error: ApiError, language: str) -> ApiError:
     """Return an error with its message in a language as the page shows it."""
     sentence, details = worded(labelled(error.code or "", error.type), error.message, language)
-    whole = language == "en" or not sentence or translated(error.message, language)
+    whole = language == "en" or not sentence or translated(error.message, language) != error.message
     return replace(error, message=details if whole else f"{sentence} ({details})")
 
 

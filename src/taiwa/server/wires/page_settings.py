@@ -11,6 +11,7 @@ from starlette.responses import Response
 from taiwa.kernel.errors import ConfigError, ModelError
 from taiwa.kernel.runtime import start_in_thread
 from taiwa.kernel.usage_limits import UsageLimits
+from taiwa.kernel.wording import Wording
 from taiwa.models.http_api.api_keys import Secret, list_keys, remove_key, set_key
 from taiwa.models.providers import PROVIDERS, FoundModel, key_variables, list_models, name_at, resolve_server, try_key
 from taiwa.server.http_responses import ApiError, error_to_json, invalid, json_response
@@ -95,8 +96,9 @@ async def change_models(request: Request) -> Response:
             name, server, settings = body.text("model"), body.text("server", ""), served.settings
             known = list_models(resolve_server(server, settings), settings) if server else found_models(settings)
             if name not in {each.name for each in known}:
-                where = f"is not listed by {server[:80]!r}" if server else "was not found on this machine"
-                raise invalid("model", f"the model {name[:80]!r} {where}", "invalid_value")
+                absent = Wording("the model {name!r} was not found on this machine", name=name[:80])
+                unlisted = Wording("the model {name!r} is not listed by {server!r}", name=name[:80], server=server[:80])
+                raise invalid("model", unlisted if server else absent, "invalid_value")
             use(name)
 
     if not body.flag("fetch"):
@@ -119,7 +121,7 @@ async def change_keys(request: Request) -> Response:
         if body.flag("remove"):
             remove_key(served.settings, target.origin)
         else:
-            key = Secret(body.text("key"), f"the key for {target.origin}")
+            key = Secret(body.text("key"), Wording("the key for {server}", server=target.origin))
             problem = try_key(target, key)
             set_key(served.settings, target.origin, key)
         served.reopen()
