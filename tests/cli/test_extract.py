@@ -290,6 +290,15 @@ def test_what_a_conversation_cannot_take_is_an_error_of_one_line(
     assert len(model_server.seen) == 2
 
 
+def test_an_empty_file_is_an_empty_text(taiwa: Taiwa, model_server: ModelServer, tmp_path: Path) -> None:
+    model_server()
+    (tmp_path / "empty.txt").touch()
+
+    done = taiwa("extract", "name str", "-f", str(tmp_path / "empty.txt"))
+
+    assert (done.code, done.err) == (2, "taiwa: the text is empty\n")
+
+
 # Batches
 
 

@@ -174,6 +174,7 @@ def test_two_commands_at_once_make_one_index_and_both_end_well(taiwa: Taiwa, fol
         (("index", "docs", "--store", "pyproject.toml/taiwa.db"), "pyproject.toml"),
         (("find", " "), "at least one word"),
         (("find", "x", "--in", "nowhere"), "neither an index nor a folder"),
+        (("find", "x", "--in", "-"), "save standard input to a file"),
         (("index", ".", "--language", "klingon"), "unknown stemmer language 'klingon'"),
         (("index", ".", "--name", "a/b"), "cannot be called 'a/b'"),
     ],

@@ -172,6 +172,8 @@ def test_without_a_command_help_is_shown(taiwa: Taiwa) -> None:
         ("new", "'chat' or 'say'"),
         ("prompt", "'say' or 'apps'"),
         ("templates", "'apps'"),
+        ("what is tea?", "'say'"),
+        ("version", "'--version'"),
     ],
 )
 def test_an_unknown_command_names_the_nearest_by_its_spelling_or_its_help(taiwa: Taiwa, word: str, near: str) -> None:
@@ -185,6 +187,8 @@ def test_an_unknown_command_names_the_nearest_by_its_spelling_or_its_help(taiwa:
     ("words", "line"),
     [
         (("config", "unset", "model"), "unknown command 'unset'; choose one of show, set, remove, path (see taiwa config --help)"),
+        (("-m", "openai:x", "Hi"), "unknown option '-m'; did you mean say -m? (see taiwa --help)"),
+        (("--nix", "Hi"), "unknown option '--nix' (see taiwa --help)"),
         (("index", "remove"), "missing argument 'NAME' (see taiwa index remove --help)"),
         (("say", "--max-tokens", "0", "x"), "invalid value for '--max-tokens': 0 is not in the range x>=1 (see taiwa say --help)"),
     ],

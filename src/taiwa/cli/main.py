@@ -145,7 +145,9 @@ class Commands(click.Group):
             word = cmd_name.lower()
             spelt = partial(difflib.get_close_matches, word, COMMANDS, 1)
             told = [name for name, entry in COMMANDS.items() if word in re.findall(r"\w+", entry.help)]
-            near = ELSEWHERE.get(word, "").split() or spelt(0.9) or told[:3] or spelt()
+            own = [each for option in self.get_params(ctx) for each in option.opts if each == f"--{word}"]
+            own += ["say"] * any(map(str.isspace, word))
+            near = own or ELSEWHERE.get(word, "").split() or spelt(0.9) or told[:3] or spelt()
             ctx.fail(
                 f"unknown command {cmd_name!r}" + (f"; did you mean {' or '.join(map(repr, near))}?" if near else "")
             )
@@ -305,6 +307,9 @@ def _usage_error(error: click.ClickException) -> str:
     message = error.format_message()
     if isinstance(error, click.NoSuchOption) and isinstance(ctx, click.Context):
         near = _options_like(ctx.command, error.option_name)
+        if isinstance(ctx.command, Commands) and (say := ctx.command.get_command(ctx, "say")):
+            own = {each for option in say.params for each in option.opts}
+            near = near or [f"say {error.option_name}"] * (error.option_name in own)
         message = f"unknown option {error.option_name!r}" + (f"; did you mean {' or '.join(near)}?" if near else "")
     for name, plain_name in (("integer range", "whole number"), ("float range", "number"), ("integer", "whole number")):
         message = message.replace(f"is not a valid {name}.", f"is not a {plain_name}.")

@@ -779,7 +779,7 @@ def require_prompt(
         InputError: nothing is given, as `usage` says; or it is not text, or too large.
     """
     text = read_prompt(prompt or "", fragments)
-    if prompt is None and not text and not attachments:
+    if prompt is None and not (text or fragments or attachments):
         raise InputError(usage)
     return text
 

@@ -200,7 +200,9 @@ def _named(library: Library, name: str, reporter: Reporter) -> Index:
         return index
     if name in library.names(None):
         return _known(library, name, reporter)
-    raise InputError(f"{name!r} is neither an index nor a folder or file; see `taiwa index list`")
+    from taiwa.sessions.ask_resources import not_found
+
+    raise not_found(name)
 
 
 def _known(library: Library, name: str, reporter: Reporter) -> Index:

@@ -249,6 +249,12 @@ def _library(place: Path | PostgresUrl | None, stack: ExitStack) -> "Library":
     return stack.enter_context(Library.open(place))
 
 
+def not_found(name: str) -> InputError:
+    """Return the error of a name that is not that of documents."""
+    hint = "save standard input to a file, and name that" if name == "-" else "see `taiwa index list`"
+    return InputError(f"{name!r} is neither an index nor a folder or file; {hint}")
+
+
 def _index(library: "Library", name: str) -> "Index":
     """Open the index of a name, or of a folder; changes in its folder are read first, if possible."""
     if name in library.names(None):
@@ -256,7 +262,7 @@ def _index(library: "Library", name: str) -> "Index":
         index.catch_up()
         return index
     if not path_kind(name):
-        raise InputError(f"{name!r} is neither an index nor a folder or file; see `taiwa index list`")
+        raise not_found(name)
     index = library.of_folder(name)
     index.refresh(REFRESH_SECONDS)
     return index
