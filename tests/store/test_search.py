@@ -119,6 +119,7 @@ def test_a_hit_names_every_session_it_belongs_to(store: Store) -> None:
 
     assert hit.refs == ("fork",)
     assert hit.kind == "turn"
+    assert [(each.refs, each.left) for each in store.search("later")] == [((), ("main",))]
     store.redo("main")
     assert store.search("思い出")[0].refs == ("main", "fork")
 

@@ -255,7 +255,10 @@ def search(common: CommonOptions, text: str | None, limit: int) -> None:
     except StoreError:
         repository = common.repository(reading=True)
     hits = repository.store.search(text, limit)
-    rows = [(hit.hash[:12], ", ".join(hit.refs[:3]), bracketed(hit.excerpt.text, hit.excerpt.marks)) for hit in hits]
+    rows = [
+        (hit.hash[:12], ", ".join((hit.refs or hit.left)[:3]), bracketed(hit.excerpt.text, hit.excerpt.marks))
+        for hit in hits
+    ]
     none = _("no turn contains {text}", text=repr(text))
     print_rows(hits, (_("node"), _("session"), _("text")), rows, as_json=common.as_json, none=none)
 

@@ -124,18 +124,25 @@ WITH RECURSIVE
         UNION SELECT down.hit, node.seq FROM down JOIN node ON node.parent = down.seq),
     reached(hit, seq) AS MATERIALIZED (SELECT hit, seq FROM down WHERE seq IN (SELECT node FROM ref))
 SELECT reached.hit, ref.name FROM reached JOIN ref ON ref.node = reached.seq WHERE ref.owner = ? ORDER BY ref.moved DESC"""
+LEFT = REFS.replace("SELECT node FROM ref)", "SELECT new FROM reflog)").replace(
+    "JOIN ref ON ref.node = reached.seq WHERE",
+    "JOIN reflog ON reflog.new = reached.seq JOIN ref ON ref.seq = reflog.ref WHERE ref.node IS NOT NULL AND",
+)
 FIRST = 2**62
 
 
 @value
 class Hit:
-    """A node whose texts contain every term, the sessions it belongs to (latest first), and an excerpt."""
+    """A node whose texts contain every term, the sessions it belongs to (latest first), and an excerpt; `left` are the sessions
+    that have left it, by an undo or an edit, if it belongs to none.
+    """
 
     hash: str
     kind: str
     refs: tuple[str, ...]
     excerpt: Excerpt
     at_us: int
+    left: tuple[str, ...] = ()
 
 
 def search(db: Database, nodes: Nodes, query: str, limit: int = 20) -> tuple[Hit, ...]:
@@ -172,12 +179,19 @@ def search(db: Database, nodes: Nodes, query: str, limit: int = 20) -> tuple[Hit
             if all(term in folded for term in terms):
                 hits.append((row, text))
     hits = hits[:limit]
-    refs: dict[int, tuple[str, ...]] = {}
-    for seq, name in db.rows(REFS, str([row[0] for row, _ in hits]), nodes.owner):
-        refs[seq] = (*refs.get(seq, ()), str(name))
+
+    def names(select: str, nodes_: Iterable[int]) -> dict[int, tuple[str, ...]]:
+        found: dict[int, dict[str, None]] = {}
+        for seq, name in db.rows(select, str([*nodes_]), nodes.owner):
+            found.setdefault(seq, {})[str(name)] = None
+        return {seq: tuple(each) for seq, each in found.items()}
+
+    refs = names(REFS, (row[0] for row, _ in hits))
+    left = names(LEFT, (row[0] for row, _ in hits if row[0] not in refs))
     with decoding("node"):
         return tuple(
-            Hit(key.hex(), kind, refs.get(seq, ()), excerpt(text, terms), at) for (seq, key, kind, at, _), text in hits
+            Hit(key.hex(), kind, refs.get(seq, ()), excerpt(text, terms), at, left.get(seq, ()))
+            for (seq, key, kind, at, _), text in hits
         )
 
 

@@ -138,6 +138,21 @@ def test_a_search_opens_a_long_conversation_at_the_word(open_tab: OpenTab, serve
     assert tab.page.evaluate("[...CSS.highlights.get('found')].map(String)") == ["gyokuro7"]
 
 
+def test_a_search_finds_a_turn_that_an_edit_has_left(open_tab: OpenTab, serve: Serve) -> None:
+    server = serve(scripted_model("never"))
+    hold(server, "teas", "Which tea?")
+    began = server.repository.store.refs.tip("teas")
+    edited = add_turn(server.repository.start(load_app("plain")), "Which coffee?", "An answer.", {})
+    server.repository.commit("teas", edited, expected=began, reason="edit")
+    tab = open_tab(server)
+    tab.page.goto(f"{tab.base}/?q=tea")
+    tab.has("h1", "Found")
+    tab.page.click(".hits a")
+
+    tab.has(".turn.selected .you", "Which tea?")
+    tab.page.wait_for_selector("#behind:not([hidden])")
+
+
 def test_hits_of_a_search_read_as_their_turns_do(open_tab: OpenTab, serve: Serve) -> None:
     server = serve(scripted_model("never"))
     answer = (

@@ -222,6 +222,17 @@ def test_a_conversation_is_renamed_and_deleted_after_a_question(tab: Tab) -> Non
     assert tab.page.evaluate("() => Object.keys(localStorage).filter((key) => key.startsWith('draft:'))") == []
 
 
+def test_the_title_follows_an_edit_of_the_first_message(tab: Tab) -> None:
+    tab.begin("one")
+    tab.page.hover(".turn")
+    tab.page.click(".turn [data-edit]")
+    tab.page.fill("#edit-text", "two")
+    tab.page.click("#edit button[value=save]")
+
+    tab.has("h1", "two")
+    assert tab.page.title() == "two · taiwa"
+
+
 def test_tabs_follow_a_conversation_that_another_tab_renames_and_leave_one_that_it_deletes(
     open_tab: OpenTab, server: Serving
 ) -> None:

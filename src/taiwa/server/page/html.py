@@ -104,14 +104,15 @@ class Page:
     ) -> str:
         """Render the page that starts a conversation, with an app and an index chosen if they are named, or shows search results."""
         refs = {ref.name: ref for ref in self.repository.store.refs.list()} if query.split() else {}
-        found = [hit for hit in (self.repository.store.search(query) if query.split() else ()) if hit.refs]
-        render_together(self.repository.store.nodes.get(hit.hash).answer or "" for hit in found)
+        hits_ = self.repository.store.search(query) if query.split() else ()
+        found = [(hit, names[0]) for hit in hits_ if (names := hit.refs or hit.left)]
+        render_together(self.repository.store.nodes.get(hit.hash).answer or "" for hit, _ in found)
         hits = [
-            {"session": hit.refs[0], "hash": hit.hash, "at": hit.at_us, "title": self._title(refs[hit.refs[0]]),
+            {"session": name, "hash": hit.hash, "at": hit.at_us, "title": self._title(refs[name]),
              "parts": self._excerpt(hit, query)}
-            for hit in found
+            for hit, name in found
         ]  # fmt: skip
-        return self._render("start.html", title=self._("New conversation"), session="", at="", query=query, hits=hits,
+        return self._render("start.html", title=self._("Found") if query else self._("New conversation"), session="", at="", query=query, hits=hits,
                             apps=apps, owns=owns, wanted=app, index=index, examples=self._examples(apps), tools=BUILT_IN, indexes=indexes, persons=self._persons(),
                             model="", tip="", end="", **self._list())  # fmt: skip
 

@@ -146,6 +146,8 @@ async function readList() {
       const held = document.activeElement.closest("#list :is(a, .tag)");
       const again = held?.dataset.tag ? `[data-tag="${CSS.escape(held.dataset.tag)}"]` : `[href="${held?.getAttribute("href")}"]`;
       put($("#list"), got);
+      const title = $("#list [aria-current] > span")?.lastChild.textContent.trim(); // behind the sign of a pin
+      if (title) { $(".bar h1").textContent = title; document.title = `${title} · taiwa`; }
       if (held) $(`#list ${again}`)?.focus();
     }
   } finally {
