@@ -32,7 +32,7 @@ from taiwa.server.wires.ag_ui import json_patch
 from taiwa.tools.calculator import calculator
 from tests.orders import order_model
 from tests.server.serving import Serving, requests_of, serving, sse
-from tests.server.test_approval import calling_model
+from tests.server.test_approval import NATIVE, calling_model, calls
 
 Json = dict[str, Any]
 EVENT: TypeAdapter[Any] = TypeAdapter(Event)
@@ -574,6 +574,28 @@ def test_a_call_that_needs_approval_is_an_interrupt_that_the_next_run_decides_on
     assert "It is 42." in answer
     assert turns == [["6*7?"]]
     assert ("the user refused" in result) != made
+
+
+def test_an_interrupt_that_is_resolved_again_decides_on_no_later_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calculator, "confirm", True)
+    app = tmp_path / "tutor.md"
+    app.write_text("---\ntaiwa: 1\ntools: [calculator]\n---\nAnswer.\n")
+    model = scripted_model(calls("6*7"), calls("7*8"), "Done.", capabilities=NATIVE)
+    with serving(model=model, apps=(str(app),)) as server:
+        agent = Agent(server, "tutor")
+        agent.say("6*7?", protocolVersion="1.0")
+        (question,) = agent.outcome["interrupts"]
+        entry = {"interruptId": question["id"], "status": "resolved", "payload": True}
+        agent.run(resume=[entry], protocolVersion="1.0")
+        (later,) = agent.outcome["interrupts"]
+        body = {"threadId": agent.thread, "runId": "late", "messages": agent.messages, "state": {}, "resume": [entry]}
+        refused = server.client.post(agent.path, json=body)
+
+    assert "7*8" in later["message"]
+    assert refused.status_code == 409
+    assert len(model.requests) == 2
 
 
 def test_images_that_a_model_reads_are_attached_and_others_do_not_fail_the_run() -> None:

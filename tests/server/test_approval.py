@@ -37,16 +37,38 @@ def begun(server: Any) -> str:
     return str(started["session"])
 
 
+def decide(server: Any, session: str, status: int, *, approve: bool, waiting: str = "") -> Any:
+    """Decide on the calls that wait now, or that had an id."""
+    waiting = waiting or get(server, f"/api/conversations/{session}/waiting")["id"]
+    return post(server, f"/api/conversations/{session}/resume", status, approve=approve, waiting=waiting)
+
+
+def calls(*expressions: str) -> Response:
+    """The calls of an answer."""
+    found = [ToolCall("calculator", json.dumps({"expression": each}), each) for each in expressions]
+    return Response(Message("assistant", tuple(found)), "tool_calls")
+
+
+def results(server: Any) -> list[str]:
+    """The results of tools in the last request."""
+    return [
+        str(part)
+        for message in server.model.requests[-1].messages
+        for part in message.parts
+        if "ToolResult" in str(part)
+    ]
+
+
 @pytest.mark.parametrize("approve", [True, False])
 def test_a_turn_waits_for_the_approval_of_a_call_and_is_resumed_with_it(desk: str, approve: bool) -> None:
     with serving(model=calling_model(), apps=(desk,)) as server:
         session = begun(server)
 
-        assert get(server, f"/api/conversations/{session}/waiting") == {"calls": [CALL]}
-        run = post(server, f"/api/conversations/{session}/resume", 202, approve=approve)["run"]
+        assert get(server, f"/api/conversations/{session}/waiting")["calls"] == [CALL]
+        run = decide(server, session, 202, approve=approve)["run"]
         assert [name for name, _ in events(server, run)][-2:] == ["turn", "end"]
         assert texts(server, session) == ["6*7?"]
-        assert get(server, f"/api/conversations/{session}/waiting") == {"calls": []}
+        assert get(server, f"/api/conversations/{session}/waiting") == {"id": "", "calls": []}
         result = str(server.model.requests[-1].messages[-1])
     assert ("42" in result) == approve
     assert ("the user refused the call" in result) != approve
@@ -58,7 +80,39 @@ def test_a_turn_that_is_resumed_without_a_decision_waits_again(desk: str) -> Non
         run = post(server, f"/api/conversations/{session}/resume", 202)["run"]
 
         assert [name for name, _ in events(server, run)][-2:] == ["error", "end"]
-        assert get(server, f"/api/conversations/{session}/waiting") == {"calls": [CALL]}
+        assert get(server, f"/api/conversations/{session}/waiting")["calls"] == [CALL]
+
+
+def test_a_decision_that_comes_again_decides_on_no_later_call(desk: str) -> None:
+    model = scripted_model(calls("6*7"), calls("7*8"), "Done.", capabilities=NATIVE)
+    with serving(model=model, apps=(desk,)) as server:
+        session = begun(server)
+        first = get(server, f"/api/conversations/{session}/waiting")["id"]
+        run = decide(server, session, 202, approve=True)["run"]
+        assert [name for name, _ in events(server, run)][-2:] == ["error", "end"]
+
+        assert decide(server, session, 409, approve=True, waiting=first)["error"]["code"] == "conflict"
+        found = get(server, f"/api/conversations/{session}/waiting")["calls"]
+        assert found == [{"name": "calculator", "arguments": {"expression": "7*8"}}]
+        assert len(server.model.requests) == 2
+
+
+def test_a_client_of_responses_decides_on_each_call(desk: str) -> None:
+    model = scripted_model(calls("6*7", "7*8", "8*9"), calls("9*9"), "Done.", capabilities=NATIVE)
+    with serving(model=model, apps=(desk,)) as server:
+        first = post(server, "/v1/responses", model="desk", input="Calculate.")
+        asked = [each["id"] for each in first["output"]]
+        item = {"type": "mcp_approval_response", "approval_request_id": asked[0], "approve": True}
+        refused = item | {"approval_request_id": asked[1], "approve": False}
+        more = item | {"approval_request_id": asked[2]}
+        follows = {"model": "desk", "previous_response_id": first["id"]}
+        second = post(server, "/v1/responses", input=[more, refused, item], **follows)
+        again = post(server, "/v1/responses", 400, input=[item], **follows)
+        said = results(server)
+
+    assert [each["arguments"] for each in second["output"]] == ['{"expression":"9*9"}']
+    assert ["refused" in each for each in said] == [False, True, False]
+    assert "does not wait for an approval" in again["error"]["message"]
 
 
 @pytest.mark.parametrize(("approve", "status"), [("ask", 403), ("always", 200), ("never", 200)])

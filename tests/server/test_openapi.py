@@ -110,7 +110,7 @@ def test_a_conversation_through_the_client_fits_the_document(client: CheckedClie
     assert client.end("talk", node) == {"node": node}
     assert client.verify("talk")["verified"]
     assert client.question("talk")["ask"] is None
-    assert client.waiting("talk") == {"calls": []}
+    assert client.waiting("talk") == {"id": "", "calls": []}
     assert client.estimate("talk", 1)["following"] == 1
     assert client.set_state("another", "summary", "about coffee")["state"]["summary"] == "about coffee"
     assert client.diff("talk", "another")["state"][0]["path"] == "summary"

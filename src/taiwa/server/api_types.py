@@ -254,16 +254,18 @@ class WaitingCall(TypedDict):
 
 
 class WaitingCalls(TypedDict):
-    """The calls for whose approval the interrupted turn of a conversation waits."""
+    """The calls for whose approval the interrupted turn of a conversation waits, and their id, "" without any."""
 
+    id: str
     calls: list[WaitingCall]
 
 
 class ResumeTurn(TypedDict, total=False):
-    """The model that completes an interrupted turn, and whether the tool calls for which it waits are made."""
+    """The model that completes an interrupted turn, and whether the tool calls whose id is `waiting` are made."""
 
     model: str
     approve: bool
+    waiting: str
 
 
 class MoveTurns(TypedDict, total=False):

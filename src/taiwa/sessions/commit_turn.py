@@ -624,10 +624,27 @@ def waiting_calls(interrupted: Run) -> tuple[ApprovalRequest, ...]:
     return tuple(ApprovalRequest(str(each["name"]), cast("dict[str, Json]", each["arguments"])) for each in found)
 
 
-def decide_waiting(interrupted: Run, *, approved: bool) -> Approve:
-    """Return who decides on the calls for which an interrupted turn waits, and on no other."""
-    waiting = [(each.name, each.arguments) for each in waiting_calls(interrupted)]
-    return lambda request: approved if (request.name, request.arguments) in waiting else None
+def waiting_id(interrupted: Run) -> str:
+    """Return the id of the calls for which an interrupted turn waits, which changes with every step of the turn.
+
+    A decision names it: one that is late or repeated must not decide on calls that were not shown with it.
+    """
+    return f"{interrupted.id}-{interrupted.calls}"
+
+
+def decide_waiting(interrupted: Run, decisions: Iterable[bool | None]) -> Approve:
+    """Return who decides on the calls for which an interrupted turn waits, once on each, and on no other; None leaves a call waiting."""
+    waiting = list(zip(waiting_calls(interrupted), decisions, strict=False))
+
+    def approve(request: ApprovalRequest) -> bool | None:
+        asked = request.name, request.arguments
+        found = next((each for each in waiting if (each[0].name, each[0].arguments) == asked), None)
+        if found is None:
+            return None
+        waiting.remove(found)
+        return found[1]
+
+    return approve
 
 
 def has_moved_since(repository: Repository, interrupted: Run) -> bool:

@@ -32,7 +32,7 @@ from taiwa.server.http_responses import api_error
 from taiwa.server.page.branches import Forest, forest_of
 from taiwa.server.page.text import labelled
 from taiwa.sessions.ask_resources import BUNDLED_HANDBOOK
-from taiwa.sessions.commit_turn import waiting_calls
+from taiwa.sessions.commit_turn import waiting_calls, waiting_id
 from taiwa.sessions.repository import HistoryEntry, Repository
 from taiwa.store import CallRecord
 
@@ -265,7 +265,7 @@ class Failure:
 class UnfinishedView:
     """A turn that failed or was interrupted: its message, the text so far, and why it ended.
 
-    `calls` wait for approval. `instead` is the number of the turn that it would have replaced, or 0.
+    `calls` wait for approval, under the id `waiting`. `instead` is the number of the turn that it would have replaced, or 0.
     """
 
     user: str
@@ -275,6 +275,7 @@ class UnfinishedView:
     failure: Failure
     resumes: bool = False
     calls: tuple[str, ...] = ()
+    waiting: str = ""
     instead: int = 0
 
     @property
@@ -304,7 +305,7 @@ def unfinished_view(repository: Repository, session: str) -> UnfinishedView | No
         )
     return UnfinishedView(
         visible(run.text), tuple(map(read_reference, items_at(options, "attachments"))), found.text or str(options.get("prefix", "")), found.model,
-        failure, run.status == "open", tuple(str(each) for each in waiting_calls(run)), base + 1 if base < count else 0,
+        failure, run.status == "open", tuple(str(each) for each in waiting_calls(run)), waiting_id(run), base + 1 if base < count else 0,
     )  # fmt: skip
 
 

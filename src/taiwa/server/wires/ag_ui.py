@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
-from itertools import groupby
+from itertools import groupby, repeat
 from typing import TYPE_CHECKING, cast
 
 from starlette.requests import Request
@@ -42,7 +42,7 @@ from taiwa.server.served import Choice
 from taiwa.server.wire_interface import Route, Wire
 from taiwa.server.wires.answer_request import Extension, checked_tools, read_extension, response_of, unasked
 from taiwa.server.wires.chat_completions import read_function
-from taiwa.sessions.commit_turn import TurnResult, decide_waiting, waiting_calls
+from taiwa.sessions.commit_turn import TurnResult, decide_waiting, waiting_calls, waiting_id
 from taiwa.sessions.repository import Repository
 from taiwa.store.refs import check_name
 from taiwa.store.runs import Run
@@ -69,6 +69,7 @@ APPROVED: Json = {
     "type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"],
 }  # fmt: skip
 """The schema of the answer to an interrupt before a tool call."""
+APPROVAL_ID = "int_run_"
 YES = ("true", "yes", "approve", "approved")
 
 
@@ -314,9 +315,11 @@ def _decided(state: ServerState, caller: str, choice: Choice, asked: RunInput) -
     """Resume the turn of the thread that waits for the approval of calls, if the request decides on them."""
     repository, session = state.repository(caller), session_of(asked.ids.thread)
     run = next(iter(reversed(repository.store.runs.open_runs(session))), None) if asked.answers else None
-    if run is None or _approval_id(run) not in asked.answers or not waiting_calls(run):
+    if run is None or not waiting_calls(run) or _approval_id(run) not in asked.answers:
+        if any(name.startswith(APPROVAL_ID) for name in asked.answers):
+            raise ApiError(409, "the run does not wait for these calls any more", "conflict_error", "conflict")
         return None
-    approve = decide_waiting(run, approved=_is_yes(asked.answers[_approval_id(run)]))
+    approve = decide_waiting(run, repeat(_is_yes(asked.answers[_approval_id(run)])))
     live, completion = _resumed(state, caller, choice, asked, session, run, approve)
     repository.store.served.put(
         ServedObject(_stored_id(asked.ids.key), "run", session, None, {"thread": asked.ids.thread})
@@ -325,7 +328,7 @@ def _decided(state: ServerState, caller: str, choice: Choice, asked: RunInput) -
 
 
 def _approval_id(run: Run) -> str:
-    return f"int_run_{run.id}"
+    return f"{APPROVAL_ID}{waiting_id(run)}"
 
 
 def _is_yes(answer: str | None) -> bool:

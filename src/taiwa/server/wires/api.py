@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import count
+from itertools import count, repeat
 from typing import cast
 
 from starlette.requests import Request
@@ -60,7 +60,7 @@ from taiwa.server.shared_store import Followable
 from taiwa.server.wire_interface import COUNT, DELETE, GET, LIMIT, NAME, POST, TEXT, Described, Route, Wire
 from taiwa.server.wires.answer_request import read_base64, read_params
 from taiwa.server.wires.responses import is_response
-from taiwa.sessions.commit_turn import TurnResult, decide_waiting, waiting_calls
+from taiwa.sessions.commit_turn import TurnResult, decide_waiting, waiting_calls, waiting_id
 from taiwa.sessions.replay import replay_history
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import AsyncSession
@@ -366,8 +366,12 @@ async def waiting(request: Request) -> Json:
 
     def read(repository: Repository) -> Json:
         interrupted = interrupted_turn(repository, name)
-        calls = () if interrupted is None else waiting_calls(interrupted)
-        return {"calls": [{"name": each.name, "arguments": dict(each.arguments)} for each in calls]}
+        if interrupted is None:
+            return {"id": "", "calls": []}
+        calls: list[Json] = [
+            {"name": each.name, "arguments": dict(each.arguments)} for each in waiting_calls(interrupted)
+        ]
+        return {"id": waiting_id(interrupted), "calls": calls}
 
     return await _reading(request, read)
 
@@ -375,7 +379,7 @@ async def waiting(request: Request) -> Json:
 async def resume(request: Request) -> Json:
     """Complete the interrupted turn; answered calls are not repeated. The response names its run.
 
-    `approve` decides on the calls for which the turn waits.
+    `approve` decides on the calls that `waiting` names, if the turn still waits for them.
     """
     state, name = state_of(request), await _idle_session(request)
     body = await read_body(request, api_types.ResumeTurn.__annotations__)
@@ -388,7 +392,9 @@ async def resume(request: Request) -> Json:
         model = _model(request, body) or repository.store.runs.model(interrupted.id)
         turns = state.turns
         if "approve" in body.data:
-            turns = replace(turns, approve=decide_waiting(interrupted, approved=body.flag("approve")))
+            if body.text("waiting") != waiting_id(interrupted):
+                raise ApiError(409, f"{name!r} does not wait for these calls any more", "conflict_error", "conflict")
+            turns = replace(turns, approve=decide_waiting(interrupted, repeat(body.flag("approve"))))
         return open_conversation(state.served, repository, turns, name, model)
 
     session = await asyncio.to_thread(reopen)

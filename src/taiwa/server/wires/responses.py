@@ -6,7 +6,7 @@ may resume from any of its events.
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,7 +19,7 @@ from starlette.responses import Response
 from taiwa.conversation.app import AnswerOptions
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import JsonSchema, Sampling, TextDelta, ThinkingDelta, ToolSpec
-from taiwa.kernel.serialization import Json
+from taiwa.kernel.serialization import Json, item_at, items_at
 from taiwa.operations.resent_history import (
     Completion,
     CompletionOptions,
@@ -64,6 +64,7 @@ from taiwa.server.wires.chat_completions import read_effort, read_format, read_f
 from taiwa.server.wires.conversations import conversation_of, find_item, pending_messages, read_metadata, take_pending
 from taiwa.server.wires.files import with_files
 from taiwa.server.wires.response_items import (
+    APPROVAL_REQUEST,
     APPROVAL_RESPONSE,
     Body,
     EventWriter,
@@ -78,7 +79,7 @@ from taiwa.server.wires.response_items import (
 )
 from taiwa.server.wires.vector_stores import RESULTS, FileSearch, check_indexes, read_file_search, with_searches
 from taiwa.server.wires.vector_stores import TYPE as FILE_SEARCH
-from taiwa.sessions.commit_turn import TurnResult, decide_waiting
+from taiwa.sessions.commit_turn import TurnResult, decide_waiting, waiting_id
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import AsyncSession
 from taiwa.store.server_records import ServedObject
@@ -131,8 +132,8 @@ class ResponseRequest(AnswerRequest):
     """What the final event includes: `results` of its search, at most this number, and the names of parts of `taiwa`."""
     begun: Body
     key: RequestKey | None = None
-    decision: tuple[str, bool] | None
-    """The response whose tool calls the request decides on, and whether they are approved."""
+    decision: tuple[str, Mapping[str, bool]] | None
+    """The response whose tool calls the request decides on, and which of them are approved, by the ids of their items."""
 
 
 @dataclass(slots=True)
@@ -238,13 +239,15 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
     )  # fmt: skip
 
 
-def _read_decision(items: Sequence[Json]) -> tuple[str, bool] | None:
-    """Return the id of the response whose tool calls the last item of the input approves or refuses, and the decision; None without one."""
-    last = items[-1] if items else None
-    if not isinstance(last, dict) or last.get("type") != APPROVAL_RESPONSE:
-        return None
-    item = Fields.of(last, f"input[{len(items) - 1}]")
-    return response_of_item(item.text("approval_request_id")), item.flag("approve")
+def _read_decision(items: Sequence[Json]) -> tuple[str, dict[str, bool]] | None:
+    """Return the id of the response whose tool calls the last items of the input approve or refuse, and the decisions; None without one."""
+    found: dict[str, bool] = {}
+    for index, each in reversed([*enumerate(items)]):
+        if not isinstance(each, dict) or each.get("type") != APPROVAL_RESPONSE:
+            break
+        item = Fields.of(each, f"input[{index}]")
+        found.setdefault(item.text("approval_request_id"), item.flag("approve"))
+    return (response_of_item(next(iter(found))), found) if found else None
 
 
 def _behind_compaction(body: Fields) -> tuple[Fields, str]:
@@ -462,15 +465,17 @@ def _store_begun(state: ServerState, repository: Repository, asked: ResponseRequ
 
 
 def _decide(
-    state: ServerState, repository: Repository, asked: ResponseRequest, response: str, approved: bool
+    state: ServerState, repository: Repository, asked: ResponseRequest, response: str, decisions: Mapping[str, bool]
 ) -> tuple[Completion, Body]:
     """Resume the turn of a response that waits for the approval of its tool calls."""
     found = repository.store.served.find(response)
     runs = () if found is None else repository.store.runs.open_runs(found.session)
-    run = next((run for run in runs if found is not None and run.id == found.body.get(WAITING)), None)
+    run = next((run for run in runs if found is not None and waiting_id(run) == found.body.get(WAITING)), None)
     if found is None or run is None:
         raise invalid("input", f"response {response[:80]!r} does not wait for an approval", "item_not_found")
-    turns = replace(state.turns, approve=decide_waiting(run, approved=approved))
+    output = [item for item in items_at(found.body["response"], "output") if item_at(item, "type") == APPROVAL_REQUEST]
+    given = (decisions.get(str(item_at(item, "id"))) for item in output)
+    turns = replace(state.turns, approve=decide_waiting(run, given))
     priced_model = state.served.open(state.served.choose(asked.model))
     session = session_of_run(repository, found.session, run, priced_model, turns)
     _store_begun(state, repository, asked, found.session)
@@ -510,7 +515,7 @@ def _store(repository: Repository, items: list[Json], live: LiveResponse, final:
     if isinstance(result, ApiError) and result.calls:
         session = live.run.completions[0].session.name
         runs = repository.store.runs.open_runs(session)
-        waiting = {WAITING: runs[-1].id} if runs else {}
+        waiting = {WAITING: waiting_id(runs[-1])} if runs else {}
     if node is None and final["status"] == "failed" and live.run.stopped:
         return  # the run can be resumed, and the response stays in progress
     body: Body = {"response": final, "begun": live.begun, "input": items, "pieces": pieces_of(live.run.events)}

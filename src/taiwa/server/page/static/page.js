@@ -23,7 +23,7 @@ const acts = {
     if (part) part.open = true;
   },
   retry: async () => (await ask(texts.again)) && again(Number($$(".turn:has([data-act=again])").at(-1).dataset.number)),
-  resume: ({ yes }) => call("POST", `${here}/resume`, yes ? { approve: yes > 0 } : {}),
+  resume: ({ yes, waiting }) => call("POST", `${here}/resume`, yes ? { approve: yes > 0, waiting } : {}),
   repeat: ({ model, prefix }) => begin({ repeat: true, ...(model && { model }), ...(prefix && { prefix }) }),
   row: openRow,
   older,
