@@ -205,6 +205,9 @@ def test_a_change_of_app_keeps_the_values_that_fit(store: Store) -> None:
     assert session.state["dictionary"] == {"x": "1"}
     assert "日本語" in session.app.instructions
     assert Repository(store).at("t") == session.conversation
+    assert session.change_app("chat").app.name == "chat"
+    with pytest.raises(InputError, match="requires the parameter 'target_lang'"):
+        session.change_app("translate")
 
 
 def test_streamed_words_come_before_the_committed_turn(store: Store) -> None:

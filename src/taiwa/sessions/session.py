@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
+from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node, change_app
 from taiwa.conversation.state import Change, State, diff_states, parse_path
@@ -224,7 +225,8 @@ class BaseSession:
         self.conversation = self.repository.set_state(self.name, values)
         return self.conversation
 
-    def _change_app(self, app: App) -> Conversation:
+    def _change_app(self, app: str | App) -> Conversation:
+        app = load_app(app).with_params({}) if isinstance(app, str) else app
         self._ensure_stored()
         self.conversation = self.repository.change_app(self.name, app)
         return self.conversation
@@ -430,8 +432,8 @@ class Session(BaseSession):
         """Set values of the state by hand, as a node of its own."""
         return self._set_state(values)
 
-    def change_app(self, app: App) -> Conversation:
-        """Continue with another or an edited app; values that fit its fields are kept."""
+    def change_app(self, app: str | App) -> Conversation:
+        """Continue with another or an edited app, or the app of that name or path; values that fit its fields are kept."""
         return self._change_app(app)
 
     def diff(self, other: "BaseSession | str") -> tuple[Change, ...]:
@@ -570,7 +572,7 @@ class AsyncSession(BaseSession):
         """As `Session.set_state`."""
         return await to_thread(self._set_state, values)
 
-    async def change_app(self, app: App) -> Conversation:
+    async def change_app(self, app: str | App) -> Conversation:
         """As `Session.change_app`."""
         return await to_thread(self._change_app, app)
 
