@@ -36,6 +36,18 @@ def test_a_folder_is_indexed_and_found(taiwa: Taiwa, folder: Path) -> None:
     assert "travel.pdf, page 2" in taiwa.ok("find", "receipts").out
 
 
+def test_an_index_keeps_its_name_and_its_language(taiwa: Taiwa, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    taiwa.ok("index", str(folder), "--name", "kept", "--language", "German")
+    monkeypatch.chdir(folder)
+
+    for place in ("kept", "."):
+        taiwa.ok("index", place, "--name", "kept", "--language", "german")
+        for option, own in (("name", "kept"), ("language", "german")):
+            refused = taiwa("index", place, f"--{option}", "english")
+            assert refused.code == 2
+            assert f"has the {option} '{own}'; remove it to change that: taiwa index remove kept" in refused.err
+
+
 def test_programs_get_the_place_and_the_marks(taiwa: Taiwa, folder: Path) -> None:
     (row,) = taiwa.ok("find", "receipts", "--in", str(folder), "--json").json
 

@@ -83,7 +83,7 @@ def index() -> None:
 @index.command("folder", hidden=True)
 @click.argument("folder", metavar="FOLDER")
 @click.option("--name", default="", metavar="NAME", help="Name a new index.  [default: the folder's name]")
-@click.option("--language", default="english", show_default=True, help="Stem the words of this language.")
+@click.option("--language", default="", help="Stem the words of this language in a new index.  [default: english]")
 @click.option(
     "--embeddings",
     metavar="DIR|ENDPOINT|off",

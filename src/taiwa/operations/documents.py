@@ -70,13 +70,13 @@ class IndexOptions:
     """What to index, and how.
 
     - `folder`: a folder, a file, or the name of an index. `name`: of a new index ("": the folder's own name).
-    - `language`: the language for stemming.
+    - `language`: the language for stemming ("": that of the index, or English).
     - `embeddings`: the folder of a model, an endpoint (http://HOST:PORT/v1#NAME), `off`, or "" to keep those of the index.
     """
 
     folder: str
     name: str = ""
-    language: str = "english"
+    language: str = ""
     embeddings: str = ""
 
     @property
@@ -227,14 +227,16 @@ def index_folder(
 
     Raises:
         ConflictError: the name belongs to the index of another folder.
+        InputError: the folder has an index of another name or language.
         TaiwaError: the embedder cannot be opened; a new index is removed again.
     """
     before = library.names(None)
     folder = options.folder
     if not folder:
         raise InputError("the folder has no name; write . for the present one")
-    known = library.index(folder) if not path_kind(folder) and folder in before else None
-    index = known or _index_of(library, folder, options.name, options.language.lower())
+    is_name = not path_kind(folder) and folder in before
+    known = library.index(folder) if is_name else library.find_by_folder(folder)
+    index = _new_index(library, options) if known is None else _matching(known, options)
     try:
         embedder = _choose_embedder(index, options, settings)
     except TaiwaError:
@@ -247,14 +249,20 @@ def index_folder(
     yield embeddings_of(index, made=made)
 
 
-def _index_of(library: Library, folder: str, name: str, language: str) -> Index:
-    known = library.find_by_folder(folder)
-    if known is None:
-        return library.create(folder, name, language) if name else library.of_folder(folder, language)
-    if name and name != known.name:
-        raise InputError(
-            f"{folder} is indexed as {known.name!r}; remove it (`taiwa index remove {known.name}`) to rename it"
-        )
+def _new_index(library: Library, options: IndexOptions) -> Index:
+    language = options.language.lower() or "english"
+    if options.name:
+        return library.create(options.folder, options.name, language)
+    return library.of_folder(options.folder, language)
+
+
+def _matching(known: Index, options: IndexOptions) -> Index:
+    language = options.language.lower()
+    for what, wanted, own in (("name", options.name, known.name), ("language", language, known.analyzer.language)):
+        if wanted not in ("", own):
+            raise InputError(
+                f"the index of {known.root} has the {what} {own!r}; remove it to change that: taiwa index remove {known.name}"
+            )
     return known
 
 
