@@ -3,12 +3,12 @@
 import asyncio
 import threading
 from collections.abc import AsyncGenerator
-from re import Pattern
 from typing import Any
 
 from taiwa.kernel.messages import Request, StreamEnd, TextDelta, ThinkingDelta
 from tests.server.serving import Serving
 
+PLAIN = "const plain = (text) => text.replace(/\\s+/g, ' ').trim()"
 PATIENCE = 300_000
 """Milliseconds after which a test gives up waiting."""
 ANSWER = """A **bold** word, $x^2$.
@@ -91,34 +91,40 @@ class Tab:
             self.problems.append(f"request to {request.url}")
 
     def count(self, selector: str, number: int, *, ready: bool = True) -> None:
-        from playwright.sync_api import expect
-
-        expect(self.page.locator(selector)).to_have_count(number, timeout=PATIENCE)
+        self.until("all.length === wanted", selector, number)
         if ready:
             self.ready()
 
     def reads(self, selector: str, text: str) -> None:
         """Wait until an element is drawn, and has this text and no other."""
-        from playwright.sync_api import expect
-
-        expect(self.page.locator(selector)).to_have_text(text, timeout=PATIENCE, use_inner_text=True)
+        self.until("all[0] && plain(all[0].innerText) === plain(wanted)", selector, text)
 
     def holds(self, selector: str, value: str) -> None:
         """Wait until a field has this value."""
-        from playwright.sync_api import expect
+        self.until("all[0]?.value === wanted", selector, value)
 
-        expect(self.page.locator(selector)).to_have_value(value, timeout=PATIENCE)
-
-    def has(self, selector: str, text: str | Pattern[str], *, ready: bool = True) -> None:
-        from playwright.sync_api import expect
-
-        expect(self.page.locator(selector).first).to_contain_text(text, timeout=PATIENCE)
+    def has(self, selector: str, text: str, *, ready: bool = True) -> None:
+        self.until("all[0] && plain(all[0].textContent).includes(plain(wanted))", selector, text)
         if ready and selector != "#live":
             self.ready()
 
     def ready(self) -> None:
         """Wait until the script of the page listens, and no answer is on its way."""
-        self.page.wait_for_selector("body[data-ready]")
+        self.until("all.length", "body[data-ready]")
+
+    def until(self, condition: str, selector: str, wanted: object = None) -> None:
+        """Wait until a condition of the elements of a CSS selector is met; the page looks whenever it could draw.
+
+        The assertions of Playwright look after 0.1 s, then 0.25 s, 0.5 s and each second.
+        """
+        from playwright.sync_api import TimeoutError as LateError
+
+        look = f"([selector, wanted]) => {{ {PLAIN}; const all = document.querySelectorAll(selector); return {condition}; }}"
+        try:
+            self.page.wait_for_function(look, arg=[selector, wanted])
+        except LateError as error:
+            found = self.page.locator(selector).evaluate_all("all => all.map(each => each.outerHTML)")
+            raise AssertionError(f"{condition}: {selector}, {wanted!r}, but there are {found!r:.5000}") from error
 
     def violations(self, *, in_dark: bool = True) -> list[str]:
         """What is not accessible here, in light and `in_dark`; nothing but colours depends on that (needs `bypass_csp`)."""

@@ -1,12 +1,13 @@
 """Model servers that break, over HTTP: what the page then shows in the transcript."""
 
-import re
+import asyncio
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from taiwa.models.http_api.client import HttpModel
+from taiwa.models.http_api.client import Clock, HttpModel
 from taiwa.models.providers import resolve
 from tests.peers.faults import Act, FaultServer, event, head, raw, speech, status, words
 from tests.server.page.conftest import OpenTab, Serve
@@ -23,9 +24,22 @@ def upstream() -> Any:
 
 
 @pytest.fixture
-def ask(open_tab: OpenTab, serve: Serve, upstream: FaultServer) -> Callable[..., Tab]:
+def gate() -> threading.Event:
+    """What a model waits for before its server is called again: it is open."""
+    opened = threading.Event()
+    opened.set()
+    return opened
+
+
+@pytest.fixture
+def ask(open_tab: OpenTab, serve: Serve, upstream: FaultServer, gate: threading.Event) -> Callable[..., Tab]:
     """Ask the model of the server, which plays some acts."""
-    model = HttpModel(resolve(f"{upstream.base_url}#m"))
+
+    async def sleep(seconds: float) -> None:
+        while not gate.is_set():  # noqa: ASYNC110  (an event of another thread)
+            await asyncio.sleep(0.01)
+
+    model = HttpModel(resolve(f"{upstream.base_url}#m"), clock=Clock(sleep=sleep))
 
     def play(*acts: Act) -> Tab:
         upstream.plays(*acts)
@@ -63,10 +77,14 @@ def test_a_turn_that_its_server_broke_stays_with_its_reason_and_what_can_be_done
         tab.ready()
 
 
-def test_the_seconds_until_a_busy_model_is_called_again_are_counted_in_the_transcript(ask: Callable[..., Tab]) -> None:
-    busy = status(429, b'{"error": {"message": "slow down"}}', retry_after="6")
+def test_the_seconds_until_a_busy_model_is_called_again_are_counted_in_the_transcript(
+    ask: Callable[..., Tab], gate: threading.Event
+) -> None:
+    gate.clear()
+    busy = status(429, b'{"error": {"message": "slow down"}}', retry_after="60")
     tab = ask(busy, speech("The whole answer."))
-    tab.has("#live .thinking", re.compile("called again in [1-5] s"), ready=False)  # it began at 6
+    tab.until("/called again in [1-5]. s/.test(all[0]?.textContent)", "#live .thinking")  # it began at 60
+    gate.set()
     tab.has("#turns .answer", "The whole answer.")
     tab.count("#notices p:not(.hidden)", 0)
 

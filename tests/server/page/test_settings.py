@@ -97,7 +97,7 @@ def test_the_owner_adds_a_server_with_its_key_and_uses_its_models(open_tab: Open
         tab.has(".served", "bancha")
         assert [(row.origin, row.is_stored) for row in stored(own)] == [(url.removesuffix("/v1"), True)]
         tab.page.click(".served li:has-text('bancha') summary")
-        tab.has(".served li:has-text('bancha') details", f"{url}#bancha")
+        tab.has(".served details[open]", f"{url}#bancha")
         tab.page.click("[data-act=unlock]")
         tab.count("[data-act=unlock]", 0)
         tab.page.goto("about:blank")

@@ -348,6 +348,7 @@ def test_a_server_that_is_killed_in_mid_stream_is_missed_and_its_turn_resumed(
         tab.page.fill("#text", "one")
         tab.page.click("#send")
         tab.has("#live", "The first part.", ready=False)
+        tab.page.evaluate("() => document.querySelector('#notices').replaceChildren()")  # those of the first turn
     tab.has("#lost:not([hidden])", "No connection to the server", ready=False)
     tab.page.fill("#text", "two")
     tab.page.press("#text", "Enter")

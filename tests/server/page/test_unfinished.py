@@ -18,7 +18,7 @@ from taiwa.kernel.messages import Request, StreamEnd, TextDelta
 from taiwa.models.scripted import ALL_CAPABILITIES, scripted_model
 from taiwa.server.access import ServerLimits
 from tests.server.page.conftest import OpenTab, Serve
-from tests.server.page.tab import GatedModel
+from tests.server.page.tab import VIEWPORT, GatedModel
 from tests.server.serving import serving
 
 
@@ -110,10 +110,13 @@ def test_another_model_answers_what_one_could_not(open_tab: OpenTab, serve: Serv
 
 
 def test_a_rate_limit_counts_down_until_the_next_try(open_tab: OpenTab, serve: Serve) -> None:
-    tab = open_tab(serve(BreakingModel(*[RateLimitError("HTTP 429", retry_after=5.0)] * 9, begin="")))
+    server = serve(BreakingModel(*[RateLimitError("HTTP 429", retry_after=3_000.0)] * 9, begin=""))
+    tab = open_tab(server, viewport=VIEWPORT)  # a page of its own, whose clock may be another
+    tab.page.clock.install()
     tab.begin_only("Which tea?")
     tab.has(".unfinished", "too much at once")
-    tab.has("[data-until]:disabled", "s)")
+    tab.has("[data-until]:disabled", " s)")
+    tab.page.clock.fast_forward(3_000_000)
     tab.has("[data-until]:enabled", "Retry")
 
 
