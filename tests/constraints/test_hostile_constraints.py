@@ -125,7 +125,7 @@ def test_a_schema_is_followed_or_refused(schema: Any) -> None:
     )
 
 
-@settings(deadline=None)
+@settings(max_examples=settings().max_examples // 2)
 @given(st.text(max_size=8) | patterns, schemas, patterns)
 def test_a_tool_is_followed_or_refused(name: str, schema: Any, marker: str) -> None:
     tool = ToolSpec(name, "", {"type": "object", "properties": {"a": schema, "b": {"type": "number"}}})

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 
 from taiwa import constraints
 from taiwa.constraints import Vocabulary
@@ -55,6 +55,7 @@ def through_every_door(schema: dict[str, Any]) -> None:
     attempt(lambda: constraints.compile(constraint, BYTES, strict=False))
 
 
+@settings(max_examples=settings().max_examples // 2)
 @given(schemas())
 @example({"type": "integer", "const": HUGE})
 @example({"type": "string", "minLength": HUGE})
@@ -134,6 +135,9 @@ def test_no_automaton_of_many_steps_is_made_in_this_process(pattern: str, monkey
         return made(pattern, chars=chars, most_steps=most_steps)
 
     monkeypatch.setattr(constraint_encoding, "compile_regex", watched)
+    if pattern != LARGE:  # the others take all of the time
+        limits = replace(constraint_encoding.LIMITS, seconds=0.1)
+        monkeypatch.setattr(constraint_encoding._processes, "limits", limits)
     request = Request((user("?"),), constraint=Regex(pattern))
 
     text_as_schema(request, frozenset({"json_schema"}))

@@ -133,8 +133,8 @@ class Tab:
         found = [Axe().run(self.page)]
         if in_dark:
             self.page.emulate_media(color_scheme="dark")
-            colours = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
-            found.append(Axe().run(self.page, options=colours))
+            rules = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
+            found.append(Axe().run(self.page, options={"runOnly": rules, "resultTypes": ["violations"]}))
             self.page.emulate_media(color_scheme="light")
         return [result.generate_report() for result in found if result.violations_count]
 
