@@ -279,9 +279,8 @@ def place_compaction(repository: Repository, app: App, messages: Sequence[Messag
         base = add_turn(
             base, input_text(turn[:-1]), turn[-1].text, None if is_relayed(base.app) else {}, files, messages=said
         )
-    base, session = _stored(repository, base, "", "", None)
-    turn_input = TurnInput(base, "compact", CommitTarget("compact", None, not session, True), compacts=True)
-    return PlacedTurn(session or branch_name(base), turn_input)
+    turn_input = TurnInput(base, "compact", CommitTarget("compact", None, branches=True, may_branch=True), compacts=True)
+    return PlacedTurn(branch_name(base), turn_input)
 
 
 def _place(
@@ -325,15 +324,12 @@ def _place(
     recorded = () if adopts else tuple(map(_past_turn, turns[len(left_out) :]))
     if edits:
         base = edit_state(base, dict(edits), CLIENT)
-    drafted = bool(base.new_nodes)
-    base, session = _stored(repository, base, session, name, tip)
-    is_there = base.tip == tip or (drafted and not base.new_nodes)  # storing the preceding turns has moved the session
-    leaves = None if is_there else tip
+    leaves = None if base.tip == tip or base.new_nodes else tip
     files, inputs = detach(inputs)
     turn_input = TurnInput(
         base,
         input_text(inputs),
-        CommitTarget("turn" if leaves is None else "edit", leaves, branches=not session, may_branch=True),
+        CommitTarget("turn" if leaves is None else "edit", tip if base.tip != tip else None, branches=not session, may_branch=True),
         attachments=files,
         messages=inputs if is_relayed(app) else (),
         resent=Resent(Transcript(app.name, address), recorded, warnings),
@@ -441,18 +437,6 @@ def _is_sent(found: Node | PastTurn | None, turn: Sequence[Message], digest: str
 def _is_at(repository: Repository, session: str, node: str) -> bool:
     found = repository.store.refs.find(session) if session else None
     return found is not None and found[2] == node
-
-
-def _stored(
-    repository: Repository, base: Conversation, session: str, name: str, tip: str | None
-) -> tuple[Conversation, str]:
-    """Store the preceding turns, so that an interrupted turn can be resumed; a root alone is stored with its turn."""
-    new = base.new_nodes
-    if not new or (len(new) == 1 and new[0].kind == "root"):
-        return base, session
-    expected = (tip or new[0].parent) if session else None
-    session = session or name or branch_name(base)
-    return repository.commit(session, base, expected=expected, reason="history of a client"), session
 
 
 # --- the turn ---------------------------------------------------------------------------------------------------------

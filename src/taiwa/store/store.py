@@ -189,7 +189,6 @@ class Store:
             ConflictError: the session is not at `expected`; nothing is changed, and the costs of the run stay.
             InputError: a node does not follow the one before it, or the name is not allowed.
         """
-        _check_linked(nodes)
         name = check_name(ref) if expected is None else composed(ref)
         try:
             with self._db.transaction():
@@ -198,8 +197,7 @@ class Store:
                 at = None if session is None else session[2]
                 if at != expected:
                     raise ConflictError(conflict_message(name, at, expected))
-                rows = {(name_of_app := app.hash): self.nodes.app_row(app, name_of_app) for app in apps}
-                tip = self.nodes.insert(nodes, None, rows)
+                tip = self.keep(nodes, apps)
                 if session is None:
                     self.refs.begin(name, tip, reason)
                 else:
@@ -212,6 +210,17 @@ class Store:
                 self.runs.end(run, "conflict")
             raise
         return nodes[-1].hash
+
+    def keep(self, nodes: Sequence[Node], apps: Sequence[AppSource] = ()) -> int:
+        """Add nodes, and return the row of the last one; `gc` deletes those that no session and no open run leads to.
+
+        Raises:
+            InputError: a node does not follow the one before it.
+        """
+        _check_linked(nodes)
+        with self._db.transaction():
+            rows = {(name := app.hash): self.nodes.app_row(app, name) for app in apps}
+            return self.nodes.insert(nodes, None, rows)
 
     def undo(self, name: str, steps: int = 1) -> str:
         """Move a session back; see `Refs.undo`."""
