@@ -279,7 +279,9 @@ def place_compaction(repository: Repository, app: App, messages: Sequence[Messag
         base = add_turn(
             base, input_text(turn[:-1]), turn[-1].text, None if is_relayed(base.app) else {}, files, messages=said
         )
-    turn_input = TurnInput(base, "compact", CommitTarget("compact", None, branches=True, may_branch=True), compacts=True)
+    turn_input = TurnInput(
+        base, "compact", CommitTarget("compact", None, branches=True, may_branch=True), compacts=True
+    )
     return PlacedTurn(branch_name(base), turn_input)
 
 
@@ -329,7 +331,12 @@ def _place(
     turn_input = TurnInput(
         base,
         input_text(inputs),
-        CommitTarget("turn" if leaves is None else "edit", tip if base.tip != tip else None, branches=not session, may_branch=True),
+        CommitTarget(
+            "turn" if leaves is None else "edit",
+            tip if base.tip != tip else None,
+            branches=not session,
+            may_branch=True,
+        ),
         attachments=files,
         messages=inputs if is_relayed(app) else (),
         resent=Resent(Transcript(app.name, address), recorded, warnings),

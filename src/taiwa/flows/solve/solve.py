@@ -186,9 +186,12 @@ def _statement(text: str) -> str:
     found = next(reversed([*STATEMENT.finditer(text)]), None)
     if found is None:
         return ""
-    line = found["boxed"] or found["line"].strip(MARKS) or text[found.end() :].strip().partition("\n")[0].strip(MARKS)
-    boxed = BOXED.search(line)
-    stated = _in_braces(found["boxed"] or line[boxed.end() :]) if found["boxed"] or boxed else line
+    if found["line"] is None:
+        stated = _in_braces(found["boxed"])
+    else:
+        line = found["line"].strip(MARKS) or text[found.end() :].strip().partition("\n")[0].strip(MARKS)
+        boxed = BOXED.search(line)
+        stated = line if boxed is None else _in_braces(line[boxed.end() :])
     return WORDS_OF_LATEX.sub(r"\1", stated)
 
 
