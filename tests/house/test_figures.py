@@ -104,7 +104,7 @@ def test_modules_do_not_import_each_other_in_cycles_for_types_either() -> None:
 
 
 def test_a_trace_has_the_files_that_ran_the_modules_that_were_loaded_and_where_a_text_went(tmp_path: Path) -> None:
-    found = trace(tmp_path, PARSE, "--help", text="--help")
+    found = trace(tmp_path, PARSE, "--help", text=PARSE)
     only_bodies = found.bodies - found.functions
 
     assert any(name.endswith("/cli/main.py") for name in found.functions)

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
@@ -133,24 +134,11 @@ class Commands(click.Group):
         """Return all names, in the order of the sections."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command; suggest for an unknown one the one that is spelt like it, else those whose help contains the word."""
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  (the same)
+        """Import a command."""
         entry = COMMANDS.get(cmd_name)
-        if entry is None and (ctx.resilient_parsing or cmd_name.startswith("-")):
-            return None
         if entry is None:
-            import difflib
-            from functools import partial
-
-            word = cmd_name.lower()
-            spelt = partial(difflib.get_close_matches, word, COMMANDS, 1)
-            told = [name for name, entry in COMMANDS.items() if word in re.findall(r"\w+", entry.help)]
-            own = [each for option in self.get_params(ctx) for each in option.opts if each == f"--{word}"]
-            own += ["say"] * any(map(str.isspace, word))
-            near = own or ELSEWHERE.get(word, "").split() or spelt(0.9) or told[:3] or spelt()
-            ctx.fail(
-                f"unknown command {cmd_name!r}" + (f"; did you mean {' or '.join(map(repr, near))}?" if near else "")
-            )
+            return None
         command: click.Command = getattr(
             importlib.import_module(f"taiwa.cli.{entry.module}"), entry.attribute or cmd_name
         )
@@ -311,10 +299,29 @@ def _usage_error(error: click.ClickException) -> str:
             own = {each for option in say.params for each in option.opts}
             near = near or [f"say {error.option_name}"] * (error.option_name in own)
         message = f"unknown option {error.option_name!r}" + (f"; did you mean {' or '.join(near)}?" if near else "")
+    if isinstance(error, click.NoSuchCommand) and isinstance(ctx, click.Context):
+        hinted = _commands_like(ctx.command, error.command_name)
+        message = f"unknown command {error.command_name!r}" + (f"; {hinted}" if hinted else "")
     for name, plain_name in (("integer range", "whole number"), ("float range", "number"), ("integer", "whole number")):
         message = message.replace(f"is not a valid {name}.", f"is not a {plain_name}.")
     message = re.sub(r"\. (\w)", lambda begun: f"; {begun[1].lower()}", message.removesuffix("."))
     return f"{message[:1].lower()}{message[1:]}{hint}"
+
+
+def _commands_like(group: click.Command, name: str) -> str:
+    """Suggest the command that is spelt like a name, else those whose help contains it; of a group of a few commands name all."""
+    import difflib
+
+    if not isinstance(group, Commands):
+        listed = group.commands.items() if isinstance(group, click.Group) else ()
+        return f"choose one of {', '.join(known for known, command in listed if not command.hidden)}"
+    word = name.lower()
+    spelt = partial(difflib.get_close_matches, word, COMMANDS, 1)
+    told = [known for known, entry in COMMANDS.items() if word in re.findall(r"\w+", entry.help)]
+    own = [each for option in group.params for each in option.opts if each == f"--{word}"]
+    own += ["say"] * any(map(str.isspace, word))
+    near = own or ELSEWHERE.get(word, "").split() or spelt(0.9) or told[:3] or spelt()
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def _options_like(command: click.Command, name: str) -> list[str]:

@@ -442,15 +442,6 @@ def common_options(*names: str, **helps: str) -> Callable[[Callable[..., R]], Ca
 class Group(click.Group):
     """A group that lists each command with the complete first sentence of its help."""
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Name the commands if one is unknown; they are few."""
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
-            named = ", ".join(name for name, command in self.commands.items() if not command.hidden)
-            ctx.fail(f"unknown command {args[0]!r}; choose one of {named}")
-        return super().resolve_command(ctx, args)
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands."""
         with formatter.section("Commands"):
