@@ -11,6 +11,7 @@ from taiwa.conversation.history import Conversation, begin
 from taiwa.flows.ask.ask_result import AskTurnOptions
 from taiwa.flows.ask.types import ClarifyOptions
 from taiwa.flows.turn import Reply, say
+from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import OutputValidationError
 from taiwa.kernel.messages import Capability, JsonSchema, Message, Passage, Response, ToolCall
 from taiwa.kernel.runtime import Runtime, Tool
@@ -99,6 +100,18 @@ def test_state_tools_and_documents_work_in_one_turn() -> None:
     ]
     assert "Everybody has 20 days of leave." in model.requests[0].messages[-1].text
     assert after.turns[-1].said == "Gladly. Everybody has 20 days of leave. [1] That is 160 hours."
+
+
+def test_a_file_without_a_question_is_answered_without_a_search() -> None:
+    model = scripted_model("A plan of the garden.")
+    files = (Attachment.from_bytes(b"The beds are along the wall.", "plan.txt"),)
+    of = app("documents: {}\n")
+
+    done, after = Runtime(model, retriever=SHELF).run(say("", files, documents=NEVER)(begin(of)))
+
+    assert done.text == "A plan of the garden."
+    assert done.findings.documents is None
+    assert after.turns[-1].attachments == files
 
 
 def test_a_question_back_keeps_what_the_user_said() -> None:
