@@ -20,7 +20,6 @@ from taiwa.kernel.messages import Message, Passage, assistant, user
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.serialization import Json, value
 from taiwa.retrieval import Index, Library, ScopedRetriever
-from taiwa.sessions.ask_resources import term_weights_of
 
 __all__ = [
     "QUESTIONS",
@@ -124,7 +123,7 @@ def measure_handbook() -> tuple[HandbookCounts, ...]:
     with TemporaryDirectory() as folder, Library.open(Path(folder) / "library.db") as library:
         index = library.create(HANDBOOK, "handbook")
         index.refresh()
-        return count_answers(ask_handbook(index, read_questions(), term_weights_of(index.analyzer.name)))
+        return count_answers(ask_handbook(index, read_questions(), index.analyzer))
 
 
 def count_answers(asked: Sequence[HandbookAnswer]) -> tuple[HandbookCounts, ...]:

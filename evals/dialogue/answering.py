@@ -16,13 +16,12 @@ from taiwa.flows.ask.answer import answer_with_citations
 from taiwa.flows.ask.ask_result import Answer
 from taiwa.flows.ask.decide_search_or_clarify import answerable
 from taiwa.flows.ask.dialogue import reply_language, user_texts
-from taiwa.flows.ask.quote import TermWeights, extractive
+from taiwa.flows.ask.quote import extractive
 from taiwa.flows.ask.types import Thresholds
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.retrieval.analyzer import DENSE
 from taiwa.retrieval.index import LOOKED_AT
-from taiwa.sessions.ask_resources import term_weights_of
 
 __all__ = ["CITED", "EXTRACTIVE", "WITHOUT", "AnsweringTask", "answer_items", "normalized_words", "word_f1"]
 
@@ -85,8 +84,7 @@ class AnsweringTask(CorpusTask):
             answer, spent = done.value, done.spent
             refused = not answer.documented
         else:
-            reader: TermWeights = term_weights_of(finder.index.analyzer.name)
-            answer = extractive(sample.last, passages, sample.history, reader)
+            answer = extractive(sample.last, passages, sample.history, finder.index.analyzer)
             refused = not answer.documented or chance < Thresholds().weak_evidence
         found |= {"refused": refused, "chance": round(chance, 6)}
         return Measurement({**found, **(judge_answer(answer, sample, finder) if not refused else {})}, spent)

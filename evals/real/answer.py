@@ -46,7 +46,7 @@ from taiwa.flows.turn import say
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
-from taiwa.sessions.ask_resources import MAX_PASSAGES, default_assessment, term_weights_of
+from taiwa.sessions.ask_resources import MAX_PASSAGES, default_assessment
 
 DEFAULT_WAYS = ("taiwa", "taiwa:no-model", "rag")
 WAYS = (*DEFAULT_WAYS, "taiwa:documents", "taiwa:auto", "taiwa:never", "taiwa:look_first")
@@ -129,7 +129,7 @@ class AnswerTask(RealTask):
         backend, _, variant = job.setting.partition(":")
         sample = sample_of(job.item)
         finder = self._finder(job.item, sample)
-        conversation, terms = history_of(sample), finder.index.analyzer.name
+        conversation, terms = history_of(sample), finder.index.analyzer
         ours = self.ours(backend)
         clarify = ClarifyOptions(k=MAX_PASSAGES, assess_by=default_assessment(ours.required_model))
         if variant in ASSESS_BY:
@@ -137,7 +137,7 @@ class AnswerTask(RealTask):
         elif variant:
             clarify = replace(clarify, policy=variant)
         conversation = replace(conversation, app=replace(conversation.app, sampling=self.real.sampling))
-        turn = say(sample.last, documents=AskTurnOptions(clarify, terms=terms), term_weights=term_weights_of(terms))
+        turn = say(sample.last, documents=AskTurnOptions(clarify, terms=terms.name), term_weights=terms)
         done = await ours.runtime(limits, retriever=finder).run_result(turn(conversation))
         result = done.value[0].findings.documents
         assert result is not None, "the app has documents"

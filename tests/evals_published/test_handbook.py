@@ -9,7 +9,6 @@ import pytest
 from evals.handbook import HandbookAnswer, ask_handbook, count_answers, read_questions
 from taiwa.apps.catalog import HANDBOOK
 from taiwa.retrieval import Index, Library
-from taiwa.sessions.ask_resources import term_weights_of
 
 ROWS = read_questions()
 LINK = re.compile(r"\]\(([^)#]+)\)")
@@ -26,7 +25,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 
 @pytest.fixture(scope="module")
 def asked(index: Index) -> tuple[HandbookAnswer, ...]:
-    return ask_handbook(index, ROWS, term_weights_of(index.analyzer.name))
+    return ask_handbook(index, ROWS, index.analyzer)
 
 
 def test_it_is_about_forty_pages_in_two_languages_and_stays_small() -> None:

@@ -82,8 +82,10 @@ class RagResources:
 
     @property
     def term_weights(self) -> TermWeights:
-        """The weights of the terms of its documents."""
-        return term_weights_of(self.options.terms)
+        """The analyzer of its documents."""
+        from taiwa.retrieval.analyzer import Analyzer
+
+        return Analyzer.named(self.options.terms)
 
     def reporting(self, turn: Step[Conversation, Reply]) -> Step[Conversation, Reply]:
         """Return a turn that reports the troubles of the retriever at its end."""
@@ -202,17 +204,6 @@ def profile_of(name: str, store: "Store") -> UserProfile:
     if not users.has(name):
         raise InputError(f"{name!r} is not a user of the store; see `taiwa user --help`")
     return users.get(name)
-
-
-def term_weights_of(terms: str) -> TermWeights:
-    """Return the weights of terms by the analyzer of that name.
-
-    >>> list(term_weights_of("pairs-2/english").terms("leaves"))
-    ['leav']
-    """
-    from taiwa.retrieval.analyzer import Analyzer
-
-    return Analyzer.named(terms)
 
 
 def _indexes(app: App, repository: "Repository", stack: ExitStack) -> "list[Index]":

@@ -170,7 +170,7 @@ def _document_options(found: dict[str, Json]) -> "tuple[AskTurnOptions, TermWeig
         ConfigError: they are not recorded, or cannot be used by this version.
     """
     from taiwa.i18n import dialogue_version
-    from taiwa.sessions.ask_resources import term_weights_of
+    from taiwa.retrieval.analyzer import Analyzer
 
     options = options_of(found)
     if options is None:
@@ -178,4 +178,4 @@ def _document_options(found: dict[str, Json]) -> "tuple[AskTurnOptions, TermWeig
     version = options.clarify.catalogue_version
     if version > dialogue_version():
         raise ConfigError(f"version {version} of the dialogue catalogue worded it, which is not installed here")
-    return options, term_weights_of(options.terms)
+    return options, Analyzer.named(options.terms)

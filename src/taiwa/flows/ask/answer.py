@@ -25,7 +25,7 @@ from taiwa.flows.ask.quote import (
     place_of,
     restated,
     sentence_units,
-    spans_of,
+    spans,
 )
 from taiwa.kernel.effects import Complete, HideOutput, Program, perform
 from taiwa.kernel.errors import RefusalError
@@ -162,7 +162,7 @@ def check_answer(
     if not found.claims:
         for passage, span in best_spans(query, passages, history, weights):
             found.add_quotation(passage, span)
-        nearest = spans_of("\n".join((query, *own)), read, history, weights)
+        nearest = spans("\n".join((query, *own)), read, history, weights)
         if nearest:
             found.add_quotation(*max(nearest, key=lambda each: each[1].score))
     claims = (*found.claims.values(), *map(Claim, own))

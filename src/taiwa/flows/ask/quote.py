@@ -422,7 +422,7 @@ def best_spans(
     query: str, passages: Sequence[Passage], history: Sequence[Message], weights: TermWeights
 ) -> list[tuple[Passage, Span]]:
     """Return the best parts of the best passages, each text once; a question with a negation is answered by one first."""
-    found = spans_of(query, passages, history, weights)
+    found = spans(query, passages, history, weights)
     if is_negative(query):
         found.sort(key=lambda each: not is_negative(each[1].text))
     best = max((passage.score for passage, _ in found), default=0.0)
@@ -433,18 +433,10 @@ def best_spans(
     return [*good.values()][:MAX_QUOTED]
 
 
-def spans_of(
-    query: str, passages: Sequence[Passage], history: Sequence[Message], weights: TermWeights
-) -> list[tuple[Passage, Span]]:
-    """Return the best part of each passage that has one; see `spans`."""
-    pairs = zip(passages, spans(query, passages, history, weights), strict=True)
-    return [(passage, span) for passage, span in pairs if span is not None]
-
-
 def spans(
     query: str, passages: Sequence[Passage], history: Sequence[Message], term_weights: TermWeights
-) -> tuple[Span | None, ...]:
-    """Return the best part of each passage: one or two sentences, an item or a row; None if it has no content of the question.
+) -> list[tuple[Passage, Span]]:
+    """Return the best part of each passage that has content of the question: one or two sentences, an item or a row.
 
     If only the headings have, the first sentences are its best part.
     """
@@ -470,21 +462,21 @@ def spans(
     ]
     own = frozenset[str]().union(*held)
     if not own and not history:  # words that fit any subject do not answer it
-        return tuple(None for _ in passages)
+        return []
     # If content of the question occurs anywhere, a passage with only terms of the history does not answer it.
     own = frozenset(term for term in own if len(term) > 1) or own  # 給 of 給与 is in 有給休暇 too
     asks_not = is_negative(query)
-    found: list[Span | None] = []
+    found: list[tuple[Passage, Span]] = []
     for at, passage in enumerate(passages):
         if own.isdisjoint(held[at]) and own:
-            found.append(None)
             continue
         inner = {term: weight * (HEADING_TERM if term in above[at] else 1.0) for term, weight in rare.items()}
         best = _best(passage.text, units[at], unit_terms[at], inner, asks_not=asks_not)
         if best is None and any(has_term(term, above[at]) for term in own):
             best = _first(passage.text, units[at])
-        found.append(best)
-    return tuple(found)
+        if best is not None:
+            found.append((passage, best))
+    return found
 
 
 def _best(

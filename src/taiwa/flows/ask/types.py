@@ -1,4 +1,4 @@
-"""Values of the dialogue before retrieval: assessment, user profile, acts, situation and decision."""
+"""Values of the dialogue before retrieval: assessment, user profile, acts, situation, decision and options."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
