@@ -238,6 +238,20 @@ def test_the_inspector_shows_scores_queries_passages_and_why(tab: Tab, server: S
     tab.has("#side .steps .figures", "Words covered by the best passages")
 
 
+def test_passages_read_as_if_they_were_rendered(tab: Tab, server: Serving) -> None:
+    text = "# Tea\n\nGyokuro steeps **two** minutes.\n\n| tea | price |\n|---|---|\n| sencha | 12 |\n"
+    run = server.client.post("/api/indexes/teas/documents?path=tea.md", content=text.encode()).json()["run"]
+    server.client.get(f"/api/runs/{run}/events")
+    tab.page.goto(f"{tab.base}/documents/teas?q=sencha")
+    tab.reads(".hits p", "Tea Gyokuro steeps two minutes. tea price sencha 12")
+    tab.reads(".hits mark", "sencha")
+
+    session = ask(server, "how many minutes does gyokuro steep", params={"in": ["teas"]})["session"]
+    tab.page.goto(f"{tab.base}/c/{session}")
+    tab.panel("turn")
+    tab.reads("#side .passages li > p", "Gyokuro steeps two minutes. tea price sencha 12")
+
+
 def test_passages_that_came_next_are_near_misses_with_their_scores(tab: Tab, server: Serving) -> None:
     leaves = "".join(f"# Leave {n}\n\nLeave {n} has {n} paid days.\n\n" for n in range(10, 30))
     run = server.client.post("/api/indexes/long/documents?path=long.md", content=leaves.encode()).json()["run"]

@@ -239,8 +239,12 @@ class Page:
         self, index: "dict[str, Any]", wanted: str, found: "dict[str, Any] | None", audience: Sequence[str] = ()
     ) -> str:
         """Render an index as an audience sees it, with the results of a query."""
-        for each in found["passages"] if found else ():
-            each["parts"] = marked(each["text"], [tuple(span) for span in each["marks"]])
+        passages = found["passages"] if found else []
+        render_together(each["text"] for each in passages)
+        for each in passages:
+            words = [fold(each["text"][start:end]) for start, end in each["marks"]]
+            shown = excerpt(shown_text(each["text"]), words, len(each["text"]))
+            each["parts"] = marked(shown.text, shown.marks)
         return self._render("index.html", title=index["name"], index=index, wanted=wanted, found=found, audience=audience, formats=readable_suffixes(),
                             **self._frame())  # fmt: skip
 

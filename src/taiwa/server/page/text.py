@@ -20,7 +20,7 @@ from taiwa.kernel.text import truncate
 from taiwa.kernel.usage_limits import currency_units
 from taiwa.models.http_api.errors import MESSAGES, TABLE
 from taiwa.models.providers import IN_PROCESS
-from taiwa.operations.markdown_html import visible
+from taiwa.operations.markdown_html import shown_text, visible
 from taiwa.operations.resent_history import GRANTED, closed_params
 from taiwa.operations.state_values import format_value
 
@@ -48,12 +48,12 @@ def unmarked(text: str) -> str:
 
 
 def excerpt(text: str, most: int = SHORT) -> str:
-    """Format the beginning of a passage on one line, without its heading, which is shown beside it.
+    """Format the beginning of a passage as a reader sees it, on one line, without its heading, which is shown beside it.
 
-    >>> excerpt("## Leave\\n\\nTen days.")
+    >>> excerpt("## Leave\\n\\n**Ten** days.")
     'Ten days.'
     """
-    return short(" ".join(HEADING.sub("", text, 1).split()) or text, most)
+    return short(shown_text(HEADING.sub("", text, 1)) or text, most)
 
 
 def brief(value: "Json | Missing") -> str:
