@@ -80,6 +80,9 @@ WRONG: list[tuple[Call, str]] = [
     (lambda c: c.generate("x", system=3), "system must be a text, got an int"),
     (lambda c: c.generate("x", temperature="hot"), "temperature must be a number"),
     (lambda c: c.generate("x", max_tokens=True), "max_tokens must be a whole number, got a bool"),
+    (lambda c: c.generate("x", max_tokens=0), "max_tokens must be at least 1, got 0"),
+    (lambda c: c.session(temperature=2.5), r"temperature must be from 0 to 2, got 2\.5"),
+    (lambda c: c.extract("name str", "x", temperature=float("nan")), "temperature must be from 0 to 2, got nan"),
     (
         lambda c: c.generate([{"role": "usr", "content": "x"}]),
         "message 1: unknown role 'usr'; choose one of system, devel",

@@ -92,11 +92,15 @@ def checked_sampling(temperature: float | None, max_tokens: int | None, seed: in
     """Make a sampling.
 
     Raises:
-        InputError: an argument has the wrong type.
+        InputError: an argument has the wrong type, or no server takes it.
     """
     check_argument("temperature", temperature, (int, float, NoneType), "a number")
     for name, number in (("max_tokens", max_tokens), ("seed", seed)):
         check_argument(name, number, (int, NoneType), "a whole number")
+    if temperature is not None and not 0 <= temperature <= 2:
+        raise InputError(f"temperature must be from 0 to 2, got {temperature}")
+    if max_tokens is not None and max_tokens < 1:
+        raise InputError(f"max_tokens must be at least 1, got {max_tokens}")
     return Sampling(temperature, max_tokens=max_tokens, seed=seed)
 
 
