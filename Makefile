@@ -105,8 +105,9 @@ messages: setup ## update the catalogues in src/taiwa/locale from the texts in t
 	$(BIN)/pybabel --quiet extract $(BABEL) --output build/cli.pot src/taiwa/apps src/taiwa/cli src/taiwa/operations
 	$(BIN)/pybabel --quiet extract $(BABEL) --output build/dialogue.pot src/taiwa/flows src/taiwa/models
 	$(BIN)/pybabel --quiet extract $(BABEL) --mapping-file babel.cfg --keyword=_count:1,2 --output build/page.pot src/taiwa/server/page
-	$(BIN)/pybabel --quiet extract --no-location --no-wrap --sort-output --no-default-keywords --keyword=Wording --output build/library.pot src/taiwa
-	for domain in cli dialogue library page; do $(BIN)/pybabel --quiet update --domain $$domain --input-file build/$$domain.pot \
+	$(BIN)/pybabel --quiet extract --no-location --no-wrap --omit-header --no-default-keywords --keyword=Wording --output build/library.pot src/taiwa
+	cat build/library.pot >> build/page.pot
+	for domain in cli dialogue page; do $(BIN)/pybabel --quiet update --domain $$domain --input-file build/$$domain.pot \
 	  --output-dir src/taiwa/locale --no-wrap --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date; done
 
 # Not after setup: pins that contradict pyproject.toml are what this mends.

@@ -4,10 +4,10 @@ import ast
 import gettext
 import re
 import string
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from babel.messages.catalog import Catalog, Message
@@ -21,12 +21,7 @@ from taiwa.i18n import ENGLISH_ONLY, LANGUAGES, _, dialogue_catalogue, dialogue_
 from tests.house.source import walked
 
 SOURCES = Path(taiwa.__file__).parent
-DOMAINS = {
-    "cli": ("apps", "cli", "operations"),
-    "dialogue": ("ask", "flows", "models"),
-    "library": (".",),
-    "page": ("server/page",),
-}
+DOMAINS = {"cli": ("apps", "cli", "operations"), "dialogue": ("ask", "flows", "models"), "page": ("server/page",)}
 KEYWORDS: dict[str, tuple[int, ...] | None] = {
     "_": None,
     "gettext_noop": None,
@@ -43,10 +38,9 @@ DIGESTS = {1: "92c4351d96dd1b5b"}
 
 
 def extracted(domain: str) -> set[tuple[str, ...]]:
-    keywords = {"Wording": None} if domain == "library" else KEYWORDS
-    found = (
-        each for folder in DOMAINS[domain] for each in extract_from_dir(SOURCES / folder, METHODS, keywords=keywords)
-    )
+    parts: list[tuple[str, Mapping[str, Any]]] = [(folder, KEYWORDS) for folder in DOMAINS[domain]]
+    parts += [(".", {"Wording": None})] * (domain == "page")
+    found = (each for folder, words in parts for each in extract_from_dir(SOURCES / folder, METHODS, keywords=words))
     return {(message,) if isinstance(message, str) else tuple(message) for _, _, message, _, _ in found}
 
 

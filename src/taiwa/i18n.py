@@ -1,7 +1,7 @@
 """Texts in the user's language: gettext catalogues of two domains, for English, Japanese and Chinese.
 
-`cli` contains the texts of the command line, `dialogue` the program's sentences in a conversation, `library` the messages that are
-worded where they are raised (`Wording`). The English text is the key; if a compiled catalogue is missing, English is shown.
+`cli` contains the texts of the command line, `dialogue` the program's sentences in a conversation, `page` those of the page, and the
+messages of the library that are worded where they are raised (`Wording`). The English text is the key; if a compiled catalogue is missing, English is shown.
 """
 
 import os
@@ -111,7 +111,7 @@ def translated(message: str, language: str) -> str:
     >>> translated(Wording("session {name!r} already exists; choose another name", name="tea"), "en")
     "session 'tea' already exists; choose another name"
     """
-    translate = translator("library", language)
+    translate = translator("page", language)
     return message.translated(translate) if isinstance(message, Wording) else translate(message)
 
 

@@ -87,10 +87,10 @@ Reply only with the corrected JSON, in one line, and nothing else. Its type:
 
 FINISH_WARNINGS: Mapping[FinishReason, str] = {
     "length": Wording("the answer was cut off at the length limit"),
-    "interrupted": Wording("the answer was interrupted"),
+    "interrupted": "the answer was interrupted",
     "repetition": Wording("the answer was ended because it repeated itself"),
     "refusal": Wording("the model refused to continue"),
-    "tool_calls": Wording("the model called a tool, and this conversation has none"),
+    "tool_calls": "the model called a tool, and this conversation has none",
 }
 
 

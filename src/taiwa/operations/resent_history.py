@@ -100,7 +100,7 @@ def check_reply_options(app: App) -> None:
         InputError: they shape a reply that the app has a format for.
     """
     if app.answer_options.shapes_reply and not is_relayed(app):
-        kind = Wording("searches documents") if app.documents else Wording("keeps a state or has tools of its own")
+        kind = "searches documents" if app.documents else Wording("keeps a state or has tools of its own")
         raise InputError(Wording(
             "the app {app!r} {kind}: it takes no response format, stop strings or logprobs of a request, and a request cannot require calls of its tools",
             app=app.name, kind=kind,

@@ -213,7 +213,7 @@ def create_upload_index(
         raise InputError(Wording("an index cannot be called {name!r}: give one line, without @, / and a dot at its beginning", name=name[:80]))  # fmt: skip
     whole = f"{name}@{owner}" if owner else name
     if whole in library.names(None):
-        raise ConflictError(Wording("index {name!r} already exists; choose another name", name=name))
+        raise ConflictError(f"index {name!r} already exists; choose another name")
     folder = _folder(settings, owner) / _folder_name(name)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if any(folder.iterdir()):  # of an index that was dropped on the command line

@@ -529,7 +529,7 @@ class Refs:
         select = f"SELECT hash, kind {OWNED} AND hash BETWEEN ? AND ? ORDER BY hash LIMIT ?"
         nodes = self._db.rows(select, self._owner, first, last, MOST_LISTED + 1)
         if not nodes:
-            raise InputError(Wording("no session and no node {name!r} found; {hint}", name=text, hint=self.hint(text)))
+            raise InputError(f"no session and no node {text!r} found; {self.hint(text)}")
         if len(nodes) > 1:
             listed = ", ".join(f"{as_hash(key)[: len(prefix) + 4]} ({kind})" for key, kind in nodes[:MOST_LISTED])
             more = " …" if len(nodes) > MOST_LISTED else ""
@@ -545,7 +545,7 @@ def _ref(row: SqlRow) -> Ref:
 def _too_far(steps: int, made: int) -> InputError:
     if not made:
         return InputError(Wording("cannot go back: this is the beginning"))
-    return InputError(Wording("cannot go back {n} steps; the beginning is {most} back", n=steps, most=made))
+    return InputError(f"cannot go back {steps} steps; the beginning is {made} back")
 
 
 def _check_steps(steps: int, what: str) -> None:

@@ -290,7 +290,7 @@ class _Parser:
         self.column, self.at = token.start(token.lastgroup or 0) + 1, token.end()
 
     def fail(self, expected: str) -> None:
-        found = repr(self.word[:20]) if self.kind else Wording("the end")
+        found = repr(self.word[:20]) if self.kind else "the end"
         problem = Wording("expected {expected}, not {found}", expected=expected, found=found)
         raise InputError(Wording("{where}, column {n}: {problem}", where=self.where, n=self.column, problem=problem))
 
