@@ -131,9 +131,11 @@ def test_an_app_that_was_opened_by_its_path_can_be_changed_too(
     file.write_text(text.replace("Teach.", "Teach well."))
 
     second = taiwa.ok("say", str(file), "-s", "t", "Hi")
+    unnamed = taiwa("apps", "update", "t")
     updated = taiwa.ok("apps", "update", "t", str(file))
     third = taiwa.ok("say", str(file), "-s", "t", "Hi")
 
+    assert unnamed.err == "taiwa: app 'mine' not found among your apps; name its file: taiwa apps update t FILE\n"
     assert second.err.endswith(f"t keeps the old text until: taiwa apps update t {file}\n")
     assert updated.out == "t now uses the current app file\n"
     assert third.err == ""

@@ -653,9 +653,15 @@ def _mention_edited_app(session: "Session", path: str) -> None:
     """Report that an app file has changed since the conversation began, which continues with the old text."""
     from taiwa.operations.open_session import edited_app
 
-    with suppress(InputError):
+    try:
         if edited_app(session.app, path) is None:
             return
+    except InputError:
+        pass
+    except ConfigError:
+        if path:
+            raise
+        return
     print_notice(
         _(
             "the file of the app {app} was changed; {session} keeps the old text until: taiwa apps update {place}",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from taiwa.apps.catalog import DEFAULT_APP, convert_param, convert_params, load_app, load_source, with_places
+from taiwa.apps.catalog import DEFAULT_APP, apps, convert_param, convert_params, load_app, load_source, with_places
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App, Param
 from taiwa.conversation.history import Conversation, change_app
 from taiwa.kernel.errors import ConfigError, InputError
@@ -172,20 +172,15 @@ def open_app(name: str, params: Mapping[str, str], ask: AskParam | None = None) 
 
 
 def edited_app(app: App, path: str = "") -> App | None:
-    """Return the app of the current file, with the same parameters and options; None if the file is unchanged or deleted.
+    """Return the app of the current file, with the same parameters and options; None if the file is unchanged.
 
     An app outside the app folders is found only by its path.
 
     Raises:
-        ConfigError: no app file was found at the path, or it has an error.
+        ConfigError: no app file was found, or it has an error.
         InputError: the file is of another app, or the parameters do not fit it any more.
     """
-    try:
-        file = load_app(path or app.name)
-    except ConfigError:
-        if path:
-            raise
-        return None
+    file = load_app(path or app.name)
     if file.name != app.name:
         raise InputError(f"{path} is the app {file.name!r}, not {app.name!r}")
     if file.source.source == app.source.source:
@@ -199,11 +194,15 @@ def update_app(repository: Repository, session: str, path: str = "") -> bool:
     """Update a session to the current version of its app file, by default found by name; return whether the file differs.
 
     Raises:
-        ConfigError: no app file was found at the path, or it has an error.
+        ConfigError: no app file was found, or it has an error.
         InputError: the app was imported, the file is of another app, or the parameters no longer fit.
     """
     now = repository.at(session).app
     repository.require_trust(now, "updating it")
+    if not path and not any(each.name == now.name for each in apps()):
+        raise ConfigError(
+            f"app {now.name!r} not found among your apps; name its file: taiwa apps update {session} FILE"
+        )
     app = edited_app(now, path)
     if app is not None:
         repository.change_app(session, app)
