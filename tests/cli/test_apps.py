@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import ModelServer, Place, Taiwa, delta
 
 BROKEN = "---\ntaiwa: 1\nname: tutor\nstat:\n  level: { type: int }\nwindow: { max_size: 3, keep: 7 }\n---\nTeach {{topic}}.\n"
@@ -96,6 +98,17 @@ def test_an_unknown_app_is_an_error(taiwa: Taiwa) -> None:
 
     assert done.code == 2
     assert done.err == "taiwa: app 'translte' not found; did you mean 'translate'?\n"
+
+
+def test_an_app_file_of_this_folder_is_suggested_by_its_path(
+    taiwa: Taiwa, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.md").write_text("---\ntaiwa: 1\n---\nTeach.\n")
+    monkeypatch.chdir(tmp_path)
+
+    done = taiwa("say", "mine", "Hi")
+
+    assert (done.code, done.err) == (2, "taiwa: app 'mine' not found; did you mean the file mine.md?\n")
 
 
 def test_a_conversation_says_that_its_app_file_was_changed_and_can_take_it(

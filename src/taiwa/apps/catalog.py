@@ -321,7 +321,9 @@ def find_path(name: str, environ: Mapping[str, str] | None = None) -> Path:
     if (plugin := find_plugin("apps", name)) is not None:
         return plugin_app(plugin)
     known = dict.fromkeys((*(path.stem for _, path in _files(environ)), *plugin_names("apps")))
-    raise ConfigError(f"app {quoted(name)} not found; {suggest(name, tuple(known), 'apps')}")
+    is_here = path_kind(f"{name}.md") == "file"
+    remedy = f"did you mean the file {name}.md?" if is_here else suggest(name, tuple(known), "apps")
+    raise ConfigError(f"app {quoted(name)} not found; {remedy}")
 
 
 def new(path: Path, name: str) -> Path:
