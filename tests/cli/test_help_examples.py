@@ -190,7 +190,8 @@ def prepare(taiwa: Taiwa, line: str) -> None:
         Path("chat-1.jsonl").write_text(taiwa.ok("export", "chat-1", "--app").out)
         taiwa.ok("delete", "chat-1", "--yes")
     if "tutor" in command and command.startswith("apps update"):
-        taiwa.ok("say", "./tutor.md", "-s", "tutor-1", "Hi")
+        taiwa.ok("apps", "new", "tutor")
+        taiwa.ok("say", "tutor", "-s", "tutor-1", "Hi")
     if command.startswith("find") or ("handbook" in command and not command.startswith("index ~")):
         taiwa.ok("index", "handbook")
     if command.startswith("ask -c"):
