@@ -89,6 +89,11 @@ def test_a_body_of_a_hundred_megabytes_is_refused_before_it_is_read(server: Serv
     assert " 413 " in answer.splitlines()[0]
 
 
+def test_a_server_takes_bodies_of_32_megabytes_at_most_if_nothing_else_is_said() -> None:
+    with serving() as server, connect(server, HEAD + f"content-length: {(32 << 20) + 1}\r\n\r\n") as opened:
+        assert b" 413 " in opened.recv(65536).splitlines()[0]
+
+
 def test_ten_thousand_messages_are_refused_before_a_model_is_asked(server: Serving) -> None:
     answer = server.chat([{"role": "user", "content": "a"}] * 10_000)
 

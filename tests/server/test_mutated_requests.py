@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taiwa.models.scripted import function_model
+from taiwa.server.access import BodyLimits, ServerLimits
 from tests.peers.embedder import EmbeddingServer
 from tests.server.serving import Serving, serving
 
+MOST_BYTES = 1 << 20
 TEXT = [{"role": "user", "content": "Tea?"}]
 PARTS = [{"type": "text", "text": "Tea?"}, {"type": "text", "text": "Hot."}]
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
@@ -66,7 +68,12 @@ WRONG: list[object] = [
 @pytest.fixture(scope="module")
 def served() -> Iterator[Serving]:
     model = function_model(lambda request: '{"a": 1}' if request.constraint else "Green.", name="served")
-    with EmbeddingServer() as vectors, serving(model=model, embeddings=f"{vectors.base_url}#m") as running:
+    with (
+        EmbeddingServer() as vectors,
+        serving(
+            model=model, embeddings=f"{vectors.base_url}#m", limits=ServerLimits(body=BodyLimits(MOST_BYTES, 300.0))
+        ) as running,
+    ):
         yield running
 
 
@@ -163,9 +170,6 @@ def test_a_right_request_of_every_protocol_is_answered(served: Serving, path: st
         given_body = body | ({"model": served.server.options.embeddings} if path == "/v1/embeddings" else {})
         answer = served.client.post(path, json=given_body)
         assert answer.status_code == 200, answer.text
-        assert (
-            served.client.post(
-                path, content=b" " * (33 << 20), headers={"content-type": "application/json"}
-            ).status_code
-            == 413
-        )
+
+    large = served.client.post(path, content=b" " * (MOST_BYTES + 1), headers={"content-type": "application/json"})
+    assert large.status_code == 413
