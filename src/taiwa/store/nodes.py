@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from operator import attrgetter
 from types import NoneType
 from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args
 
@@ -22,6 +23,7 @@ from taiwa.kernel.serialization import (
     Json,
     canonical,
     canonical_record,
+    encode_text,
     record,
     refuse_constant,
     to_json,
@@ -251,6 +253,9 @@ def searchable_texts(body: bytes) -> tuple[str, ...]:
         )
 
 
+BODY = ("answer", "attachments", "delta", "findings", "host", "messages", "model", "prefix", "thinking", "user")
+BODY_OF: Callable[[Node], tuple[Any, ...]] = attrgetter(*BODY)
+MAY_BE_EMPTY = frozenset({"answer", "delta", "findings", "user"})
 BATCH = 256
 KINDS = get_args(NodeKind)
 OPTIONAL = (str, NoneType)
@@ -301,25 +306,17 @@ def app_from_row(name: str, body: bytes) -> AppSource:
             raise CorruptError("an app of the store cannot be read; run `taiwa fsck`")
 
 
-def _node_parts(node: Node) -> dict[str, Any]:
-    """Return what the body of a node holds: JSON, and values to record."""
-    parts: dict[str, Any] = {"user": node.user, "answer": node.answer, "delta": node.delta}
-    named = {
-        "attachments": [each.reference() for each in node.attachments],
-        "thinking": node.thinking,
-        "messages": node.messages,
-        "prefix": node.prefix,
-        "model": node.model,
-        "host": node.host,
-    }
-    parts |= {name: part for name, part in named.items() if part}
-    parts["findings"] = node.findings
-    return {name: part for name, part in parts.items() if part is not None}
+def _node_parts(node: Node) -> list[tuple[str, Any]]:
+    """Return what the body of a node holds, by name: JSON, and values to record."""
+    parts = [(name, part) for name, part in zip(BODY, BODY_OF(node), strict=True) if part or name in MAY_BE_EMPTY]
+    if node.attachments:
+        parts = [(name, [each.reference() for each in part] if name == "attachments" else part) for name, part in parts]
+    return [each for each in parts if each[1] is not None]
 
 
 def node_texts(node: Node) -> dict[str, Json]:
     """Return the texts of a node as JSON, without those that it does not have."""
-    return {name: record(part) if isinstance(part, tuple) else part for name, part in _node_parts(node).items()}
+    return {name: record(part) if isinstance(part, tuple) else part for name, part in _node_parts(node)}
 
 
 def node_body(node: Node) -> bytes:
@@ -328,11 +325,20 @@ def node_body(node: Node) -> bytes:
     Raises:
         InputError: the delta or the findings are not JSON.
     """
-    written = [
-        f'"{name}":{canonical_record(part) if isinstance(part, str | tuple) else CANONICAL.encode(check_json(part))}'
-        for name, part in sorted(_node_parts(node).items())
-    ]
-    return _compressed(to_utf8("{{{}}}".format, ",".join(written)))
+    return _compressed(to_utf8(_node_json, node))
+
+
+def _node_json(node: Node) -> str:
+    parts = [f'"{name}":{_part_json(part)}' for name, part in _node_parts(node)]
+    return f"{{{','.join(parts)}}}"
+
+
+def _part_json(part: Any) -> str:  # noqa: ANN401  (JSON, or values)
+    if type(part) is str:
+        return encode_text(part)
+    if type(part) is tuple:
+        return canonical_record(part)
+    return CANONICAL.encode(check_json(part))
 
 
 def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
