@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
-from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
@@ -13,21 +12,11 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 __all__ = ["CatalogueHook", "compile_catalogues"]
 
 
-class CompiledCatalog(Catalog):
-    """A catalogue with the headers alone that `gettext` reads."""
-
-    @property
-    def mime_headers(self) -> list[tuple[str, str]]:
-        """The headers."""
-        return [each for each in super().mime_headers if each[0] in ("Content-Type", "Plural-Forms")]
-
-
 def compile_catalogues(root: Path) -> None:
     """Compile each `.po` file below a folder to an `.mo` file beside it."""
     for source in sorted(root.rglob("*.po")):
         with source.open("rb") as text:
             catalogue = read_po(text, locale=source.parent.parent.name, abort_invalid=True)
-        catalogue.__class__ = CompiledCatalog
         with source.with_suffix(".mo").open("wb") as compiled:
             write_mo(compiled, catalogue)
 
