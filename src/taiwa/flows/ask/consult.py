@@ -105,21 +105,20 @@ FRESH = ClarificationState()
 class Clarified:
     """The next act of a dialogue.
 
-    Pass `clarification` to the next turn; `language` is that of the reply. `passages` were found for `queries` if the act is
-    `Search`, and `ask` answers `query` from them; `case` is set if it is `HandOver`. `searched` are the texts that were searched for,
-    and `evidence` is what was found on them.
+    Pass `clarification` to the next turn; `language` is that of the reply. `passages` were found if the act is `Search`, and `ask`
+    answers `query` from them; `case` is set if it is `HandOver`. `searched` are the texts that were searched for, and `evidence` is
+    what was found on them.
     """
 
     decision: Decision
     clarification: ClarificationState
     language: str
-    queries: Queries | None = None
+    query: str = ""
     passages: tuple[Passage, ...] = ()
     case: HandoverCase | None = None
     answer: Answer | None = None
     searched: tuple[str, ...] = ()
     evidence: Evidence | None = None
-    query: str = ""
 
     @property
     def act(self) -> Act:
@@ -192,7 +191,7 @@ def clarify(
         return found
     queries = yield from step.queries()
     query, searched = queries.text, queries.all
-    found = replace(found, queries=queries, query=query)
+    found = replace(found, query=query)
     if isinstance(act, HandOver):
         case = step.case(decision, query)
         return replace(found, case=case, searched=case.searched, evidence=step.evidence)
