@@ -64,6 +64,15 @@ def test_importing_the_same_conversation_twice_is_not_a_conflict(talked: Taiwa) 
     assert talked.ok("import", "-", input=exported).out == "chat-1: 2 turns, every hash is right\n"
 
 
+def test_a_dash_is_standard_output(talked: Taiwa, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    exported = talked.ok("export", "-o", "-")
+
+    assert exported.out == talked.ok("export").out
+    assert not Path("-").exists()
+
+
 def test_calls_are_exported_on_request(talked: Taiwa, tmp_path: Path) -> None:
     exported = talked.ok("export", "chat-1", "--app", "--calls").out
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taiwa.cli.options import NEW_FILE, CommonOptions, common_options, complete_session, confirm, read_whole
+from taiwa.cli.options import CommonOptions, common_options, complete_session, confirm, output_option, read_whole
 from taiwa.cli.output import print_item, print_notice
 from taiwa.i18n import _, ngettext, user_language
 from taiwa.kernel.errors import InputError
@@ -23,7 +23,7 @@ FORMATS = {".jsonl": "jsonl", ".md": "md", ".html": "html"}
 
 @click.command()
 @click.argument("revision", required=False, default="", shell_complete=complete_session)
-@click.option("-o", "--output", type=NEW_FILE, help="Write a file; its suffix sets the format.")
+@output_option("Write a file; its suffix sets the format.")
 @click.option(
     "--format",
     "form",

@@ -89,6 +89,13 @@ NEW_FILE = click.Path(path_type=Path, dir_okay=False)
 CONSTRAINTS = ("type", "schema", "regex", "grammar", "choice")
 
 
+def output_option(about: str) -> Callable[[C], C]:
+    """Return the option `-o FILE`; `-` is standard output, as without it."""
+    return click.option(
+        "-o", "--output", type=NEW_FILE, help=about, callback=lambda *given: None if given[2] == Path("-") else given[2]
+    )
+
+
 def option(*names: str, **attributes: Any) -> Any:  # noqa: ANN401  (a field of any type)
     """Return a field of a dataclass that an option of a command fills, as `click.option`."""
     empty = () if "multiple" in attributes else False if "is_flag" in attributes else None
@@ -491,7 +498,7 @@ row_options = add_options(
         "-j", "width", type=click.IntRange(1, 256), default=4, show_default=True, help="Run this many rows at a time."
     ),
     click.option("--resume", is_flag=True, help="Continue a batch; rows that were answered are not paid for again."),
-    click.option("-o", "--output", type=NEW_FILE, help="Write the rows to a file."),
+    output_option("Write the rows to a file."),
     click.option(
         "--max-failures",
         type=click.IntRange(1),
