@@ -18,6 +18,7 @@ from taiwa.kernel.errors import OverloadedError
 from taiwa.kernel.messages import Request
 from taiwa.models.http_api.client import Clock, HttpModel
 from taiwa.models.providers import resolve
+from taiwa.server import repeats as repeats_module
 from taiwa.server.repeats import MAX_KEPT_BYTES, Repeats
 from tests.lazily import Lazily
 from tests.peers.faults import Act, FaultServer, event, raw, speech, status
@@ -349,6 +350,19 @@ def test_a_conversation_answers_one_request_at_a_time() -> None:
         assert first.result().json()["status"] == "completed"
         assert served.client.post("/v1/responses", json=body | {"input": "Next."}).json()["status"] == "completed"
         assert served.turns() == [["First.", "Next."]]
+
+
+def test_answers_in_large_conversations_are_forgotten_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeats_module, "MAX_KEPT_BYTES", 400_000)
+    with serving(*["Yes."] * 9) as served:
+        last = served.client.post("/v1/responses", json={"model": "scripted", "input": "x" * 100_000}).json()["id"]
+        asked = {"model": "scripted", "input": "And?", "previous_response_id": last}
+        for key in "abcdefa":
+            served.client.post("/v1/responses", json=asked, headers={"idempotency-key": key})
+        kept = [each for attempts in served.server.state.repeats._attempts.values() for each in attempts]
+
+    assert len(served.model.requests) == 8  # the first one was forgotten
+    assert 3 <= len(kept) <= 5
 
 
 def test_the_oldest_answers_to_large_requests_are_forgotten_when_too_much_is_kept() -> None:

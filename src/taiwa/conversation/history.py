@@ -238,6 +238,11 @@ class Conversation:
         """The newest node that a store has, or None if the conversation is new."""
         return self.new_nodes[0].parent if self.new_nodes else self.tip
 
+    @property
+    def size(self) -> int:
+        """The characters of its turns, with the bytes of their files."""
+        return sum(len(past.user) + len(past.answer) + sum(file.size for file in past.files) for past in self.turns)
+
     def stored(self) -> "Conversation":
         """Return the conversation once a store has its new nodes."""
         here = self

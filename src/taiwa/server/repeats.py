@@ -25,7 +25,9 @@ KEY_SECONDS = 600.0
 """How long an answer is kept for an `Idempotency-Key`."""
 LARGE_BODY = 64 << 10
 MAX_KEPT_BYTES = 64 << 20
-"""The large bodies, together, whose answers are kept: an answer holds a conversation that is about as large as its request."""
+"""What the kept answers of a caller hold: their requests and conversations, which are large behind a small request, too."""
+LEAST_KEPT_BYTES = 4 << 10
+"""What an answer holds besides."""
 RETRY_COUNT = "x-stainless-retry-count"
 
 
@@ -52,10 +54,12 @@ class _Made(NamedTuple):
 class Attempt(Generic[S]):
     """The run of a request, for the clients that wait for it."""
 
-    __slots__ = ("_cancelling", "_is_patient", "clients", "digest", "kept", "size", "started")
+    __slots__ = ("_cancelling", "_is_patient", "clients", "digest", "kept", "size", "started", "weight")
 
     def __init__(self, digest: bytes, size: int, *, is_patient: bool, kept: float) -> None:
         self.digest, self.size, self._is_patient, self.kept = digest, size, is_patient, kept
+        self.weight = 0
+        """The bytes that it holds, 0 while its run continues."""
         self.clients = 0
         self._cancelling: asyncio.TimerHandle | None = None
         self.started: asyncio.Future[S] = asyncio.get_running_loop().create_future()
@@ -74,6 +78,13 @@ class Attempt(Generic[S]):
     def ended(self) -> float | None:
         """When its run has ended with an answer; None if it has not."""
         return self.started.result().run.ended if self.can_answer and self.started.done() else None
+
+    def weigh(self) -> int:
+        """Find out what it holds, once its run has ended with an answer."""
+        if not self.weight and self.ended is not None:
+            held = (each.session.conversation.size for each in self.started.result().run.completions)
+            self.weight = LEAST_KEPT_BYTES + self.size + sum(held)
+        return self.weight
 
     def is_over(self, now: float) -> bool:
         """Whether no request can attach to it any more."""
@@ -123,6 +134,8 @@ class Repeats:
 
     def __init__(self) -> None:
         self._attempts: dict[tuple[str, str | bytes], list[Attempt[Any]]] = {}
+        self._begun: list[Attempt[Any]] = []
+        """Those that are not weighed."""
         self._next_sweep = 0.0
 
     async def attempt(self, request: Request, start: Callable[[], Awaitable[S]]) -> Attempt[S]:
@@ -131,6 +144,10 @@ class Repeats:
         Raises:
             ApiError: the `Idempotency-Key` was used with another body.
         """
+        ended = [each for each in self._begun if each.weigh() or not each.can_answer]
+        self._begun = [each for each in self._begun if each not in ended]
+        if any(each.weight > LARGE_BODY for each in ended):
+            self._forget()
         self._sweep(asyncio.get_running_loop().time())
         caller, digest, key = request_key(request)
         count = request.headers.get(RETRY_COUNT, "")
@@ -149,10 +166,9 @@ class Repeats:
             await asyncio.shield(found.started)
             return found
         made = _attempt(digest, key, request.state.size, is_patient=bool(key or count))
-        if made.size > LARGE_BODY:
-            self._forget(made.size)
         made.join()
         attempts.append(made)
+        self._begun.append(made)
         try:
             made.started.set_result(await start())
         except BaseException as error:
@@ -186,20 +202,18 @@ class Repeats:
 
         return cast("T", (await self.attempt(request, start)).started.result().made)
 
-    def _forget(self, size: int) -> None:
-        """Forget the oldest answers to large requests until one of this size may be kept."""
-        large = [
-            (attempts, each)
-            for attempts in self._attempts.values()
-            for each in attempts
-            if each.size > LARGE_BODY and each.ended is not None
-        ]
-        size += sum(each.size for _, each in large)
-        for attempts, each in large:
-            if size <= MAX_KEPT_BYTES:
-                break
-            attempts.remove(each)
-            size -= each.size
+    def _forget(self) -> None:
+        """Forget the oldest answers of each caller that hold too much, the large ones first."""
+        kept: dict[str, list[tuple[list[Attempt[Any]], Attempt[Any]]]] = {}
+        for (caller, _), attempts in self._attempts.items():
+            kept.setdefault(caller, []).extend((attempts, each) for each in attempts if each.weigh())
+        for pairs in kept.values():
+            size = sum(each.weight for _, each in pairs)
+            for attempts, each in sorted(pairs, key=lambda pair: pair[1].weight <= LARGE_BODY):
+                if size <= MAX_KEPT_BYTES:
+                    break
+                attempts.remove(each)
+                size -= each.weight
 
     def _sweep(self, now: float) -> None:
         if now < self._next_sweep:
@@ -211,3 +225,4 @@ class Repeats:
                 self._attempts[name] = kept
             else:
                 del self._attempts[name]
+        self._forget()

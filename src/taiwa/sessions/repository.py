@@ -372,11 +372,10 @@ class Repository:
 
     def remember(self, conversation: Conversation) -> None:
         """Cache a committed conversation in memory for its next turn, if it is not long and has no files."""
-        turns = conversation.turns
         if (
             conversation.app.hash in self._apps
-            and not any(past.files for past in turns)
-            and sum(len(past.user) + len(past.answer) for past in turns) <= LONGEST_RECENT
+            and not any(past.files for past in conversation.turns)
+            and conversation.size <= LONGEST_RECENT
         ):
             self._recent[conversation.tip] = conversation
             for oldest in list(self._recent)[:-MOST_RECENT]:
