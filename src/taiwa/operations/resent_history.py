@@ -157,8 +157,6 @@ def place_after(
     if base.count == 0 and session and base.app != app:  # no turn yet: any app may begin
         address = _addresses(map(turn_digest, turns))[-1]
         placed = _place(repository, app, repository.start(app), "", address, turns, inputs, unknown=unknown)
-        if not placed.turn_input.base.new_nodes:
-            return placed
         target = replace(placed.turn_input.target, replaces=node, branches=False)
         turn_input = replace(placed.turn_input, target=target)
         return replace(placed, session=session, turn_input=turn_input)

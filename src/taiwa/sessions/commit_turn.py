@@ -485,10 +485,11 @@ def begin_turn(
     store, base = repository.store, turn_input.base
     turn_input.check()
     repository.check_trust(base.app)
-    drafts = () if _is_new_root(base) else base.new_nodes
+    # An interrupted turn can be resumed after them; a root alone is stored with its turn.
+    drafts = base.new_nodes if any(node.kind != "root" for node in base.new_nodes) else ()
     if drafts:
-        target, expected = turn_input.target, turn_input.expected
-        target = replace(target, replaces=expected, branches=expected is None)
+        expected = turn_input.expected
+        target = replace(turn_input.target, replaces=expected, branches=expected is None)
         turn_input = replace(turn_input, base=base.stored(), target=target)
     turn_input = _filled(repository, turn_input)
     resources = open_resources(repository, base, priced_model)
@@ -518,7 +519,7 @@ def begin_turn(
                 *(file for past in turn_input.resent.unknown for file in past.files),
             )
             target, text = turn_input.target, turn_input.text
-            if drafts:  # so that an interrupted turn can be resumed; a root alone is stored with its turn
+            if drafts:
                 store.keep(drafts, (base.app.source,))
             run = store.runs.begin(
                 session, turn_input.follows, app, text, recorded, files, branches=target.branches and target.may_branch
@@ -530,10 +531,6 @@ def begin_turn(
     journal = Journal(paid, sink(repository, run, priced_model))
     answer = PartialAnswer(partial(store.runs.keep_partial, run), whole=options.whole)
     return ActiveTurn(repository, session, turn_input, run, program, journal, runtime_options, resources, answer)
-
-
-def _is_new_root(base: Conversation) -> bool:
-    return len(base.new_nodes) == 1 and base.new_nodes[0].kind == "root"
 
 
 def prepare_turn(

@@ -308,10 +308,11 @@ def app_from_row(name: str, body: bytes) -> AppSource:
 
 def _node_parts(node: Node) -> list[tuple[str, Any]]:
     """Return what the body of a node holds, by name: JSON, and values to record."""
-    parts = [(name, part) for name, part in zip(BODY, BODY_OF(node), strict=True) if part or name in MAY_BE_EMPTY]
-    if node.attachments:
-        parts = [(name, [each.reference() for each in part] if name == "attachments" else part) for name, part in parts]
-    return [each for each in parts if each[1] is not None]
+    return [
+        (name, [each.reference() for each in part] if name == "attachments" else part)
+        for name, part in zip(BODY, BODY_OF(node), strict=True)
+        if part or (part is not None and name in MAY_BE_EMPTY)
+    ]
 
 
 def node_texts(node: Node) -> dict[str, Json]:
