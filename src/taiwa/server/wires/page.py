@@ -278,8 +278,9 @@ async def follow(request: Request) -> Response:
     that it has seen completely (`Last-Event-ID`).
     """
     state, caller, repository = state_of(request), caller_of(request), repository_of(request)
-    session = name_of(request)  # gone if it was deleted while the page was in the background
     shown, first = request.query_params.get("tip", ""), request.query_params.get("run", "")
+    # A page that knows a position is told where the conversation has gone while it was in the background.
+    session = name_of(request) if shown else await asyncio.to_thread(_name, request, repository)
     last = request.headers.get("last-event-id", "")
 
     def look() -> str:
@@ -319,6 +320,7 @@ async def follow(request: Request) -> Response:
                     yield event({"tip": tip}, "tip")
                 else:
                     yield event({"renamed": await asyncio.to_thread(repository.store.refs.renamed, session)}, "gone")
+                    return
             if not ready:
                 ready = True
                 yield event({}, "ready")
