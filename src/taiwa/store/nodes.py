@@ -23,7 +23,6 @@ from taiwa.kernel.serialization import (
     Json,
     canonical,
     canonical_record,
-    encode_text,
     record,
     refuse_constant,
     to_json,
@@ -326,20 +325,11 @@ def node_body(node: Node) -> bytes:
     Raises:
         InputError: the delta or the findings are not JSON.
     """
-    return _compressed(to_utf8(_node_json, node))
-
-
-def _node_json(node: Node) -> str:
-    parts = [f'"{name}":{_part_json(part)}' for name, part in _node_parts(node)]
-    return f"{{{','.join(parts)}}}"
-
-
-def _part_json(part: Any) -> str:  # noqa: ANN401  (JSON, or values)
-    if type(part) is str:
-        return encode_text(part)
-    if type(part) is tuple:
-        return canonical_record(part)
-    return CANONICAL.encode(check_json(part))
+    written = [
+        f'"{name}":{canonical_record(part) if type(part) in (str, tuple) else CANONICAL.encode(check_json(part))}'
+        for name, part in _node_parts(node)
+    ]
+    return _compressed(to_utf8("{{{}}}".format, ",".join(written)))
 
 
 def node_from_row(parent: bytes | None, columns: SqlRow) -> Node:
