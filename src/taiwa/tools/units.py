@@ -63,9 +63,18 @@ TEMPERATURES = {"C", "F", "K", "degC", "degF", "degR", "kelvin"}
 def unit_conversion(conversion: str) -> ToolResult:
     """Convert a quantity to another unit, such as 108 km/h to m/s, 25 degC to K, or 3.5 atm to kPa."""
     number, unit = convert(conversion)
-    if shown := {TIME_OF_DAY: clock, CALENDAR: calendar}.get(unit):
-        return ToolResult(shown(number), value=shown(number))
+    if write := {TIME_OF_DAY: clock, CALENDAR: calendar}.get(unit):
+        return ToolResult(shown := write(number), value=shown)
     return ToolResult(f"{spell(number)} {unit}", value={"number": str(number), "unit": unit})
+
+
+def sum_of_times(text: str) -> ToolResult | None:
+    """Return what times of day, dates and quantities make together; None if the text is something else.
+
+    Raises:
+        ToolError: they do not make anything.
+    """
+    return unit_conversion(text) if _terms(_sides(text)) else None
 
 
 def convert(text: str) -> tuple[Fraction, str]:
@@ -83,10 +92,9 @@ def convert(text: str) -> tuple[Fraction, str]:
     if len(text) > MAX_CHARS:
         raise ToolError(f"the conversion has {len(text):,} characters", code="too_long", hint=f"at most {MAX_CHARS}")
     sides = _sides(text)
-    if terms := terms_of(sides):
-        is_span = len(sides) == 2 and TERM.fullmatch(sides[1])
-        return _sum(terms, "" if is_span or len(sides) == 1 else sides[1].strip())
-    if len(sides) != 2 or not all(side.strip() for side in sides):
+    if terms := _terms(sides):
+        return _sum(terms, *sides[1:])
+    if len(sides) != 2 or not all(sides):
         _fail("a conversion must name a quantity and one unit")
     amount = AMOUNT.match(sides[0])
     written = amount[1].strip().rstrip("*·×") if amount else ""
@@ -98,21 +106,16 @@ def convert(text: str) -> tuple[Fraction, str]:
             raise ToolError(
                 f"{sides[0].strip()[:60]} is below absolute zero", code="domain", hint="at least 0 K, -273.15 degC"
             )
-    return bounded(source.converted(number, target)), sides[1].strip()
+    return bounded(source.converted(number, target)), sides[1]
 
 
 def _sides(text: str) -> list[str]:
+    """Return a quantity and the unit to convert it to; from one time of day, or date, to another is a difference of both."""
     plain = HOURS.sub(lambda time: f"{time[1]}:{time[2] or '0':0>2}", narrow(text)).strip()
-    return next((parts for divider in DIVIDERS if len(parts := divider.split(plain)) > 1), [plain])
-
-
-def sum_of_times(text: str) -> ToolResult | None:
-    """Return what times of day, dates and quantities make together; None if the text is something else.
-
-    Raises:
-        ToolError: they do not make anything.
-    """
-    return unit_conversion(text) if terms_of(_sides(text)) else None
+    sides = next((parts for divider in DIVIDERS if len(parts := divider.split(plain)) > 1), [plain])
+    sides = [side.strip() for side in sides]
+    is_span = len(sides) == 2 and all(CLOCK.fullmatch(side) or DATE.fullmatch(side) for side in sides)
+    return [f"{sides[1]} - {sides[0]}"] if is_span else sides
 
 
 def clock(minutes: Fraction) -> str:
@@ -138,19 +141,16 @@ def calendar(days: Fraction) -> str:
     return date.fromordinal(int(days)).isoformat()
 
 
-def terms_of(sides: Sequence[str]) -> list[re.Match[str]]:
+def _terms(sides: Sequence[str]) -> list[re.Match[str]]:
     """Return the parts of a sum of quantities, times of day or dates, of which there are two or more; none if a text is something else."""
-    is_span = all(CLOCK.fullmatch(side.strip()) or DATE.fullmatch(side.strip()) for side in sides)
-    text = " - ".join(reversed(sides)) if is_span else sides[0]
-    found: list[re.Match[str]] = []
-    at = 0
+    text, found, at = sides[0], list[re.Match[str]](), 0
     while len(sides) <= 2 and (match := TERM.match(text, at)):
         found.append(match)
         at = match.end()
     return found if len(found) > 1 and not text[at:].strip() else []
 
 
-def _sum(terms: Sequence[re.Match[str]], target: str) -> tuple[Fraction, str]:
+def _sum(terms: Sequence[re.Match[str]], target: str = "") -> tuple[Fraction, str]:
     kinds = {TIME_OF_DAY if term["hours"] else CALENDAR for term in terms if not term["unit"]}
     if len(kinds) > 1:
         _fail("a time of day and a date are not combined")
