@@ -22,6 +22,8 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
 
 RESULTS = Path(__file__).parents[1] / "results" / "real"
+CONDITIONS = ("date", "threads", "context", "cores", "machine", "load", "versions")
+"""What can differ between the evaluations of one model."""
 BUNDLED_HANDBOOK = Path("taiwa:handbook")
 
 
@@ -107,10 +109,11 @@ def measure_all(common: CommonOptions, given: dict[str, Any]) -> None:
         found: dict[str, Json] = {
             "date": datetime.now(UTC).isoformat(timespec="seconds"), "limit": given["limit"], **conditions(real), "evaluations": {},
         }  # fmt: skip
-        if path.exists():  # what --only leaves out stays, each with its own date
+        if path.exists():  # what --only leaves out stays, with the conditions under which it was measured
             before = json.loads(path.read_text(encoding="utf-8"))
             if all(before[name] == found[name] for name in ("limit", "model_sha256", "seed", "max_tokens")):
-                found["evaluations"] = before["evaluations"]
+                measured = {"conditions": {name: before[name] for name in CONDITIONS}}
+                found["evaluations"] = {name: measured | report for name, report in before["evaluations"].items()}
         for name in names:
             planned = PLAN[name](given["data"], given["limit"], given["seed"])
             try:
@@ -160,25 +163,31 @@ def read_results(folder: Path = RESULTS) -> list[dict[str, Json]]:
 
 def markdown(found: dict[str, Json]) -> str:
     """Return the tables of one model."""
-    versions = cast("dict[str, str]", found["versions"])
-    load = ", ".join(map(str, cast("list[float]", found["load"])))
-    parts = [f"{name} {version}" for name, version in versions.items() if version]
     lines = [
         f"## {found['model']}", "",
-        f"{str(found['date'])[:10]} · SHA-256 {str(found['model_sha256'])[:16]}… · {found['threads']} threads of {found['cores']} cores, "
-        f"load {load} at the start · context {found['context']}, {found['max_tokens']} tokens per call, temperature 0, seed {found['seed']} · {', '.join(parts)}",
+        f"SHA-256 {str(found['model_sha256'])[:16]}… · {found['max_tokens']} tokens per call, temperature 0, seed {found['seed']}",
     ]  # fmt: skip
     for name, report in cast("dict[str, dict[str, Any]]", found["evaluations"]).items():
-        when = str(report["date"])[:10]
         lines += [
             "",
-            f"### {name}" + ("" if when == str(found["date"])[:10] else f", {when}"),
+            f"### {name}",
+            "",
+            _conditions(report.get("conditions", found)),
             "",
             *_table(FORMS[name], report["rows"]),
             "",
             *(f"- {note}" for note in report["notes"]),
         ]
     return "\n".join([*lines, ""])
+
+
+def _conditions(measured: dict[str, Any]) -> str:
+    parts = [f"{name} {version}" for name, version in measured["versions"].items() if version]
+    load = ", ".join(map(str, measured["load"]))
+    return (
+        f"{measured['date'][:10]} · {measured['threads']} threads of {measured['cores']} cores, load {load} at the start · "
+        f"context {measured['context']} · {', '.join(parts)}"
+    )
 
 
 def _table(form: SetReport, rows: Sequence[Line]) -> list[str]:

@@ -175,11 +175,15 @@ def test_the_run_of_all_writes_results_and_goes_on(
     evals.ok(*command)
     assert len(model_server.requests) == before
 
-    solved = dict(kept["evaluations"]["extract"], evaluation="solve", date="2026-01-02T03:04:05+00:00")
-    path.write_text(json.dumps(kept | {"evaluations": {"solve": solved, **kept["evaluations"]}}))
+    solved = dict(kept["evaluations"]["extract"], evaluation="solve")
+    earlier = kept | {"date": "2026-01-02T03:04:05+00:00", "load": [9.5], "evaluations": {"solve": solved}}
+    path.write_text(json.dumps(earlier))
     evals.ok(*command)
     assert json.loads(path.read_text())["evaluations"].keys() == {"solve", "extract"}
-    assert "### solve, 2026-01-02\n" in path.with_suffix(".md").read_text()
+    shown = path.with_suffix(".md").read_text().partition("### extract")
+    assert "\n2026-01-02 · " in shown[0]
+    assert "load 9.5 at the start" in shown[0]
+    assert "2026-01-02" not in shown[2]
 
 
 @pytest.mark.parametrize(
