@@ -84,7 +84,7 @@ def test_evidence_is_high_where_the_answer_is_and_low_where_it_is_not(filled: In
     assert all(0 <= each.nqc <= 1 for each in (there, partly, nowhere))
 
 
-def test_pairs_across_the_words_of_a_japanese_question_are_no_missing_content(library: Library, tmp_path: Path) -> None:
+def test_pairs_across_the_words_of_a_japanese_question_are_not_missing(library: Library, tmp_path: Path) -> None:
     folder = tmp_path / "rules"
     folder.mkdir()
     (folder / "leave.md").write_text("結婚休暇は五日です。", encoding="utf-8")

@@ -202,7 +202,7 @@ def say(
         records = layout == "record" and bool(app.model_fields) and bool(text)
         # The state comes first, so that the search and the reply know what this message changed.
         recorded, state = (yield from _record(conversation, text)) if records else (None, None)
-        if documents is not None and text.strip():  # files alone are no question
+        if documents is not None and text.strip():  # files alone do not ask
             from taiwa.flows.ask.consult import consult
 
             known = known_words(app, conversation.state if state is None else state)

@@ -144,9 +144,9 @@ class Repeats:
         Raises:
             ApiError: the `Idempotency-Key` was used with another body.
         """
-        ended = [each for each in self._begun if each.weigh() or not each.can_answer]
-        self._begun = [each for each in self._begun if each not in ended]
-        if any(each.weight > LARGE_BODY for each in ended):
+        begun = self._begun
+        self._begun = [each for each in begun if each.can_answer and not each.weigh()]
+        if any(each.weight > LARGE_BODY for each in begun):
             self._forget()
         self._sweep(asyncio.get_running_loop().time())
         caller, digest, key = request_key(request)
