@@ -638,11 +638,15 @@ def test_a_model_that_is_kept_serves_the_next_program_which_reads_only_what_is_n
         process = process_of(first)
         said = collect_response(first.stream(long))
     longer = replace(long, messages=(*long.messages, assistant(said.text), user("on")))
-    with kept("keep=60") as second:
-        assert process_of(second) == process
-        again = collect_response(second.stream(longer))
-        assert again.usage is not None
-        assert again.usage.cache_read_tokens > 250
+    while True:
+        with kept("keep=60") as second:
+            assert process_of(second) == process
+            if not second.generator().loaded.network.process.described["kept"]:
+                continue  # the process has not noticed yet that the first program has ended
+            again = collect_response(second.stream(longer))
+            break
+    assert again.usage is not None
+    assert again.usage.cache_read_tokens > 250
     with GgufModel(str(second.spec.file)) as alone:
         assert process_of(alone) != process
         assert collect_response(alone.stream(longer)).text == again.text
