@@ -60,7 +60,7 @@ def _state(folder: Path, limit: int, seed: int) -> Planned:
 def _solve(folder: Path, limit: int, seed: int) -> Planned:
     paths = [folder / "numglue_task2.jsonl", folder / "chemistry.jsonl"]
     return Planned(
-        solve.read_problems(paths, -(-limit // 2), seed), lambda real, ways: solve.SolveTask(real=real, settings=ways),
+        solve.read_problems(paths, limit, seed), lambda real, ways: solve.SolveTask(real=real, settings=ways),
         (*solve.DEFAULT_WAYS, IN_PROCESS), solve.REPORT,
     )  # fmt: skip
 
@@ -71,7 +71,7 @@ def _answer(folder: Path, limit: int, seed: int) -> Planned:
     )
     corpora = Corpora.of(sets)
     return Planned(
-        answer.answer_data(sets, -(-limit // len(sets)), seed),
+        answer.answer_data(sets, limit, seed),
         lambda real, ways: answer.AnswerTask(real=real, settings=ways, corpora=corpora),
         (*answer.DEFAULT_WAYS, IN_PROCESS), answer.REPORT, corpora.close,
     )  # fmt: skip
@@ -80,7 +80,7 @@ def _answer(folder: Path, limit: int, seed: int) -> Planned:
 def _constrain(folder: Path, limit: int, seed: int) -> Planned:
     paths = [folder / "maskbench.jsonl", constrain.BUNDLED]
     return Planned(
-        constrain.read_constraints(paths, -(-limit // 2), seed),
+        constrain.read_constraints(paths, limit, seed),
         lambda real, ways: constrain.ConstrainTask(real=real, settings=ways), (*constrain.DEFAULT_WAYS, IN_PROCESS), constrain.REPORT,
     )  # fmt: skip
 
