@@ -95,7 +95,7 @@ def schema_of(kind: Any, schemas: dict[str, Any], *, given: bool = False) -> dic
         for keywords in arguments[1:]:
             found |= keywords if isinstance(keywords, dict) else {}
         return found
-    if kind in PLAIN:
+    if isinstance(kind, type) and kind in PLAIN:
         return {"type": PLAIN[kind]}
     if is_typeddict(kind) or is_dataclass(kind):
         name = cast("type[Any]", kind).__name__

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 from taiwa.conversation.state import Change, Missing, diff_states, format_path, get_path, parse_path
-from taiwa.kernel.errors import InputError
+from taiwa.kernel.errors import InputError, NotFoundError
 from taiwa.kernel.serialization import Json
 from taiwa.operations.log import model_calls
 from taiwa.operations.results import StateEdit, ValueEntry, WhyResult
@@ -26,7 +26,7 @@ def why(repository: Repository, path: str, revision: str) -> WhyResult:
     if origin is None:
         app = repository.app(store.nodes.get(tip).app).name
         name = revision or repository.session()
-        raise InputError(
+        raise NotFoundError(
             f"no value at {format_path(where)} in {name!r} (app {app}); `taiwa log` lists the conversations"
         )
     calls = model_calls(store.runs.calls(origin.hash, store.refs.session_of(revision)))
@@ -42,7 +42,7 @@ def value_at(state: Json, path: str) -> Json:
     value = dict(state) if isinstance(state, dict) else {}
     found = get_path(value, parse_path(path))
     if isinstance(found, Missing):
-        raise InputError(f"no value at {path}; fields: {', '.join(value) or 'none'}")
+        raise NotFoundError(f"no value at {path}; fields: {', '.join(value) or 'none'}")
     return found
 
 

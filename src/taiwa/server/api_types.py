@@ -5,12 +5,25 @@ The tests fail for members that occur only in answers or only here.
 
 from typing import Annotated, Literal, NotRequired, Required, TypeAlias, TypedDict
 
+from taiwa.conversation.state import STEP
 from taiwa.kernel.serialization import Json
 from taiwa.operations.result_json import Costs, IndexContents, JsonObject, NodeDetails
+from taiwa.retrieval.analyzer import LANGUAGES
+from taiwa.tools.registry import BUILT_IN
 
 Name: TypeAlias = Annotated[str, {"minLength": 1}]
 """A text that is not empty; the keywords of JSON Schema are those of the OpenAPI document."""
+Base64: TypeAlias = Annotated[
+    str, {"pattern": "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$"}
+]
+Label: TypeAlias = Annotated[str, {"maxLength": 100, "pattern": r"^[^-\s~@{}\x00-\x1f\x7f][^\s~@{}\x00-\x1f\x7f]*$"}]
+"""A name of one word, which cannot be taken for an option, a revision or a hash."""
+Path: TypeAlias = Annotated[str, {"pattern": rf"^(?:{STEP.pattern})+$"}]
+"""The path of a value in a state, as `field.key[0]`."""
 Number: TypeAlias = Annotated[int, {"minimum": 1}]
+Tag: TypeAlias = Annotated[str, {"maxLength": 50, "pattern": r"^[^\s#,，、\x00-\x1f][^,，、\x00-\x1f]*$"}]
+Score: TypeAlias = Annotated[float, {"minimum": 0, "maximum": 5}]
+Share: TypeAlias = Annotated[float, {"minimum": 0, "maximum": 1}]
 
 
 class ErrorDetail(TypedDict):
@@ -162,7 +175,7 @@ class NewAttachment(TypedDict):
     """An attachment: its name, and its bytes in Base64."""
 
     name: str
-    data: Name
+    data: Base64
 
 
 class NewOptions(TypedDict, total=False):
@@ -174,7 +187,7 @@ class NewOptions(TypedDict, total=False):
     system: str
     temperature: Annotated[float, {"minimum": 0, "maximum": 2}]
     max_tokens: Number
-    tools: list[str]
+    tools: list[Annotated[str, {"enum": list(BUILT_IN)}]]
     type: str
     regex: str
     grammar: str
@@ -280,7 +293,7 @@ class NewLabel(TypedDict, total=False):
     title: str
     pinned: bool
     archived: bool
-    tags: list[str]
+    tags: list[Tag]
 
 
 class KeptBranch(TypedDict, total=False):
@@ -293,20 +306,20 @@ class KeptBranch(TypedDict, total=False):
 class NewName(TypedDict):
     """The new name of a conversation."""
 
-    name: Name
+    name: Label
 
 
 class NewFork(TypedDict):
     """The name of a branch, and the node at which it begins; by default the end of the conversation."""
 
-    name: Name
+    name: Label
     node: NotRequired[str]
 
 
 class NewValue(TypedDict):
     """A value of the state, by path."""
 
-    path: Name
+    path: Path
     value: Json
     author: NotRequired[str]
     parent: NotRequired[str]
@@ -316,8 +329,8 @@ class NewValue(TypedDict):
 class NewIndex(TypedDict):
     """An index for uploads."""
 
-    name: Name
-    language: NotRequired[Name]
+    name: Label
+    language: NotRequired[Annotated[str, {"enum": list(LANGUAGES)}]]
 
 
 class PersonChange(TypedDict, total=False):
@@ -331,15 +344,15 @@ class PersonChange(TypedDict, total=False):
 class Thresholds(TypedDict, total=False):
     """The thresholds of a user profile."""
 
-    unclear: float
-    question: float
-    consultation: float
-    documented: float
-    ask_person: float
-    eagerness: float
-    max_questions: float
-    weak_evidence: float
-    strong_evidence: float
+    unclear: Annotated[float, {"minimum": 1, "maximum": 5}]
+    question: Score
+    consultation: Score
+    documented: Score
+    ask_person: Score
+    eagerness: Share
+    max_questions: Annotated[int, {"minimum": 0, "maximum": 10}]
+    weak_evidence: Share
+    strong_evidence: Share
 
 
 class Rating(TypedDict):
@@ -351,3 +364,22 @@ class Rating(TypedDict):
 
 class Nothing(TypedDict):
     """A body without members."""
+
+
+WRITTEN: Json = {"properties": {"text": {"pattern": r"\S"}}, "required": ["text"]}
+ATTACHED: Json = {"properties": {"attachments": {"minItems": 1}}, "required": ["attachments"]}
+FirstTurn: TypeAlias = Annotated[NewConversation, {"anyOf": [WRITTEN, ATTACHED]}]
+"""A turn that says something."""
+NextTurn: TypeAlias = Annotated[
+    NewTurn,
+    {
+        "anyOf": [
+            WRITTEN,
+            ATTACHED,
+            {"properties": {"option": {"type": "integer"}}, "required": ["option"]},
+            {"properties": {"retry": {"const": True}}, "required": ["retry"]},
+            {"properties": {"repeat": {"const": True}}, "required": ["repeat"]},
+        ]
+    },
+]
+"""A turn that says something, takes an option, or is asked for again."""

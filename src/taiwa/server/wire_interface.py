@@ -51,7 +51,7 @@ class Described:
     """
 
     answer: Any
-    body: type[Any] | None = None
+    body: Any = None
     query: Mapping[str, Mapping[str, Json]] = field(default_factory=dict[str, Mapping[str, Json]])
     status: int = 200
     media: tuple[str, ...] = ("application/json",)

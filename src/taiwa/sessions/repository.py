@@ -30,6 +30,7 @@ from taiwa.kernel.errors import (
     ConfigError,
     CorruptError,
     InputError,
+    NotFoundError,
     StoreError,
     TaiwaError,
 )
@@ -522,7 +523,7 @@ class Repository:
         """
         found = self.find_origin(tip, path)
         if found is None:
-            raise InputError(f"no value at {format_path(path)}; `taiwa state` shows the state")
+            raise NotFoundError(f"no value at {format_path(path)}; `taiwa state` shows the state")
         return found
 
     def find_origin(self, tip: str, path: StatePath) -> ValueOrigin | None:

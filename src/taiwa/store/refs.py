@@ -303,15 +303,15 @@ class Refs:
         """Move a name forward over undone steps and return its new tip.
 
         Raises:
-            InputError: nothing was undone, or something was added since.
+            NotFoundError: nothing was undone, or something was added since.
         """
         _check_steps(steps, "redo")
         with self.moving(name) as (ref, old, _):
             undone = self._undone(ref, old)
             if not undone:
-                raise InputError(Wording("nothing to redo in session {name!r}: {problem}", name=name, problem=self._why_nothing(ref, name)))  # fmt: skip
+                raise NotFoundError(Wording("nothing to redo in session {name!r}: {problem}", name=name, problem=self._why_nothing(ref, name)))  # fmt: skip
             if steps > len(undone):
-                raise InputError(
+                raise NotFoundError(
                     f"cannot redo {plural(steps, 'step')}; only {plural(len(undone), 'undone step')} {'is' if len(undone) == 1 else 'are'} left"
                 )
             self.log(ref, "redo", old, undone[-steps], f"redo {steps}")
@@ -529,7 +529,7 @@ class Refs:
         select = f"SELECT hash, kind {OWNED} AND hash BETWEEN ? AND ? ORDER BY hash LIMIT ?"
         nodes = self._db.rows(select, self._owner, first, last, MOST_LISTED + 1)
         if not nodes:
-            raise InputError(f"no session and no node {text!r} found; {self.hint(text)}")
+            raise NotFoundError(f"no session and no node {text!r} found; {self.hint(text)}")
         if len(nodes) > 1:
             listed = ", ".join(f"{as_hash(key)[: len(prefix) + 4]} ({kind})" for key, kind in nodes[:MOST_LISTED])
             more = " …" if len(nodes) > MOST_LISTED else ""
@@ -542,10 +542,10 @@ def _ref(row: SqlRow) -> Ref:
     return Ref(name, tip.hex(), app, turns, at, reason, title, place, tuple(tags.splitlines()))
 
 
-def _too_far(steps: int, made: int) -> InputError:
+def _too_far(steps: int, made: int) -> NotFoundError:
     if not made:
-        return InputError(Wording("cannot go back: this is the beginning"))
-    return InputError(f"cannot go back {steps} steps; the beginning is {made} back")
+        return NotFoundError(Wording("cannot go back: this is the beginning"))
+    return NotFoundError(f"cannot go back {steps} steps; the beginning is {made} back")
 
 
 def _check_steps(steps: int, what: str) -> None:

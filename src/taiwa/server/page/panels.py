@@ -11,7 +11,7 @@ from taiwa.conversation.app import App
 from taiwa.conversation.history import advance
 from taiwa.conversation.state import Change, Missing, StatePath, diff_states, format_path, get_path, parse_path
 from taiwa.i18n import gettext_noop
-from taiwa.kernel.errors import InputError
+from taiwa.kernel.errors import NotFoundError
 from taiwa.kernel.serialization import Json
 from taiwa.operations.documents import find_ask_turn
 from taiwa.operations.log import show
@@ -243,7 +243,7 @@ def value_story(repository: Repository, path: str, at: str, tip: str) -> ValueSt
     here = places[at]
     found = next(((index, step) for index, step in reversed(steps) if index <= here), None)
     if found is None:
-        raise InputError(f"no value at {path}")
+        raise NotFoundError(f"no value at {path}")
     index, origin = found
     until = next((later for later, _ in steps if later > index), len(entries) - 1)
     readers = [entry for entry in entries[index + 1 : until + 1] if entry.node.kind == "turn"]

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions
-from taiwa.conversation.state import parse_path
+from taiwa.conversation.state import STEP, parse_path
 from taiwa.flows.ask.dialogue import select_option
 from taiwa.kernel.attachments import Attachment, read_attachments
 from taiwa.kernel.errors import CorruptError, InputError, TaiwaError
@@ -57,7 +57,7 @@ from taiwa.server.request import (
 )
 from taiwa.server.runs import RunEvent, Take, take_pieces
 from taiwa.server.shared_store import Followable
-from taiwa.server.wire_interface import COUNT, DELETE, GET, LIMIT, NAME, POST, TEXT, Described, Route, Wire
+from taiwa.server.wire_interface import COUNT, DELETE, GET, LIMIT, POST, TEXT, Described, Route, Wire
 from taiwa.server.wires.answer_request import read_base64, read_params
 from taiwa.server.wires.responses import is_response
 from taiwa.sessions.commit_turn import TurnResult, decide_waiting, waiting_calls, waiting_id
@@ -289,10 +289,7 @@ async def rewrite(request: Request) -> Json:
 
     def write(repository: Repository) -> Json:
         check_tip(name, repository.store.refs.tip(name), expected)
-        try:
-            end = repository.store.resolve(parent) if parent else ""
-        except InputError as error:
-            raise ApiError(404, error.message, code="node_not_found", param="parent") from None
+        end = repository.store.resolve(parent) if parent else ""
         return {"session": name, "node": rewrite_turn(repository, name, edit, text, end)}
 
     return await _reading(request, write)
@@ -322,7 +319,7 @@ def _option(repository: Repository, name: str, number: int) -> str:
     options = () if turn is None else turn.result.options
     if number > len(options):
         what = f"choose from 1 to {len(options)}" if options else "the last turn offers none"
-        raise invalid("option", f"option {number} does not exist; {what}", "invalid_value")
+        raise ApiError(409, f"option {number} does not exist; {what}", "conflict_error", "conflict", "option")
     label = options[number - 1].label
     return label if select_option(label, options) == options[number - 1] else str(number)
 
@@ -746,11 +743,11 @@ wire = Wire(
             "/api/conversations",
             begin,
             POST,
-            api=Described(api_types.RunStarted, api_types.NewConversation, status=202),
+            api=Described(api_types.RunStarted, api_types.FirstTurn, status=202),
         ),
         Route(HERE, history, GET, api=Described(list[result_json.NodeEntry], query={"limit": LIMIT})),
         Route(HERE, delete, DELETE, api=Described(api_types.Deleted)),
-        Route(f"{HERE}/turns", say, POST, api=Described(api_types.RunStarted, api_types.NewTurn, status=202)),
+        Route(f"{HERE}/turns", say, POST, api=Described(api_types.RunStarted, api_types.NextTurn, status=202)),
         Route(f"{HERE}/rewrite", rewrite, POST, api=Described(api_types.Moved, api_types.Rewritten)),
         Route(
             f"{HERE}/estimate",
@@ -770,7 +767,15 @@ wire = Wire(
         Route(f"{HERE}/rename", rename, POST, api=Described(api_types.Renamed, api_types.NewName)),
         Route(f"{HERE}/state", state, GET, api=Described(result_json.StateAt, query={"node": TEXT})),
         Route(f"{HERE}/state", set_state, POST, api=Described(result_json.StateSet, api_types.NewValue)),
-        Route(f"{HERE}/why", cause, GET, api=Described(result_json.Cause, query={"path!": NAME, "node": TEXT})),
+        Route(
+            f"{HERE}/why",
+            cause,
+            GET,
+            api=Described(
+                result_json.Cause,
+                query={"path!": {"type": "string", "pattern": rf"^(?:{STEP.pattern})+$"}, "node": TEXT},
+            ),
+        ),
         Route(f"{HERE}/end", end, GET, api=Described(api_types.BranchEnd, query={"node!": TEXT})),
         Route(f"{HERE}/verify", verify, GET, api=Described(api_types.Verified)),
         Route(
