@@ -41,6 +41,7 @@ def test_capabilities_of_a_model_are_shown(taiwa: Taiwa) -> None:
     assert data["capabilities"]["grammar"] is False
     assert data["probed"] is None
     assert "from the table; `taiwa probe` measures them" in taiwa.ok("models", "show", "openai:gpt-4o").err
+    assert "the decode loop of taiwa" in taiwa.ok("models", "show", "gguf:model.gguf").err  # which no probe measures
 
 
 @pytest.mark.parametrize(

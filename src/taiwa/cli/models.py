@@ -225,7 +225,7 @@ def show(common: CommonOptions, name: str | None) -> None:
     read = {kind: kind in target.inputs for kind in get_args(InputKind)}
     rows = [(name, "yes" if can else "no") for name, can in (*supported.items(), *read.items())]
     table((_("capability"), _("supported")), rows)
-    known = "the decode loop of taiwa" if target.base_url == "local" else "from the table; `taiwa probe` measures them"
+    known = "the decode loop of taiwa" if target.base_url in OURS else "from the table; `taiwa probe` measures them"
     print_notice(known if found is None else f"probed on {found.day}")
 
 

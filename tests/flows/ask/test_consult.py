@@ -11,6 +11,7 @@ from taiwa.conversation.history import Conversation, begin
 from taiwa.flows.ask.ask_result import AskResult, AskTurnOptions, options_of
 from taiwa.flows.ask.consult import clarification_of, dialogue_of
 from taiwa.flows.ask.decide_search_or_clarify import decide
+from taiwa.flows.ask.prompts import read_policy
 from taiwa.flows.ask.types import ClarifyOptions, UserProfile
 from taiwa.flows.turn import Reply, say
 from taiwa.kernel.errors import TaiwaError
@@ -221,6 +222,15 @@ def test_a_request_for_a_human_returns_the_case() -> None:
     assert "leave.md" in reply.text
     assert documents(reply)["act"] == "hand_over"
     assert "case" in documents(reply)
+
+
+def test_a_case_that_was_handed_over_before_a_search_holds_the_question() -> None:
+    policy = read_policy("---\ntaiwa: 1\npolicy: desk\ncases:\n  - otherwise: hand over\n---\nJudge the message.")
+    model = scripted_model(written(1, 1, 5, 5, 1), capabilities=NONE)
+
+    reply, _, _ = held(model, "Who decides?", asking=AskTurnOptions(ClarifyOptions(table=policy)))
+
+    assert reply.text == "This question needs a human. The case so far:\n    Who decides?"
 
 
 @pytest.mark.parametrize("texts", [("leave",), ("quantum", "just answer"), ("leave", "2", "thanks")])

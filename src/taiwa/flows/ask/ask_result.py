@@ -521,6 +521,8 @@ def _options(options: Sequence[Option]) -> Iterator[str]:
 
 
 def _case(case: HandoverCase, sentence: Translate) -> Iterator[str]:
+    if not case.searched:
+        yield _line(case.query, INDENT)
     for query in case.searched:
         yield INDENT + sentence("searched for: {text}", text=_line(query))
     if case.missing:
