@@ -87,20 +87,20 @@ def test_with_nothing_within_reach_a_small_model_is_offered(place: Place) -> Non
         assert shown.end() == 2
 
 
-def test_a_pipe_hears_of_a_model_that_was_fetched(
-    taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("names", [("smollm2-135m",), (FIRST_MODEL, "smollm2-135m")])
+def test_a_pipe_is_referred_to_a_fetched_model_the_suggested_one_first(
+    taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, names: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    file = MODEL_FILES["smollm2-135m"]
-    path = models_folder() / file.file
-    path.parent.mkdir(parents=True)
-    with path.open("wb") as made:
-        made.truncate(file.size)
+    models_folder().mkdir(parents=True)
+    for name in names:
+        with (models_folder() / MODEL_FILES[name].file).open("wb") as made:
+            made.truncate(MODEL_FILES[name].size)
 
     said = taiwa("say", "Hi")
 
     assert (said.code, said.err) == (
-        2, "taiwa: no model is set; use -m smollm2-135m, or taiwa config set model smollm2-135m\n",
+        2, f"taiwa: no model is set; use -m {names[0]}, or taiwa config set model {names[0]}\n",
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.models.weights.fetch import PART, FetchEvent, Listener, fetch
 from taiwa.models.weights.model_files import (
+    FIRST_MODEL,
     MODEL_FILES,
     SUFFIX,
     HubFile,
@@ -113,9 +114,10 @@ def list_models(environ: Mapping[str, str] | None = None) -> ModelListing:
 
 
 def fetched_models(environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Return the names of the models that were fetched, without a look at the files of other programs."""
+    """Return the names of the models that were fetched, the suggested one first; files of other programs are not looked for."""
     folder = models_folder(os.environ if environ is None else environ)
-    return tuple(each.file.name for each in _known(folder) if each.status == "here")
+    here = (each.file.name for each in _known(folder) if each.status == "here")
+    return tuple(sorted(here, key=lambda name: name != FIRST_MODEL))
 
 
 def _known(folder: Path) -> tuple[KnownModel, ...]:
