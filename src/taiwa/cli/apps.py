@@ -67,7 +67,7 @@ def new_(name: str) -> None:
 @click.argument("conversation", default="", shell_complete=complete_session)
 @common_options("as_json", "store")
 def save_(common: CommonOptions, name: str, conversation: str) -> None:
-    """Create an app file NAME, as apps new does, with what a CONVERSATION, by default the latest, was set up with: instructions, state, documents, tools, type, sampling.
+    """Create an app file NAME from the setup of a CONVERSATION, by default the latest: instructions, state, documents, tools, type, sampling.
 
     \b
     taiwa say --in handbook --state 'days int' "Three days of leave, please." && taiwa apps save leave

@@ -224,9 +224,9 @@ def user() -> None:
     \b
     taiwa user set ann office=Osaka department=Sales language=en
     taiwa user set ann eagerness=0.8          ask clarifying questions more often (0 to 1)
-    taiwa user rate ann should_have_asked  or good, bad, should_not_have_asked
-    taiwa user show ann                    show the profile, and what feedback has changed
-    taiwa user reset ann                   delete the feedback
+    taiwa user rate ann should_have_asked     or good, bad, should_not_have_asked
+    taiwa user show ann                       show the profile, and what feedback has changed
+    taiwa user reset ann                      delete the feedback
     """
 
 
@@ -332,7 +332,7 @@ def reset_(common: CommonOptions, name: str) -> None:
 @click.argument("name")
 @common_options("as_json", "store")
 def remove_(common: CommonOptions, name: str) -> None:
-    """Delete NAME with profile and feedback; the conversations stay, without a user.
+    """Delete the user NAME with profile and feedback; the conversations stay, without a user.
 
     \b
     taiwa user remove ann
@@ -345,7 +345,7 @@ def remove_(common: CommonOptions, name: str) -> None:
 @click.argument("name")
 @common_options("as_json", "store")
 def export_(common: CommonOptions, name: str) -> None:
-    """Write the profile of NAME as YAML, which `set --file` reads; with --json everything that is stored, feedback too.
+    """Write the profile of NAME as YAML, which `set --file` reads; with --json everything that is stored, including feedback.
 
     \b
     taiwa user export ann > ann.yaml

@@ -219,7 +219,7 @@ class Demo:
 def demo(*, fetch: bool, page: bool, no_browser: bool) -> None:
     """Watch a small model keep a state, solve with tools, fill in types and answer from documents, on this machine.
 
-    The model is the one that `taiwa models pull` fetches first; without it, what needs no model is shown. No key and no input
+    It uses the small model that taiwa suggests; if that was not fetched, it shows what needs no model. No key and no input
     is needed, and there are no pauses in a pipe. Nothing is stored, and your conversations are not touched. The exit code is 1
     if a step has an unexpected outcome.
 

@@ -96,7 +96,7 @@ def extract(
     shows the attempts, the repairs and the bill. With --file, one line of JSON per row is printed, in the order of the
     file (lines of text, JSON Lines, or a table in CSV whose rows keep the names of their columns); a row that fails has an "error"
     and does not stop the batch; the exit code is then 1. -c and -s continue a conversation,
-    with its TYPE if no other is given, and `log`, `undo`, `fork` and `edit` know it as any other.
+    with its TYPE if no other is given, and `log`, `undo`, `fork` and `edit` work on it.
 
     \b
     taiwa extract 'drink, count int' "Two large lattes, please"

@@ -73,7 +73,7 @@ FAILED = 1
 )
 @click.option("--seed", type=int, metavar="N", help="Make sampling reproducible.")
 @click.option("--count", type=click.IntRange(1, 64), default=1, show_default=True, help="Write this many answers.")
-@click.option("--lenient", is_flag=True, help="Check clauses that cannot be enforced afterwards, instead of failing.")
+@click.option("--lenient", is_flag=True, help="Instead of failing, check afterwards what cannot be enforced.")
 @whitespace_option(None, "compact; bounded behind --prefix")
 @common_options(
     "model", "fragments", "attachments", "attach_as_text", "no_stream", "as_json", "verbose", "max_cost", "retry_paid",

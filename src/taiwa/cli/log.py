@@ -58,13 +58,13 @@ STYLES = {"added": "green", "removed": "red", "changed": "yellow"}
 @click.option("--tag", default="", shell_complete=complete_tag, help="List only conversations with this tag.")
 @common_options("session", "as_json", "store")
 def log(common: CommonOptions, revision: str, tree: bool, limit: int, tag: str) -> None:
-    """List all conversations, or print the turns of one, those that were cut off included.
+    """List all conversations, or print the turns of one, including those that were cut off.
 
     \b
     taiwa log                list all conversations, the latest first
     taiwa log chat-1         print its turns, also as taiwa log -s chat-1
     taiwa log chat-1:9 -n 5  print the five turns up to turn 9
-    taiwa log --tree         show branches, those that edit and undo left included; with a name, those of one
+    taiwa log --tree         show branches, also those that edit and undo left; with a name, those of one
     """
     repository, revision = common.repository(reading=True), common.place(revision)
     if tag and (tree or revision):

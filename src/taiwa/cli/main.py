@@ -213,7 +213,7 @@ def completion(shell: str) -> None:
 
     \b
     eval "$(taiwa completion bash)"    in ~/.bashrc
-    eval "$(taiwa completion zsh)"     in ~/.zshrc, behind compinit
+    eval "$(taiwa completion zsh)"     in ~/.zshrc, after compinit
     taiwa completion fish | source     in ~/.config/fish/config.fish
     """
     from click.shell_completion import get_completion_class

@@ -68,7 +68,7 @@ def models() -> None:
 def list_(common: CommonOptions) -> None:
     """List the models that run on this machine: those that can be fetched, and files that other programs have.
 
-    The memory is that of a conversation of up to 8,192 tokens.
+    Memory is for a conversation of up to 8,192 tokens.
 
     \b
     taiwa models list

@@ -490,7 +490,7 @@ constraint_options = add_options(
         "--schema", metavar="TYPE", help="Same as --type; a JSON Schema in FILE.json is used unchanged (JSON mode)."
     ),
     click.option("--regex", metavar="PATTERN", help="Use a regular expression for the whole text."),
-    click.option("--grammar", metavar="FILE", help="Use a grammar in Lark's notation that begins with start."),
+    click.option("--grammar", metavar="FILE", help="Use a grammar in Lark's notation, whose first rule is `start`."),
     click.option("--choice", metavar="A,B,…", help="Use one of these words."),
 )
 row_options = add_options(
@@ -505,7 +505,7 @@ row_options = add_options(
         default=10,
         show_default=True,
         metavar="N",
-        help="Stop after N rows in a row that failed for the same reason of the server.",
+        help="Stop after N consecutive rows that failed for the same reason of the server.",
     ),
 )
 

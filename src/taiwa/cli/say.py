@@ -144,7 +144,7 @@ def _is_app(word: str) -> bool:
 @click.argument("name", default="", shell_complete=complete_session)
 @common_options("session", "model", *ANSWERS, "approve", *SHOWN, "max_cost", "retry_paid", "strict", "store")
 def retry(common: CommonOptions, name: str) -> None:
-    """Send the text of the last turn, of the conversation NAME, again, from the same state; the new answer replaces the old one.
+    """Send the text of the last turn of the conversation NAME again, from the same state; the new answer replaces the old one.
 
     \b
     taiwa retry                          the old answer stays in the log: taiwa undo, taiwa log

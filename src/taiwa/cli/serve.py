@@ -104,7 +104,7 @@ def served_options(verb: str, first_model: str, to: str = "") -> Callable[[C], C
     type=click.Choice(["ask", "always", "never"]),
     default="ask",
     show_default=True,
-    help="Decide on calls of tools that need approval; ask on the page, and of other clients that can.",
+    help="Decide on calls of tools that need approval; `ask` asks on the page, and those clients that support it.",
 )
 @click.option(
     "--strict-fields",
@@ -307,7 +307,7 @@ PORT = 7474
     "--port",
     type=click.IntRange(0, 65535),
     metavar="PORT",
-    help=f"Listen on this port; by default {PORT}, or a free one where that is in use.",
+    help=f"Listen on this port; by default {PORT}, or a free one if that is in use.",
 )
 @served_options("Offer", "is chosen")
 @click.option("--no-browser", is_flag=True, help="Print the address without opening a browser.")

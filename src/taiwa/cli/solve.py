@@ -153,8 +153,7 @@ def solve(common: CommonOptions, question: str | None, trace: bool, **values: An
     Piped text is appended to QUESTION after an empty line; without QUESTION, or with `-`, it is the question. The rationale is
     printed while it is written, and the answer last, on a line of its own. The exit code is 1 if
     there is no answer, or none of the --type, or if the rationale was cut off. Ctrl-C ends the answer and keeps what was paid
-    for. -v shows the calls and the bill. -c continues the conversation, which `log`, `undo`, `fork`, `edit` and `why` know as
-    any other.
+    for. -v shows the calls and the bill. -c continues the conversation; `log`, `undo`, `fork`, `edit` and `why` work on it.
 
     \b
     taiwa solve "What does a quarter of a mole of Epsom salt weigh?"

@@ -126,7 +126,7 @@ def rename(common: CommonOptions, name: str, new: str) -> None:
 @click.option("--remove", multiple=True, metavar="TAG", shell_complete=complete_tag, help="Remove this tag.")
 @common_options("as_json", "store")
 def tag(common: CommonOptions, name: str, tags: tuple[str, ...], remove: tuple[str, ...]) -> None:
-    """Give a conversation tags, and print all that it has.
+    """Tag a conversation, and print all its tags.
 
     \b
     taiwa tag chat-1 work "tea trade"
@@ -189,7 +189,7 @@ def replay(common: CommonOptions, revision: str) -> None:
 def fsck(common: CommonOptions) -> None:
     """Check every hash, parent, name and text of the store; the exit code is 2 if there are problems. Nothing is changed.
 
-    Conversations that can be read whole are named if there are problems.
+    If there are problems, the undamaged conversations are listed.
 
     \b
     taiwa fsck
@@ -243,7 +243,7 @@ def _count_nodes(repository: "Repository") -> int | None:
 @click.command()
 @click.option(
     "--keep", type=click.IntRange(min=0),
-    help="Delete turns that edit, retry and undo left too, except those of this many newest moves of session names.",
+    help="Also delete turns that edit, retry and undo left, except those of the newest N moves of session names.",
 )  # fmt: skip
 @common_options("as_json", "dry_run", "store", dry_run="Count what would be deleted; delete nothing.")
 def gc(common: CommonOptions, keep: int | None) -> None:
@@ -343,7 +343,7 @@ def cost(common: CommonOptions, by: "Axis", caller: str) -> None:
     taiwa cost
     taiwa cost --by day --json
     taiwa cost --caller ann --by day
-    taiwa cost --by owner          the bills of all callers of a server with several
+    taiwa cost --by owner          the bills of all callers of a server
     """
     lines = common.repository(reading=True).store.owned_by(caller).costs(by)
     if common.as_json:
