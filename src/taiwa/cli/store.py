@@ -1,4 +1,4 @@
-"""The store without a model: undo, redo, fork, switch, rename and replay conversations; fsck, gc, delete; and cost."""
+"""Commands on the store that need no model: undo, redo, fork, switch, rename and replay conversations; fsck, gc, delete; and cost."""
 
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal

@@ -1,4 +1,4 @@
-"""The arguments of the methods of a client: their types, and the values that they make."""
+"""The arguments of the methods of a client: their types, and the values made from them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace

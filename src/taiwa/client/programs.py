@@ -1,4 +1,4 @@
-"""The programs of the methods of a client, and what a stream shows of one."""
+"""The programs that the methods of a client run, and the events that a stream shows of them."""
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy

@@ -1,4 +1,4 @@
-"""A conversation as a value: its nodes, how turns, edits and summaries move it, and the window of turns in the prompt.
+"""A conversation as a value: its nodes, how turns, edits and summaries change it, and the window of turns in the prompt.
 
 A history also has a content address, which identifies the conversation of clients that keep no ids and resend the history
 with every request. It covers all turns, and ignores what clients change: white space, reasoning, ids of calls, system

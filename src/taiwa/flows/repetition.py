@@ -1,4 +1,4 @@
-"""Lists that a model repeats without end: where one repeats itself, and its schema with a bound there."""
+"""Lists that a model repeats without end: find the repetition, and bound the list in its schema."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Shares of threads and processes: a server sets whose work a task does, and what one caller waits for holds up no other."""
+"""Shares of threads and processes: a server marks the caller for whom a task works, so that the work of one caller does not delay that of others."""
 
 from contextvars import ContextVar
 from zlib import crc32

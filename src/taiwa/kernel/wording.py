@@ -1,4 +1,4 @@
-"""Messages that know what they were made of, so that a door can word them in the language of its reader."""
+"""Messages that keep their template and its values, so that each interface can word them in the language of its user."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping

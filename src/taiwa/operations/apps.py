@@ -1,4 +1,4 @@
-"""Apps made of options: for one conversation, and written to a file from what a conversation was set up with; apps that are imported."""
+"""Apps made from options, for one conversation or written to a file from the setup of a conversation; imported apps."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The rows of batches: what each came to, and which process works on it."""
+"""The rows of batches: the result of each, and which process works on it."""
 
 from typing import Literal, TypeAlias
 

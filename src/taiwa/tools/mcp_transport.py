@@ -1,4 +1,4 @@
-"""A transport of MCP whose messages are made valid: one malformed tool or block costs neither the others nor the connection.
+"""A transport of MCP that makes messages valid: one malformed tool or block affects neither the others nor the connection.
 
 The SDK refuses a message as a whole, and a refused result looks like the end of the server.
 """

@@ -1,4 +1,4 @@
-"""What the documents stage of a turn came to: a typed value, its JSON form in the findings of the turn, and the text for the user.
+"""The result of the documents stage of a turn: a typed value, its JSON form in the findings of the turn, and the text for the user.
 
 `AskResult.to_json` and `AskResult.of` are the one codec of the keys; `CITATION_KEYS` and `PASSAGE_KEYS` list those of its parts. The
 text is plain, in the language of the user. Texts of documents and models are on separate lines, without anything that could begin

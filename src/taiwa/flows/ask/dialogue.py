@@ -1,4 +1,4 @@
-"""A dialogue without a search: what it says by its words alone, and the stand-alone queries that a model writes of it.
+"""A dialogue before any search: what its words alone determine, and the stand-alone queries that a model writes for it.
 
 The patterns of small talk (greetings, thanks, commands, a request for a human) are in three languages and match complete
 texts only: `thanks` is thanks, but `thanks to whom do I owe the form?` is a question. Small talk therefore costs no model

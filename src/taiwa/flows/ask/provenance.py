@@ -1,7 +1,7 @@
 """Where a value comes from: the user's words, a tool's result, a passage, the answer before, or the model alone.
 
 Numbers are compared by value and words without their inflections, as `quote.holds` does, so that `3` is found in
-“the three of us” and 「三人」. What is found nowhere is said to be the model's own words; nothing is guessed.
+“the three of us” and 「三人」. A value that occurs in none of them is reported as the model's own words; nothing is guessed.
 """
 
 import json

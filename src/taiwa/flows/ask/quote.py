@@ -1,4 +1,4 @@
-"""The words of documents: what counts of a text, whether a claim restates a sentence, and which sentences answer a question.
+"""Quoting documents: which words of a text count, whether a claim restates a sentence, and which sentences answer a question.
 
 A claim is supported if it restates a sentence: it has the words of the sentence, without a gap, from its beginning to the
 end of a clause that is at least half of it, and in their order but for one part that may come first; only its subject may come from

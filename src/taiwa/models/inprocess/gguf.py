@@ -1,4 +1,4 @@
-"""Models in GGUF files: our decode loop on llama.cpp, which runs in a process of its own, so that nothing in it ends this one."""
+"""Models in GGUF files: our decode loop on llama.cpp, which runs in a process of its own, so that a crash there does not end this one."""
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace

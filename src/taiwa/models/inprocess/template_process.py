@@ -1,4 +1,4 @@
-"""Rendering of chat templates in a child process; see `taiwa.isolation`. A template is a program, and that of a file is foreign."""
+"""Rendering of chat templates in a child process; see `taiwa.isolation`. A template is a program, and the one in a file is not trusted."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Fetch a model file from the first source that gives it: resumed, verified, and written under its name only when it is whole.
+"""Fetch a model file from the first source that has it: resumed, verified, and written under its name only when it is whole.
 
 The bytes are collected in `FILE.part`, which all sources continue, and which is locked: a second process waits for the first.
 """
