@@ -13,7 +13,7 @@ import taiwa
 from taiwa import system, user
 
 INSTRUCTIONS = """\
-The text is a scanned page of a crossword. Mend what the scanner garbled, keep the order, and leave out what is no clue."""
+The text is a scanned page of a crossword. Mend what the scanner garbled, keep the order, and leave out what is not a clue."""
 
 PAGE = """\
 THE SAT URDAY CR0SSWORD                    page 14

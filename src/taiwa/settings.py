@@ -259,7 +259,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
             "a folder or an address with model files, which taiwa models pull tries first", _mirror
         ),
         "keep_loaded": Setting(
-            "the seconds for which a GGUF model stays loaded behind a command; 0 for none", _whole_seconds
+            "the seconds for which a GGUF model stays loaded after a command; 0 for none", _whole_seconds
         ),
         "base_urls": Setting("the address of a provider, by provider", _url, NAMED),
         "aliases": Setting("the model of an alias, by alias", _text, NAMED),

@@ -470,7 +470,7 @@ def evaluate(
         for path in files:
             print_notice(f"written: {path}")
     if why:
-        again = f"; the same command goes on with {options.folder}" if options.folder is not None else ""
+        again = f"; the same command continues in {options.folder}" if options.folder is not None else ""
         print_notice(f"stopped: {why}{again}", "yellow")
     if code or failed:
         raise click.exceptions.Exit(code or FAILED)

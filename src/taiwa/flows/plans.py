@@ -552,7 +552,7 @@ type {program} = {{
 ACCESS = {"read": "", "write": "changes something"}
 
 FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError)
-"""Errors of a function that are mapped; the model is told that it failed, but not why."""
+"""Errors of a function that are mapped; the model receives that it failed, but not why."""
 
 
 class Api:

@@ -99,7 +99,7 @@ NO_STATE = Wording("the model wrote no state")
 
 @value
 class Findings:
-    """What a turn rests on besides the conversation: what the documents stage came to, the calls of tools, the chain of thought of the
+    """What a turn rests on besides the conversation: the result of the documents stage, the calls of tools, the chain of thought of the
     app `solve` with its answer, and the attempts of the app `extract`, of which the last one gave the value.
     """
 

@@ -54,7 +54,7 @@ def apply_decision(request: ApprovalRequest, decision: Decision) -> None:
     """Return if a call is approved.
 
     Raises:
-        ToolError: it is refused, which the model is told.
+        ToolError: it is refused; the model receives that.
         ApprovalRequiredError: there is no decision.
     """
     if decision is None:

@@ -54,7 +54,7 @@ class ApiError(Exception):
     param: str | None = None
     retry_after: int | None = None
     is_final: bool = False
-    """Whether repeating the request cannot help, or would pay for the same answer again: clients are told not to."""
+    """Whether repeating the request cannot help, or would pay for the same answer again: the response forbids it to clients."""
     calls: tuple[ApprovalRequest, ...] = ()
     """The tool calls for whose approval a turn waits."""
 

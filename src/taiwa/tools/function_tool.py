@@ -153,7 +153,7 @@ class FunctionTool(Generic[P, R]):
             raise
         except SystemExit as error:
             raise ToolError(f"{self.spec.name} failed", code="crashed") from error
-        except Exception as error:  # the model is told that the tool failed, but not why
+        except Exception as error:  # the model receives that the tool failed, but not why
             raise ToolError(f"{self.spec.name} failed", code="internal") from error
         return self._bounded(result)
 

@@ -279,7 +279,7 @@ async def follow(request: Request) -> Response:
     """
     state, caller, repository = state_of(request), caller_of(request), repository_of(request)
     shown, first = request.query_params.get("tip", ""), request.query_params.get("run", "")
-    # A page that knows a position is told where the conversation has gone while it was in the background.
+    # A page that knows a position gets the one to which the conversation has moved while it was in the background.
     session = name_of(request) if shown else await asyncio.to_thread(_name, request, repository)
     last = request.headers.get("last-event-id", "")
 
