@@ -94,6 +94,65 @@ def test_several_conversations_are_numbered_and_a_bare_list_is_one(repository: R
     assert repository.store.refs.latest() is None  # as after any import
 
 
+def chatgpt(role: str, text: object, of: str | None, **more: str) -> Json:
+    kind = more.get("kind", "text")
+    message = {"author": {"role": role}, "content": {"content_type": kind, "parts": [text]}, "recipient": "all", **more}
+    return {"message": message, "parent": of, "children": []}  # pyright: ignore[reportReturnType]
+
+
+CHATGPT: Json = [
+    {
+        "title": " Sums \n of two ",
+        "current_node": "g",
+        "mapping": {
+            "a": {"message": None, "parent": None, "children": ["b"]},
+            "b": chatgpt("system", "", "a"),
+            "c": chatgpt("user", "2+2?", "b"),
+            "left": chatgpt("assistant", "5", "c"),
+            "d": chatgpt("assistant", "add(2, 2)", "c", recipient="python"),
+            "e": chatgpt("tool", "4", "d"),
+            "f": chatgpt("assistant", "It is 4.", "e"),
+            "g": chatgpt("user", "Thanks.", "f"),
+        },
+    },
+    {"title": "never answered", "current_node": "a", "mapping": {"a": chatgpt("user", "Hello?", None)}},
+]
+CLAUDE: Json = [
+    {
+        "uuid": "1",
+        "name": "Sums of two",
+        "chat_messages": [
+            {"sender": "human", "text": "2+2?", "content": []},
+            {
+                "sender": "assistant",
+                "content": [{"type": "thinking", "thinking": "?"}, {"type": "text", "text": "It is 4."}],
+            },
+        ],
+    }
+]
+
+
+@pytest.mark.parametrize("data", [CHATGPT, CLAUDE])
+def test_what_chatgpt_and_claude_export_is_read_to_its_last_answer(repository: Repository, data: Json) -> None:
+    (name,) = imported(repository, data)
+
+    assert [(turn.user, turn.answer) for turn in repository.at(name).turns] == [("2+2?", "It is 4.")]
+    assert [ref.title for ref in repository.store.refs.list()] == ["Sums of two"]
+
+
+@pytest.mark.parametrize("data", [{"mapping": {}}, [{"mapping": {"a": {"parent": "a"}}, "current_node": "a"}]])
+def test_an_export_without_an_answer_is_refused(repository: Repository, data: Json) -> None:
+    with pytest.raises(InputError, match="there is no answer of an assistant to import"):
+        imported(repository, data)
+
+
+def test_of_several_conversations_all_are_imported_or_none(repository: Repository) -> None:
+    with pytest.raises(InputError, match="lone surrogate"):
+        imported(repository, [OPENAI, {**OPENAI, "title": "\ud800"}])  # type: ignore[dict-item]
+
+    assert repository.store.refs.list() == ()
+
+
 @pytest.mark.parametrize(
     ("data", "why"),
     [

@@ -117,6 +117,10 @@ class ApiClient:
         body = {"node": node, "expected": expected}
         return self._call(api.Moved, "POST", "/api/conversations/{name}/keep", body, name=name)
 
+    def import_file(self, text: str, **name: str) -> api.Imported:
+        """Import the text of a file, all or nothing."""
+        return self._call(api.Imported, "POST", "/api/import", {"text": text, **name})
+
     def rename(self, name: str, new: str) -> api.Renamed:
         """Rename a conversation."""
         return self._call(api.Renamed, "POST", "/api/conversations/{name}/rename", {"name": new}, name=name)

@@ -120,6 +120,8 @@ def test_a_conversation_through_the_client_fits_the_document(client: CheckedClie
     assert client.trace(node)
     assert client.export("talk", "md").count("Answer") == 2
     assert {app["name"] for app in client.apps()} > {"chat", "plain"}
+    again = client.import_file(client.export("talk", "jsonl"))
+    assert (again["sessions"], again["trusted"]) == (["talk"], True)
     assert client.delete("another") == {"deleted": "another"}
     with pytest.raises(InputError, match="conversation 'nothing' not found"):
         client.history("nothing")

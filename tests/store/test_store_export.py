@@ -107,10 +107,10 @@ def edited(line: str, **fields: object) -> str:
 SECRET = "秘密のことば"
 LINES = exported(SECRET, "b")
 BAD_LINES = [
-    (0, '{"taiwa":"conversation"}', "line 1: not the header"),
+    (0, '{"taiwa":"conversation"}', "line 1: neither an exported"),
     (0, edited(LINES[0], format=9), "line 1: the file has format 9 and this version of taiwa reads 1; update taiwa"),
     (0, edited(LINES[0], format="gone", version=1), "line 1: the file was written by an unreleased version of taiwa"),
-    (0, LINES[1], "line 1: not the header"),
+    (0, LINES[1], "line 1: neither an exported"),
     (1, edited(LINES[1], source=SECRET), "line 2: the content does not match its hash"),
     (1, edited(LINES[1], name=5), "line 2: an app must have a name and a source"),
     (1, "", "line 3: app .* of the node not found in the store"),

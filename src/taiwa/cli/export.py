@@ -15,7 +15,7 @@ from taiwa.operations.export import export as export_conversation
 from taiwa.operations.files import write_file
 
 if TYPE_CHECKING:
-    from taiwa.kernel.messages import Message
+    from taiwa.operations.message_lists import MessageList
     from taiwa.sessions.repository import Repository
 
 FORMATS = {".jsonl": "jsonl", ".md": "md", ".html": "html"}
@@ -169,9 +169,7 @@ def import_(common: CommonOptions, file: str, name: str | None, trust: bool, yes
     print_item(item | {"trusted": trusted or trust}, line, as_json=common.as_json)
 
 
-def _import_messages(
-    repository: "Repository", lists: "Sequence[tuple[str, tuple[Message, ...]]]", name: str, *, as_json: bool
-) -> None:
+def _import_messages(repository: "Repository", lists: "Sequence[MessageList]", name: str, *, as_json: bool) -> None:
     """Import lists of messages, and print their names."""
     from taiwa.operations.message_lists import import_message_lists
 

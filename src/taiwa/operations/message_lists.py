@@ -1,8 +1,10 @@
-"""Read and write conversations as the message lists of OpenAI and Anthropic, and as ShareGPT."""
+"""Read and write conversations as the message lists of OpenAI and Anthropic, and as ShareGPT; read what ChatGPT and Claude export."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias, cast
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple, TypeAlias, cast
 
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import AnswerOptions
@@ -10,7 +12,8 @@ from taiwa.conversation.history import Conversation, add_turn
 from taiwa.flows.turn import input_text
 from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.kernel.messages import Message, Part, Role, Text, ToolCall, ToolResult
-from taiwa.kernel.serialization import Json, items_at, parse_json, text_at
+from taiwa.kernel.serialization import Json, item_at, items_at, parse_json, text_at
+from taiwa.kernel.wording import Wording
 from taiwa.sessions.repository import Repository
 
 IMPORTED = "import"
@@ -22,15 +25,26 @@ FROM: Mapping[str, Role] = {
     "system": "system",
 }  # fmt: skip
 """The role of a message by the name of its speaker, in ShareGPT too."""
+LONGEST_TITLE = 200
+NO_ANSWER = Wording("there is no answer of an assistant to import")
 
 
-def read_message_lists(text: str) -> tuple[tuple[str, tuple[Message, ...]], ...] | None:
-    """Return the system text and the messages of each conversation in a file; None if it is an export of taiwa.
+class MessageList(NamedTuple):
+    """The messages of a conversation, with its system text and its title ("" if it has none)."""
 
-    The file is one list of messages, one object with `messages` or `conversations`, or several of them: a list, or one a line.
+    system: str
+    messages: tuple[Message, ...]
+    title: str = ""
+
+
+def read_message_lists(text: str) -> tuple[MessageList, ...] | None:
+    """Return the conversations in a file; None if it is an export of taiwa, or of nothing that is known.
+
+    The file is one list of messages, one object with `messages` or `conversations`, or several of them: a list, or one a line; or
+    the `conversations.json` of ChatGPT or Claude, of whose conversations those without an answer are left out.
 
     Raises:
-        InputError: it is neither, or a message cannot be read.
+        InputError: a message cannot be read, or nothing was answered.
     """
     try:
         data = _parsed(text)
@@ -39,14 +53,16 @@ def read_message_lists(text: str) -> tuple[tuple[str, tuple[Message, ...]], ...]
     items = [each for each in (data if isinstance(data, list) else [data]) if isinstance(each, dict)]
     if not items or (isinstance(data, list) and len(items) < len(data)):
         return None
-    if {"role", "from"} & items[0].keys():
+    if {"mapping", "chat_messages"} & items[0].keys():
+        items = [each for each in map(_exported, items) if each["messages"]]
+        if not items:
+            raise InputError(NO_ANSWER)
+    elif {"role", "from"} & items[0].keys():
         whole: Fields = {"messages": data}
         items = [whole]
     elif not {"messages", "conversations"} & items[0].keys():
         return None
-    return tuple(
-        _read(each, f"conversation {number}: " if len(items) > 1 else "") for number, each in enumerate(items, 1)
-    )
+    return tuple(_read(each, number if len(items) > 1 else 0) for number, each in enumerate(items, 1))
 
 
 def _parsed(text: str) -> Json:
@@ -56,17 +72,55 @@ def _parsed(text: str) -> Json:
         return [parse_json(line) for line in text.split("\n") if line.strip()]
 
 
-def _read(item: Fields, where: str) -> tuple[str, tuple[Message, ...]]:
+def _exported(item: Fields) -> Fields:
+    """Return a conversation that ChatGPT or Claude exported as `messages`: the texts up to the last answer.
+
+    ChatGPT exports a tree, of which the branch is read that was shown last.
+    """
+    listed, mapping, at = items_at(item, "chat_messages"), item.get("mapping"), item.get("current_node")
+    if isinstance(mapping, dict):
+        nodes = dict(mapping)  # each is visited once
+        while isinstance(at, str) and (node := nodes.pop(at, None)) is not None:
+            listed.append(item_at(node, "message"))
+            at = item_at(node, "parent")
+        listed.reverse()
+    said = [(role, text) for role, text in map(_said_in, listed) if text and role in ("user", "assistant")]
+    messages: list[Json] = [
+        {"role": role, "content": "\n\n".join(text for _, text in texts)}
+        for role, texts in groupby(said, itemgetter(0))
+    ]
+    if said and said[-1][0] == "user":
+        messages.pop()
+    return {"messages": messages, "title": text_at(item, "title") or text_at(item, "name")}
+
+
+def _said_in(message: Json) -> tuple[Role | None, str]:
+    """Return the role and the visible text of a message of ChatGPT or Claude."""
+    kind = text_at(message, "content", "content_type") or "text"
+    if kind not in ("text", "multimodal_text") or text_at(message, "recipient") not in ("", "all"):
+        return None, ""
+    parts = items_at(message, "content", "parts") or items_at(message, "content") or [item_at(message, "text")]
+    texts = (part if isinstance(part, str) else text_at(part, "text") for part in parts)
+    role = FROM.get(text_at(message, "author", "role") or text_at(message, "sender"))
+    return role, "\n\n".join(filter(str.strip, texts))
+
+
+def _read(item: Fields, number: int) -> MessageList:
+    """Read the messages of an item, the `number`th of several or 0."""
     listed = item.get("messages", item.get("conversations"))
     if not isinstance(listed, list) or not listed:
-        raise InputError(f"{where}messages must be a list that is not empty")
-    systems = [_text(item["system"], f"{where}system")] if item.get("system") else []
+        raise InputError(
+            Wording("conversation {n}: messages must be a list that is not empty", n=number)
+            if number
+            else Wording("messages must be a list that is not empty")
+        )
+    systems = [_text(item["system"], "system")] if item.get("system") else []
     messages: list[Message] = []
     names: dict[str, str] = {}
-    for number, each in enumerate(listed, 1):
-        here = f"{where}message {number}"
+    for at, each in enumerate(listed, 1):
+        here = Wording("conversation {n}: message {at}", n=number, at=at) if number else Wording("message {at}", at=at)
         if not isinstance(each, dict):
-            raise InputError(f"{here} is not an object")
+            raise InputError(Wording("{where} is not an object", where=here))
         given = each.get("role", each.get("from"))
         role = FROM.get(given) if isinstance(given, str) else None
         if role == "system":
@@ -74,8 +128,11 @@ def _read(item: Fields, where: str) -> tuple[str, tuple[Message, ...]]:
         elif role is not None:
             messages += _messages(role, each, names, here)
         else:
-            raise InputError(f"{here}: unknown role {given!r}; use system, user, assistant or tool")
-    return "\n\n".join(systems), tuple(messages)
+            raise InputError(
+                Wording("{where}: unknown role {role!r}; use system, user, assistant or tool", where=here, role=given)
+            )
+    title = " ".join(text_at(item, "title").split())[:LONGEST_TITLE]
+    return MessageList("\n\n".join(systems), tuple(messages), title)
 
 
 def read_message(fields: Mapping[str, object], names: dict[str, str], here: str) -> tuple[Message, ...]:
@@ -117,7 +174,7 @@ def _messages(role: Role, fields: Fields, names: dict[str, str], here: str) -> I
     ]
     calls = [part for part in parts if isinstance(part, ToolCall)]
     if not all(call.name for call in calls):
-        raise InputError(f"{here}: a call of a tool has no name")
+        raise InputError(Wording("{where}: a call of a tool has no name", where=here))
     names.update((call.id, call.name) for call in calls)
     if parts or role == "assistant":
         yield Message(role, tuple(parts) or (Text(""),))
@@ -136,11 +193,15 @@ def _text(content: Json, here: str) -> str:
     if isinstance(content, dict) and isinstance(text := content.get("text"), str):
         return text
     kind = text_at(content, "type") or type(content).__name__
-    raise InputError(f"{here}: content of type {kind!r} cannot be read; only text and calls of tools can")
+    raise InputError(
+        Wording(
+            "{where}: content of type {kind!r} cannot be read; only text and calls of tools can", where=here, kind=kind
+        )
+    )
 
 
 def import_message_lists(
-    repository: Repository, lists: Sequence[tuple[str, tuple[Message, ...]]], name: str = ""
+    repository: Repository, lists: Sequence[MessageList], name: str = ""
 ) -> dict[str, Conversation]:
     """Store lists of messages as conversations of the app plain, whose instructions are the system texts; return them by name.
 
@@ -150,14 +211,17 @@ def import_message_lists(
         InputError: one has no answer, or its last message has none; nothing was imported.
         ConflictError: a session exists.
     """
-    read = [_conversation(repository, *given) for given in lists]
+    read = [_conversation(repository, *given[:2]) for given in lists]
     names = [f"{name}-{number}" for number in range(1, len(read) + 1)] if name and len(read) > 1 else [name] * len(read)
     if taken := next(filter(repository.store.refs.has, filter(None, names)), ""):
-        raise ConflictError(f"session {taken!r} already exists; choose another name")
+        raise ConflictError(Wording("session {name!r} already exists; choose another name", name=taken))
     done: dict[str, Conversation] = {}
-    for each, here in zip(names, read, strict=True):
-        session = each or repository.new_name(here.app)
-        done[session] = repository.commit(session, here, expected=None, reason=IMPORTED)
+    with repository.store.transaction():
+        for each, here, given in zip(names, read, lists, strict=True):
+            session = each or repository.new_name(here.app)
+            done[session] = repository.commit(session, here, expected=None, reason=IMPORTED)
+            if given.title:
+                repository.store.refs.label(session, title=given.title)
     return done
 
 
@@ -170,9 +234,11 @@ def _conversation(repository: Repository, system: str, messages: Sequence[Messag
             here = add_turn(here, input_text(begun[:-1]), message.text, None, messages=tuple(begun))
             begun = []
     if begun:
-        raise InputError(f"message {len(messages)} has no answer; remove the messages behind the last answer")
+        raise InputError(
+            Wording("message {n} has no answer; remove the messages behind the last answer", n=len(messages))
+        )
     if not here.count:
-        raise InputError("there is no answer of an assistant to import")
+        raise InputError(NO_ANSWER)
     return here
 
 

@@ -74,6 +74,14 @@ class Renamed(TypedDict):
     session: str
 
 
+class Imported(TypedDict):
+    """The imported conversations and their turns; whether the store trusts their app."""
+
+    sessions: list[str]
+    turns: int
+    trusted: bool
+
+
 class BranchEnd(TypedDict):
     """The end of a branch."""
 
@@ -314,6 +322,13 @@ class NewFork(TypedDict):
 
     name: Label
     node: NotRequired[str]
+
+
+class NewImport(TypedDict):
+    """The text of a file of conversations, and the name that they get; several are numbered."""
+
+    text: Name
+    name: NotRequired[str]
 
 
 class NewValue(TypedDict):

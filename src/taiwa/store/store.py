@@ -7,7 +7,7 @@ the paid calls. Without calls a file contains no clock and no row number, so equ
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import cached_property
 from itertools import islice, pairwise
@@ -19,6 +19,7 @@ from taiwa.conversation.history import Node, restore_messages, restore_thinking
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.errors import ConfigError, ConflictError, CorruptError, InputError
 from taiwa.kernel.serialization import Json, canonical, items_at, record
+from taiwa.kernel.wording import Wording
 from taiwa.sql import Clock, Database, PostgresUrl, is_postgres_url, now_us
 from taiwa.store.batches import Batches
 from taiwa.store.maintenance import (
@@ -324,7 +325,7 @@ class Store:
                 if check is not None:
                     check(tip)
             except (CorruptError, ConfigError) as error:
-                raise InputError(f"{error.message}; nothing was imported") from None
+                raise InputError(Wording("{problem}; nothing was imported", problem=error.message)) from None
         return tip
 
     def gc(self, keep: int | None = None, *, dry_run: bool = False) -> GcResult:
@@ -395,13 +396,15 @@ def _take_all(nodes: Nodes, lines: Iterable[str], *, trusted: bool) -> dict[str,
             if header:
                 _take(nodes, _read(line), trusted=trusted)
             else:
-                header = _header(_read(line))
+                header = _header(line)
     except UnicodeDecodeError:
         raise InputError(f"line {number + 1}: not UTF-8; nothing was imported") from None
     except (InputError, CorruptError) as error:
-        raise InputError(f"line {number}: {error.message}; nothing was imported") from None
+        raise InputError(
+            Wording("line {n}: {problem}; nothing was imported", n=number, problem=error.message)
+        ) from None
     if not header:
-        raise InputError("the file is empty; nothing was imported")
+        raise InputError(Wording("the file is empty; nothing was imported"))
     return header
 
 
@@ -415,9 +418,14 @@ def _read(line: str) -> dict[str, Any]:
     return cast("dict[str, Any]", data)
 
 
-def _header(data: dict[str, Any]) -> dict[str, Any]:
+def _header(line: str) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    with suppress(InputError):
+        data = _read(line)
     if data.get("taiwa") != KIND or not isinstance(data.get("tip"), str) or not isinstance(data.get("name"), str):
-        raise InputError("not the header of an exported session, nor messages of OpenAI, Anthropic or ShareGPT")
+        raise InputError(
+            Wording("neither an exported session nor conversations of OpenAI, Anthropic, ShareGPT, ChatGPT or Claude")
+        )
     version = data.get("format")
     if version is None:
         raise InputError("the file was written by an unreleased version of taiwa and cannot be imported")

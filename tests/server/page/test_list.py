@@ -1,10 +1,16 @@
 """The list of conversations: the menu of each row, and those beyond the first hundred."""
 
+import json
+from pathlib import Path
+
 from taiwa.apps.catalog import load_app
+from taiwa.conversation.app import AnswerOptions
 from taiwa.conversation.history import add_turn
 from taiwa.models.scripted import scripted_model
+from taiwa.sessions.repository import Repository
+from taiwa.store import Store
 from tests.server.page.conftest import OpenTab, Serve
-from tests.server.serving import Serving
+from tests.server.serving import Serving, serving
 
 
 def hold(server: Serving, name: str, text: str) -> None:
@@ -168,3 +174,61 @@ def test_hits_of_a_search_read_as_their_turns_do(open_tab: OpenTab, serve: Serve
     ):
         tab.page.goto(f"{tab.base}/?q={query}")
         tab.has(".hits a > span", shown)
+
+
+MESSAGES = [{"role": "user", "content": "Which **tea**?"}, {"role": "assistant", "content": "Green."}]
+
+
+def test_a_file_of_conversations_is_imported_whole_or_refused_in_one_line(
+    open_tab: OpenTab, serve: Serve, tmp_path: Path
+) -> None:
+    server = serve(scripted_model("Black."))
+    tab = open_tab(server)
+    several, broken = tmp_path / "several.json", tmp_path / "broken.json"
+    several.write_text(json.dumps([{"messages": MESSAGES, "title": f"Talk {n}"} for n in range(3)]))
+    broken.write_text(json.dumps([{"messages": MESSAGES}, {"messages": [{"role": "usr"}]}]))
+
+    def choose(file: Path) -> None:
+        with tab.page.expect_file_chooser() as chooser:
+            tab.page.click("[data-act=import]")
+        chooser.value.set_files(str(file))
+
+    choose(broken)
+    tab.has("#notices", "broken.json: conversation 2: message 1: unknown role 'usr'")
+    tab.page.click("#notices p")
+    tab.problems.clear()  # the refusal itself
+    choose(several)
+    tab.has("#notices", "Imported conversations: 3")
+    tab.count("#list li", 3)
+    tab.has("#list li", "Talk 2")
+    tab.page.evaluate(  # what is dropped
+        "(text) => { const dataTransfer = new DataTransfer(); dataTransfer.items.add(new File([text], 'one.json'));"
+        " for (const kind of ['dragover', 'drop']) document.querySelector('#nav').dispatchEvent("
+        "new DragEvent(kind, { dataTransfer, bubbles: true, cancelable: true })); }",
+        json.dumps(MESSAGES),
+    )
+    tab.has("h1", "Which **tea**?")
+    tab.count(".turn", 1)
+    tab.say("And now?", 2)
+
+    assert [message.text for message in server.model.requests[0].messages] == ["Which **tea**?", "Green.", "And now?"]
+    assert len(server.repository.store.refs.list()) == 4
+
+
+def test_the_owner_trusts_an_imported_app_after_seeing_what_it_names(open_tab: OpenTab) -> None:
+    armed = load_app("plain").with_options(AnswerOptions(tools=("calculator",)))
+    with Store.open(":memory:") as store, serving("never") as server:
+        sender = Repository(store)
+        sender.commit("gift", add_turn(sender.start(armed), "2+2?", "4", None), expected=None)
+        server.client.post("/api/import", json={"text": "\n".join(store.export("gift", apps=True))})
+        tab = open_tab(server)
+        tab.page.goto(f"{tab.base}/c/gift")
+        tab.ready()
+        tab.has(".note:not([hidden])", "The app plain was imported")
+        tab.page.click("[data-act=trust]")
+        tab.reads("#ask-title", "Trust the app plain? tools: calculator")
+        tab.page.click("#ask-ok")
+        tab.count("[data-act=trust]", 0)
+
+        tab.page.goto("about:blank")
+        assert server.repository.store.nodes.is_trusted(server.repository.at("gift").app.hash)

@@ -21,6 +21,7 @@ from taiwa.operations.documents import find_ask_turn
 from taiwa.operations.log import said, sessions
 from taiwa.operations.markdown_html import render_together, shown_text, visible
 from taiwa.operations.result_json import to_json
+from taiwa.operations.results import UntrustedApp
 from taiwa.operations.state_values import format_value
 from taiwa.operations.traces import TokensResult
 from taiwa.retrieval.readers import readable_suffixes
@@ -123,7 +124,9 @@ class Page:
         found = found if found.marks else hit.excerpt
         return marked(found.text, found.marks)
 
-    def conversation(self, place: Place, model: str, tip: str) -> str:
+    def conversation(
+        self, place: Place, model: str, tip: str, untrusted: UntrustedApp | None = None, *, owns: bool = False
+    ) -> str:
         """Render a conversation, whose newest branch ends at `tip`, with the current model."""
         window = transcript(self.repository, place.session, place.tip)
         app = self.repository.app(self.repository.store.nodes.get(tip).app)
@@ -137,7 +140,7 @@ class Page:
         store = self.repository.store
         ref = next(each for each in store.refs.list() if each.name == place.session)
         return self._render("conversation.html", title=self._title(ref), ref=ref, options={key: "" if value is None else value for key, value in options.items()}, query="", window=window, persons=persons,
-                            model=model, tip=tip, person=app.document_settings.get("user") or app.values.get("user") or "", end=place.tip,
+                            model=model, tip=tip, untrusted=untrusted, owns=owns, person=app.document_settings.get("user") or app.values.get("user") or "", end=place.tip,
                             pending=self.pending(place.session) if place.tip == tip else "",
                             **self._panel(place), **self._list(session=place.session))  # fmt: skip
 

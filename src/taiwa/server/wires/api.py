@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count, repeat
@@ -11,11 +12,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from taiwa.apps.catalog import load_app
-from taiwa.conversation.app import NO_OPTIONS, AnswerOptions
+from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App
 from taiwa.conversation.state import STEP, parse_path
 from taiwa.flows.ask.dialogue import select_option
 from taiwa.kernel.attachments import Attachment, read_attachments
-from taiwa.kernel.errors import CorruptError, InputError, TaiwaError
+from taiwa.kernel.errors import ConflictError, CorruptError, InputError, TaiwaError
 from taiwa.kernel.messages import Constraint, Grammar, Notice, Regex, Sampling, TextDelta, ThinkingDelta
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.wording import Wording
@@ -24,12 +25,14 @@ from taiwa.operations.documents import find_ask_turn
 from taiwa.operations.export import export
 from taiwa.operations.generate import answer_checker, read_output_type
 from taiwa.operations.log import diff, log, sessions, show, tree
+from taiwa.operations.message_lists import import_message_lists, read_message_lists
 from taiwa.operations.resent_history import check_reply_options, served_app
 from taiwa.operations.result_json import to_json
 from taiwa.operations.results import CostResult
 from taiwa.operations.state_values import set_value, why
 from taiwa.operations.traces import MOST_ALTERNATIVES, tokens, trace
 from taiwa.server import api_types
+from taiwa.server.access import LOCAL_CALLER
 from taiwa.server.conversation_turns import (
     CostEstimate,
     TurnRequest,
@@ -56,6 +59,7 @@ from taiwa.server.request import (
     state_of,
 )
 from taiwa.server.runs import RunEvent, Take, take_pieces
+from taiwa.server.served import ServedModels
 from taiwa.server.shared_store import Followable
 from taiwa.server.wire_interface import COUNT, DELETE, GET, LIMIT, POST, TEXT, Described, Route, Wire
 from taiwa.server.wires.answer_request import read_base64, read_params
@@ -533,14 +537,55 @@ async def verify(request: Request) -> Json:
 
 
 async def export_conversation(request: Request) -> Response:
-    """Export a conversation as `jsonl`, `md`, `html`, or as HTML that verifies itself."""
+    """Export a conversation as `jsonl`, which the holder of the server's token gets with its app, `md`, `html`, or as HTML that verifies
+    itself.
+    """
     name, form = await _session(request), request.query_params.get("form", "jsonl")
     if form not in FORMS:
         raise invalid("form", f"unknown form {form[:20]!r}; choose one of {', '.join(FORMS)}")
-    text = await asyncio.to_thread(export, repository_of(request), name, form, language=language_of(request))
+    app, language = caller_of(request) == LOCAL_CALLER, language_of(request)
+    text = await asyncio.to_thread(export, repository_of(request), name, form, app=app, language=language)
     kind = "html" if form == "verifiable" else form
     headers = {"content-disposition": f'attachment; filename="conversation.{kind}"', "cache-control": "no-store"}
     return Response(text, headers=headers, media_type=FORMS[form])
+
+
+async def import_file(request: Request) -> Json:
+    """Import the text of a file, all or nothing: an exported conversation, whose every hash is checked, or messages of other programs.
+
+    An exported conversation keeps its name unless that is taken. The model, tools and documents of its app are ignored unless the
+    store trusts it, or it is served here.
+    """
+    body = await read_body(request, api_types.NewImport.__annotations__)
+    text, name, served = body.text("text"), body.text("name", ""), state_of(request).served
+
+    def write(repository: Repository) -> Json:
+        if (lists := read_message_lists(text)) is not None:
+            made = import_message_lists(repository, lists, name)
+            return {"sessions": [*made], "turns": sum(here.count for here in made.values()), "trusted": True}
+        lines = text.split("\n")  # `splitlines` splits at more than line feeds
+        try:
+            here = repository.import_lines(lines, name or None)
+        except ConflictError:
+            if name:
+                raise
+            here = repository.import_lines(lines, repository.store.refs.free_name("imported"))
+        names: list[Json] = [ref.name for ref in repository.store.refs.list() if ref.tip == here.tip]
+        if trusted := repository.store.nodes.is_trusted(here.app.hash) or _is_served(served, here.app):
+            repository.trust(here.app.hash)
+        return {"sessions": names, "turns": here.count, "trusted": trusted}
+
+    return await _reading(request, write)
+
+
+def _is_served(served: ServedModels, app: App) -> bool:
+    """Report whether a new conversation could have this app: a served one, whose instructions and sampling may be others."""
+    if (file := served.apps.get(app.name)) is None:
+        return False
+    with suppress(InputError):  # a parameter is required
+        own, given = load_app(file).with_params({}), app.answer_options
+        return app.hash in (own.hash, own.with_options(AnswerOptions(given.system, given.sampling)).hash)
+    return False
 
 
 async def node(request: Request) -> Json:
@@ -792,6 +837,7 @@ wire = Wire(
             GET,
             api=Described(Json, query={"top": COUNT | {"maximum": MOST_ALTERNATIVES}}),
         ),
+        Route("/api/import", import_file, POST, api=Described(api_types.Imported, api_types.NewImport)),
         Route("/api/tree", all_trees, GET, api=Described(list[result_json.NodeEntry])),
         Route("/api/diff", compare, GET, api=Described(result_json.Difference, query={"before": TEXT, "after": TEXT})),
         Route("/api/cost", cost, GET, api=Described(list[api_types.CostEntry], query={"by": {"enum": list(AXES)}})),

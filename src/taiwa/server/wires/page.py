@@ -16,6 +16,7 @@ from taiwa.i18n import LANGUAGES, translated
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
 from taiwa.kernel.serialization import Json, to_json
+from taiwa.operations.apps import untrusted_apps
 from taiwa.operations.markdown_html import MarkdownStream, visible
 from taiwa.operations.resent_history import Completion
 from taiwa.operations.traces import tokens
@@ -163,7 +164,11 @@ async def conversation(request: Request) -> Response:
             if written
             else page.repository.last_model(place.tip, place.session)
         )
-        return page.conversation(place, last if last in models else next(iter(models), ""), tip)
+        app, untrusted = page.repository.store.nodes.get(place.tip).app, None
+        if not page.repository.store.nodes.is_trusted(app):
+            untrusted = next(iter(untrusted_apps(page.repository, state.served.settings, app)), None)
+        shown = last if last in models else next(iter(models), "")
+        return page.conversation(place, shown, tip, untrusted, owns=untrusted is not None and is_owner(request))
 
     return await respond(request, render)
 

@@ -141,6 +141,14 @@ async def set_limits(request: Request) -> Response:
     return json_response({})
 
 
+async def trust(request: Request) -> Response:
+    """Trust the imported app of a conversation."""
+    await asyncio.to_thread(_check_owner, request)
+    name, repository = (await read_body(request, ("session",))).text("session"), repository_of(request)
+    await _do(lambda: repository.trust(repository.at(name).app.hash))
+    return json_response({})
+
+
 wire = Wire(
     "settings",
     (
@@ -149,6 +157,7 @@ wire = Wire(
         Route("/page/models", change_models, POST),
         Route("/page/keys", change_keys, POST),
         Route("/page/limits", set_limits, POST),
+        Route("/page/trust", trust, POST),
     ),
     error_to_json,
 )

@@ -2,7 +2,7 @@
 import { $, fill, notify, texts } from "./server.js";
 
 const MOST_FILES = 20;
-const LARGEST = 20; // MB; the limits of taiwa.kernel.attachments
+export const LARGEST = 20; // MB; the limits of taiwa.kernel.attachments
 let chosen = [];
 
 export const files = () => chosen;
@@ -42,6 +42,8 @@ async function take(list) {
   setFiles([...chosen, ...added]);
 }
 
+export const holdsFiles = (event) => event.dataTransfer?.types.includes("Files");
+
 export const sent = (list) => list.map(({ name, data }) => ({ name, data }));
 
 export function listenForFiles() {
@@ -52,8 +54,7 @@ export function listenForFiles() {
     if (pasted.length) { event.preventDefault(); take(pasted); }
   });
   const main = $("#main");
-  const holds = (event) => event.dataTransfer?.types.includes("Files");
-  for (const kind of ["dragenter", "dragover"]) main.addEventListener(kind, (event) => { if (holds(event)) { event.preventDefault(); main.classList.add("dropping"); } });
+  for (const kind of ["dragenter", "dragover"]) main.addEventListener(kind, (event) => { if (holdsFiles(event)) { event.preventDefault(); main.classList.add("dropping"); } });
   for (const kind of ["dragleave", "drop"]) main.addEventListener(kind, (event) => { if (kind === "drop" || event.target === main) main.classList.remove("dropping"); });
-  main.addEventListener("drop", (event) => { if (holds(event)) { event.preventDefault(); take([...event.dataTransfer.files]); } });
+  main.addEventListener("drop", (event) => { if (holdsFiles(event)) { event.preventDefault(); take([...event.dataTransfer.files]); } });
 }

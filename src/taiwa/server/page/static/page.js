@@ -10,6 +10,8 @@ const acts = {
   bisect: () => bisect(),
   keys: () => { $("#single").checked = localStorage.getItem("keys") !== "off"; $("#keys").showModal(); },
   attach: () => $("#picker").click(),
+  import: () => $("#imported").click(),
+  trust: async ({ question }) => { if (await ask(question)) { await call("POST", "/page/trust", { session: page.session }); location.reload(); } },
   earlier: () => more("earlier"),
   later: () => more("later"),
   latest: () => show(page.tip),

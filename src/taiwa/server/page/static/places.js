@@ -1,5 +1,6 @@
 // Places: the window of turns in the transcript, branches, the selected turn and its panel.
-import { $, $$, add, ask, attempt, call, fill, here, html, lost, name, notify, page, put, texts } from "./server.js";
+import { $, $$, add, ask, attempt, call, fill, here, html, lost, LostError, name, notify, page, put, texts } from "./server.js";
+import { holdsFiles, LARGEST } from "./files.js";
 import { why } from "./state.js";
 import { follow, leave, moveDrafts, restoreDraft } from "./talk.js";
 
@@ -155,7 +156,31 @@ async function readList() {
   }
 }
 
+// Conversations from a file; a page that shows the only one opens.
+async function importFrom([file]) {
+  if (file.size > LARGEST * 1e6) throw new Error(fill(texts.large, { name: file.name, n: LARGEST }));
+  const { sessions } = await call("POST", "/api/import", { text: await file.text() }).catch((error) => {
+    if (!(error instanceof LostError)) error.message = `${file.name}: ${error.message}`;
+    throw error;
+  });
+  if (sessions.length === 1) return location.assign(`/c/${encodeURIComponent(sessions[0])}`);
+  notify(fill(texts.imported, { n: sessions.length }));
+  await readList();
+}
+
 export function followList() {
+  const picker = $("#imported");
+  const take = attempt(importFrom);
+  picker.addEventListener("change", async () => { await take(picker.files); picker.value = ""; });
+  for (const kind of ["dragover", "dragleave", "drop"]) {
+    $("#nav").addEventListener(kind, (event) => {
+      if (!holdsFiles(event)) return;
+      event.preventDefault();
+      $("#nav").classList.toggle("dropping", kind === "dragover");
+      if (kind === "drop") take(event.dataTransfer.files);
+    });
+  }
+
   let changes = null;
   let last = document.body.dataset.moves;
   const readAgain = attempt(readList, readList);
