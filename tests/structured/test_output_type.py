@@ -305,9 +305,12 @@ def test_what_a_typed_dict_of_typing_loses_on_python_3_11_is_said(annotation: ob
         OutputType(annotation)
 
 
-def test_values_are_not_coerced() -> None:
+@pytest.mark.parametrize(
+    ("annotation", "written"), [(str, "5"), (int, '"5 cups"'), (int, '"5.5"'), (bool, '"maybe"'), (float, '"NaN"')]
+)
+def test_values_of_another_type_are_not_coerced(annotation: type, written: str) -> None:
     with pytest.raises(OutputValidationError):
-        parse(Coffee, '{"size": "small", "shots": "2"}')
+        parse(OutputType.fields("Answer", {"a": annotation}), f'{{"a": {written}}}')
 
 
 def test_an_unsupported_annotation_is_an_input_error() -> None:

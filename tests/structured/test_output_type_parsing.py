@@ -225,6 +225,29 @@ def test_json_in_a_string_is_parsed_where_a_string_is_not_valid() -> None:
 
 
 @pytest.mark.parametrize(
+    ("annotation", "text", "value"),
+    [
+        (int, "2", 2),
+        (int, "2.0", 2),
+        (float | None, " 2.5 ", 2.5),
+        (bool, "True", True),
+        (int | None, "None", None),
+        (Literal[1, 2], "2", 2),
+        (Literal[1, "2"], "2", "2"),
+        (int | str, "2", "2"),
+        (list[int], "[1]", [1]),
+        (list[int], ["1"], [1]),
+    ],
+)
+def test_a_number_or_constant_in_a_string_is_read_where_the_string_is_not_valid(
+    annotation: object, text: str | list[str], value: object
+) -> None:
+    output_type = OutputType.fields("Answer", {"a": annotation})
+
+    assert output_type.parse(json.dumps({"a": text})).value == {"a": value}
+
+
+@pytest.mark.parametrize(
     ("annotation", "text", "value", "guessed"),
     [
         (int, "42", 42, False),

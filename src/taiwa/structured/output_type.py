@@ -25,11 +25,12 @@ from typing_extensions import TypedDict
 
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.messages import JsonSchema
-from taiwa.kernel.serialization import Json
+from taiwa.kernel.serialization import Json, parse_json
 from taiwa.structured import ir
 from taiwa.structured.from_json_schema import type_ir_from_schema
 from taiwa.structured.ir import AnyNode, ObjectNode, Property, TypeIR, literal, members
 from taiwa.structured.lenient_parser import (
+    CONSTANTS,
     NUMBER,
     LenientResult,
     after_thinking,
@@ -264,6 +265,14 @@ class OutputType(Generic[T]):
             if mismatch.code == "unknown":
                 del cast("dict[str, Json]", value_at(narrowed, mismatch.path[:-1]))[str(mismatch.path[-1])]
         return narrowed
+
+    def repair(self, data: Json) -> Json:
+        """Change bare JSON data that is not of the type to its probable meaning, as `parse` does.
+
+        >>> OutputType.fields("Point", {"x": int, "y": int}, frozenset({"x"})).repair({"x": "1", "y": None})
+        {'x': 1}
+        """
+        return _ValueRepair(self.bare_ir, 0).node(self.bare_ir.root, data, 0)
 
     def parse(self, text: str, options: ParseOptions = DEFAULT_OPTIONS) -> ParseResult[T]:
         """Parse the text of an answer; see `taiwa.structured.output_type` for what is repaired.
@@ -667,6 +676,9 @@ def _cut_at(result: LenientResult) -> str:
 
 MAX_INNER_CHARS = 1 << 20
 MAX_REPAIR_DEPTH = 256
+KINDS: dict[type, type[ir.Node]] = {
+    dict: ObjectNode, list: ir.ArrayNode, bool: ir.BoolNode, int: ir.NumberNode, float: ir.NumberNode, type(None): ir.NullNode,
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -736,20 +748,24 @@ class _ValueRepair:
         return repaired
 
     def parsed_string(self, node: ir.Node, text: str, depth: int) -> Json:
-        """Parse a string as JSON where only an object or a list is valid."""
-        if text.lstrip()[:1] not in ("{", "[") or len(text) > MAX_INNER_CHARS:
-            return text
+        """Read a string as JSON, or as a constant of another language, where it is not valid as a string."""
         options = members(node, self.type_ir)
-        if any(isinstance(each, (ir.StringNode, ir.LiteralNode, ir.AnyNode)) for each in options):
-            return text
-        if not any(isinstance(each, (ir.ObjectNode, ir.ArrayNode)) for each in options):
+        if len(text) > MAX_INNER_CHARS or any(
+            isinstance(each, (ir.StringNode, ir.AnyNode)) or (isinstance(each, ir.LiteralNode) and text in each.values)
+            for each in options
+        ):
             return text
         try:
-            inner: Json = json.loads(text)
-        except (ValueError, RecursionError):
+            inner = CONSTANTS[text.strip()][0] if text.strip() in CONSTANTS else parse_json(text)
+        except ValueError:
+            return text
+        if isinstance(inner, str) or not any(
+            isinstance(each, KINDS[type(inner)]) or (isinstance(each, ir.LiteralNode) and inner in each.values)
+            for each in options
+        ):
             return text
         self.fix("json-in-string", "likely")
-        return self.node(node, inner, depth + 1) if not isinstance(inner, str) else text
+        return self.node(node, inner, depth + 1)
 
 
 def _has_required(node: ir.Node, data: Mapping[str, Json]) -> bool:

@@ -88,9 +88,6 @@ class FunctionTool(Generic[P, R]):
             _add_default(schema, each, part.default, self._parameters[each])
         self.spec = ToolSpec(name, description, schema)
         """How a model sees the tool."""
-        # Strict function calling sends null for an omitted parameter, unless null is a value of its type.
-        optional = parameters.keys() - required
-        self._null_means_omitted = frozenset(each for each in optional if not _accepts_null(self._parameters[each]))
         if isolated and isinstance(self, AsyncFunctionTool):
             raise InputError(f"{name} is asynchronous and runs in this process; leave out `isolated`")
 
@@ -182,9 +179,9 @@ class FunctionTool(Generic[P, R]):
         if json_size(arguments, MAX_ARGUMENT_CHARS) > MAX_ARGUMENT_CHARS:
             hint = f"at most {MAX_ARGUMENT_CHARS:,} characters"
             raise ToolError("the arguments are too long", code="too_long", hint=hint)
-        omitted = {name for name, part in arguments.items() if part is None and name in self._null_means_omitted}
         try:
-            checked = self._arguments.validate({name: arguments[name] for name in arguments if name not in omitted})
+            # Strict function calling sends null for an omitted parameter, and models write numbers and lists as strings.
+            checked = self._arguments.validate(self._arguments.repair(dict(arguments)))
             return {name: self._parameters[name].validate(part) for name, part in checked.items()}
         except OutputValidationError as error:
             message = "; ".join(error.diagnostics or (error.message,))
@@ -445,14 +442,6 @@ def _add_default(schema: dict[str, Json], name: str, default: object, output_typ
             definitions = schema.get("$defs")
             if reference and isinstance(definitions, dict) and json.dumps(reference) not in json.dumps(schema):
                 del definitions[reference.rpartition("/")[2]]
-
-
-def _accepts_null(output_type: OutputType[Any]) -> bool:
-    try:
-        output_type.validate(None)
-    except OutputValidationError:
-        return False
-    return True
 
 
 def _hints(function: Callable[..., object]) -> dict[str, Any]:
