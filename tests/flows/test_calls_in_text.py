@@ -46,6 +46,29 @@ WRITTEN = [
     f"[{CALL}]",
     '{"name": "weather", "parameters": {"city": "Oslo"}}',
     '{"name": "weather", "arguments": "{\\"city\\": \\"Oslo\\"}"}',
+    '{"type": "function", "name": "weather", "parameters": {"city": "Oslo"}}',
+    '{"type": "function", "function": {"name": "weather", "arguments": "{\\"city\\": \\"Oslo\\"}"}}',
+    f'{{"tool_calls": [{CALL}]}}',
+    '<tool_call>{"arguments": {"city": "Oslo"}, "name": "functions.weather"}</tool_call>',
+    "<tool_call>\n{'name': 'weather', 'arguments': {'city': 'Oslo'}}\n</tool_call>",
+    f"<tool_call>\n{CALL[:-1]}\n</tool_call>",
+    "<tool_call>\n<function=weather>\n<parameter=city>\nOslo\n</parameter>\n</function>\n</tool_call>",
+    "<function=weather><parameter=city>Oslo</function>",
+    "<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Oslo</arg_value>\n</tool_call>",
+    '<function_calls><invoke name="weather"><parameter name="city">Oslo</parameter></invoke></function_calls>',
+    f"<function=weather>{ARGUMENTS}</function>",
+    f"[TOOL_CALLS][{CALL}]",
+    f"[TOOL_CALLS]weather{ARGUMENTS}",
+    f"[TOOL_CALLS]weather[CALL_ID]a1[ARGS]{ARGUMENTS}",
+    f"<|python_tag|>{CALL}",
+    "[weather(city='Oslo')]",
+    "```tool_code\nprint(weather(city='Oslo'))\n```",
+    "<|tool_call_start|>[weather(city='Oslo')]<|tool_call_end|>",
+    f"<|tools|>functions.weather:0<|arguments|>{ARGUMENTS}<|end_of_tools|>",
+    f"<｜call▁begin｜>function<｜sep｜>weather\n```json\n{ARGUMENTS}\n```<｜call▁end｜>",
+    f"<|channel|>commentary to=functions.weather <|constrain|>json<|message|>{ARGUMENTS}<|call|>",
+    '<|tools|>[{"weather": {"city": "Oslo"}}]<|end_of_tools|>',
+    "<|tool_call>call:weather{city:'Oslo'}<tool_call|>",
 ]
 TEXTS = [
     "Oslo is a city.",
@@ -62,6 +85,18 @@ TEXTS = [
     "<tool_call>",
     "[1, 2]",
     "",
+    "<b>weather</b> is a tool.",
+    "<call>weather</call>",
+    "weather(city='Oslo')",
+    "[weather(city='Oslo'), rain()]",
+    "[weather('Oslo')]",
+    "```python\nweather(city='Oslo')\n```",
+    "`<tool_call>` and `[TOOL_CALLS]` are marks.",
+    "[TOOL_CALLS]calendar{}",
+    "<function=weather><parameter=town>Oslo</parameter></function>",
+    f"<think>I could write\n{CALL}\nbut no.</think>No.",
+    f"<think>Hm.</think>So\n<think>{CALL}</think>no.",
+    f"<|channel|>analysis<|message|>Or\n{CALL}<|end|><|start|>assistant<|channel|>final<|message|>No.",
 ]
 
 
@@ -130,7 +165,36 @@ def test_several_calls_are_one_request_each() -> None:
 def test_code_of_another_kind_is_not_held_back() -> None:
     reader = CallsInText([WEATHER])
 
-    assert reader.feed(TextDelta("```python\nx = ")) == [TextDelta("```python\n"), TextDelta("x = ")]
+    assert reader.feed(TextDelta("```python\nx = ")) == [TextDelta("```python\nx = ")]
+    assert reader.feed(TextDelta("<b>")) == [TextDelta("<b>")]
+
+
+def test_a_call_in_thinking_that_does_not_end_is_made() -> None:
+    response, _ = answer([f"<think>I look it up.\n<tool_call>{CALL}</tool_call>"])
+
+    assert [call.arguments for call in response.message.tool_calls] == [ARGUMENTS]
+
+
+def test_arguments_in_tags_have_the_types_of_the_tool() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "n": {"type": "integer"},
+            "s": {"type": "string"},
+            "xs": {"type": "array"},
+            "m": {"type": "integer"},
+        },
+    }
+    reader = CallsInText([ToolSpec("put", "Put.", schema)])
+    tags = "".join(
+        f"<parameter={key}>\n{text}\n</parameter>"
+        for key, text in (("n", 1), ("s", "1\n<b>"), ("xs", "[2]"), ("m", ""))
+    )
+
+    reader.feed(TextDelta(f"<function=put>{tags}</function>"))
+    response = collect_response(reader.feed(StreamEnd()))
+
+    assert json.loads(response.message.tool_calls[0].arguments) == {"n": 1, "s": "1\n<b>", "xs": [2]}
 
 
 def test_a_call_that_the_length_limit_cut_is_text() -> None:
@@ -141,12 +205,39 @@ def test_a_call_that_the_length_limit_cut_is_text() -> None:
     assert (response.text, response.message.tool_calls, response.finish) == (cut, (), "length")
 
 
-@given(
-    st.lists(
-        st.sampled_from(["```json\n", "\n```\n", CALL, "{", "<tool_call>", "</tool_call>", "\n", "so ", '"', "["]),
-        max_size=12,
-    )
+PIECES = st.sampled_from(
+    [
+        *(
+            "```json\n",
+            "\n```\n",
+            CALL,
+            "{",
+            "<tool_call>",
+            "</tool_call>",
+            "\n",
+            "so ",
+            '"',
+            "[",
+            "[TOOL_CALLS]",
+            "weather",
+        ),
+        *(
+            ARGUMENTS,
+            "<function=weather>",
+            "<parameter=city>",
+            "</parameter>",
+            "</function>",
+            "<think>",
+            "</think>",
+            "<",
+            "; ",
+        ),
+        *("weather(city='Oslo')", "]", "<|channel|>analysis<|message|>", "<|end|>"),
+    ]
 )
+
+
+@given(st.lists(PIECES, max_size=12))
 def test_no_text_is_lost_before_the_first_call(pieces: list[str]) -> None:
     response, _ = answer(pieces)
 
@@ -155,7 +246,7 @@ def test_no_text_is_lost_before_the_first_call(pieces: list[str]) -> None:
     assert response.text == text or response.message.tool_calls
 
 
-@given(st.lists(st.sampled_from(["```json\n", "\n```\n", CALL, "{", "<tool_call>", "\n", "so ", "["]), max_size=8))
+@given(st.lists(PIECES, max_size=8))
 def test_pieces_make_no_difference(pieces: list[str]) -> None:
     whole, _ = answer(["".join(pieces)])
     single, _ = answer("".join(pieces))
