@@ -1,5 +1,6 @@
 import datetime
 import json
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -218,3 +219,29 @@ def test_a_key_that_no_pattern_allows_is_named_with_the_patterns(
         OutputType.from_json_schema(schema).validate(data)
 
     assert caught.value.diagnostics == lines
+
+
+@pytest.mark.parametrize(
+    ("schema", "data", "told"),
+    [
+        ({"not": {"type": "string"}}, "x", "should not be valid under"),
+        ({"type": "array", "contains": {"const": 1}}, [2], "does not contain items"),
+        ({"oneOf": [{"type": "integer"}, {"type": "number"}]}, 7, "valid under each"),
+        ({"type": "number", "multipleOf": 0.01}, 1.005, "multiple of 0.01"),
+    ],
+)
+def test_a_rule_that_the_description_of_the_type_does_not_state_is_said(
+    schema: dict[str, Any], data: Any, told: str
+) -> None:
+    with pytest.raises(OutputValidationError, match=told):
+        OutputType.from_json_schema(schema).validate(data)
+
+
+def test_the_rule_of_a_decimal_is_said() -> None:
+    with pytest.raises(OutputValidationError, match="2 decimal places"):
+        OutputType(Annotated[Decimal, Field(decimal_places=2)]).validate(1.255)
+
+
+@pytest.mark.parametrize(("number", "step"), [(19.99, 0.01), (0.3, 0.1), (1e300, 1e-300), (7, 0.5)])
+def test_multiples_are_those_of_the_numbers_as_they_are_written(number: float, step: float) -> None:
+    assert OutputType.from_json_schema({"type": "number", "multipleOf": step}).validate(number) == number

@@ -5,7 +5,8 @@ form bounds what both cost together. Patterns match in linear time, by the engin
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, cast
@@ -104,8 +105,16 @@ def _validator(text: str) -> Any:  # noqa: ANN401
                 f"schema: {pointer}: the pattern {truncate(pattern, 60)!r} is not supported: {why}"
             ) from None
     registry = validators.SPECIFICATIONS  # the drafts, without a function that retrieves; the default one opens URLs
+    validator_class = validators.extend(validator_class, {"multipleOf": _multiple_of})
     # formats are rendered for the model, so they are checked as well
     return validator_class(schema, registry=registry, format_checker=validator_class.FORMAT_CHECKER)
+
+
+def _multiple_of(validator: Any, step: float, number: Json, schema: Json) -> Iterator[Exception]:  # noqa: ANN401
+    """Check the numbers as they are written: 19.99 is a multiple of 0.01, which a division of floats denies."""
+    del schema
+    if validator.is_type(number, "number") and (Fraction(str(number)) / Fraction(str(step))).denominator != 1:
+        yield import_module("jsonschema.exceptions").ValidationError(f"{number!r} is not a multiple of {step}")
 
 
 def patterns(schema: Mapping[str, Json]) -> list[tuple[str, str]]:

@@ -666,6 +666,12 @@ def _fits(node: ir.Node, data: Json) -> bool:
     return True
 
 
+def _has_rule(node: ir.Node) -> bool:
+    """Return whether the description of a node states a rule that `_fits` does not check."""
+    is_rule = isinstance(node, ir.StringNode) and (node.pattern or node.format)
+    return bool(is_rule or (isinstance(node, ir.NumberNode) and node.multiple_of))
+
+
 def _in_range(node: ir.NumberNode, data: int | float) -> bool:
     if node.integer and isinstance(data, float) and not data.is_integer():  # validators differ about 5.0
         return False
@@ -761,7 +767,7 @@ def _issue_lines(
         text = issue.text
         if issue.code not in CUSTOM and node is not None:
             chosen = branch(type_ir, node, here)
-            if not (isinstance(here, dict) and _kind(chosen, here)):  # "must be an object" would say nothing
+            if not _fits(chosen, here) or _has_rule(chosen):  # else "must be an object" would say nothing
                 text = f"must be {describe(chosen, branch_name(type_ir, node, here))}"
         line = f"{pointer(path)} = {_value_text(here)}: {truncate(ir.CONTROL.sub(' ', text), MAX_TEXT_CHARS)}"
         (lines if meant and node is not None else unsure).append(line)
