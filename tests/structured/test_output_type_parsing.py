@@ -247,6 +247,43 @@ def test_a_number_or_constant_in_a_string_is_read_where_the_string_is_not_valid(
     assert output_type.parse(json.dumps({"a": text})).value == {"a": value}
 
 
+def test_a_label_in_other_letters_is_that_label_if_it_is_the_only_one() -> None:
+    output_type = OutputType.fields("Answer", {"a": Literal["Low", "high", "HIGH"]})
+
+    assert output_type.parse('{"a": " low"}') == ParseResult({"a": "Low"}, (Fix("label", 0, "likely"),))
+    assert refused(output_type, '{"a": "High"}') == '$.a = "High": must be "Low", "high" or "HIGH"'
+    assert OutputType(Literal["Low"]).parse('"low"').value == "Low"  # as without the quotes
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "guessed"),
+    [
+        ('"C:\\dir\\x"', "C:\\dir\\x", False),
+        ('"two\nlines"', "two\nlines", False),
+        ("'one'", "one", False),
+        ('"say "hi" now"', 'say "hi" now', True),
+        ('"Hi," she said.', '"Hi," she said.', True),
+        ("'Tis so", "'Tis so", True),
+    ],
+)
+def test_a_text_in_quotes_is_read_as_in_an_object(text: str, value: str, *, guessed: bool) -> None:
+    result = OutputType(str).parse(text)
+
+    assert (result.value, result.fixes[0].level == "guess") == (value, guessed)
+
+
+def test_a_text_in_quotes_that_does_not_end_is_refused() -> None:
+    assert refused(OutputType(str), '"cut') == "$: no JSON value in the text"
+
+
+@pytest.mark.parametrize("sign", "-−–－")
+@pytest.mark.parametrize("text", ['{"value": SIGN5}', '{"value": SIGN５}', "SIGN5", "SIGN5.5"])
+def test_a_minus_sign_of_any_kind_is_one(sign: str, text: str) -> None:
+    value = -5.5 if "." in text else -5
+
+    assert OutputType(float).parse(text.replace("SIGN", sign)).value == value
+
+
 @pytest.mark.parametrize(
     ("annotation", "text", "value", "guessed"),
     [

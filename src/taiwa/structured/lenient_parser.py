@@ -59,7 +59,8 @@ CONSTANTS: dict[str, tuple[bool | float | None, Level]] = {
 
 WORD = re.compile(r"-?[A-Za-z]+(?![\w$])")
 FRACTION = re.compile(r"/(?![/*])")
-WIDE_NUMBER = re.compile(r"[－−-]?[０-９]+(?:[．.][０-９]+)?(?![\w.．-])")
+WIDE_NUMBER = re.compile(r"(?:[－−–][0-9０-９]|-?[０-９])[0-9０-９]*(?:[．.][0-9０-９]+)?(?![\w.．-])")
+"""A number with full-width digits, or with a minus sign that is not the one of ASCII."""
 CALL = re.compile(r"(?:new\s+)?[A-Za-z_][\w.]{0,40}\(\s*")
 CALLED = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*')\s*\)")
 STOP = re.compile(r"[,，\n}\]{\[\"'“｝］]|```")
@@ -93,7 +94,7 @@ def read_word(reader: StringReader, frame: OpenContainer) -> Json:
     if wide:
         scan.fix_once("punctuation", "safe")
         scan.at = wide.end()
-        return _number(unicodedata.normalize("NFKC", wide[0]).replace("−", "-"))
+        return read_wide_number(wide[0])
     loose = _loose(reader)
     if loose is not None:
         return loose
@@ -103,6 +104,11 @@ def read_word(reader: StringReader, frame: OpenContainer) -> Json:
 
 def _number(text: str) -> int | float:
     return int(text) if text.lstrip("-").isdecimal() and len(text) <= 4000 else float(text)
+
+
+def read_wide_number(text: str) -> int | float:
+    """Return the number of a text that `WIDE_NUMBER` matches."""
+    return _number(unicodedata.normalize("NFKC", re.sub("[−–]", "-", text)))
 
 
 def _loose(reader: StringReader) -> int | float | None:

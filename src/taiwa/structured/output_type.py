@@ -32,14 +32,25 @@ from taiwa.structured.ir import AnyNode, ObjectNode, Property, TypeIR, literal, 
 from taiwa.structured.lenient_parser import (
     CONSTANTS,
     NUMBER,
+    WIDE_NUMBER,
     LenientResult,
     after_thinking,
     find_candidates,
     inside_fence,
     later_thinking,
+    read_wide_number,
     try_value,
 )
-from taiwa.structured.lenient_scanner import MAX_DEPTH, DepthError, Fix, Level, ParseHints, WorkBudget, WorkLimitError
+from taiwa.structured.lenient_scanner import (
+    MAX_DEPTH,
+    QUOTES,
+    DepthError,
+    Fix,
+    Level,
+    ParseHints,
+    WorkBudget,
+    WorkLimitError,
+)
 from taiwa.structured.rendering import ServerSchema, to_json_schema, to_typescript
 from taiwa.structured.type_notation import is_field_list, parse_fields
 from taiwa.structured.validators import (
@@ -748,13 +759,22 @@ class _ValueRepair:
         return repaired
 
     def parsed_string(self, node: ir.Node, text: str, depth: int) -> Json:
-        """Read a string as JSON, or as a constant of another language, where it is not valid as a string."""
+        """Read a string as JSON, as a constant of another language or as a label, where it is not valid as a string."""
         options = members(node, self.type_ir)
         if len(text) > MAX_INNER_CHARS or any(
             isinstance(each, (ir.StringNode, ir.AnyNode)) or (isinstance(each, ir.LiteralNode) and text in each.values)
             for each in options
         ):
             return text
+        labels = {
+            label
+            for each in options
+            for label in (each.values if isinstance(each, ir.LiteralNode) else ())
+            if isinstance(label, str) and label.casefold().strip() == text.casefold().strip()
+        }
+        if len(labels) == 1:
+            self.fix("label", "likely")
+            return labels.pop()
         try:
             inner = CONSTANTS[text.strip()][0] if text.strip() in CONSTANTS else parse_json(text)
         except ValueError:
@@ -825,13 +845,27 @@ def scalar_from_words(target: OutputType[T], text: str, start: int, end: int) ->
                 return label[0], Fix("bare-label", start, label[1])
         if isinstance(node, ir.NumberNode) and (number := NUMBER.fullmatch(plain)):
             return json.loads(number[0]), Fix("bare-value", start, "likely")
+        if isinstance(node, ir.NumberNode) and WIDE_NUMBER.fullmatch(plain):
+            return read_wide_number(plain), Fix("bare-value", start, "likely")
         if isinstance(node, ir.BoolNode) and plain.casefold() in BOOLEANS:
             return BOOLEANS[plain.casefold()], Fix("bare-value", start, "likely")
         if isinstance(node, ir.NullNode) and plain.casefold() in ("null", "none"):
             return None, Fix("bare-value", start, "likely")
-    if any(isinstance(each, ir.StringNode) for each in options) and words[0] not in "{[\"'`":
-        return words, Fix("bare-text", start, "guess")
+    if any(isinstance(each, ir.StringNode) for each in options) and words[0] not in "{[`":
+        is_cut = words[0] == '"' and words.count('"') == 1
+        quoted = _quoted(words, start) if words[0] in QUOTES and words[-1] in QUOTES else None
+        return None if is_cut else quoted or (words, Fix("bare-text", start, "guess"))
     return None
+
+
+def _quoted(words: str, start: int) -> tuple[Json, Fix] | None:
+    """Read a text in quotes that is not valid JSON; None if it is not one text."""
+    read = try_value(f"[{words}]", 0, len(words) + 2, WorkBudget(WORK_PER_CHAR * len(words) + 2_000), ParseHints())
+    data = None if read is None or read.open or read.cut else read.data
+    if read is None or not isinstance(data, list) or len(data) != 1 or not isinstance(data[0], str):
+        return None
+    is_guess = any(fix.level == "guess" or fix.code == "inner-quote" for fix in read.fixes)
+    return data[0], Fix("quotes", start, "guess" if is_guess else "likely")
 
 
 def _label(node: ir.LiteralNode, plain: str) -> tuple[Json, Level] | None:
