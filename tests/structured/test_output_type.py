@@ -415,3 +415,20 @@ def test_a_dict_with_known_keys_is_an_object_with_these_keys() -> None:
     assert "propertyNames" not in sizes.render() + levels.render()
     with pytest.raises(OutputValidationError, match="the keys are"):
         sizes.parse('{"medium": 3}')
+
+
+def test_the_tag_of_a_union_is_required_though_it_has_a_default() -> None:
+    class Leaf(BaseModel):
+        kind: Literal["leaf"] = "leaf"
+        size: int
+
+    class Tree(BaseModel):
+        kind: Literal["tree"] = "tree"
+        parts: "list[Annotated[Leaf | Tree, Field(discriminator='kind')]]" = []
+
+    output_type = OutputType(Tree)
+
+    assert output_type.parse('{"parts": [{"kind": "leaf", "size": 1}]}').value == Tree(parts=[Leaf(size=1)])
+    assert output_type.schema()["$defs"]["Leaf"]["required"] == ["kind", "size"]
+    with pytest.raises(OutputValidationError, match=r"parts\[0\].kind: missing"):
+        output_type.parse('{"parts": [{"size": 1}]}')

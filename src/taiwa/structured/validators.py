@@ -131,6 +131,25 @@ def _of_class(written: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, A
     return written
 
 
+def _require_tags(part: Json, schema: Mapping[str, Json]) -> None:
+    """Require the discriminators of unions, which pydantic does not read from their defaults."""
+    if isinstance(part, list):
+        for each in part:
+            _require_tags(each, schema)
+    if not isinstance(part, dict):
+        return
+    tag, options = part.get("discriminator"), part.get("oneOf")
+    for option in options if isinstance(options, list) and isinstance(tag, dict) and "propertyName" in tag else ():
+        target = cast("dict[str, Any]", option)
+        if "$ref" in target:
+            target = cast("dict[str, Any]", schema["$defs"])[target["$ref"].rpartition("/")[2]]
+        name, required = cast("dict[str, Any]", tag)["propertyName"], target.get("required", [])
+        if name in target.get("properties", {}) and name not in required:
+            target["required"] = [name, *required]
+    for inner in list(part.values()):
+        _require_tags(inner, schema)
+
+
 def add_comments(schema: dict[str, Any], annotation: object) -> None:
     """Add the comments of an annotation, `Doc("…")` or a text in `Annotated`, to its schema as descriptions."""
     origin, arguments = get_origin(annotation), get_args(annotation)
@@ -234,6 +253,8 @@ class PydanticValidator(Generic[T]):
                 from taiwa.json_schema import name_keys
 
                 self.schema = name_keys(self.schema, numbers_as_text=True)
+            if "discriminator" in str(self.schema):
+                _require_tags(self.schema, self.schema)
             add_comments(self.schema, annotation)
             self.checks_keys = _is_closed(self.schema)
         except (PydanticUserError, SchemaError, *refusals) as error:
