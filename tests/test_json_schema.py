@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from taiwa.json_schema import Document, name_keys
+from taiwa.kernel.errors import OutputValidationError
 from taiwa.schema_values import are_disjoint, complement, equal_json, pattern_without
+from taiwa.structured import OutputType
 from tests.json_schema_cases import MAKERS, Maker, cases
 
 
@@ -123,3 +125,24 @@ def test_names_of_keys_are_written_as_properties_where_they_are_known(
     assert name_keys(INTEGERS | {"propertyNames": {"enum": [1]}}, numbers_as_text=True)["properties"] == {
         "1": {"type": "integer"}
     }
+
+
+@pytest.mark.parametrize(
+    ("written", "fitting", "others"),
+    [
+        ({"type": "integer", "nullable": True}, [None, 1], ["a"]),
+        ({"$ref": "#/$defs/n", "nullable": True, "$defs": {"n": {"type": "integer"}}}, [None, 1], ["a"]),
+        ({"properties": {"nullable": {"type": "integer", "nullable": False}}}, [{"nullable": 1}], [{"nullable": None}]),
+        ({"type": "number", "minimum": 1, "exclusiveMinimum": True}, [1.5], [1]),
+        ({"type": "number", "maximum": 1, "exclusiveMaximum": False}, [1], [1.5]),
+    ],
+)
+def test_the_keywords_of_openapi_mean_what_they_mean_there(
+    written: dict[str, Any], fitting: list[Any], others: list[Any]
+) -> None:
+    output_type = OutputType.from_json_schema(written)
+
+    assert [output_type.validate(value) for value in fitting] == fitting
+    for value in others:
+        with pytest.raises(OutputValidationError):
+            output_type.validate(value)

@@ -625,3 +625,22 @@ def _modernize(schema: dict[str, Json]) -> None:
             allowed = holder.get("type")
             if "any" in (allowed if isinstance(allowed, list) else [allowed]):
                 del holder["type"]
+
+
+def from_openapi(schema: Mapping[str, Json]) -> dict[str, Json]:
+    """Write the keywords that OpenAPI 3.0 has in place of those of JSON Schema as these: `nullable`, and bounds excluded by true.
+
+    >>> from_openapi({"type": "string", "enum": ["a"], "nullable": True})
+    {'type': ['string', 'null'], 'enum': ['a', None]}
+    """
+    plain = map_subschemas(schema, lambda _, part: from_openapi(part) if is_object(part) else part)
+    for edge, outer in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if isinstance(plain.get(outer), bool) and plain.pop(outer) is True and edge in plain:
+            plain[outer] = plain.pop(edge)
+    if plain.pop("nullable", False) is not True:
+        return plain
+    kind, listed = plain.get("type"), plain.get("enum")
+    if not isinstance(kind, str):
+        named: dict[str, Json] = {key: plain.pop(key) for key in ("$defs", "definitions") if key in plain}
+        return {"anyOf": [plain, {"type": "null"}], **named}
+    return plain | {"type": [kind, "null"]} | ({"enum": [*listed, None]} if isinstance(listed, list) else {})

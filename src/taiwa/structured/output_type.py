@@ -184,6 +184,8 @@ class OutputType(Generic[T]):
         Raises:
             InputError: the mapping is not a JSON Schema.
         """
+        if not isinstance(cast("object", schema), Mapping):
+            raise InputError(f"not a JSON Schema: it must be an object, not {type(schema).__name__}")
         _check_json(schema)
         title = schema.get("title")
         return OutputType(JsonSchemaValidator(schema), name=name or (title if isinstance(title, str) else "Answer"))

@@ -316,12 +316,12 @@ class JsonSchemaValidator(FieldsValidator):
     """Validates in a bounded process, with the jsonschema library; the value is the plain JSON."""
 
     def __init__(self, schema: Mapping[str, Json]) -> None:
-        from taiwa.json_schema import check_bounds
+        from taiwa.json_schema import check_bounds, from_openapi
         from taiwa.structured.schema_process import ask
 
         self.checks_keys = True
-        self.schema = dict(schema)
-        check_bounds(self.schema)
+        check_bounds(schema)
+        self.schema = dict(schema) if "$schema" in schema else from_openapi(schema)
         self._text = json.dumps(self.schema)
         ask({"schema": self._text})
 
