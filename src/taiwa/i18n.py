@@ -31,7 +31,6 @@ class Translate(Protocol):
 
     def __call__(self, message: str, /, **values: object) -> str:
         """Return the text in the language of the catalogue."""
-        ...
 
 
 def user_language(environ: Mapping[str, str] | None = None) -> str:

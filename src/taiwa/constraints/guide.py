@@ -93,39 +93,31 @@ class GuideState(Protocol):
     @property
     def tokens(self) -> tuple[int, ...]:
         """The tokens so far."""
-        ...
 
     @property
     def is_final(self) -> bool:
         """Whether the text may end here."""
-        ...
 
     @property
     def is_complete(self) -> bool:
         """Whether only an end token is allowed, so that a decode loop need not run the model."""
-        ...
 
     @property
     def is_ended(self) -> bool:
         """Whether an end token was taken; no token may follow."""
-        ...
 
     @property
     def is_dead(self) -> bool:
         """Whether no token is allowed although the text may not end here."""
-        ...
 
     def mask(self, out: "Mask") -> None:
         """Write the allowed tokens, end tokens included where the text may end; shape ((V+31)//32,), uint32."""
-        ...
 
     def allowed(self, limit: int = LIMIT) -> tuple[int, ...] | None:
         """Return the allowed tokens in order; None if there are more than `limit`."""
-        ...
 
     def forced(self) -> tuple[int, ...]:
         """Return the tokens that must follow, as the tokenizer divides them; empty if there is a choice, or ended."""
-        ...
 
     def advance(self, token: int) -> "GuideState":
         """Return the state after one more token.
@@ -134,7 +126,6 @@ class GuideState(Protocol):
             InputError: the token does not exist, or is not allowed here.
             NoValidTokenError: the constraint is too complex to continue.
         """
-        ...
 
     def rollback(self, count: int) -> "GuideState":
         """Return the state before the last `count` tokens.
@@ -142,19 +133,15 @@ class GuideState(Protocol):
         Raises:
             InputError: there are fewer tokens.
         """
-        ...
 
     def fork(self) -> "GuideState":
         """Return the same state, sharing nothing with this one."""
-        ...
 
     def captures(self) -> tuple[tuple[str, bytes], ...]:
         """Return the name and bytes of each named part that is complete, in the order of the text."""
-        ...
 
     def explain(self, token: int | None = None) -> Explanation:
         """Return where the text stands, and why `token` is not allowed, if it is not."""
-        ...
 
 
 @runtime_checkable
@@ -164,16 +151,13 @@ class Guide(Protocol):
     @property
     def vocabulary(self) -> Vocabulary:
         """The vocabulary it was compiled for."""
-        ...
 
     @property
     def coverage(self) -> Coverage:
         """How much of the source it enforces."""
-        ...
 
     def start(self) -> GuideState:
         """Return the state of the empty text."""
-        ...
 
 
 SHOWN = 24

@@ -315,27 +315,22 @@ class Task(Protocol):
     @property
     def name(self) -> str:
         """The name of the evaluation on the command line."""
-        ...
 
     @property
     def model(self) -> str:
         """The name of the model; '' without a model."""
-        ...
 
     @property
     def settings(self) -> tuple[str, ...]:
         """The names of the settings."""
-        ...
 
     @property
     def scripted(self) -> bool:
         """Whether the model is scripted; reports then contain no figures."""
-        ...
 
     @property
     def options(self) -> Mapping[str, Json]:
         """Everything that a measurement depends on besides setting, item and model."""
-        ...
 
     async def measure(self, job: Job, limits: UsageLimits) -> Measurement:
         """Measure an item under a setting.
@@ -343,7 +338,6 @@ class Task(Protocol):
         Raises:
             TaiwaError: the measurement failed; `spent` holds the usage.
         """
-        ...
 
 
 Worker: TypeAlias = Callable[[Job, UsageLimits], Awaitable[Measurement]]

@@ -80,15 +80,12 @@ class OutputSpec(Protocol[T]):
     @property
     def name(self) -> str:
         """The name of the type."""
-        ...
 
     def render(self) -> str:
         """Write the type for a model."""
-        ...
 
     def schema(self) -> dict[str, Json]:
         """Return its JSON Schema."""
-        ...
 
     def parse(self, text: str, options: ParseOptions) -> ParseResult[T]:
         """Parse the text of an answer.
@@ -96,7 +93,6 @@ class OutputSpec(Protocol[T]):
         Raises:
             OutputValidationError: it contains no value of the type.
         """
-        ...
 
 
 def modes_for(choice: ModeChoice, capabilities: Collection[Capability]) -> tuple[OutputMode, ...]:

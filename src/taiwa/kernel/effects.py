@@ -55,11 +55,9 @@ class Watcher(Protocol):
 
     def feed(self, text: str) -> WatchResult:
         """Process the next text of the answer."""
-        ...
 
     def close(self) -> WatchResult:
         """Return the text that was held back at the end of the answer."""
-        ...
 
 
 class HideOutput:

@@ -44,12 +44,10 @@ class Model(Protocol):
     @property
     def name(self) -> str:
         """The name that selects it: `openai:gpt-x`, `http://127.0.0.1:8080/v1#qwen`."""
-        ...
 
     @property
     def capabilities(self) -> frozenset[Capability]:
         """What its server can do."""
-        ...
 
     def stream(self, request: Request) -> Iterator[Chunk]:
         """Complete in chunks, the last one `StreamEnd`; closing the iterator cancels the call.
@@ -57,7 +55,6 @@ class Model(Protocol):
         Raises:
             ModelError: the call failed.
         """
-        ...
 
 
 class AsyncModel(Protocol):
@@ -66,16 +63,13 @@ class AsyncModel(Protocol):
     @property
     def name(self) -> str:
         """As `Model.name`."""
-        ...
 
     @property
     def capabilities(self) -> frozenset[Capability]:
         """As `Model.capabilities`."""
-        ...
 
     def astream(self, request: Request) -> AsyncIterator[Chunk]:
         """As `Model.stream`; cancelling the task cancels the call."""
-        ...
 
 
 class AnyModel(Model, AsyncModel, Protocol):
@@ -88,7 +82,6 @@ class Tool(Protocol):
     @property
     def spec(self) -> ToolSpec:
         """The specification for the model."""
-        ...
 
     def call(self, arguments: Mapping[str, Json]) -> ToolResult:
         """Call the tool.
@@ -96,7 +89,6 @@ class Tool(Protocol):
         Raises:
             ToolError: the arguments are wrong or the tool failed; models may read the message.
         """
-        ...
 
 
 @runtime_checkable
@@ -105,7 +97,6 @@ class AsyncTool(Protocol):
 
     async def acall(self, arguments: Mapping[str, Json]) -> ToolResult:
         """As `Tool.call`."""
-        ...
 
 
 @runtime_checkable
@@ -114,7 +105,6 @@ class Retriever(Protocol):
 
     def find(self, query: str, k: int) -> tuple[Passage, ...]:
         """Return at most k passages, best first."""
-        ...
 
 
 @runtime_checkable
@@ -123,7 +113,6 @@ class ContextualRetriever(Protocol):
 
     def after(self, history: tuple[Message, ...]) -> Retriever:
         """Return the retriever for a query after these messages."""
-        ...
 
 
 @runtime_checkable
@@ -132,7 +121,6 @@ class MeasuringRetriever(Protocol):
 
     def find_with_evidence(self, query: str, k: int) -> Found:
         """Return at most k passages, best first, and the evidence."""
-        ...
 
 
 limits_logger, notices_logger = logging.getLogger("taiwa.limits"), logging.getLogger("taiwa.notices")

@@ -250,13 +250,11 @@ class Budget(Protocol):
 
     def reserve(self, least: int, most: int) -> int | LimitError:
         """Reserve what is left for a call, at least `least` and at most `most`; return the amount, or why there is too little."""
-        ...
 
     def settle(self, reserved: int, cost: int | None) -> bool:
         """Replace a reservation by the cost of its call; if that is unknown, the reservation stays. Return whether the budget
         is exceeded.
         """
-        ...
 
 
 class SharedBudget:

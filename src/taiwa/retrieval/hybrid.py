@@ -38,11 +38,9 @@ class Embedder(Protocol):
     @property
     def name(self) -> str:
         """The permanent name of the model; vectors of another name are not comparable."""
-        ...
 
     def embed(self, texts: Sequence[str], what: Literal["passage", "question"]) -> Vectors:
         """Return one vector of length 1 for each text."""
-        ...
 
 
 def unit_rows(rows: "Sequence[Sequence[float]]") -> Vectors:

@@ -345,15 +345,12 @@ class TermWeights(Protocol):
 
     def weigh(self, query: str, history: Sequence[Message] = ()) -> Mapping[str, float]:
         """Return the terms of a question and of the turns before it, with their weights."""
-        ...
 
     def terms(self, text: str) -> Iterable[str]:
         """Return the terms of a text."""
-        ...
 
     def content(self, text: str) -> Sequence[str]:
         """Return the terms that say what a question is about, without words that fit any subject; () if that is unknown."""
-        ...
 
 
 HAN_PAIR = re.compile(f"{HAN}{{2}}")

@@ -53,16 +53,13 @@ class Scanner(Protocol):
 
     def feed(self, text: str) -> CallMatch | None:
         """Read the next text up to the end of the first call; the caller feeds the rest again."""
-        ...
 
     def skip(self, text: str) -> None:
         """Move past text that the program inserted, without scanning it."""
-        ...
 
     @property
     def open(self) -> bool:
         """Whether the text so far ends inside a call that lacks only the format's `close`."""
-        ...
 
 
 MatchReader: TypeAlias = Callable[[re.Match[str], tuple[str, ...]], CallMatch | None]
@@ -255,7 +252,6 @@ class ToolCallFormat(Protocol):
 
     def scanner(self, names: Iterable[str]) -> Scanner:
         """Make a scanner for calls of these tools, and for evident calls of an unknown tool."""
-        ...
 
     def parse_arguments(self, spec: ToolSpec, text: str) -> dict[str, Json]:
         """Parse the input of a call.
@@ -267,15 +263,12 @@ class ToolCallFormat(Protocol):
 
     def write_call(self, name: str, text: str, after: str = "", number: str = "") -> str:
         """Write a call with the input `text` as in a worked example, after the text `after`."""
-        ...
 
     def write_result(self, result: str, number: str = "") -> str:
         """Write the result that directly follows the call of that number: escaped, cut, on one line."""
-        ...
 
     def result_end(self, text: str, start: int) -> int:
         """Return the end of the result that begins at `start` of a finished transcript; `start` if none is marked."""
-        ...
 
 
 CLOSE = ">>"

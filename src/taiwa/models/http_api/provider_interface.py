@@ -231,7 +231,6 @@ class Decoder(Protocol):
             ModelError: the server reports a failure inside its response, or violates its protocol. Chunks before the failure
                 are returned first, and the next call raises.
         """
-        ...
 
     def close(self) -> list[Chunk]:
         """Return the remaining chunks at the end of the bytes; the last chunk of all is `StreamEnd`.
@@ -239,7 +238,6 @@ class Decoder(Protocol):
         Raises:
             ProtocolError: the response is incomplete.
         """
-        ...
 
 
 def extra_fields(sampling: Sampling) -> dict[str, Json]:
@@ -253,7 +251,6 @@ class Codec(Protocol):
     @property
     def server(self) -> Server:
         """The server and the model that errors name."""
-        ...
 
     def encode(self, request: Request) -> WireRequest:
         """Encode a request.
@@ -261,22 +258,18 @@ class Codec(Protocol):
         Raises:
             UnsupportedError: the protocol or the model cannot express it.
         """
-        ...
 
     def decoder(self, content_type: str, prefix: str = "") -> Decoder:
         """Create a decoder for a response of this content type (a stream of events or one JSON object).
 
         `prefix` is that of the request. Some servers repeat it at the start of the response, where the decoder removes it.
         """
-        ...
 
     def takes(self, field: str) -> bool:
         """Whether a field of `Sampling.extra` can be sent: the server knows it, or ignores it."""
-        ...
 
     def auth(self, key: str) -> tuple[tuple[str, str], ...]:
         """Return the headers that carry a key."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -380,11 +380,9 @@ class EventReader(Protocol):
 
     def read_event(self, data: Json) -> None:
         """Read one event of a stream."""
-        ...
 
     def read_whole(self, data: Json) -> None:
         """Read a response of one piece."""
-        ...
 
 
 class StreamDecoder:

@@ -57,24 +57,19 @@ class Tokenizer(Protocol):
     @property
     def names(self) -> re.Pattern[str] | None:
         """The names of its special tokens; None without any."""
-        ...
 
     @property
     def ids(self) -> Mapping[str, int]:
         """The special tokens by name."""
-        ...
 
     def __call__(self, text: str) -> tuple[int, ...]:
         """Return the tokens of any part of a text; names of special tokens are ordinary text."""
-        ...
 
     def encode_trusted(self, text: str) -> tuple[int, ...]:
         """Return the tokens of a text from its beginning; names of special tokens become these tokens."""
-        ...
 
     def start_tokens(self) -> tuple[int, ...]:
         """Return the special tokens with which a text begins."""
-        ...
 
 
 class ChatTemplate:

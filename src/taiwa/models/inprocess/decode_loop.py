@@ -107,7 +107,6 @@ class TokenSequence(Protocol):
     @property
     def tokens(self) -> Sequence[int]:
         """The tokens that were read."""
-        ...
 
     def read(self, tokens: Sequence[int], rows: "Rows | None" = None) -> "Logits":
         """Read one or more tokens in one pass and return the logits after the last one.
@@ -115,19 +114,15 @@ class TokenSequence(Protocol):
         The logits are float32: of all tokens, (V,), or of `rows` only, (len(rows),), without computing the rest of the output
         head. The next call may overwrite them.
         """
-        ...
 
     def rollback(self, count: int) -> None:
         """Remove the last `count` tokens."""
-        ...
 
     def fork(self) -> "TokenSequence":
         """Return a copy that can be continued independently."""
-        ...
 
     def batch(self, count: int) -> "SequenceBatch | None":
         """Return `count` copies to be continued in common passes; None if the model cannot."""
-        ...
 
 
 class SequenceBatch(Protocol):
@@ -135,11 +130,9 @@ class SequenceBatch(Protocol):
 
     def read(self, tokens: Sequence[Sequence[int]], rows: "Sequence[Rows | None]") -> "Sequence[Logits]":
         """Read one or more tokens of each text; the numbers may differ. The logits of each are as from `TokenSequence.read`."""
-        ...
 
     def select(self, indices: Sequence[int]) -> None:
         """Continue with the texts of these indices only."""
-        ...
 
 
 class Backend(Protocol):
@@ -148,21 +141,17 @@ class Backend(Protocol):
     @property
     def vocabulary(self) -> Vocabulary:
         """Its tokens."""
-        ...
 
     @property
     def context(self) -> int:
         """The maximum number of tokens of a text, prompt and answer together."""
-        ...
 
     @property
     def piece(self) -> int:
         """The number of tokens of a long prompt that are read at a time."""
-        ...
 
     def start(self) -> TokenSequence:
         """Return an empty sequence."""
-        ...
 
 
 DEFAULT_TEMPERATURE, DEFAULT_TOP_P = 0.7, 0.9

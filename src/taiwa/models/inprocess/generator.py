@@ -279,12 +279,10 @@ class LoadedModel(Protocol):
     @property
     def network(self) -> Backend:
         """The network, which computes logits."""
-        ...
 
     @property
     def encode(self) -> Encode:
         """Divide any part of a text into tokens."""
-        ...
 
     def prepare(self, request: Request) -> tuple[int, ...]:
         """Format a conversation as the model was trained on: its tokens, up to the start of the answer.
@@ -293,11 +291,9 @@ class LoadedModel(Protocol):
             InputError: this format cannot express the conversation.
             ModelError: the model does not support the request.
         """
-        ...
 
     def stops(self, request: Request) -> tuple[str, ...]:
         """Return the texts at which an answer ends beside those of the request."""
-        ...
 
 
 AnyLoaded = TypeVar("AnyLoaded", bound=LoadedModel)

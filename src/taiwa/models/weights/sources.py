@@ -49,7 +49,6 @@ class Source(Protocol):
     @property
     def label(self) -> str:
         """What users call it."""
-        ...
 
     def read(self, file: ModelFile, offset: int) -> Iterator[bytes]:
         """Yield the bytes of the file from an offset.
@@ -57,7 +56,6 @@ class Source(Protocol):
         Raises:
             SourceError: the source does not have the file, or breaks off.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
