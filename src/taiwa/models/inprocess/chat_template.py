@@ -3,9 +3,11 @@
 import os
 import re
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from threading import Lock
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from taiwa.isolation import IsolatedProcess, ProcessLimits
 from taiwa.kernel.errors import InputError, ToolError
@@ -51,23 +53,43 @@ class RefusedTurnsError(Exception):
     """The template does not support the turns; the text says why."""
 
 
-class Tokenizer(Protocol):
-    """What a template needs of a tokenizer."""
+ANCHOR = "\x02"
+"""Prepended to a text if the tokenizer adds a space before every text; its tokens are removed with the space."""
 
-    @property
-    def names(self) -> re.Pattern[str] | None:
-        """The names of its special tokens; None without any."""
 
-    @property
-    def ids(self) -> Mapping[str, int]:
-        """The special tokens by name."""
+class Tokenizer(ABC):
+    """What a template and a prefix cache need of a tokenizer; names of special tokens in a text are ordinary text.
+
+    `ids` are the special tokens by name, and `names` finds these names. `found` finds those that the tokenizer would find in any text.
+    """
+
+    def __init__(self, ids: Mapping[str, int], found: re.Pattern[str] | None, *, adds_space: bool) -> None:
+        self.ids = ids
+        self.names = names_pattern(ids)
+        self._found = found
+        self._adds_space = adds_space
 
     def __call__(self, text: str) -> tuple[int, ...]:
-        """Return the tokens of any part of a text; names of special tokens are ordinary text."""
+        """Return the tokens of any part of a text, without start and end tokens."""
+        if not text:
+            return ()
+        if self._found is not None and self._found.search(text):
+            return tuple(chain.from_iterable(map(self, divide_names(text, self._found))))
+        if self._adds_space:
+            anchor, tokens = self.encode_plain(ANCHOR), self.encode_plain(ANCHOR + text)
+            if tokens[: len(anchor)] == anchor:
+                return tokens[len(anchor) :]
+        return self.encode_plain(text)
 
+    @abstractmethod
+    def encode_plain(self, text: str) -> tuple[int, ...]:
+        """Return the tokens of a text as the tokenizer divides it from its beginning."""
+
+    @abstractmethod
     def encode_trusted(self, text: str) -> tuple[int, ...]:
         """Return the tokens of a text from its beginning; names of special tokens become these tokens."""
 
+    @abstractmethod
     def start_tokens(self) -> tuple[int, ...]:
         """Return the special tokens with which a text begins."""
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from hashlib import blake2b
-from itertools import chain, count
+from itertools import count
 from pathlib import Path
 from tempfile import gettempdir
 from threading import Lock, Thread
@@ -27,7 +27,7 @@ from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.extras import missing_extra, require_posix
 from taiwa.isolation import environment_without_secrets
 from taiwa.kernel.errors import ConfigError, InputError, ModelError
-from taiwa.models.inprocess.chat_template import CONTROL_FORM, divide_names, names_pattern
+from taiwa.models.inprocess.chat_template import CONTROL_FORM, Tokenizer, names_pattern
 from taiwa.settings import check_own
 
 if sys.platform != "win32":
@@ -46,8 +46,6 @@ MAX_WAITING = 16
 MAX_LOG_LINES = 400
 LOG_STAMP = re.compile(r"^[\d.:]+ (?:[A-Z] )?")
 ERROR_WORDS = re.compile(r"error|fail|abort|invalid|unable|cannot|out of memory", re.IGNORECASE)
-ANCHOR = "\x02"
-"""Prepended to a text if the tokenizer adds a space before every text; its tokens are removed with the space."""
 
 T = TypeVar("T")
 
@@ -476,8 +474,8 @@ class GgufBatch:
         self._sequences = [self._sequences[index] for index in indices]
 
 
-class GgufTokenizer:
-    """The tokenizer of a file; see `taiwa.models.inprocess.chat_template.Tokenizer`."""
+class GgufTokenizer(Tokenizer):
+    """The tokenizer of a file."""
 
     def __init__(self, process: LlamaProcess) -> None:
         self._process = process
@@ -490,13 +488,12 @@ class GgufTokenizer:
         self.special = tuple(token for token in range(size) if flags[token] == 1)
         self.end = tuple(token for token in range(size) if flags[size + token])
         known = {self.tokens[token].decode("utf-8", "replace"): token for token in range(size) if flags[token]}
-        self.ids = {
+        ids = {
             name: token for name, token in known.items() if name and (flags[token] == 1 or CONTROL_FORM.fullmatch(name))
         }
-        self.names = names_pattern(self.ids)
-        self._found = names_pattern(name for name, token in self.ids.items() if flags[token] == 2)
         self._key = blake2b(process.pieces, digest_size=16).digest()
-        self._adds_space = self.tokens[process.tokenize("a", special=False)[0]].startswith(b" ")
+        found = names_pattern(name for name, token in ids.items() if flags[token] == 2)
+        super().__init__(ids, found, adds_space=self.tokens[self.encode_plain("a")[0]].startswith(b" "))
 
     def vocabulary(self, name: str) -> Vocabulary:
         """Return the vocabulary.
@@ -512,17 +509,8 @@ class GgufTokenizer:
         """Whether its process runs."""
         return self._process.is_usable
 
-    def __call__(self, text: str) -> tuple[int, ...]:
-        """Return the tokens of any part of a text; names of special tokens are ordinary text."""
-        if not text:
-            return ()
-        if self._found is not None and self._found.search(text):
-            return tuple(chain.from_iterable(map(self, divide_names(text, self._found))))
-        if self._adds_space:
-            anchor = self._process.tokenize(ANCHOR, special=False)
-            tokens = self._process.tokenize(ANCHOR + text, special=False)
-            if tokens[: len(anchor)] == anchor:
-                return tokens[len(anchor) :]
+    def encode_plain(self, text: str) -> tuple[int, ...]:
+        """Return the tokens of a text as llama.cpp divides it."""
         return self._process.tokenize(text, special=False)
 
     def encode_trusted(self, text: str) -> tuple[int, ...]:

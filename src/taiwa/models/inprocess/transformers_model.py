@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import chain
 from math import prod
 from pathlib import Path
 from threading import RLock
@@ -31,8 +30,8 @@ from taiwa.models.inprocess.chat_template import (
     ChatTemplate,
     RefusedTurnsError,
     Render,
+    Tokenizer,
     Turn,
-    divide_names,
     names_pattern,
 )
 from taiwa.models.inprocess.generator import GB, InProcessModel, available_memory
@@ -165,11 +164,9 @@ def check_memory(folder: Path, parameters: int, width: int, free: int | None) ->
 
 
 SPACE = "▁"
-ANCHOR = "\x02"
-"""Prepended to a text if the tokenizer adds a space before every text; its tokens are removed with the space."""
 
 
-class TextEncoder:
+class TextEncoder(Tokenizer):
     """Tokenizes texts; names of special tokens in a text are ordinary text.
 
     A tokenizer parses `<|im_end|>` in a text as the token, so that any text could end a message. A second tokenizer that does
@@ -180,32 +177,19 @@ class TextEncoder:
         self._backend: Any = tokenizer.backend_tokenizer
         self._plain: Any = None
         added = {str(each): (int(token), each.special) for token, each in tokenizer.added_tokens_decoder.items()}
-        self.ids: dict[str, int] = {
-            name: token for name, (token, special) in added.items() if special or CONTROL_FORM.fullmatch(name)
-        }
-        self.names = names_pattern(self.ids)
-        self._found = names_pattern(name for name in self.ids if not added[name][1])
+        ids = {name: token for name, (token, special) in added.items() if special or CONTROL_FORM.fullmatch(name)}
         first = self._backend.encode("a", add_special_tokens=False).tokens[:1]
-        self._adds_space = any(str(token).startswith(SPACE) for token in first)
+        adds_space = any(str(token).startswith(SPACE) for token in first)
+        super().__init__(ids, names_pattern(name for name in ids if not added[name][1]), adds_space=adds_space)
 
-    def __call__(self, text: str) -> tuple[int, ...]:
-        """Return the tokens of any part of a text, without start and end tokens."""
-        if not text:
-            return ()
-        if self._found is not None and self._found.search(text):
-            return tuple(chain.from_iterable(map(self, divide_names(text, self._found))))
-        backend = self._backend
-        if self.names is not None and self.names.search(text):
-            if self._plain is None:
-                self._plain = cast("Any", type(backend)).from_str(backend.to_str())
-                self._plain.encode_special_tokens = True
-            backend = self._plain
-        if self._adds_space:
-            anchor = self.encode_trusted(ANCHOR)
-            tokens = tuple(backend.encode(ANCHOR + text, add_special_tokens=False).ids)
-            if tokens[: len(anchor)] == anchor:
-                return tokens[len(anchor) :]
-        return tuple(backend.encode(text, add_special_tokens=False).ids)
+    def encode_plain(self, text: str) -> tuple[int, ...]:
+        """Return the tokens of a text, without start and end tokens."""
+        if self.names is None or not self.names.search(text):
+            return self.encode_trusted(text)
+        if self._plain is None:
+            self._plain = cast("Any", type(self._backend)).from_str(self._backend.to_str())
+            self._plain.encode_special_tokens = True
+        return tuple(self._plain.encode(text, add_special_tokens=False).ids)
 
     def encode_trusted(self, text: str) -> tuple[int, ...]:
         """Return the tokens of a text from its beginning; names of special tokens become these tokens."""
