@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from taiwa.kernel.errors import ConfigError, InputError, ModelError
-from taiwa.kernel.messages import Passage, user
+from taiwa.kernel.messages import Passage, reciprocal_ranks, user
 from taiwa.retrieval import Index, Library, ScopedRetriever
 from taiwa.retrieval.document_access import SIDECAR
 from taiwa.retrieval.hybrid import BertEncoder, HybridIndex
-from taiwa.retrieval.index import reciprocal_ranks
 from tests.lazily import Lazily
 
 tokenizers: Any = Lazily("tokenizers")

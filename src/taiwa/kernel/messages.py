@@ -583,6 +583,23 @@ def passage_key(passage: Passage) -> str:
     return passage.id or f"{passage.source}#{passage.start}-{passage.end}"
 
 
+def reciprocal_ranks(rankings: Iterable[Sequence[Passage | None]], k: int) -> tuple[Passage, ...]:
+    """Fuse rankings by reciprocal rank, at most k passages; the score is the sum of 1 / (60 + rank).
+
+    None occupies a rank without a passage.
+    """
+    scores: dict[str, float] = {}
+    passages: dict[str, Passage] = {}
+    for ranking in rankings:
+        for rank, passage in enumerate(ranking, start=1):
+            if passage is not None:
+                key = passage_key(passage)
+                scores[key] = scores.get(key, 0.0) + 1 / (RANK_CONSTANT + rank)
+                passages.setdefault(key, passage)
+    ranked = sorted(scores, key=lambda key: -scores[key])
+    return tuple(replace(passages[key], score=scores[key]) for key in ranked[: max(k, 0)])
+
+
 def fuse_rankings(rankings: Sequence[Sequence[Passage]], k: int) -> tuple[Passage, ...]:
     """Fuse rankings by the reciprocal ranks of each passage; a single ranking stays as it is.
 
@@ -593,15 +610,7 @@ def fuse_rankings(rankings: Sequence[Sequence[Passage]], k: int) -> tuple[Passag
     rankings = [ranking for ranking in rankings if ranking]
     if len(rankings) < 2:
         return tuple(rankings[0][: max(k, 0)]) if rankings else ()
-    scores: dict[str, float] = {}
-    passages: dict[str, Passage] = {}
-    for ranking in rankings:
-        for rank, passage in enumerate(ranking, 1):
-            key = passage_key(passage)
-            scores[key] = scores.get(key, 0.0) + 1 / (RANK_CONSTANT + rank)
-            passages.setdefault(key, passage)
-    ranked = sorted(scores, key=lambda key: -scores[key])
-    return tuple(replace(passages[key], score=scores[key]) for key in ranked[: max(k, 0)])
+    return reciprocal_ranks(rankings, k)
 
 
 Delta: TypeAlias = TextDelta | ThinkingDelta

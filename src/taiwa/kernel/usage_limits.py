@@ -79,23 +79,13 @@ class Prices:
     currency: str = "USD"
     max_input: int = 0
 
-    def __init__(
-        self,
-        input: str,  # noqa: A002  (the word for it)
-        output: str,
-        cache_read: str = "",
-        cache_write: str = "",
-        currency: str = "USD",
-        max_input: int = 0,
-    ) -> None:
+    def __post_init__(self) -> None:
         # Checked here, because the first cost is computed only after the first call was paid for.
-        rates = {"input": input, "output": output, "cache_read": cache_read, "cache_write": cache_write}
-        for name, rate in rates.items():
+        for name in ("input", "output", "cache_read", "cache_write"):
+            rate = getattr(self, name)
             if rate != "" or name in ("input", "output"):
                 check_number(name, rate)
             object.__setattr__(self, name, str(rate))
-        object.__setattr__(self, "currency", currency)
-        object.__setattr__(self, "max_input", max_input)
 
     @property
     def id(self) -> str:
@@ -377,15 +367,15 @@ class UsageLedger:
 
         None means that the call must wait until another one of this run has ended, which may leave enough for it.
         """
-        limits, counted = self.limits, self._counted
-        if limits.requests is not None and counted.requests >= limits.requests:
-            return LimitError("requests", counted.requests, limits.requests)
-        error = self.time_error() if limits.seconds is not None else None
-        admitted = error or self._admit(request)
+        admitted = self._request_error() or self._admit(request)
         if isinstance(admitted, Reservation):
             self.add(RunUsage(requests=1))
             self._hold(admitted)
         return admitted
+
+    def _request_error(self) -> LimitError | None:
+        bound, made = self.limits.requests, self._counted.requests
+        return self.time_error() if bound is None or made < bound else LimitError("requests", made, bound)
 
     def _admit(self, request: Request) -> Reservation | TaiwaError | None:
         limits_cost = self.limits.cost is not None or self.limits.call_cost is not None or bool(self._budgets)
@@ -496,13 +486,11 @@ class UsageLedger:
     def repeat_request(self, reservation: Reservation, request: Request) -> Reservation | TaiwaError:
         """Count an attempt that may have been charged, and reserve the same for the next one."""
         self.settle_unknown(reservation, request)
-        limits, counted, cost = self.limits, self._counted, reservation.cost
-        if limits.requests is not None and counted.requests >= limits.requests:
-            return LimitError("requests", counted.requests, limits.requests)
-        error: TaiwaError | None = self.time_error() if limits.seconds is not None else None
-        if error is None and limits.cost is not None:
-            used = self._earlier_cost + (counted.max_cost or 0) + self._reserved_cost
-            error = LimitError("cost", used / 1e9, limits.cost / 1e9, cost / 1e9) if used + cost > limits.cost else None
+        bound, cost = self.limits.cost, reservation.cost
+        error = self._request_error()
+        if error is None and bound is not None:
+            used = self._earlier_cost + (self._counted.max_cost or 0) + self._reserved_cost
+            error = LimitError("cost", used / 1e9, bound / 1e9, cost / 1e9) if used + cost > bound else None
         granted: list[int] = []
         for budget in self._budgets if error is None else ():
             reserved = budget.reserve(cost, cost)

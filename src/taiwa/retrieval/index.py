@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from taiwa.kernel.attachments import path_kind
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, StoreError
-from taiwa.kernel.messages import Evidence, Found, Message, Passage
-from taiwa.kernel.serialization import Json
+from taiwa.kernel.messages import Evidence, Found, Message, Passage, reciprocal_ranks
+from taiwa.kernel.serialization import Json, is_number
 from taiwa.kernel.text import terms
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.backend import IndexBackend, LibraryBackend
@@ -53,28 +53,10 @@ class InMemoryRetriever:
         return tuple(passage for _, _, passage in hits[: max(k, 0)])
 
 
-EASE = 60
-"""The constant of reciprocal rank fusion (Cormack, Clarke, Buettcher 2009)."""
 CATCH_UP_SECONDS = 1.0
 """How long a search waits for the writer lock of an index whose folder has changed."""
 FUSION_DEPTH = 50
 """Number of passages of each ranking to fuse."""
-
-
-def reciprocal_ranks(rankings: Iterable[Sequence[Passage | None]], k: int) -> tuple[Passage, ...]:
-    """Fuse rankings by reciprocal rank, at most k passages; the score is the sum of 1 / (60 + rank).
-
-    None occupies a rank without a passage.
-    """
-    scores: dict[str, float] = {}
-    passages: dict[str, Passage] = {}
-    for ranking in rankings:
-        for rank, passage in enumerate(ranking, start=1):
-            if passage is not None:
-                scores[passage.id] = scores.get(passage.id, 0.0) + 1 / (EASE + rank)
-                passages.setdefault(passage.id, passage)
-    best = sorted(scores, key=lambda one: -scores[one])[: max(k, 0)]
-    return tuple(replace(passages[one], score=scores[one]) for one in best)
 
 
 LOOKED_AT = 10
@@ -515,16 +497,12 @@ def fits(filters: Json, attributes: Mapping[str, Json]) -> bool:
         return _same(found, wanted) == (kind == "eq")
     if kind in ("in", "nin"):
         return any(_same(found, each) for each in (wanted if isinstance(wanted, list) else ())) == (kind == "in")
-    alike = (_is_number(found) and _is_number(wanted)) or (isinstance(found, str) and isinstance(wanted, str))
+    alike = (is_number(found) and is_number(wanted)) or (isinstance(found, str) and isinstance(wanted, str))
     return alike and kind in ORDERS and ORDERS[str(kind)](found, wanted)
 
 
 def _same(one: Json, other: Json) -> bool:
     return one == other and isinstance(one, bool) == isinstance(other, bool)
-
-
-def _is_number(data: Json) -> bool:
-    return isinstance(data, (int, float)) and not isinstance(data, bool)
 
 
 def documents_that_fit(
