@@ -64,7 +64,8 @@ class ToolCall:
         """Return the arguments as an object, for protocols that require one; other text is the value of `unread`."""
         try:
             arguments = parse_json(self.arguments or "{}")
-        except ValueError:
+            to_json(arguments)
+        except (ValueError, InputError):
             arguments = None
         return arguments if isinstance(arguments, dict) else {unread: self.arguments}
 

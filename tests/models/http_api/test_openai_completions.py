@@ -158,7 +158,7 @@ def test_an_answer_in_one_piece_is_read() -> None:
 
 def test_an_answer_in_the_form_of_chat_completions_is_read_and_one_without_a_text_is_none() -> None:
     assert collect_response(decode(b'{"choices": [{"message": {"content": "5"}}]}')).text == "5"
-    with pytest.raises(ProtocolError, match="without a text"):
+    with pytest.raises(ProtocolError, match="without a message or text"):
         decode(b'{"choices": [{"index": 0}]}')
 
 

@@ -20,7 +20,7 @@ from taiwa.kernel.messages import (
     ToolResult,
     Usage,
 )
-from taiwa.kernel.serialization import Json, count_at, item_at, items_at, parse_json, text_at, to_json
+from taiwa.kernel.serialization import Json, count_at, item_at, items_at, text_at, to_json
 from taiwa.models.http_api.capabilities import Capabilities, fit_attachments, reasons_adaptively, takes_effort
 from taiwa.models.http_api.errors import error_in_response, protocol_error
 from taiwa.models.http_api.provider_interface import (
@@ -306,7 +306,7 @@ def _turns(messages: Sequence[Message], origin: str) -> list[_Turn]:
                 # The server refuses white space at the end of the last message.
                 turn.lasting.append(_text(message.text if message is not messages[-1] else message.text.rstrip()))
             for call in message.tool_calls:
-                given = _parse_arguments(call.arguments)
+                given = call.arguments_object()
                 turn.lasting.append({"type": "tool_use", "id": ids.of_call(call), "name": call.name, "input": given})
         results = [_result(part, ids) for part in message.parts if isinstance(part, ToolResult)]
         if message.role != "assistant" or results:
@@ -327,16 +327,6 @@ def _open_turn(turns: list[_Turn], role: str) -> _Turn:
     if not turns or turns[-1].role != role:
         turns.append(_Turn(role))
     return turns[-1]
-
-
-def _parse_arguments(text: str) -> dict[str, Json]:
-    """Parse arguments as the object that the protocol requires; other text is wrapped in an object."""
-    try:
-        arguments = parse_json(text or "{}")
-        to_json(arguments)
-    except (ValueError, InputError):
-        arguments = None
-    return arguments if isinstance(arguments, dict) else {"invalid_json": text}
 
 
 def _result(result: ToolResult, ids: CallIds) -> Block:

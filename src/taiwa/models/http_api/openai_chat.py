@@ -469,7 +469,7 @@ def _returned(message: Message, origin: str) -> dict[str, Json]:
 
 
 class ChatReader:
-    """Reads events of the Chat Completions protocol into a `ResponseBuilder`.
+    """Reads events of both protocols into a `ResponseBuilder`.
 
     `repeated` is the prefix of a complete response; `origin` is the wire and model that can read the reasoning, if any.
     """
@@ -486,35 +486,35 @@ class ChatReader:
 
     def read_event(self, data: Json) -> None:
         """Read one event of a stream."""
-        self.read_head(data)
+        self._read_head(data)
         for choice in items_at(data, "choices"):
             if isinstance(choice, dict) and choice.get("index") in (0, None):
                 self._read_text(choice)
                 if choice.get("logprobs"):
                     self.response.logprobs += read_logprobs(choice)
                 if choice.get("finish_reason"):
-                    self.read_finish(choice)
+                    self._read_finish(choice)
 
     def read_whole(self, data: Json) -> None:
         """Read a response of one piece."""
-        self.read_head(data)
-        choices = items_at(data, "choices")
-        if not choices or not isinstance(item_at(choices[0], "message"), dict):
-            raise protocol_error("sent a response without a message", str(data), self.server)
-        self._read_message(item_at(choices[0], "message"), self._repeated)
-        self.response.logprobs += read_logprobs(choices[0])
-        self.read_finish(choices[0])
+        self._read_head(data)
+        first = next(iter(items_at(data, "choices")), None)
+        if not isinstance(item_at(first, "text"), str) and not isinstance(item_at(first, "message"), dict):
+            raise protocol_error("sent a response without a message or text", str(data), self.server)
+        self._read_text(first, self._repeated)
+        self.response.logprobs += read_logprobs(first)
+        self._read_finish(first)
 
-    def _read_text(self, choice: Json) -> None:
+    def _read_text(self, choice: Json, repeated: str = "") -> None:
         """Read the message of a choice, or its text: some relays answer in the form of the other one of OpenAI's protocols."""
         delta = item_at(choice, "delta")
         message = item_at(choice, "message") if delta is None else delta
         if message is None:
             self.response.add_text(text_at(choice, "text"))
         else:
-            self._read_message(message)
+            self._read_message(message, repeated)
 
-    def read_head(self, data: Json) -> None:
+    def _read_head(self, data: Json) -> None:
         """Read the name of the model and the usage."""
         response = self.response
         if not response.model:
@@ -647,7 +647,7 @@ class ChatReader:
             self._calls[index] = known
         return known
 
-    def read_finish(self, choice: Json) -> None:
+    def _read_finish(self, choice: Json) -> None:
         """Read why a choice ended."""
         reason = text_at(choice, "finish_reason")
         response = self.response
@@ -671,7 +671,7 @@ def flat_annotation(annotation: Json) -> Json:
 
 
 def read_logprobs(choice: Json) -> Iterator[TokenLogprob]:
-    """Read the log probabilities of a choice; a token without one is omitted."""
+    """Read the log probabilities of a choice, in the form of either protocol; a token without one is omitted."""
     for row in items_at(choice, "logprobs", "content"):
         logprob = clean_logprob(item_at(row, "logprob"))
         if logprob is not None:
@@ -681,6 +681,20 @@ def read_logprobs(choice: Json) -> Iterator[TokenLogprob]:
             )
             top = tuple((token, number) for token, number in pairs if number is not None)
             yield TokenLogprob(join_surrogates(text_at(row, "token")), logprob, top)
+    tokens, numbers = items_at(choice, "logprobs", "tokens"), items_at(choice, "logprobs", "token_logprobs")
+    tops = items_at(choice, "logprobs", "top_logprobs")
+    for place, (token, number) in enumerate(zip(tokens, numbers, strict=False)):
+        logprob = clean_logprob(number)
+        if isinstance(token, str) and logprob is not None:
+            row = tops[place] if place < len(tops) else None
+            pairs = (
+                ((join_surrogates(name), clean_logprob(each)) for name, each in row.items())
+                if isinstance(row, dict)
+                else ()
+            )
+            yield TokenLogprob(
+                join_surrogates(token), logprob, tuple((name, each) for name, each in pairs if each is not None)
+            )
 
 
 def clean_logprob(number: Json) -> float | None:
@@ -743,7 +757,7 @@ class TextCompletions(OpenAICodec):
     def decoder(self, content_type: str, prefix: str = "") -> Decoder:  # noqa: ARG002  (no server repeats the prompt unasked)
         """Create a decoder."""
         response = ResponseBuilder()
-        return StreamDecoder(CompletionReader(response, self.server), response, self.server, content_type)
+        return StreamDecoder(ChatReader(response, self.server), response, self.server, content_type)
 
 
 def prompt(request: Request) -> str:
@@ -773,42 +787,3 @@ def _is_dialogue(messages: tuple[Message, ...]) -> bool:
 def _text(message: Message) -> str:
     texts = [part.text for part in message.parts if isinstance(part, Text) and part.text]
     return "\n\n".join(texts) or "\n".join(getattr(part, "text", "") for part in message.parts)
-
-
-class CompletionReader(ChatReader):
-    """Reads events of the Completions protocol into a `ResponseBuilder`."""
-
-    def read_event(self, data: Json) -> None:
-        """Read one event of a stream."""
-        self.read_head(data)
-        for choice in items_at(data, "choices"):
-            if item_at(choice, "index") in (0, None):
-                self._read_text(choice)
-                self.response.logprobs += _read_logprobs(choice)
-                self.read_finish(choice)
-
-    def read_whole(self, data: Json) -> None:
-        """Read a response of one piece."""
-        first = next(iter(items_at(data, "choices")), None)
-        if not isinstance(item_at(first, "text"), str) and not isinstance(item_at(first, "message"), dict):
-            raise protocol_error("sent a response without a text", str(data), self.server)
-        self.read_event(data)
-
-
-def _read_logprobs(choice: Json) -> Iterator[TokenLogprob]:
-    """Read the log probabilities of a choice: of this protocol, or of Chat Completions, which some servers send in its place."""
-    yield from read_logprobs(choice)
-    tokens, numbers = items_at(choice, "logprobs", "tokens"), items_at(choice, "logprobs", "token_logprobs")
-    tops = items_at(choice, "logprobs", "top_logprobs")
-    for place, (token, number) in enumerate(zip(tokens, numbers, strict=False)):
-        logprob = clean_logprob(number)
-        if isinstance(token, str) and logprob is not None:
-            row = tops[place] if place < len(tops) else None
-            pairs = (
-                ((join_surrogates(name), clean_logprob(each)) for name, each in row.items())
-                if isinstance(row, dict)
-                else ()
-            )
-            yield TokenLogprob(
-                join_surrogates(token), logprob, tuple((name, each) for name, each in pairs if each is not None)
-            )
