@@ -575,12 +575,11 @@ def _named_substance(text: str) -> tuple[Formula, str]:
     try:
         return _substance(text), ""
     except ToolError:
-        from taiwa.tools.compound_names import named, nearest_name
+        from taiwa.tools.compound_names import nearest_formula
 
-        name = None if len(text) > MAX_NAME_CHARS or any(map(str.isdecimal, text)) else nearest_name(text)
-        if name is None:
+        written = None if len(text) > MAX_NAME_CHARS or any(map(str.isdecimal, text)) else nearest_formula(text)
+        if written is None:
             raise
-        written = named()[name.lower()][1]
         return _substance(written), written
 
 

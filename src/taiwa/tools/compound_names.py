@@ -1,9 +1,5 @@
-"""The names of chemical compounds: a table of about 1,600 substances with their formulas in every usual spelling.
+"""The names of chemical compounds and their formulas: of salts, which are built from ions, and of a table of all others."""
 
-Salts are built from ions; all others are in a table. Several substances of the same atoms may share a formula.
-"""
-
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -11,14 +7,7 @@ from importlib.resources import files
 from itertools import chain
 from math import gcd
 
-__all__ = [
-    "COMMON", "Ion", "Substance", "anions", "cations", "count_slips", "find_names", "named", "nearest_name", "salt", "substance",
-    "substances",
-]  # fmt: skip
-
 ORGANIC = frozenset(("CH3COO", "HCOO", "C2H5COO", "C3H7COO", "C6H5COO", "C17H35COO", "C15H31COO"))
-ALSO_WRITTEN = {"CH3COO": "C2H3O2", "HCOO": "CHO2", "C6H5COO": "C7H5O2", "C2H5COO": "C3H5O2"}
-OTHERWISE = {"OCN": "CNO", "SCN": "CNS", "ClO": "OCl"}
 WATERS = {
     1: "monohydrate", 2: "dihydrate", 3: "trihydrate", 4: "tetrahydrate", 5: "pentahydrate", 6: "hexahydrate",
     7: "heptahydrate", 8: "octahydrate", 9: "nonahydrate", 10: "decahydrate", 12: "dodecahydrate",
@@ -27,11 +16,6 @@ HYDRATES = """Na SO4 7 10;Na CO3 1 7 10;Mg SO4 1 7;Mg Cl 6;Ca Cl 2 6;Ca SO4 2;Ba
 Fe:3 NO3 9;Cu SO4 5;Cu Cl 2;Cu NO3 3;Co Cl 2 6;Co NO3 6;Co SO4 7;Ni Cl 6;Ni SO4 6 7;Ni NO3 6;Mn Cl 4;Mn SO4 1 4;Zn SO4 7;
 Zn NO3 6;Al Cl 6;Al NO3 9;Al SO4 18;Cr Cl 6;Cr NO3 9;Sn Cl 2;Ca NO3 4;Mg NO3 6;Cd SO4 8;Na S2O3 5;Na C2O4 2;Li OH 1;
 Na PO4 12;Na HPO4 7 12;Na H2PO4 1;Zn CH3COO 2;Na CH3COO 3;Pb CH3COO 3;Mg PO4 8;Ca C2O4 1;Na S 9;Sr Cl 6;Li Cl 1;La Cl 7"""
-COMMON = frozenset(
-    """Na K Ca Mg Ba Al Zn Ag NH4 Cu Fe Fe:3 Pb Li
-    Cl Br I O S OH NO3 SO4 CO3 HCO3 PO4 F SO3 S2O3 CrO4 Cr2O7 MnO4 ClO3 CH3COO CN C2O4 NO2 HSO4""".split()
-)
-"""The most common ions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +38,6 @@ class Ion:
         return sum(letter.isupper() for letter in self.formula) > 1 or self.formula[-1].isdigit()
 
 
-@dataclass(frozen=True, slots=True)
-class Substance:
-    """`formula` is the usual spelling, the first of `spellings`; `names` begin with the most usual one."""
-
-    formula: str
-    spellings: tuple[str, ...]
-    names: tuple[str, ...]
-    common: bool = True
-
-
 @cache
 def cations() -> Mapping[str, Ion]:
     """All cations by their marks."""
@@ -83,83 +57,40 @@ def salt(cation: str, anion: str) -> str:
     >>> salt("Al", "SO4"), salt("Ca", "CH3COO"), salt("Hg2", "Cl")
     ('Al2(SO4)3', '(CH3COO)2Ca', 'Hg2Cl2')
     """
-    plus, minus = _counts(cation, anion)
+    one, other = cations()[cation], anions()[anion]
+    shared = gcd(one.charge, other.charge)
+    plus, minus = other.charge // shared, one.charge // shared
     if anion in ORGANIC:
-        return _times(anions()[anion], minus, grouped=True) + _times(cations()[cation], plus, grouped=cation == "NH4")
-    return _joined(cations()[cation], plus, anions()[anion].formula, minus, grouped=anions()[anion].grouped)
+        return _times(other, minus, grouped=True) + _times(one, plus, grouped=cation == "NH4")
+    return _times(one, plus, grouped=cation in ("NH4", "Hg2")) + _times(other, minus, grouped=other.grouped)
+
+
+def substances() -> Iterator[tuple[str, list[str]]]:
+    """Yield the formulas of all substances, each with its names; one may come twice with different names."""
+    return chain(_salts(), _written(), _hydrates())
 
 
 @cache
-def substances() -> Mapping[str, Substance]:
-    """All substances by their usual formulas."""
-    found: dict[str, Substance] = {}
-    for each in chain(_salts(), _written(), _hydrates()):
-        known = found.get(each.formula, each)
-        found[each.formula] = Substance(
-            each.formula,
-            tuple(dict.fromkeys((*known.spellings, *each.spellings))),
-            tuple(dict.fromkeys((*known.names, *each.names))),
-            known.common or each.common,
-        )
-    return found
-
-
-@cache
-def named() -> Mapping[str, tuple[str, str]]:
-    """By name in lower case: the name as written, and the formula."""
-    found: dict[str, tuple[str, str]] = {}
-    for each in substances().values():
-        for name in each.names:
-            found.setdefault(name.lower(), (name, each.formula))
-    return found
-
-
-@cache
-def substance(formula: str) -> Substance:
-    """Return the substance of a formula in any spelling; one without a name if it is unknown."""
-    known = substances().get(formula)
-    return known or Substance(formula, (formula,), ())
-
-
-WORD = re.compile(r"(?:[^\s,;:!?()\"“”.]|\.(?=\d)|\([^\s()]*\))+")
-MOST_WORDS = 5
-
-
-def find_names(text: str) -> tuple[str, ...]:
-    """Return the names of substances in a text, spelled as in the table, from left to right, longest match first.
-
-    >>> find_names("How much Sulfur Dioxide do 2 mol of sulfur (S) give with iron(III) chloride?")
-    ('sulfur dioxide', 'sulfur', 'iron(III) chloride')
-    """
-    words = list(WORD.finditer(text))
-    found: list[str] = []
-    at = 0
-    while at < len(words):
-        for last in reversed(range(at, min(at + MOST_WORDS, len(words)))):
-            run = " ".join(text[words[at].start() : words[last].end()].lower().split())
-            if run in named():
-                found.append(named()[run][0])
-                at = last
-                break
-        at += 1
-    return tuple(found)
+def formulas() -> Mapping[str, str]:
+    """The formulas of all substances by their names in lower case."""
+    return {name.lower(): formula for formula, names in substances() for name in names}
 
 
 @lru_cache(1024)
-def nearest_name(text: str) -> str | None:
-    """Return the name that a text is or misspells; None if there is none, or if several with different formulas are equally
-    near.
+def nearest_formula(text: str) -> str | None:
+    """Return the formula of the name that a text is or misspells; None if there is none, or if several names with different
+    formulas are equally near.
 
-    >>> nearest_name("Potasium Permanganate"), nearest_name("sodium chlorate"), nearest_name("sodium chlorote")
-    ('potassium permanganate', 'sodium chlorate', None)
+    >>> nearest_formula("Potasium Permanganate"), nearest_formula("sodium chlorate"), nearest_formula("sodium chlorote")
+    ('KMnO4', 'NaClO3', None)
     """
     words = text.lower().split()
-    near = {name: slips for name in named() if (slips := count_slips(words, name.split())) is not None}
-    nearest = [name for name in near if near[name] == min(near.values())]
-    return named()[nearest[0]][0] if len({named()[name][1] for name in nearest}) == 1 else None
+    near = {name: slips for name in formulas() if (slips := _count_slips(words, name.split())) is not None}
+    nearest = {formulas()[name] for name, slips in near.items() if slips == min(near.values())}
+    return nearest.pop() if len(nearest) == 1 else None
 
 
-def count_slips(words: Sequence[str], right: Sequence[str]) -> int | None:
+def _count_slips(words: Sequence[str], right: Sequence[str]) -> int | None:
     """Count the letters omitted, added, changed or swapped (Damerau 1964) in the words of a name; None if the words differ
     too much.
 
@@ -205,41 +136,20 @@ def _ions() -> tuple[tuple[str, Ion], ...]:
     return tuple(found)
 
 
-def _counts(cation: str, anion: str) -> tuple[int, int]:
-    plus, minus = cations()[cation].charge, anions()[anion].charge
-    shared = gcd(plus, minus)
-    return minus // shared, plus // shared
-
-
 def _times(ion: Ion, count: int, *, grouped: bool) -> str:
     if count == 1:
         return ion.formula
     return f"({ion.formula}){count}" if grouped else f"{ion.formula}{count}"
 
 
-def _joined(cation: Ion, plus: int, anion: str, minus: int, *, grouped: bool) -> str:
-    first = _times(cation, plus, grouped=cation.mark in ("NH4", "Hg2"))
-    if minus == 1:
-        return first + anion
-    return f"{first}({anion}){minus}" if grouped else f"{first}{anion}{minus}"
-
-
-def _spellings(cation: str, anion: str) -> tuple[str, ...]:
-    plus, minus = _counts(cation, anion)
-    others = (anion if anion in ORGANIC else "", ALSO_WRITTEN.get(anion, ""), OTHERWISE.get(anion, ""))
-    spelt = [salt(cation, anion)]
-    spelt.extend(_joined(cations()[cation], plus, other, minus, grouped=True) for other in others if other)
-    return tuple(dict.fromkeys(spelt))
-
-
-def _salts() -> Iterator[Substance]:
+def _salts() -> Iterator[tuple[str, list[str]]]:
     for anion in anions().values():
         for cation in cations().values():
             if cation.mark in anion.partners and not _strange(cation, anion):
-                names = [f"{plus} {minus}" for minus in anion.names for plus in cation.names]
-                common = cation.mark in COMMON and anion.mark in COMMON
-                spelt = _spellings(cation.mark, anion.mark)
-                yield Substance(spelt[0], spelt, tuple(names), common)
+                yield (
+                    salt(cation.mark, anion.mark),
+                    [f"{plus} {minus}" for minus in anion.names for plus in cation.names],
+                )
 
 
 def _strange(cation: Ion, anion: Ion) -> bool:
@@ -248,23 +158,19 @@ def _strange(cation: Ion, anion: Ion) -> bool:
     return many or (cation.mark in ("Hg2", "Au:1", "Cu:1") and anion.mark in ("OH", "PO4"))
 
 
-def _hydrates() -> Iterator[Substance]:
+def _hydrates() -> Iterator[tuple[str, list[str]]]:
     for entry in HYDRATES.replace("\n", "").split(";"):
         cation, anion, *waters = entry.split()
         for water in map(int, waters):
             if water in WATERS:
-                dry = _spellings(cation, anion)
                 names = [
                     f"{plus} {minus} {WATERS[water]}"
                     for minus in anions()[anion].names[:2]
                     for plus in cations()[cation].names
                 ]
-                drops = "" if water == 1 else str(water)
-                yield Substance(
-                    f"{dry[0]}·{drops}H2O", tuple(f"{each}·{drops}H2O" for each in dry), tuple(names), common=False
-                )
+                yield f"{salt(cation, anion)}·{'' if water == 1 else water}H2O", names
 
 
-def _written() -> Iterator[Substance]:
-    for formula, others, names in _rows("compounds.tsv"):
-        yield Substance(formula, (formula, *others.split()), tuple(names.split("|")))
+def _written() -> Iterator[tuple[str, list[str]]]:
+    for formula, names in _rows("compounds.tsv"):
+        yield formula, names.split("|")
