@@ -22,6 +22,7 @@ from taiwa.constraints.automaton import (
     compile_regex,
     parse_regex,
 )
+from taiwa.constraints.compile import to_engine_lark
 from taiwa.constraints.gbnf import grammar_to_gbnf, regex_size, regex_to_gbnf, tool_calls_to_gbnf
 from taiwa.constraints.guide import Coverage
 from taiwa.constraints.readable_guides import GrammarGuide, choice_regex
@@ -206,7 +207,7 @@ class ConstraintEncoder:
         except ConfigError:  # nothing can be translated without Lark's parser
             if self.wire != "structured_outputs":
                 raise
-            return _rename_start(grammar)
+            return to_engine_lark(grammar)
 
     def _encode_grammar(self, text: str, name: str) -> EncodedConstraint:
         path = GRAMMAR_FIELDS.get(self.wire)
@@ -351,15 +352,6 @@ def _is_recursive(schema: Mapping[str, Json]) -> bool:
         if start in reached:
             return True
     return False
-
-
-def _rename_start(grammar: Grammar) -> str:
-    """Return a grammar whose first rule is called `start`, as the server requires."""
-    if grammar.start == "start":
-        return grammar.text
-    if re.search(r"^\s*[?!]*start\s*:", grammar.text, re.MULTILINE):
-        raise InputError(f"the grammar begins at {grammar.start!r} and has another rule 'start'; rename that rule")
-    return f"start: {grammar.start}\n{grammar.text}"
 
 
 # --- a text as a schema -------------------------------------------------------------------------------------------------
