@@ -27,7 +27,7 @@ from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import AnswerOptions
 from taiwa.conversation.history import START, add_turn, next_address, turn_digest
 from taiwa.kernel.messages import Message, assistant, user
-from taiwa.operations.resent_history import place_turn
+from taiwa.operations.resent_history import ResentHistory
 from taiwa.sessions.repository import Repository
 from taiwa.store import Store
 
@@ -340,12 +340,12 @@ def matching(subject: Subject, store: str) -> None:
     walls: dict[str, list[float]] = {"active conversation": [], "inactive conversation": []}
     for session, history in histories.items():
         started = time.perf_counter()
-        placed = place_turn(repository, app, history)
+        placed = ResentHistory(repository, app, history).place()
         walls["inactive conversation"].append((time.perf_counter() - started) * 1_000)
         assert placed.session == session
         repository.remember(placed.turn_input.base)
         started = time.perf_counter()
-        place_turn(repository, app, history)
+        ResentHistory(repository, app, history).place()
         walls["active conversation"].append((time.perf_counter() - started) * 1_000)
     nodes = repository.store.nodes.count()
     for kind, values in walls.items():

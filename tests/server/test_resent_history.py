@@ -11,11 +11,11 @@ import pytest
 
 from taiwa.apps.catalog import load_app, load_text
 from taiwa.conversation.app import AnswerOptions
-from taiwa.conversation.history import START, Conversation, add_turn, begin
+from taiwa.conversation.history import Conversation, add_turn, begin
 from taiwa.kernel.errors import ModelError
 from taiwa.kernel.messages import Message, Request, Role, Sampling, Text
 from taiwa.models.scripted import ALL_CAPABILITIES, scripted_model
-from taiwa.operations.resent_history import place_after, place_turn
+from taiwa.operations.resent_history import Place, ResentHistory
 from taiwa.sessions.commit_turn import PricedModel, TurnOptions
 from taiwa.sessions.replay import replay_history
 from taiwa.sessions.repository import Repository
@@ -238,7 +238,7 @@ def test_an_import_does_not_replace_the_served_app_that_it_is_named_as() -> None
     home.import_lines(gift.store.export("gift"), "gift")
     asked = load_app("plain").with_options(AnswerOptions(request=AnswerOptions("Be brief.")))
 
-    placed = place_after(home, asked, imported.tip, "gift", START, [Message("user", (Text("Hi"),))])
+    placed = ResentHistory(home, asked, [Message("user", (Text("Hi"),))]).place_after(Place(imported.tip, "gift"))
 
     assert placed.turn_input.base.app == asked
     gift.store.close()
@@ -499,7 +499,7 @@ def test_recorded_turns_are_resumed_without_paying_twice(cafe: str) -> None:
 
     repository = Repository(Store.open(":memory:"))
     said = [Message(cast("Role", each["role"]), (Text(str(each["content"])),)) for each in RESENT]
-    placed = place_turn(repository, load_app(cafe), said, "record")
+    placed = ResentHistory(repository, load_app(cafe), said, "record").place()
     begun = placed.completion(repository, PricedModel(scripted_model(*RECORDED, crash)), TurnOptions())
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(begun.perform(lambda _: None))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -107,116 +107,208 @@ def check_reply_options(app: App) -> None:
         ))  # fmt: skip
 
 
-def place_turn(
-    repository: Repository, app: App, messages: Sequence[Message], unknown: UnknownTurns | None = None
-) -> PlacedTurn:
-    """Find the node that a resent history leads to, and describe the turn that follows it.
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A node, and the session that continues if this is its tip."""
 
-    The longest prefix of the history stored for this owner and app counts, and the newest among several nodes. Later turns
-    are stored as received. A trimmed history is found by its last turns, at least two. Any other history starts a new root.
-    `unknown` says what to do with later turns if the app has state; None leaves that to the app.
+    node: str
+    session: str
 
-    Raises:
-        InputError: nothing is left to answer, or the app does not support the options of the request.
-        UnknownTurnsError: there are such turns, and the history is to be refused then.
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A fixed session for a turn, wherever the history of its client leads.
+
+    - `after`: the node that the turn follows, "" for the one that the history leads to.
+    - `state`: the client's state; its changes are applied before the turn.
     """
-    _check_results(messages)
-    turns, inputs = _split(app, messages)
-    digests = [turn_digest(turn) for turn in turns]
-    addresses = _addresses(digests)
-    found = _find_prefix(repository, app, addresses) or _find_trimmed(repository, app, turns, digests)
-    if found is None:
-        return _place(repository, app, repository.start(app), "", addresses[-1], turns, inputs, unknown=unknown)
-    entry, known, base = found
-    session = entry.session if _is_at(repository, entry.session, entry.node) else ""
-    address = addresses[-1] if known < len(turns) else entry.address
-    return _place(repository, app, base, session, address, turns[known:], inputs, unknown=unknown)
+
+    session: str
+    after: str = ""
+    state: Mapping[str, Json] | None = None
 
 
-def place_after(
-    repository: Repository,
-    app: App,
-    node: str,
-    session: str,
-    address: str,
-    messages: Sequence[Message],
-    unknown: UnknownTurns | None = None,
-) -> PlacedTurn:
-    """Describe the turn that follows a node: of the session, if that is its tip, else of a branch.
+class ResentHistory:
+    """A resent history, divided into turns and what is to be answered, for a turn of an app that follows it.
 
-    `address` is that of the history up to the node, or START if unknown.
-
-    Raises:
-        InputError, UnknownTurnsError: as `place_turn`.
+    A relayed one may end with a text of the assistant: the model writes after that. `unknown` says what to do with turns that are not
+    stored if the app has state; None leaves that to the app.
     """
-    turns, inputs = _split(app, messages)
-    address = _addresses(map(turn_digest, turns), address)[-1]
-    session = session if _is_at(repository, session, node) else ""
-    base = repository.recent(node)
-    _check_results(messages, base.turns)
-    if base.count == 0 and session and base.app != app:  # no turn yet: any app may begin
-        address = _addresses(map(turn_digest, turns))[-1]
-        placed = _place(repository, app, repository.start(app), "", address, turns, inputs, unknown=unknown)
-        target = replace(placed.turn_input.target, replaces=node, branches=False)
-        turn_input = replace(placed.turn_input, target=target)
-        return replace(placed, session=session, turn_input=turn_input)
-    return _place(repository, app, base, session, address, turns, inputs, unknown=unknown)
 
+    def __init__(
+        self, repository: Repository, app: App, messages: Sequence[Message], unknown: UnknownTurns | None = None
+    ) -> None:
+        self._repository, self._app, self._messages, self._unknown = repository, app, messages, unknown
+        turns, inputs = split_turns(messages)
+        if not (inputs or not turns or messages[-1].tool_calls) and is_relayed(app):
+            turns, inputs = turns[:-1], turns[-1]
+        self._turns, self._inputs = turns, inputs
 
-def place_in_session(
-    repository: Repository,
-    app: App,
-    session: str,
-    messages: Sequence[Message],
-    after: str = "",
-    state: Mapping[str, Json] | None = None,
-    unknown: UnknownTurns | None = None,
-) -> PlacedTurn:
-    """Describe a turn that stays in a session, wherever the history leads: it continues, goes back to an earlier node, or
-    begins.
+    @cached_property
+    def _digests(self) -> list[str]:
+        return [turn_digest(turn) for turn in self._turns]
 
-    With `after` the turn follows that node, and only the last message of the history counts. `state` is the client's state:
-    fields that differ from the last state of the session are set before the turn.
+    @cached_property
+    def _addresses(self) -> list[str]:
+        return _addresses(self._digests)
 
-    Raises:
-        InputError: as `place_turn`, or a field of the state does not exist, is computed, or has a value of another type.
-        UnknownTurnsError: as `place_turn`.
-    """
-    _check_results(messages, repository.checkout(after).turns if after else ())
-    turns, inputs = _split(app, messages)
-    at = repository.store.refs.find(session)
-    tip = None if at is None else at[2]
-    if after:
-        address = repository.store.transcripts.address_of(after) or START
-        found: tuple[Conversation, str, int] = (repository.checkout(after), address, len(turns))
-    else:
-        found = _find_in_session(repository, app, session if tip else "", turns)
-    base, address, known = found
-    address = _addresses(map(turn_digest, turns[known:]), address)[-1]
-    base = repository.checkout(tip) if tip is not None and base.tip == tip else base
-    held = base.state if tip is None else repository.checkout(tip).state
-    edits = {name: each for name, each in (state or {}).items() if name not in held or held[name] != each}
-    return _place(
-        repository,
-        app,
-        base,
-        session if tip else "",
-        address,
-        turns[known:],
-        inputs,
-        name=session,
-        tip=tip,
-        edits=edits,
-        unknown=unknown,
-    )
+    def place(self) -> PlacedTurn:
+        """Find the node that the history leads to, and describe the turn that follows it.
 
+        The longest prefix of the history stored for this owner and app counts, and the newest among several nodes. Later turns
+        are stored as received. A trimmed history is found by its last turns, at least two. Any other history starts a new root.
 
-def _split(app: App, messages: Sequence[Message]) -> tuple[Sequence[tuple[Message, ...]], tuple[Message, ...]]:
-    """Divide a history as `split_turns`. A relayed one may end with a text of the assistant: the model writes after that."""
-    turns, inputs = split_turns(messages)
-    if inputs or not turns or messages[-1].tool_calls or not is_relayed(app):
-        return turns, inputs
-    return turns[:-1], turns[-1]
+        Raises:
+            InputError: nothing is left to answer, or the app does not support the options of the request.
+            UnknownTurnsError: there are unknown turns, and the history is to be refused then.
+        """
+        _check_results(self._messages)
+        address = self._addresses[-1]
+        found = self._find_prefix() or self._find_trimmed()
+        if found is None:
+            return self._placed(self._repository.start(self._app), "", address)
+        entry, known, base = found
+        session = entry.session if _is_at(self._repository, entry.session, entry.node) else ""
+        return self._placed(base, session, address if known < len(self._turns) else entry.address, known)
+
+    def place_after(self, place: Place) -> PlacedTurn:
+        """Describe the turn that follows a node, where the history begins: of the session, if that is its tip, else of a branch.
+
+        Raises:
+            InputError, UnknownTurnsError: as `place`.
+        """
+        repository, node = self._repository, place.node
+        address = _addresses(self._digests, repository.store.transcripts.address_of(node) or START)[-1]
+        session = place.session if _is_at(repository, place.session, node) else ""
+        base = repository.recent(node)
+        _check_results(self._messages, base.turns)
+        if base.count == 0 and session and base.app != self._app:  # no turn yet: any app may begin
+            placed = self._placed(repository.start(self._app), "", self._addresses[-1])
+            target = replace(placed.turn_input.target, replaces=node, branches=False)
+            turn_input = replace(placed.turn_input, target=target)
+            return replace(placed, session=session, turn_input=turn_input)
+        return self._placed(base, session, address)
+
+    def place_in(self, thread: Thread) -> PlacedTurn:
+        """Describe a turn that stays in a session, wherever the history leads: it continues, goes back to an earlier node, or
+        begins.
+
+        With `after` only the last message of the history counts. Fields of the client's state that differ from the last state of
+        the session are set before the turn.
+
+        Raises:
+            InputError: as `place`, or a field of the state does not exist, is computed, or has a value of another type.
+            UnknownTurnsError: as `place`.
+        """
+        repository, after = self._repository, thread.after
+        _check_results(self._messages, repository.checkout(after).turns if after else ())
+        at = repository.store.refs.find(thread.session)
+        tip = None if at is None else at[2]
+        session = thread.session if tip else ""
+        if after:
+            address = repository.store.transcripts.address_of(after) or START
+            base, known = repository.checkout(after), len(self._turns)
+        else:
+            base, address, known = self._find_in_session(session)
+        address = _addresses(self._digests[known:], address)[-1]
+        base = repository.checkout(tip) if tip is not None and base.tip == tip else base
+        held = base.state if tip is None else repository.checkout(tip).state
+        edits = {name: each for name, each in (thread.state or {}).items() if name not in held or held[name] != each}
+        return self._placed(base, session, address, known, name=thread.session, tip=tip, edits=edits)
+
+    def _placed(
+        self, base: Conversation, session: str, address: str, known: int = 0,
+        *, name: str = "", tip: str | None = None, edits: Mapping[str, Json] | None = None,
+    ) -> PlacedTurn:  # fmt: skip
+        """Describe a turn after the turns behind the `known` ones; without a session it starts one with a new name.
+
+        A session whose `tip` is not the base goes back to the base. `edits` are set before the turn. `address` is that of the history with
+        the turns, also with those that are not stored, so that the next request of the client finds this node.
+        """
+        app, turns, inputs = self._app, self._turns[known:], self._inputs
+        check_reply_options(app)
+        answerable = input_text(inputs) or is_relayed(app) or any(message.attachments for message in inputs)
+        if not inputs or not answerable:
+            raise InputError("the last message must be of the user or a tool")
+        is_same = base.app.name == app.name and (app.values == base.app.values or not app.values)
+        # An import does not replace a served app.
+        if is_same and base.app.hash != app.hash and self._repository.store.nodes.is_trusted(base.app.hash):
+            # A conversation keeps the text of its app and the options of its answers.
+            app = base.app.with_options(replace(base.app.options, request=app.options.request))
+        base = base if app.hash == base.app.hash else change_app(base, app)
+        unknown = self._unknown or app.unknown_turns
+        adopts = is_relayed(app)  # a turn of an app with state has a delta, which the client does not know
+        if adopts:
+            base = add_turns(base, map(_received, turns))
+        left_out = () if adopts else turns if unknown != "record" else turns[:-MOST_RECORDED]
+        warnings = _unknown_turns(left_out)
+        if warnings and unknown == "refuse":
+            raise UnknownTurnsError(warnings[0])
+        recorded = () if adopts else tuple(map(_past_turn, turns[len(left_out) :]))
+        if edits:
+            base = edit_state(base, dict(edits), CLIENT)
+        leaves = None if base.tip == tip or base.new_nodes else tip
+        files, inputs = detach(inputs)
+        replaces = tip if base.tip != tip else None
+        turn_input = TurnInput(
+            base,
+            input_text(inputs),
+            CommitTarget("turn" if leaves is None else "edit", replaces, branches=not session, may_branch=True),
+            attachments=files,
+            messages=inputs if is_relayed(app) else (),
+            resent=Resent(Transcript(app.name, address), recorded, warnings),
+        )
+        return PlacedTurn(session or name or branch_name(base), turn_input)
+
+    def _find_in_session(self, session: str) -> tuple[Conversation, str, int]:
+        """Return the conversation at the end of the longest known prefix of the history, its address, and its number of turns.
+
+        Nodes of the session take precedence over others.
+        """
+        repository, digests = self._repository, self._digests
+        if session:
+            if found := self._find_prefix(session):
+                return found[2], found[0].address, found[1]
+            own = repository.at(session).turns  # of the page, the command line, or another app
+            known = 0
+            while known < min(len(own), len(digests)) and turn_digest(own[known].all_messages) == digests[known]:
+                known += 1
+            if known:
+                name = repository.store.refs.tip(session) if known == len(own) else own[known - 1].hash
+                return repository.checkout(name), self._addresses[known], known
+        found = self._find_prefix() or self._find_trimmed()
+        return (repository.start(self._app), START, 0) if found is None else (found[2], found[0].address, found[1])
+
+    def _find_prefix(self, session: str = "") -> tuple[TranscriptEntry, int, Conversation] | None:
+        """Find the longest stored prefix of the history, and its number of turns."""
+        addresses = self._addresses
+        lengths = {address: length for length, address in enumerate(addresses)}
+        for tried in (addresses[1:][-FIRST_LOOKUP:], addresses[1:-FIRST_LOOKUP]):
+            found = self._repository.store.transcripts.find(self._app.name, tried, session)
+            if found:
+                entry = found[max(found, key=lengths.__getitem__)]
+                return entry, lengths[entry.address], self._repository.recent(entry.node)
+        return None
+
+    def _find_trimmed(self) -> tuple[TranscriptEntry, int, Conversation] | None:
+        """Find a history whose start the client has trimmed; only the turns that it still sends stay in the window."""
+        repository, count = self._repository, len(self._turns)
+        if count < FEWEST_TRIMMED:
+            return None
+        sent = list(zip(self._turns, self._digests, strict=True))
+        for entry, found in repository.store.transcripts.ending_in(self._app.name, self._digests[-1], count):
+            # A checkout reads the whole history, which mostly differs where the client has edited it.
+            if found == count and not _is_sent(repository.store.nodes.first_turn(entry.node), *sent[0]):
+                continue
+            if not _may_end_in(repository, entry.node, sent):
+                continue
+            conversation = repository.checkout(entry.node)
+            kept = conversation.turns[-count:]
+            if len(kept) == count and all(_is_sent(past, *each) for past, each in zip(kept, sent, strict=True)):
+                if is_relayed(conversation.app) and len(conversation.turns) > len(kept):
+                    conversation = summarize_window(conversation, [past.hash for past in kept], "")
+                return entry, count, conversation
+        return None
 
 
 def _check_results(messages: Iterable[Message], earlier: Sequence[PastTurn] = ()) -> None:
@@ -242,29 +334,6 @@ def _check_results(messages: Iterable[Message], earlier: Sequence[PastTurn] = ()
                     )
 
 
-def _find_in_session(
-    repository: Repository, app: App, session: str, turns: Sequence[tuple[Message, ...]]
-) -> tuple[Conversation, str, int]:
-    """Return the conversation at the end of the longest known prefix of a history, its address, and its number of turns.
-
-    Nodes of the session take precedence over others.
-    """
-    digests = [turn_digest(turn) for turn in turns]
-    addresses = _addresses(digests)
-    if session:
-        if found := _find_prefix(repository, app, addresses, session):
-            return found[2], found[0].address, found[1]
-        own = repository.at(session).turns  # of the page, the command line, or another app
-        known = 0
-        while known < min(len(own), len(digests)) and turn_digest(own[known].all_messages) == digests[known]:
-            known += 1
-        if known:
-            name = repository.store.refs.tip(session) if known == len(own) else own[known - 1].hash
-            return repository.checkout(name), addresses[known], known
-    found = _find_prefix(repository, app, addresses) or _find_trimmed(repository, app, turns, digests)
-    return (repository.start(app), START, 0) if found is None else (found[2], found[0].address, found[1])
-
-
 def place_compaction(repository: Repository, app: App, messages: Sequence[Message], node: str = "") -> PlacedTurn:
     """Describe the summary of the history up to a node and of the turns after it, without unanswered messages.
 
@@ -281,65 +350,6 @@ def place_compaction(repository: Repository, app: App, messages: Sequence[Messag
         base, "compact", CommitTarget("compact", None, branches=True, may_branch=True), compacts=True
     )
     return PlacedTurn(branch_name(base), turn_input)
-
-
-def _place(
-    repository: Repository,
-    app: App,
-    base: Conversation,
-    session: str,
-    address: str,
-    turns: Sequence[tuple[Message, ...]],
-    inputs: tuple[Message, ...],
-    *,
-    name: str = "",
-    tip: str | None = None,
-    edits: Mapping[str, Json] | None = None,
-    unknown: UnknownTurns | None = None,
-) -> PlacedTurn:
-    """Describe a turn after some received turns; without a session it starts one with a new name.
-
-    A session whose `tip` is not the base goes back to the base. `edits` are set before the turn. `address` is that of the history with
-    the turns, also with those that are not stored, so that the next request of the client finds this node.
-    """
-    check_reply_options(app)
-    answerable = input_text(inputs) or is_relayed(app) or any(message.attachments for message in inputs)
-    if not inputs or not answerable:
-        raise InputError("the last message must be of the user or a tool")
-    is_same = base.app.name == app.name and (app.values == base.app.values or not app.values)
-    if (
-        is_same and base.app.hash != app.hash and repository.store.nodes.is_trusted(base.app.hash)
-    ):  # an import does not replace a served app
-        # A conversation keeps the text of its app and the options of its answers.
-        app = base.app.with_options(replace(base.app.options, request=app.options.request))
-    base = base if app.hash == base.app.hash else change_app(base, app)
-    unknown = unknown or app.unknown_turns
-    adopts = is_relayed(app)  # a turn of an app with state has a delta, which the client does not know
-    if adopts:
-        base = add_turns(base, map(_received, turns))
-    left_out = () if adopts else turns if unknown != "record" else turns[:-MOST_RECORDED]
-    warnings = _unknown_turns(left_out)
-    if warnings and unknown == "refuse":
-        raise UnknownTurnsError(warnings[0])
-    recorded = () if adopts else tuple(map(_past_turn, turns[len(left_out) :]))
-    if edits:
-        base = edit_state(base, dict(edits), CLIENT)
-    leaves = None if base.tip == tip or base.new_nodes else tip
-    files, inputs = detach(inputs)
-    turn_input = TurnInput(
-        base,
-        input_text(inputs),
-        CommitTarget(
-            "turn" if leaves is None else "edit",
-            tip if base.tip != tip else None,
-            branches=not session,
-            may_branch=True,
-        ),
-        attachments=files,
-        messages=inputs if is_relayed(app) else (),
-        resent=Resent(Transcript(app.name, address), recorded, warnings),
-    )
-    return PlacedTurn(session or name or branch_name(base), turn_input)
 
 
 def _received(turn: Sequence[Message]) -> ReceivedTurn:
@@ -375,41 +385,6 @@ def detach(messages: Sequence[Message]) -> tuple[tuple[Attachment, ...], tuple[M
 def _addresses(digests: Iterable[str], start: str = START) -> list[str]:
     """Return the addresses of a history, from the start to its end, by the digests of its turns."""
     return list(accumulate(digests, next_address, initial=start))
-
-
-def _find_prefix(
-    repository: Repository, app: App, addresses: Sequence[str], session: str = ""
-) -> tuple[TranscriptEntry, int, Conversation] | None:
-    """Find the longest stored history among those of some addresses, the first of which is the start."""
-    lengths = {address: length for length, address in enumerate(addresses)}
-    for tried in (addresses[1:][-FIRST_LOOKUP:], addresses[1:-FIRST_LOOKUP]):
-        found = repository.store.transcripts.find(app.name, tried, session)
-        if found:
-            entry = found[max(found, key=lengths.__getitem__)]
-            return entry, lengths[entry.address], repository.recent(entry.node)
-    return None
-
-
-def _find_trimmed(
-    repository: Repository, app: App, turns: Sequence[Sequence[Message]], digests: Sequence[str]
-) -> tuple[TranscriptEntry, int, Conversation] | None:
-    """Find a history whose start the client has trimmed; only the turns that it still sends stay in the window."""
-    if len(digests) < FEWEST_TRIMMED:
-        return None
-    sent = list(zip(turns, digests, strict=True))
-    for entry, count in repository.store.transcripts.ending_in(app.name, digests[-1], len(digests)):
-        # A checkout reads the whole history, which mostly differs where the client has edited it.
-        if count == len(digests) and not _is_sent(repository.store.nodes.first_turn(entry.node), *sent[0]):
-            continue
-        if not _may_end_in(repository, entry.node, sent):
-            continue
-        conversation = repository.checkout(entry.node)
-        kept = conversation.turns[-len(digests) :]
-        if len(kept) == len(digests) and all(_is_sent(past, *each) for past, each in zip(kept, sent, strict=True)):
-            if is_relayed(conversation.app) and len(conversation.turns) > len(kept):
-                conversation = summarize_window(conversation, [past.hash for past in kept], "")
-            return entry, len(digests), conversation
-    return None
 
 
 Sent: TypeAlias = tuple[Sequence[Message], str]
@@ -462,27 +437,6 @@ class CompletionOptions:
     request: AnswerOptions = NO_OPTIONS
     prefix: str = ""
     unknown: UnknownTurns | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A node, and the session that continues if this is its tip."""
-
-    node: str
-    session: str
-
-
-@dataclass(frozen=True, slots=True)
-class Thread:
-    """A fixed session for a turn, wherever the history of its client leads.
-
-    - `after`: the node that the turn follows, "" for the one that the history leads to.
-    - `state`: the client's state; its changes are applied before the turn.
-    """
-
-    session: str
-    after: str = ""
-    state: Mapping[str, Json] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -540,14 +494,11 @@ def begin_completion(
         LimitError, RateLimitError: the quota of the caller is used up.
         UnknownTurnsError: the history has turns that are not stored, and is to be refused then.
     """
-    app, messages, unknown = _begin(repository, options), options.messages, options.unknown
+    history = ResentHistory(repository, _begin(repository, options), options.messages, options.unknown)
     if after is None:
-        placed = place_turn(repository, app, messages, unknown)
-    elif isinstance(after, Thread):
-        placed = place_in_session(repository, app, after.session, messages, after.after, after.state, unknown)
+        placed = history.place()
     else:
-        address = repository.store.transcripts.address_of(after.node) or START
-        placed = place_after(repository, app, after.node, after.session, address, messages, unknown)
+        placed = history.place_in(after) if isinstance(after, Thread) else history.place_after(after)
     if options.prefix:
         placed = replace(placed, turn_input=replace(placed.turn_input, prefix=options.prefix))
     return placed.completion(repository, priced_model, turns)
