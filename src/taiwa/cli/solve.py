@@ -557,7 +557,7 @@ def mcp(common: CommonOptions, names: str | None, own: tuple[str, ...]) -> None:
     from taiwa.tools.mcp_client import require_mcp
 
     require_mcp()
-    from taiwa.operations.mcp_tools import NAMES, local_context, operation_tools, passage_texts
+    from taiwa.operations.mcp_tools import NAMES, local_context, operation_tools, passage_reader
     from taiwa.tools.registry import builtin_tools, find_tools
 
     if sys.stdin.isatty():
@@ -566,10 +566,10 @@ def mcp(common: CommonOptions, names: str | None, own: tuple[str, ...]) -> None:
         [*builtin_tools(), *NAMES] if names is None else [name.strip() for name in names.split(",") if name.strip()]
     )
     operations: tuple[Tool, ...] = ()
-    texts = None
+    read = None
     if set(chosen) & set(NAMES):
         settings = common.settings()
         context = local_context(common.repository(settings), settings)
-        operations, texts = operation_tools(context), passage_texts(context)
+        operations, read = operation_tools(context), passage_reader(context)
     simple = find_tools([*(name for name in chosen if name not in NAMES), *own])
-    serve_mcp([*simple, *(tool for tool in operations if tool.spec.name in chosen)], texts)
+    serve_mcp([*simple, *(tool for tool in operations if tool.spec.name in chosen)], read)

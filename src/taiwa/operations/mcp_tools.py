@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import PROMPT, AnswerOptions, App, fill_placeholders
@@ -35,22 +35,8 @@ from taiwa.tools.registry import builtin_tools
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from mcp import types
     from mcp.server.lowlevel import Server
-    from mcp.types import (
-        CallToolRequestParams,
-        CallToolResult,
-        GetPromptRequestParams,
-        GetPromptResult,
-        ListPromptsResult,
-        ListResourcesResult,
-        ListResourceTemplatesResult,
-        ListToolsResult,
-        PaginatedRequestParams,
-        ReadResourceRequestParams,
-        ReadResourceResult,
-    )
-    from mcp.types import Prompt as ListedPrompt
-    from mcp.types import Tool as ListedTool
 
 
 # --- the server -------------------------------------------------------------------------------------------------------
@@ -84,14 +70,10 @@ class StructuredTool:
         return self.tool.call(arguments)
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceTemplate:
-    """Texts that a client reads by URI: `uri` ends with `{id}`, and `read` returns the text of an id, or None."""
-
-    uri: str
-    name: str
-    description: str
-    read: Callable[[str], str | None]
+ReadPassage: TypeAlias = Callable[[str], str | None]
+"""Returns the text of a passage by its id, or None."""
+PASSAGES = "taiwa://passages/"
+"""The beginning of the URIs by which clients read passages."""
 
 
 async def report_progress(progress: float, message: str) -> None:
@@ -111,7 +93,7 @@ def run_on_server(function: Callable[..., Coroutine[Any, Any, R]], *arguments: o
 
 async def answer_over_http(
     tools: Iterable[Tool],
-    texts: ResourceTemplate | None,
+    read_passage: ReadPassage | None,
     apps: Sequence[App],
     most_bytes: int,
     connection: "tuple[Any, Any, Any]",
@@ -124,13 +106,13 @@ async def answer_over_http(
     require_mcp()
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-    server = create_server(tools, texts, apps)
+    server = create_server(tools, read_passage, apps)
     manager = StreamableHTTPSessionManager(server, stateless=True, max_request_body_size=most_bytes)
     async with manager.run():
         await manager.handle_request(*connection)
 
 
-def serve_mcp(tools: Iterable[Tool], texts: ResourceTemplate | None = None) -> None:
+def serve_mcp(tools: Iterable[Tool], read_passage: ReadPassage | None = None) -> None:
     """Serve tools until standard input ends. Output printed by a tool goes to standard error.
 
     Raises:
@@ -140,7 +122,7 @@ def serve_mcp(tools: Iterable[Tool], texts: ResourceTemplate | None = None) -> N
     import anyio
     from mcp.server.stdio import stdio_server
 
-    server = create_server(tools, texts)
+    server = create_server(tools, read_passage)
 
     async def serve() -> None:
         async with stdio_server() as (reading, writing):
@@ -150,81 +132,69 @@ def serve_mcp(tools: Iterable[Tool], texts: ResourceTemplate | None = None) -> N
 
 
 def create_server(
-    tools: Iterable[Tool], texts: ResourceTemplate | None = None, apps: Sequence[App] = ()
+    tools: Iterable[Tool], read_passage: ReadPassage | None = None, apps: Sequence[App] = ()
 ) -> "Server[Any]":
-    """Create a server of tools and resources, and of prompts, which are the instructions of apps. Each call runs in a thread, so that calls of one client run concurrently."""
+    """Create a server of tools and passages, and of prompts, which are the instructions of apps. Each call runs in a thread, so that calls of one client run concurrently."""
     import anyio.to_thread
+    from mcp import types
     from mcp.server.lowlevel import Server
     from mcp.shared.exceptions import MCPError
-    from mcp.types import (
-        INVALID_PARAMS,
-        GetPromptResult,
-        ListPromptsResult,
-        ListResourcesResult,
-        ListResourceTemplatesResult,
-        ListToolsResult,
-        PromptMessage,
-        ReadResourceResult,
-        TextContent,
-        TextResourceContents,
-    )
-    from mcp.types import ResourceTemplate as ListedTemplate
 
     by_name = {tool.spec.name: tool for tool in tools}
 
-    async def list_tools(_: Any, __: "PaginatedRequestParams | None") -> "ListToolsResult":  # noqa: ANN401  (the SDK's context)
-        return ListToolsResult(tools=[_listed(tool) for tool in by_name.values()])
+    async def list_tools(_: Any, __: "types.PaginatedRequestParams | None") -> "types.ListToolsResult":  # noqa: ANN401  (the SDK's context)
+        return types.ListToolsResult(tools=[_listed(tool) for tool in by_name.values()])
 
-    async def call_tool(context: Any, request: "CallToolRequestParams") -> "CallToolResult":  # noqa: ANN401  (the same)
+    async def call_tool(context: Any, request: "types.CallToolRequestParams") -> "types.CallToolResult":  # noqa: ANN401  (the same)
         _progress.set(context.session.report_progress)
         return await anyio.to_thread.run_sync(lambda: _call(by_name, request), abandon_on_cancel=True)
 
-    async def list_resources(_: Any, __: "PaginatedRequestParams | None") -> "ListResourcesResult":  # noqa: ANN401  (the same)
-        return ListResourcesResult(resources=[])
+    async def list_resources(_: Any, __: "types.PaginatedRequestParams | None") -> "types.ListResourcesResult":  # noqa: ANN401  (the same)
+        return types.ListResourcesResult(resources=[])
 
-    async def list_templates(_: Any, __: "PaginatedRequestParams | None") -> "ListResourceTemplatesResult":  # noqa: ANN401  (the same)
-        assert texts is not None, "offered with texts only"
-        about = texts.description
-        listed = ListedTemplate(uri_template=texts.uri, name=texts.name, description=about, mime_type="text/plain")
-        return ListResourceTemplatesResult(resource_templates=[listed])
+    async def list_templates(_: Any, __: "types.PaginatedRequestParams | None") -> "types.ListResourceTemplatesResult":  # noqa: ANN401  (the same)
+        about = "A passage of an indexed document, by the id that `find` and the citations of `ask` name."
+        listed = types.ResourceTemplate(
+            uri_template=f"{PASSAGES}{{id}}", name="passage", description=about, mime_type="text/plain"
+        )
+        return types.ListResourceTemplatesResult(resource_templates=[listed])
 
-    async def read_resource(_: Any, request: "ReadResourceRequestParams") -> "ReadResourceResult":  # noqa: ANN401  (the same)
-        assert texts is not None, "offered with texts only"
-        beginning = texts.uri.partition("{")[0]
-        address = str(request.uri)
-        text = None
-        if address.startswith(beginning):
-            text = await anyio.to_thread.run_sync(texts.read, address.removeprefix(beginning))
+    async def read_resource(_: Any, request: "types.ReadResourceRequestParams") -> "types.ReadResourceResult":  # noqa: ANN401  (the same)
+        assert read_passage is not None, "offered with passages only"
+        address, text = str(request.uri), None
+        if address.startswith(PASSAGES):
+            text = await anyio.to_thread.run_sync(read_passage, address.removeprefix(PASSAGES))
         if text is None:
             raise MCPError(RESOURCE_NOT_FOUND, f"resource {address[:200]!r} not found")
-        return ReadResourceResult(contents=[TextResourceContents(uri=request.uri, text=text, mime_type="text/plain")])
+        found = types.TextResourceContents(uri=request.uri, text=text, mime_type="text/plain")
+        return types.ReadResourceResult(contents=[found])
 
-    resources: dict[str, Any] = {
-        "on_list_resources": list_resources, "on_list_resource_templates": list_templates, "on_read_resource": read_resource,
-    }  # fmt: skip
     prompts = {app.name: app for app in apps if app.body.strip()}
 
-    async def list_prompts(_: Any, __: "PaginatedRequestParams | None") -> "ListPromptsResult":  # noqa: ANN401  (the same)
-        return ListPromptsResult(prompts=[_listed_prompt(app) for app in prompts.values()])
+    async def list_prompts(_: Any, __: "types.PaginatedRequestParams | None") -> "types.ListPromptsResult":  # noqa: ANN401  (the same)
+        return types.ListPromptsResult(prompts=[_listed_prompt(app) for app in prompts.values()])
 
-    async def get_prompt(_: Any, request: "GetPromptRequestParams") -> "GetPromptResult":  # noqa: ANN401  (the same)
+    async def get_prompt(_: Any, request: "types.GetPromptRequestParams") -> "types.GetPromptResult":  # noqa: ANN401  (the same)
         if (app := prompts.get(request.name)) is None:
-            raise MCPError(INVALID_PARAMS, f"prompt {request.name[:200]!r} not found")
+            raise MCPError(types.INVALID_PARAMS, f"prompt {request.name[:200]!r} not found")
         try:
             app = app.with_params({name: each for name, each in (request.arguments or {}).items() if name != PROMPT})
         except InputError as error:
-            raise MCPError(INVALID_PARAMS, error.message) from None
+            raise MCPError(types.INVALID_PARAMS, error.message) from None
         text = fill_placeholders(app.body, {**app.values, PROMPT: (request.arguments or {}).get(PROMPT, "")})
-        message = PromptMessage(role="user", content=TextContent(type="text", text=text.strip()))
-        return GetPromptResult(description=app.about, messages=[message])
+        message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text.strip()))
+        return types.GetPromptResult(description=app.about, messages=[message])
 
-    offered: dict[str, Any] = {} if texts is None else resources
+    offered: dict[str, Any] = {}
+    if read_passage is not None:
+        offered |= {"on_list_resources": list_resources, "on_list_resource_templates": list_templates}
+        offered |= {"on_read_resource": read_resource}
     if prompts:
         offered |= {"on_list_prompts": list_prompts, "on_get_prompt": get_prompt}
     return Server("taiwa", version=version("taiwa"), on_list_tools=list_tools, on_call_tool=call_tool, **offered)
 
 
-def _listed_prompt(app: App) -> "ListedPrompt":
+def _listed_prompt(app: App) -> "types.Prompt":
     from mcp.types import Prompt, PromptArgument
 
     arguments = [
@@ -252,7 +222,7 @@ def encode_error(error: ToolError) -> dict[str, Json]:
     return {"error": error.code, "message": error.message, "hint": error.hint}
 
 
-def _listed(tool: Tool) -> "ListedTool":
+def _listed(tool: Tool) -> "types.Tool":
     """Describe a tool; built-in tools are read-only and do not use the network. The client asks before a call that needs approval."""
     from mcp.types import Tool as ListedTool
     from mcp.types import ToolAnnotations
@@ -272,7 +242,7 @@ def _listed(tool: Tool) -> "ListedTool":
     )  # fmt: skip
 
 
-def _call(by_name: Mapping[str, Tool], request: "CallToolRequestParams") -> "CallToolResult":
+def _call(by_name: Mapping[str, Tool], request: "types.CallToolRequestParams") -> "types.CallToolResult":
     from mcp.types import Annotations, CallToolResult, ImageContent, TextContent
 
     try:
@@ -404,8 +374,8 @@ def operation_tools(context: McpContext) -> tuple[StructuredTool, ...]:
     return tuple(found)
 
 
-def passage_texts(context: McpContext) -> ResourceTemplate:
-    """Return the passages that `find` and the citations of `ask` name, as texts that a client reads by their ids."""
+def passage_reader(context: McpContext) -> ReadPassage:
+    """Return the function that reads the passages that `find` and the citations of `ask` name."""
 
     def read(name: str) -> str | None:
         scope = context.repository.scope
@@ -415,8 +385,7 @@ def passage_texts(context: McpContext) -> ResourceTemplate:
             found = (library.index(each).passage(name, principals) for each in names)
             return next((passage.text for passage in found if passage is not None), None)
 
-    about = "A passage of an indexed document, by the id that `find` and the citations of `ask` name."
-    return ResourceTemplate("taiwa://passages/{id}", "passage", about, read)
+    return read
 
 
 @contextmanager

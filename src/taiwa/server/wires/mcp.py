@@ -16,7 +16,7 @@ from taiwa.kernel.errors import ConfigError, TaiwaError, ToolError
 from taiwa.kernel.messages import TextDelta
 from taiwa.kernel.runtime import Tool
 from taiwa.kernel.serialization import Json, to_json
-from taiwa.operations.mcp_tools import McpContext, answer_over_http, operation_tools, passage_texts, report_progress
+from taiwa.operations.mcp_tools import McpContext, answer_over_http, operation_tools, passage_reader, report_progress
 from taiwa.operations.resent_history import Completion
 from taiwa.server.http_responses import ApiError, invalid
 from taiwa.server.request import Fields, ServerState, caller_of, read_body, state_of, watched_run
@@ -88,8 +88,8 @@ class _Answer(Response):
             return {"type": "http.request", "body": body, "more_body": False}
 
         tools: tuple[Tool, ...] = (*builtin_tools().values(), *operation_tools(self._context))
-        texts, connection = passage_texts(self._context), (scope, receiving, send)
-        await answer_over_http(tools, texts, self._apps, self._most_bytes, connection)
+        read, connection = passage_reader(self._context), (scope, receiving, send)
+        await answer_over_http(tools, read, self._apps, self._most_bytes, connection)
 
 
 class _Recording(NamedTuple):
