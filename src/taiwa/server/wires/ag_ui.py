@@ -266,12 +266,7 @@ async def create(request: Request) -> Response:
         return EventStream(_recorded(recorded))
     state.runs.check_room(caller)
     choice = state.served.choose(str(request.path_params.get("model") or state.served.default))
-    begun: tuple[ThreadRun, Completion | None] | None = None
-    if recorded is not None:
-        begun = await asyncio.to_thread(_reopen, state, caller, choice, asked, recorded)
-    if begun is None:
-        begun = await asyncio.to_thread(_begin, state, caller, choice, asked)
-    live, completion = begun
+    live, completion = await asyncio.to_thread(_begin, state, caller, choice, asked, recorded)
     if completion is None:
         return EventStream(partial(stream, live))
     key = _live_key(caller, asked.ids.key)
@@ -285,15 +280,6 @@ async def create(request: Request) -> Response:
     live.run = start_run(request, "AG-UI", [completion], on_end)
     state.live[key] = live
     return EventStream(partial(stream, live))
-
-
-def _reopen(
-    state: ServerState, caller: str, choice: Choice, asked: RunInput, recorded: ServedObject
-) -> tuple[ThreadRun, Completion | None] | None:
-    """Resume a run that a server left unfinished, without paying for answered calls again; None if nothing is left."""
-    repository, session = state.repository(caller), recorded.session
-    runs = repository.store.runs.open_runs(session)
-    return _resumed(state, caller, choice, asked, session, runs[-1]) if runs else None
 
 
 def _resumed(
@@ -320,11 +306,16 @@ def _decided(state: ServerState, caller: str, choice: Choice, asked: RunInput) -
             raise ApiError(409, "the run does not wait for these calls any more", "conflict_error", "conflict")
         return None
     approve = decide_waiting(run, repeat(_is_yes(asked.answers[_approval_id(run)])))
-    live, completion = _resumed(state, caller, choice, asked, session, run, approve)
-    repository.store.served.put(
-        ServedObject(_stored_id(asked.ids.key), "run", session, None, {"thread": asked.ids.thread})
-    )
-    return live, completion
+    _record(repository, asked, session)
+    return _resumed(state, caller, choice, asked, session, run, approve)
+
+
+def _record(
+    repository: Repository, asked: RunInput, session: str, node: str | None = None, events: Sequence[Json] = ()
+) -> None:
+    """Store a run, with its events at its end."""
+    body: dict[str, Json] = {"thread": asked.ids.thread, "events": [*events]}
+    repository.store.served.put(ServedObject(_stored_id(asked.ids.key), "run", session, node, body))
 
 
 def _approval_id(run: Run) -> str:
@@ -340,9 +331,16 @@ def _is_yes(answer: str | None) -> bool:
     return False
 
 
-def _begin(state: ServerState, caller: str, choice: Choice, asked: RunInput) -> tuple[ThreadRun, Completion | None]:
-    """Find the position of the turn in its thread; a thread without a message to answer has none."""
+def _begin(
+    state: ServerState, caller: str, choice: Choice, asked: RunInput, recorded: ServedObject | None
+) -> tuple[ThreadRun, Completion | None]:
+    """Find the position of the turn in its thread; a thread without a message to answer has none.
+
+    A run that a server left unfinished is resumed, without paying for answered calls again.
+    """
     repository = state.repository(caller)
+    if recorded is not None and (runs := repository.store.runs.open_runs(recorded.session)):
+        return _resumed(state, caller, choice, asked, recorded.session, runs[-1])
     session = session_of(asked.ids.thread)
     if (decided := _decided(state, caller, choice, asked)) is not None:
         return decided
@@ -374,9 +372,7 @@ def _begin(state: ServerState, caller: str, choice: Choice, asked: RunInput) -> 
     base = None if completion.turn_input is None else completion.turn_input.base
     before = base.state if base is not None and base.app.model_fields else None
     name = completion.session.name
-    repository.store.served.put(
-        ServedObject(_stored_id(asked.ids.key), "run", name, None, {"thread": asked.ids.thread})
-    )
+    _record(repository, asked, name)
     return ThreadRun(caller, asked, name, None, before, snapshot), completion
 
 
@@ -509,8 +505,7 @@ def _finish(state: ServerState, repository: Repository, live: ThreadRun, run: Li
     for kind, group in groupby(pieces, type):
         events.extend(writer.piece(kind("".join(each.text for each in group))))
     events.extend(writer.end(run.events[-1]))
-    body: dict[str, Json] = {"thread": live.asked.ids.thread, "events": events}
-    repository.store.served.put(ServedObject(_stored_id(live.asked.ids.key), "run", result.session, result.node, body))
+    _record(repository, live.asked, result.session, result.node, events)
 
 
 async def stream(live: ThreadRun, send_now: SendNow) -> AsyncGenerator[bytes]:
