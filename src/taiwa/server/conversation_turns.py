@@ -123,6 +123,7 @@ class FollowedRuns:
     def __init__(self, sharing: Sharing) -> None:
         self._sharing = sharing
         self._runs: dict[str, FollowedRun] = {}
+        """Other threads read a copy of them."""
         self._starting: set[tuple[str, str]] = set()
         self._ended: deque[str] = deque()
         self._ended_long: deque[str] = deque()
@@ -148,11 +149,11 @@ class FollowedRuns:
 
     def open(self, caller: str) -> list[FollowedRun]:
         """Return the active runs of a caller."""
-        return [run for run in self._runs.values() if run.caller == caller and not run.ended]
+        return [run for run in tuple(self._runs.values()) if run.caller == caller and not run.ended]
 
     def of(self, session: str, caller: str) -> list[FollowedRun]:
         """Return the runs of a session that can be followed, oldest first."""
-        return [run for run in self._runs.values() if run.session == session and run.caller == caller]
+        return [run for run in tuple(self._runs.values()) if run.session == session and run.caller == caller]
 
     async def wait(self, version: int, seconds: float) -> None:
         """Wait until a run is started or ended after a version, or the server stops, at most some seconds."""
@@ -187,17 +188,16 @@ class FollowedRuns:
             raise LOCKED
         self._starting.add(key)
         try:
-            if await self.of_session(session, caller) is not None:
+            if await asyncio.to_thread(self.of_session, session, caller) is not None:
                 raise LOCKED
             yield
         finally:
             self._starting.discard(key)
 
-    async def of_session(self, session: str, caller: str) -> FollowedRun | RemoteRun | None:
-        """Return the active run of a session."""
-        open_runs = (run for run in self._runs.values() if not run.ended)
-        found = next((run for run in open_runs if run.session == session and run.caller == caller), None)
-        return found or await self._sharing.of_session(session, caller)
+    def of_session(self, session: str, caller: str) -> FollowedRun | RemoteRun | None:
+        """Return the active run of a session; this may block."""
+        found = (run for run in self.open(caller) if run.session == session)
+        return next(found, None) or self._sharing.of_session(session, caller)
 
     async def start(self, runs: Runs, caller: str, session: AsyncSession, request: TurnRequest) -> FollowedRun:
         """Start a turn and the turns after it; they run whether or not their events are read.

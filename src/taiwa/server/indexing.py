@@ -93,6 +93,7 @@ class Indexing:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._runs: dict[str, IndexRun] = {}
+        """Other threads read a copy of them."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._locks: dict[str, asyncio.Lock] = {}
         self._room = asyncio.Semaphore(AT_ONCE)
@@ -104,7 +105,8 @@ class Indexing:
 
     def of_index(self, index: str) -> IndexRun | None:
         """Return the active or queued run of an index."""
-        return next((run for run in self._runs.values() if run.index == index and not run.done), None)
+        found = (run for run in tuple(self._runs.values()) if run.index == index and not run.done)
+        return next(found, None)
 
     def start(self, caller: str, index: str, root: str) -> IndexRun:
         """Start to index the changes in the folder of an index."""

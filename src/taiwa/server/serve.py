@@ -10,6 +10,8 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from inspect import iscoroutinefunction
+from typing import Any
 from urllib.parse import unquote
 
 import uvicorn
@@ -34,11 +36,11 @@ from taiwa.server.access import COOKIE_SECONDS, Access, Guard, Repositories, Ser
 from taiwa.server.conversation_turns import FollowedRuns
 from taiwa.server.http_responses import INTERNAL, INVALID, ApiError, api_error, json_response
 from taiwa.server.indexing import Indexing, uploads_folder
-from taiwa.server.request import PAGE_HEADER, ServerState, language_of, read_body, state_of, whole_body
+from taiwa.server.request import PAGE_HEADER, Fields, ServerState, language_of, read_body, state_of, whole_body
 from taiwa.server.runs import Runs
 from taiwa.server.served import EmbeddingModel, ServedModels, check_served
 from taiwa.server.shared_store import Sharing
-from taiwa.server.wire_interface import GET, POST, Endpoint, Route, Wire, document
+from taiwa.server.wire_interface import GET, Route, Wire, document
 from taiwa.server.wires import (
     ag_ui,
     api,
@@ -60,24 +62,13 @@ from taiwa.server.wires import (
 from taiwa.sessions.repository import Repository
 from taiwa.settings import Settings
 
-WIRES: tuple[Wire, ...] = (
-    chat_completions.wire,
-    completions.wire,
-    responses.wire,
-    conversations.wire,
-    messages.wire,
-    ollama.wire,
-    embeddings.wire,
-    ag_ui.wire,
-    mcp.wire,
-    api.wire,
-    documents.wire,
-    files.wire,
-    vector_stores.wire,
-    persons.wire,
-    page_settings.wire,
-    page.wire,
-)
+WIRES: tuple[Wire, ...] = tuple(
+    each.wire
+    for each in (
+        chat_completions, completions, responses, conversations, messages, ollama, embeddings, ag_ui, mcp, api, documents, files,
+        vector_stores, persons, page_settings, page,
+    )
+)  # fmt: skip
 """The first wire formats the errors of paths that belong to none."""
 ESCAPED_SLASH = re.compile(rb"%(?=2[Ff5])")
 """Escapes in a path: a slash within a name, and a percent sign."""
@@ -115,16 +106,25 @@ def build(state: ServerState) -> ASGIApp:
             return page.problem(request, error)
         return error_response(error, request)
 
-    def endpoint(function: Endpoint, status: int = 200, *, once: bool = False) -> _Endpoint:
+    def endpoint(route: Route) -> _Endpoint:
+        once = "POST" in route.methods and not (route.repeats or route.takes_files)
+        status = 200 if route.api is None else route.api.status
+
+        async def perform(request: Request) -> Any:  # noqa: ANN401  (a response, or its JSON)
+            fields = () if route.fields is None else (await read_body(request, route.fields),)
+            if iscoroutinefunction(route.endpoint):
+                return await route.endpoint(request, *fields)
+            return await asyncio.to_thread(route.endpoint, request, *fields)
+
         async def run(request: Request) -> Response:
             # `route` leaves slashes within names escaped, so that a path is not divided there.
             request.scope["path_params"] = {key: unquote(str(each)) for key, each in request.path_params.items()}
             try:
                 if once and request.headers.get("idempotency-key"):
                     request.state.body = await whole_body(request)  # read once more by `read_body`
-                    found = await state.repeats.once(request, partial(function, request))
+                    found = await state.repeats.once(request, partial(perform, request))
                 else:
-                    found = await function(request)
+                    found = await perform(request)
                 return found if isinstance(found, Response) else json_response(found, status)
             except ApiError as error:
                 return failed(error, request)
@@ -152,27 +152,8 @@ def build(state: ServerState) -> ASGIApp:
     async def on_failure(request: Request, _: Exception) -> Response:
         return error_response(INTERNAL, request)  # uvicorn logs the traceback
 
-    routes = [
-        StarletteRoute("/health", endpoint(_health), methods=GET),
-        StarletteRoute("/login", endpoint(_log_in), methods=GET),
-        StarletteRoute("/login", endpoint(_enter), methods=POST),
-        StarletteRoute("/v1/models", endpoint(_models), methods=GET),
-        StarletteRoute("/v1/models/{name:path}", endpoint(_model), methods=GET),
-        StarletteRoute("/api/openapi.json", endpoint(_openapi), methods=GET),
-    ]
-    for wire in WIRES:
-        routes += [
-            StarletteRoute(
-                each.path,
-                endpoint(
-                    each.endpoint,
-                    200 if each.api is None else each.api.status,
-                    once="POST" in each.methods and not (each.repeats or each.takes_files),
-                ),
-                methods=list(each.methods),
-            )
-            for each in wire.routes
-        ]
+    every = [*OWN_ROUTES, *(each for wire in WIRES for each in wire.routes)]
+    routes = [StarletteRoute(each.path, endpoint(each), methods=list(each.methods)) for each in every]
     app = Starlette(routes=routes, exception_handlers={HTTPException: on_http_error, Exception: on_failure})
     app.router.redirect_slashes = False  # `on_http_error` names the path that was meant
     app.state.server = state
@@ -196,7 +177,6 @@ def build(state: ServerState) -> ASGIApp:
         patterns = [compile_path(each.path)[0] for each in routes]
         return lambda path: any(pattern.match(path) for pattern in patterns)
 
-    every = [each for wire in WIRES for each in wire.routes]
     takes_files = matching(each for each in every if each.takes_files)
     is_untyped = matching(each for each in every if each.untyped)
     return Guard(
@@ -240,10 +220,10 @@ async def _log_in(request: Request) -> Response:
     return response
 
 
-async def _enter(request: Request) -> Response:
+async def _enter(request: Request, body: Fields) -> Response:
     """Exchange the token of the server for a cookie."""
     access = state_of(request).access
-    value = await access.enter((await read_body(request, ("key",))).text("key"))
+    value = await access.enter(body.text("key"))
     if value is None:
         raise ApiError(401, "the key is wrong; send that of the server", "authentication_error", "invalid_api_key")
     response = json_response({})
@@ -278,6 +258,17 @@ async def _openapi(_: Request) -> Json:
 
 def _model_object(name: str, created: int) -> Json:
     return {"id": name, "object": "model", "created": created, "owned_by": "taiwa"}
+
+
+OWN_ROUTES = (
+    Route("/health", _health, GET),
+    Route("/login", _log_in, GET),
+    Route("/login", _enter, repeats=True, body=("key",)),
+    Route("/v1/models", _models, GET),
+    Route("/v1/models/{name:path}", _model, GET),
+    Route("/api/openapi.json", _openapi, GET),
+)
+"""The routes of no protocol in particular."""
 
 
 logger = logging.getLogger("taiwa.server")

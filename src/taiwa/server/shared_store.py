@@ -131,10 +131,10 @@ class Sharing:
         found = await asyncio.to_thread(shared.find, name) if self.has_others else None
         return None if found is None else RemoteRun(name, caller, found.session, found.ended, shared)
 
-    async def of_session(self, session: str, caller: str) -> RemoteRun | None:
-        """Return the active run of a session on another server."""
+    def of_session(self, session: str, caller: str) -> RemoteRun | None:
+        """Return the active run of a session on another server; this may block."""
         shared = self._of(caller)
-        found = await asyncio.to_thread(shared.of_session, session) if self.has_others else None
+        found = shared.of_session(session) if self.has_others else None
         return None if found is None else RemoteRun(found.id, caller, session, found.ended, shared)
 
     async def take_over(self, is_mine: Callable[[str], bool]) -> list[SharedRun]:

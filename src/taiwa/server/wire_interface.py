@@ -9,13 +9,10 @@ match its shape.
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any, TypeAlias
-
-from starlette.requests import Request
-from starlette.responses import Response
 
 from taiwa.kernel.serialization import Json
 from taiwa.operations.json_shape import schema_of
@@ -38,8 +35,10 @@ PREFIX = "/api/"
 OWN = frozenset({"api", "documents", "persons"})
 """The wires of the server's own API; Ollama also has paths below `/api/`."""
 PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
-Endpoint: TypeAlias = "Callable[[Request], Awaitable[Response | Json]]"
-"""Returns a response, or its JSON."""
+Endpoint: TypeAlias = Callable[..., Any]
+"""Takes a request, and its fields if the route names them; returns a response, or its JSON. One that is not a coroutine function may
+block: it runs in a thread.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class Route:
 
     A route with `takes_files` accepts bodies of any type, and larger ones than JSON; an `untyped` one accepts JSON under any
     content type. What a POST with an `Idempotency-Key` makes is made once, unless the route `repeats`: it attaches such requests to runs
-    itself, or they name what they make.
+    itself, or they name what they make. `body` names the fields of its JSON body; those that `api` describes need no names.
     """
 
     path: str
@@ -73,6 +72,13 @@ class Route:
     untyped: bool = False
     repeats: bool = False
     api: Described | None = None
+    body: Collection[str] | None = None
+
+    @property
+    def fields(self) -> Collection[str] | None:
+        """The names of the fields of its body, which its endpoint gets; None for an endpoint that reads the body itself, if any."""
+        described = self.api is not None and self.api.body
+        return getattr(described, "__origin__", described).__annotations__ if described else self.body
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from taiwa.models.scripted import ScriptedModel
 from taiwa.server.http_responses import api_error
 from taiwa.server.page.branches import branch_map, leaf
 from taiwa.server.page.html import Page, Place
-from taiwa.server.page.panels import state_view
+from taiwa.server.page.panels import state_view, steps_of
 from taiwa.server.page.text import LABELS, open_params, worded
 from taiwa.server.page.transcript import count_breaks, transcript
 from taiwa.sessions.replay import recorded_requests, replay_history
@@ -207,7 +207,7 @@ def test_a_turn_shows_its_exact_request_and_the_text_of_its_answer(session: Sess
     session.say("Do you like tea?")
     session.say("And now?")
 
-    html = Page(session.repository, "en").steps(place(session))
+    html = Page(session.repository, "en").render("steps.html", **steps_of(session.repository, place(session).at))
 
     model = session.priced_model.model
     assert isinstance(model, ScriptedModel)

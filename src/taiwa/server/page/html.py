@@ -14,9 +14,6 @@ from taiwa.flows.ask.provenance import ValueSource
 from taiwa.i18n import LANGUAGES, catalogue, dialogue_catalogue, translated, translator
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
-from taiwa.kernel.usage_limits import UsageLimits, format_cost_limits
-from taiwa.models.http_api.api_keys import KeyRow
-from taiwa.models.providers import FoundModel
 from taiwa.operations.documents import find_ask_turn
 from taiwa.operations.log import said, sessions
 from taiwa.operations.markdown_html import render_together, shown_text, visible
@@ -24,10 +21,9 @@ from taiwa.operations.result_json import to_json
 from taiwa.operations.results import UntrustedApp
 from taiwa.operations.state_values import format_value
 from taiwa.operations.traces import TokensResult
-from taiwa.retrieval.readers import readable_suffixes
 from taiwa.server.page.assets import address, icon
-from taiwa.server.page.panels import Place, difference, fitting_panels, steps_of, value_story
-from taiwa.server.page.start import EXAMPLES, Fetching
+from taiwa.server.page.panels import Place, difference, fitting_panels, value_story
+from taiwa.server.page.start import EXAMPLES
 from taiwa.server.page.text import (
     FUNCTIONS,
     LABELS,
@@ -42,7 +38,7 @@ from taiwa.server.page.text import (
     spans_of,
     worded,
 )
-from taiwa.server.page.transcript import CountBreaks, Transcript, beside, count_breaks, transcript, unfinished_view
+from taiwa.server.page.transcript import CountBreaks, Transcript, count_breaks, transcript, unfinished_view
 from taiwa.sessions.repository import Repository
 from taiwa.store import Hit, Ref
 from taiwa.store.search import excerpt, fold
@@ -113,7 +109,7 @@ class Page:
              "parts": self._excerpt(hit, query)}
             for hit, name in found
         ]  # fmt: skip
-        return self._render("start.html", title=self._("Found") if query else self._("New conversation"), session="", at="", query=query, hits=hits,
+        return self.render("start.html", title=self._("Found") if query else self._("New conversation"), session="", at="", query=query, hits=hits,
                             apps=apps, owns=owns, wanted=app, index=index, examples=self._examples(apps), tools=BUILT_IN, indexes=indexes, persons=self._persons(),
                             model="", tip="", end="", **self._list())  # fmt: skip
 
@@ -139,7 +135,7 @@ class Page:
         }
         store = self.repository.store
         ref = next(each for each in store.refs.list() if each.name == place.session)
-        return self._render("conversation.html", title=self._title(ref), ref=ref, options={key: "" if value is None else value for key, value in options.items()}, query="", window=window, persons=persons,
+        return self.render("conversation.html", title=self._title(ref), ref=ref, options={key: "" if value is None else value for key, value in options.items()}, query="", window=window, persons=persons,
                             model=model, tip=tip, untrusted=untrusted, owns=owns, person=app.document_settings.get("user") or app.values.get("user") or "", end=place.tip,
                             pending=self.pending(place.session) if place.tip == tip else "",
                             **self._panel(place), **self._list(session=place.session))  # fmt: skip
@@ -154,23 +150,23 @@ class Page:
 
     def turns(self, window: Transcript, at: str) -> str:
         """Render turns of a transcript."""
-        return self._render("turns.html", window=window, at=at)
+        return self.render("turns.html", window=window, at=at)
 
     def list(self, session: str, answering: Mapping[str, tuple[str, str]], limit: int = LISTED) -> str:
         """Render the list of conversations; those with an active run show its message and client."""
-        return self._render("list.html", session=session, **self._list(answering, limit, session))
+        return self.render("list.html", session=session, **self._list(answering, limit, session))
 
     def panel(self, place: Place) -> str:
         """Render the panel for a position."""
         values = self._panel(place)
-        return self._render(f"panels/{values['panel']}.html", **values)
+        return self.render(f"panels/{values['panel']}.html", **values)
 
     def why(self, place: Place, path: str) -> str:
         """Render the provenance of a value of the state."""
         try:
             story = value_story(self.repository, path, place.at, place.tip)
         except InputError:
-            return self._render("why.html", path=path, problem=True)
+            return self.render("why.html", path=path, problem=True)
         node, value = story.entry.node, story.origin.after
         user = marked(node.user or "", spans_of(node.user or "", value))
         answer = marked(node.answer or "", spans_of(node.answer or "", value))
@@ -179,19 +175,11 @@ class Page:
         sources = (
             () if origin is None else (_source_view(each, self.language) for each in self.repository.sources(origin))
         )
-        return self._render(
+        return self.render(
             "why.html", path=path, problem=False, story=story, sources=tuple(sources), user=user, delta=pretty(node.delta) if node.delta else "", bill=bill,
             answer=[] if any(hit for _, hit in user) or not any(hit for _, hit in answer) else answer,
             json="" if repr(value) == "(nothing)" else format_value(cast("Any", value)), author=node.answer if node.kind == "edit" else "",
         )  # fmt: skip
-
-    def beside(self, place: Place) -> str:
-        """Render the answers of the branches at a position beside each other."""
-        return self._render("beside.html", turns=beside(self.repository, place.session, place.at))
-
-    def steps(self, place: Place) -> str:
-        """Render a turn step by step, with its requests."""
-        return self._render("steps.html", **steps_of(self.repository, place.at))
 
     def pending(self, session: str) -> str:
         """Render what is open at the end of a conversation: the turn that failed or was interrupted, and the options of the
@@ -202,7 +190,7 @@ class Page:
         if turn is not None:
             for option, passages in zip(turn.result.options, turn.candidates, strict=True):
                 options.append({"text": option.label, "passage": passages[0].text if passages else ""})
-        return self._render("pending.html", options=options, unfinished=unfinished_view(self.repository, session))
+        return self.render("pending.html", options=options, unfinished=unfinished_view(self.repository, session))
 
     def tokens(self, found: TokensResult) -> str:
         """Render the tokens of the answers of a turn; the conversation can continue with another token at each position of the
@@ -221,22 +209,7 @@ class Page:
                 whole = rest.decode("utf-8", "ignore")
                 at, rest = at + len(whole), rest[len(whole.encode()) :]
         node = self.repository.store.nodes.get(found.node)
-        return self._render("tokens.html", answers=answers, number=conversation.count, user=node.user or "")
-
-    def documents(self, indexes: Json) -> str:
-        """Render the indexes that the caller can see."""
-        return self._render(
-            "documents.html",
-            title=self._("Documents"),
-            indexes=indexes,
-            index=None,
-            formats=readable_suffixes(),
-            **self._frame(),
-        )
-
-    def persons(self, persons: "Sequence[dict[str, Any]]", indexes: Json) -> str:
-        """Render the user profiles of the caller."""
-        return self._render("persons.html", title=self._("Persons"), persons=persons, indexes=indexes, **self._frame())
+        return self.render("tokens.html", answers=answers, number=conversation.count, user=node.user or "")
 
     def index(
         self, index: "dict[str, Any]", wanted: str, found: "dict[str, Any] | None", audience: Sequence[str] = ()
@@ -248,50 +221,17 @@ class Page:
             words = [fold(each["text"][start:end]) for start, end in each["marks"]]
             shown = excerpt(shown_text(each["text"]), words, len(each["text"]))
             each["parts"] = marked(shown.text, shown.marks)
-        return self._render("index.html", title=index["name"], index=index, wanted=wanted, found=found, audience=audience, formats=readable_suffixes(),
-                            **self._frame())  # fmt: skip
+        return self.framed(
+            "index.html", title=index["name"], index=index, wanted=wanted, found=found, audience=audience
+        )
 
     def document(self, index: str, document: "dict[str, Any]") -> str:
         """Render the text of a document, with the cited quotation."""
         text, at = document["text"], document.get("offset", 0)
         spans = [(document["start"] - at, document["end"] - at)] if "start" in document else []
-        return self._render(
-            "text.html",
-            title=document["path"],
-            index=index,
-            document=document,
-            parts=marked(text, spans),
-            **self._frame(),
+        return self.framed(
+            "text.html", title=document["path"], index=index, document=document, parts=marked(text, spans)
         )
-
-    def found(
-        self,
-        models: Sequence[FoundModel],
-        offered: str = "",
-        fetching: Fetching | None = None,
-        server: str = "",
-        problem: str = "",
-    ) -> str:
-        """Render the models that were found, or that a server lists or the `problem` of its list, and the one that can be fetched, or
-        how far that is.
-        """
-        new = [each for each in models if each.name not in self.models]
-        return self._render("found.html", found=new, offered=offered, fetching=fetching, server=server,
-                            problem=problem)  # fmt: skip
-
-    def settings(
-        self,
-        served: Sequence[tuple[str, str]],
-        keys: Sequence[KeyRow],
-        providers: Sequence[str],
-        limits: UsageLimits,
-        path: str,
-        *,
-        owns: bool,
-    ) -> str:
-        """Render the settings: those of this browser, and for the owner of the server those of the server."""
-        return self._render("settings.html", title=self._("Settings"), served=served, key_rows=keys, providers=providers,
-                            limits=format_cost_limits(limits), path=path, owns=owns, **self._frame())  # fmt: skip
 
     def _examples(self, apps: Sequence[App]) -> Sequence[dict[str, Any]]:
         served = {app.name for app in apps}
@@ -308,12 +248,16 @@ class Page:
     def _frame(self) -> dict[str, Any]:
         return {"session": "", "at": "", "query": "", "tip": "", "end": "", **self._list()}
 
+    def framed(self, template: str, **values: Any) -> str:  # noqa: ANN401
+        """Render a template that has the list of conversations beside it."""
+        return self.render(template, **self._frame(), **values)
+
     def difference(self, place: Place, other: str) -> str:
         """Render the differences between two nodes, and the turns after their common ancestor."""
         store = self.repository.store
         theirs = store.resolve(other)
         named = other if store.refs.has(other) else short(said(store.nodes.get(theirs)), 40)
-        return self._render(
+        return self.render(
             "difference.html", found=difference(self.repository, place.at, theirs), mine=place.session, other=named
         )
 
@@ -375,7 +319,8 @@ class Page:
     def _counted(self, singular: str, plural: str, n: int) -> str:
         return catalogue("page", self.language).ngettext(singular, plural, n).format(n=f"{n:,}")
 
-    def _render(self, template: str, **values: Any) -> str:  # noqa: ANN401
+    def render(self, template: str, **values: Any) -> str:  # noqa: ANN401
+        """Render a template."""
         shared: dict[str, Any] = {
             "_": self._,
             "named": self._named,

@@ -23,6 +23,7 @@ from taiwa.models.providers import IN_PROCESS
 from taiwa.operations.markdown_html import shown_text, visible
 from taiwa.operations.resent_history import GRANTED, closed_params
 from taiwa.operations.state_values import format_value
+from taiwa.retrieval.readers import readable_suffixes
 
 SHORT = 80
 
@@ -243,7 +244,7 @@ def kind_of(param: Param, *, searches: bool = False) -> str:
 
 FUNCTIONS: tuple[Callable[..., object], ...] = (
     brief, choices_of, chooses_indexes, chooses_person, day, excerpt, is_required, kind_of, open_params, pretty,
-    range_of, short, size, unmarked, visible, with_copy,
+    range_of, readable_suffixes, short, size, unmarked, visible, with_copy,
 )  # fmt: skip
 """What templates call by its name."""
 

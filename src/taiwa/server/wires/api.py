@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App
-from taiwa.conversation.state import STEP, parse_path
+from taiwa.conversation.state import STEP
 from taiwa.flows.ask.dialogue import select_option
 from taiwa.kernel.attachments import Attachment, read_attachments
 from taiwa.kernel.errors import ConflictError, CorruptError, InputError, TaiwaError
@@ -46,7 +46,8 @@ from taiwa.server.conversation_turns import (
     run_to_json,
     texts_after,
 )
-from taiwa.server.http_responses import ApiError, EventStream, SendNow, error_to_json, event, invalid
+from taiwa.server.http_responses import NO_STORE, ApiError, EventStream, SendNow, error_to_json, event, invalid
+from taiwa.server.page.branches import leaf
 from taiwa.server.request import (
     Fields,
     ServerState,
@@ -54,7 +55,6 @@ from taiwa.server.request import (
     language_of,
     name_of,
     query_number,
-    read_body,
     repository_of,
     state_of,
 )
@@ -85,12 +85,12 @@ FORMS = {"jsonl": "application/jsonl", "md": "text/markdown", "html": "text/html
 AXES: tuple[Axis, ...] = ("app", "model", "day", "session")
 
 
-async def _reading(request: Request, read: Callable[[Repository], Json]) -> Json:
-    """Respond with the result of a function on the conversations of the caller, in a thread."""
-    return await asyncio.to_thread(read, repository_of(request))
+def _json(result: object) -> Json:
+    found: Json = to_json(result)
+    return found
 
 
-async def _existing(request: Request, kind: str, has: Callable[[Store, str], bool]) -> str:
+def _existing(request: Request, kind: str, has: Callable[[Store, str], bool]) -> str:
     """Return a name from the path, of something that the caller has.
 
     Raises:
@@ -98,7 +98,7 @@ async def _existing(request: Request, kind: str, has: Callable[[Store, str], boo
     """
     name = name_of(request)
     try:
-        exists = await asyncio.to_thread(has, repository_of(request).store, name)
+        exists = has(repository_of(request).store, name)
     except InputError:  # it does not look like a hash
         exists = False
     if not exists:
@@ -106,22 +106,22 @@ async def _existing(request: Request, kind: str, has: Callable[[Store, str], boo
     return name
 
 
-async def _session(request: Request) -> str:
-    return await _existing(request, "conversation", lambda store, name: store.refs.has(name))
+def _session(request: Request) -> str:
+    return _existing(request, "conversation", lambda store, name: store.refs.has(name))
 
 
-async def _node(request: Request) -> str:
-    return await _existing(request, "node", lambda store, name: store.nodes.has(name))
+def _node(request: Request) -> str:
+    return _existing(request, "node", lambda store, name: store.nodes.has(name))
 
 
-async def _idle_session(request: Request) -> str:
+def _idle_session(request: Request) -> str:
     """Return the conversation that a path names.
 
     Raises:
         ApiError: the caller has none of that name, or it is answering.
     """
-    name = await _session(request)
-    if await state_of(request).followed.of_session(name, caller_of(request)) is not None:
+    name = _session(request)
+    if state_of(request).followed.of_session(name, caller_of(request)) is not None:
         raise ApiError(409, f"{name!r} is answering; stop it or wait for its end", "conflict_error", "conflict")
     return name
 
@@ -194,32 +194,28 @@ def _changed_options(own: AnswerOptions, given: AnswerOptions, named: Collection
     )
 
 
-async def list_conversations(request: Request) -> Json:
+def list_conversations(request: Request) -> Json:
     """List conversations, all or those with a tag, or search them for words."""
     limit, query = query_number(request, "limit", 100, 1, MOST_LISTED), request.query_params.get("q", "")
-    tag = request.query_params.get("tag", "")
-
-    def read(repository: Repository) -> Json:
-        found: Json = to_json(repository.store.search(query, limit) if query else sessions(repository, limit, tag=tag))
-        return found
-
-    return await _reading(request, read)
+    repository, tag = repository_of(request), request.query_params.get("tag", "")
+    return _json(repository.store.search(query, limit) if query else sessions(repository, limit, tag=tag))
 
 
-async def begin(request: Request) -> Json:
+async def begin(request: Request, body: Fields) -> Json:
     """Start a conversation with its first turn; the response names its run."""
-    state, body = state_of(request), await read_body(request, api_types.NewConversation.__annotations__)
-    params, files = read_params(body), await asyncio.to_thread(read_files, body)
-    app = await asyncio.to_thread(load_app, state.served.app_file(body.text("app", "plain")))
-    state.served.check_attachments(app, body.text("model", ""), files)
-    repository, name = repository_of(request), body.text("name", "")
-    options = await asyncio.to_thread(_answer_options, body)
-    turn = TurnRequest(body.text("text"), attachments=files)
-    app = (await asyncio.to_thread(served_app, app, params, repository)).with_options(options)
-    check_reply_options(app)
-    session = await asyncio.to_thread(
-        begin_conversation, state.served, repository, state.turns, app, _model(request, body), name
-    )
+    state, repository = state_of(request), repository_of(request)
+
+    def make() -> tuple[AsyncSession, TurnRequest]:
+        params, files = read_params(body), read_files(body)
+        app = load_app(state.served.app_file(body.text("app", "plain")))
+        state.served.check_attachments(app, body.text("model", ""), files)
+        options, name = _answer_options(body), body.text("name", "")
+        turn = TurnRequest(body.text("text"), attachments=files)
+        app = served_app(app, params, repository).with_options(options)
+        check_reply_options(app)
+        return begin_conversation(state.served, repository, state.turns, app, _model(request, body), name), turn
+
+    session, turn = await asyncio.to_thread(make)
     try:
         followed = await state.followed.start(state.runs, caller_of(request), session, turn)
     except (ApiError, TaiwaError):  # no conversation without a message is left behind
@@ -228,55 +224,50 @@ async def begin(request: Request) -> Json:
     return run_to_json(followed)
 
 
-async def history(request: Request) -> Json:
+def history(request: Request) -> Json:
     """Return the nodes of a conversation, oldest first."""
-    name, limit = await _session(request), query_number(request, "limit", MOST_LISTED, 1, MOST_LISTED)
-    return await _reading(request, lambda repository: to_json(log(repository, repository.session(name), limit)))
+    name, limit = _session(request), query_number(request, "limit", MOST_LISTED, 1, MOST_LISTED)
+    repository = repository_of(request)
+    return _json(log(repository, repository.session(name), limit))
 
 
-async def delete(request: Request) -> Json:
+def delete(request: Request) -> Json:
     """Delete a conversation."""
-    name = await _session(request)
-
-    def write(repository: Repository) -> Json:
-        repository.store.delete_session(name)
-        return {"deleted": name}
-
-    return await _reading(request, write)
+    name = _session(request)
+    repository_of(request).store.delete_session(name)
+    return {"deleted": name}
 
 
-async def all_trees(request: Request) -> Json:
+def all_trees(request: Request) -> Json:
     """Return all histories that names refer to, as a forest."""
-    return await _reading(request, lambda repository: to_json(tree(repository)))
+    return _json(tree(repository_of(request)))
 
 
-async def say(request: Request) -> Json:
+async def say(request: Request, body: Fields) -> Json:
     """Start a turn: at the end, after a node, replacing a turn, the last one again, or an unfinished one; the response names its run."""
-    state, name = state_of(request), await _idle_session(request)
-    body = await read_body(request, api_types.NewTurn.__annotations__)
-    repository, prefix = repository_of(request), body.text("prefix", "")
+    state = state_of(request)
+    session, turn = await asyncio.to_thread(_next_turn, request, body)
+    return run_to_json(await state.followed.start(state.runs, caller_of(request), session, turn))
+
+
+def _next_turn(request: Request, body: Fields) -> tuple[AsyncSession, TurnRequest]:
+    name, state, repository = _idle_session(request), state_of(request), repository_of(request)
+    prefix = body.text("prefix", "")
     if (number := body.count("option", 1)) is not None:
-        body = Fields(body.data | {"text": await asyncio.to_thread(_option, repository, name, number)})
-    session = await asyncio.to_thread(
-        open_conversation, state.served, repository, state.turns, name, _model(request, body)
-    )
+        body = Fields(body.data | {"text": _option(repository, name, number)})
+    session = open_conversation(state.served, repository, state.turns, name, _model(request, body))
     parent, expected, edit = body.text("parent", ""), body.text("expected", ""), _edited(body)
-    end = await asyncio.to_thread(repository.store.resolve, parent or name)
+    end = repository.store.resolve(parent or name)
     if body.flag("repeat"):
-        turn = await asyncio.to_thread(repeat_request, repository, name, expected, prefix)
-    elif body.flag("retry"):
-        said = (await asyncio.to_thread(repository.turn, end))[1].user or ""
-        turn = TurnRequest(said, parent, -1, "retry", expected=expected, prefix=prefix)
-    else:
-        texts: tuple[str, ...] = ()
-        if edit and body.flag("replay"):
-            texts = await asyncio.to_thread(texts_after, repository, end, edit)
-        files = await asyncio.to_thread(read_files, body) if "attachments" in body.data else None
-        state.served.check_attachments(session.app, session.priced_model.model.name, files or ())
-        reason = "edit" if edit else "turn"
-        turn = TurnRequest(body.text("text"), parent, edit, reason, texts, files, expected, prefix)
-    followed = await state.followed.start(state.runs, caller_of(request), session, turn)
-    return run_to_json(followed)
+        return session, repeat_request(repository, name, expected, prefix)
+    if body.flag("retry"):
+        said = repository.turn(end)[1].user or ""
+        return session, TurnRequest(said, parent, -1, "retry", expected=expected, prefix=prefix)
+    texts = texts_after(repository, end, edit) if edit and body.flag("replay") else ()
+    files = read_files(body) if "attachments" in body.data else None
+    state.served.check_attachments(session.app, session.priced_model.model.name, files or ())
+    reason = "edit" if edit else "turn"
+    return session, TurnRequest(body.text("text"), parent, edit, reason, texts, files, expected, prefix)
 
 
 def _edited(body: Fields) -> int:
@@ -286,31 +277,23 @@ def _edited(body: Fields) -> int:
     return edit
 
 
-async def rewrite(request: Request) -> Json:
+def rewrite(request: Request, body: Fields) -> Json:
     """Change the text of a turn on a new branch, keeping all answers; no model is called."""
-    name, body = await _idle_session(request), await read_body(request, api_types.Rewritten.__annotations__)
+    name, repository = _idle_session(request), repository_of(request)
     edit, text, parent, expected = _edited(body), body.text("text"), body.text("parent", ""), body.text("expected", "")
-
-    def write(repository: Repository) -> Json:
-        check_tip(name, repository.store.refs.tip(name), expected)
-        end = repository.store.resolve(parent) if parent else ""
-        return {"session": name, "node": rewrite_turn(repository, name, edit, text, end)}
-
-    return await _reading(request, write)
+    check_tip(name, repository.store.refs.tip(name), expected)
+    end = repository.store.resolve(parent) if parent else ""
+    return {"session": name, "node": rewrite_turn(repository, name, edit, text, end)}
 
 
-async def estimate(request: Request) -> Json:
+def estimate(request: Request) -> Json:
     """Estimate the cost of answering a turn again, and with the turns after it, from what they used before."""
-    state, name, query = state_of(request), await _session(request), request.query_params
+    state, name, query, repository = state_of(request), _session(request), request.query_params, repository_of(request)
     turn = query_number(request, "turn", 1, 1, MOST_LISTED)
-
-    def read(repository: Repository) -> Json:
-        session = open_conversation(state.served, repository, state.turns, name, query.get("model", ""))
-        end = repository.store.resolve(query.get("node") or name)
-        answer, replay, following = estimate_turns(repository, session.priced_model, end, turn)
-        return {"answer": _estimate(answer), "replay": _estimate(replay), "following": following}
-
-    return await _reading(request, read)
+    session = open_conversation(state.served, repository, state.turns, name, query.get("model", ""))
+    end = repository.store.resolve(query.get("node") or name)
+    answer, replay, following = estimate_turns(repository, session.priced_model, end, turn)
+    return {"answer": _estimate(answer), "replay": _estimate(replay), "following": following}
 
 
 def _estimate(found: CostEstimate) -> Json:
@@ -328,70 +311,52 @@ def _option(repository: Repository, name: str, number: int) -> str:
     return label if select_option(label, options) == options[number - 1] else str(number)
 
 
-async def question(request: Request) -> Json:
+def question(request: Request) -> Json:
     """Return the clarifying question at which a conversation pauses, with its options and their passages; null if it does not."""
-    name = await _session(request)
-
-    def read(repository: Repository) -> Json:
-        tip = repository.store.refs.tip(name)
-        turn = find_ask_turn(repository, tip)
-        asks = turn is not None and turn.result.question_back
-        return {"session": name, "node": tip, "ask": to_json(turn) if asks else None}
-
-    return await _reading(request, read)
+    name, repository = _session(request), repository_of(request)
+    tip = repository.store.refs.tip(name)
+    turn = find_ask_turn(repository, tip)
+    asks = turn is not None and turn.result.question_back
+    return {"session": name, "node": tip, "ask": to_json(turn) if asks else None}
 
 
-async def set_params(request: Request) -> Json:
+def set_params(request: Request, body: Fields) -> Json:
     """Continue with other parameters of the app, such as the indexes to search; parameters that are not named stay."""
-    name, body = await _idle_session(request), await read_body(request, api_types.NewParams.__annotations__)
-    params, served = read_params(body), state_of(request).served
-    given = await asyncio.to_thread(_answer_options, body)
+    name, repository = _idle_session(request), repository_of(request)
+    params, given = read_params(body), _answer_options(body)
     named = frozenset() if body.object("options") is None else body.required("options").data.keys()
-
-    def write(repository: Repository) -> Json:
-        here = repository.at(name).app
-        repository.require_trust(here, "changing its parameters")
-        app = load_app(served.app_file(here.name))
-        changed = served_app(app, params, repository).values
-        app = app.with_params({**here.values, **{key: changed[key] for key in params}})
-        app = app.with_options(_changed_options(here.options, given, named))
-        repository.trust(app.hash)
-        return {"session": name, "node": repository.change_app(name, app).tip}
-
-    return await _reading(request, write)
+    here = repository.at(name).app
+    repository.require_trust(here, "changing its parameters")
+    app = load_app(state_of(request).served.app_file(here.name))
+    changed = served_app(app, params, repository).values
+    app = app.with_params({**here.values, **{key: changed[key] for key in params}})
+    app = app.with_options(_changed_options(here.options, given, named))
+    repository.trust(app.hash)
+    return {"session": name, "node": repository.change_app(name, app).tip}
 
 
-async def waiting(request: Request) -> Json:
+def waiting(request: Request) -> Json:
     """Return the tool calls for whose approval the interrupted turn waits; `approve` of `resume` decides on them."""
-    name = await _session(request)
-
-    def read(repository: Repository) -> Json:
-        interrupted = interrupted_turn(repository, name)
-        if interrupted is None:
-            return {"id": "", "calls": []}
-        calls: list[Json] = [
-            {"name": each.name, "arguments": dict(each.arguments)} for each in waiting_calls(interrupted)
-        ]
-        return {"id": waiting_id(interrupted), "calls": calls}
-
-    return await _reading(request, read)
+    interrupted = interrupted_turn(repository_of(request), _session(request))
+    if interrupted is None:
+        return {"id": "", "calls": []}
+    calls: list[Json] = [{"name": each.name, "arguments": dict(each.arguments)} for each in waiting_calls(interrupted)]
+    return {"id": waiting_id(interrupted), "calls": calls}
 
 
-async def resume(request: Request) -> Json:
+async def resume(request: Request, body: Fields) -> Json:
     """Complete the interrupted turn; answered calls are not repeated. The response names its run.
 
     `approve` decides on the calls that `waiting` names, if the turn still waits for them.
     """
-    state, name = state_of(request), await _idle_session(request)
-    body = await read_body(request, api_types.ResumeTurn.__annotations__)
-    repository = repository_of(request)
+    state = state_of(request)
 
     def reopen() -> AsyncSession:
+        name, repository, turns = _idle_session(request), repository_of(request), state.turns
         interrupted = interrupted_turn(repository, name)
         if interrupted is None:
             raise ApiError(409, f"{name!r} has no interrupted turn", "conflict_error", "conflict")
         model = _model(request, body) or repository.store.runs.model(interrupted.id)
-        turns = state.turns
         if "approve" in body.data:
             if body.text("waiting") != waiting_id(interrupted):
                 raise ApiError(409, f"{name!r} does not wait for these calls any more", "conflict_error", "conflict")
@@ -402,180 +367,144 @@ async def resume(request: Request) -> Json:
     return run_to_json(await state.followed.resume(state.runs, caller_of(request), session))
 
 
-async def undo(request: Request) -> Json:
+def undo(request: Request, body: Fields) -> Json:
     """Undo some turns."""
-    return await _move(request, "undo")
+    return _move(request, body, repository_of(request).store.undo)
 
 
-async def redo(request: Request) -> Json:
+def redo(request: Request, body: Fields) -> Json:
     """Redo undone turns."""
-    return await _move(request, "redo")
+    return _move(request, body, repository_of(request).store.redo)
 
 
-async def _move(request: Request, way: str) -> Json:
-    body, name = await read_body(request, api_types.MoveTurns.__annotations__), await _session(request)
-    turns = body.count("turns", 1, MOST_LISTED) or 1
-
-    def move(repository: Repository) -> Json:
-        store = repository.store
-        return {"session": name, "node": store.undo(name, turns) if way == "undo" else store.redo(name, turns)}
-
-    return await _reading(request, move)
+def _move(request: Request, body: Fields, move: Callable[[str, int], str]) -> Json:
+    name = _session(request)
+    return {"session": name, "node": move(name, body.count("turns", 1, MOST_LISTED) or 1)}
 
 
-async def fork(request: Request) -> Json:
+def fork(request: Request, body: Fields) -> Json:
     """Name a branch that begins at a node."""
-    body, name = await read_body(request, api_types.NewFork.__annotations__), await _session(request)
+    name = _session(request)
     new, node = body.text("name"), body.text("node", name)
-    return await _reading(request, lambda repository: {"session": new, "node": repository.fork(node, new, name)})
+    return {"session": new, "node": repository_of(request).fork(node, new, name)}
 
 
-async def rename(request: Request) -> Json:
+def rename(request: Request, body: Fields) -> Json:
     """Rename a conversation."""
-    body, name = await read_body(request, api_types.NewName.__annotations__), await _session(request)
-    new = body.text("name")
-
-    def write(repository: Repository) -> Json:
-        repository.store.refs.rename(name, new)
-        return {"session": new}
-
-    return await _reading(request, write)
+    name, new = _session(request), body.text("name")
+    repository_of(request).store.refs.rename(name, new)
+    return {"session": new}
 
 
-async def label(request: Request) -> Json:
+def label(request: Request, body: Fields) -> Json:
     """Give a conversation a title in free words or tags, pin it, or archive it."""
-    body, name = await read_body(request, api_types.NewLabel.__annotations__), await _session(request)
+    name = _session(request)
     title = None if body.data.get("title") is None else " ".join(body.text("title").split())[:MOST_TITLE]
     given = "pinned" in body.data or "archived" in body.data
     place = (1 if body.flag("pinned") else -1 if body.flag("archived") else 0) if given else None
     tags = body.texts("tags") if "tags" in body.data else None
-
-    def write(repository: Repository) -> Json:
-        repository.store.refs.label(name, title=title, place=place, tags=tags)
-        return {"session": name}
-
-    return await _reading(request, write)
+    repository_of(request).store.refs.label(name, title=title, place=place, tags=tags)
+    return {"session": name}
 
 
-async def state(request: Request) -> Json:
+def state(request: Request) -> Json:
     """Return the state of a conversation, at its end or after a node."""
-    node = request.query_params.get("node") or await _session(request)
-    return await _reading(request, lambda repository: to_json(repository.at(node)))
+    node = request.query_params.get("node") or _session(request)
+    return _json(repository_of(request).at(node))
 
 
-async def set_state(request: Request) -> Json:
+def set_state(request: Request, body: Fields) -> Json:
     """Set a value of the state manually, as a separate node."""
-    body, name = await read_body(request, api_types.NewValue.__annotations__), await _session(request)
+    name, repository = _session(request), repository_of(request)
     path, value, author = body.text("path"), body.data.get("value"), body.text("author", "")[:MOST_AUTHOR]
     parent, expected = body.text("parent", ""), body.text("expected", "")
-
-    def write(repository: Repository) -> Json:
-        check_tip(name, repository.store.refs.tip(name), expected)
-        found: Json = to_json(set_value(repository, name, path, value, author=author, at=parent)[0])
-        return found
-
-    return await _reading(request, write)
+    check_tip(name, repository.store.refs.tip(name), expected)
+    return _json(set_value(repository, name, path, value, author=author, at=parent)[0])
 
 
-async def cause(request: Request) -> Json:
+def cause(request: Request) -> Json:
     """Return the node that last set a value."""
-    node, path = request.query_params.get("node") or await _session(request), request.query_params.get("path", "")
-    parse_path(path)
-    return await _reading(request, lambda repository: to_json(why(repository, path, node)))
+    node, path = request.query_params.get("node") or _session(request), request.query_params.get("path", "")
+    return _json(why(repository_of(request), path, node))
 
 
-async def end(request: Request) -> Json:
+def end(request: Request) -> Json:
     """Return the end of the branch that continues a node."""
-    from taiwa.server.page.branches import leaf
-
-    name, node = await _session(request), request.query_params.get("node")
+    name, node, repository = _session(request), request.query_params.get("node"), repository_of(request)
     if node is None:
         raise Fields({}).missing("node")
-    return await _reading(request, lambda repository: {"node": leaf(repository, name, repository.store.resolve(node))})
+    return {"node": leaf(repository, name, repository.store.resolve(node))}
 
 
-async def keep(request: Request) -> Json:
+def keep(request: Request, body: Fields) -> Json:
     """Continue on the branch of a node, which becomes the end of the conversation; the other branches stay."""
-    from taiwa.server.page.branches import leaf
-
-    name, body = await _idle_session(request), await read_body(request, api_types.KeptBranch.__annotations__)
-    node, expected = body.text("node"), body.text("expected", "")
-
-    def write(repository: Repository) -> Json:
-        tip = repository.store.refs.tip(name)
-        check_tip(name, tip, expected)
-        kept = leaf(repository, name, repository.store.resolve(node))
-        if kept != tip:
-            repository.store.refs.move(name, kept, tip, "keep")
-        return {"session": name, "node": kept}
-
-    return await _reading(request, write)
+    name, repository = _idle_session(request), repository_of(request)
+    node, expected, tip = body.text("node"), body.text("expected", ""), repository.store.refs.tip(name)
+    check_tip(name, tip, expected)
+    kept = leaf(repository, name, repository.store.resolve(node))
+    if kept != tip:
+        repository.store.refs.move(name, kept, tip, "keep")
+    return {"session": name, "node": kept}
 
 
-async def verify(request: Request) -> Json:
+def verify(request: Request) -> Json:
     """Replay every turn of a conversation from its records, without a call; every hash and state must match."""
-    name = await _session(request)
-
-    def read(repository: Repository) -> Json:
-        path = [
-            (each, node.kind == "turn") for each, node in repository.store.nodes.path(repository.store.refs.tip(name))
-        ]
-        path.reverse()
-        nodes = replayed = 0
-        try:
-            for node in replay_history(repository, repository.session(name)):
-                if node.difference:
-                    raise CorruptError(f"node {node.hash[:12]}: {node.difference}")
-                nodes, replayed = nodes + 1, replayed + (node.calls > 0)
-        except CorruptError as error:
-            turn = sum(is_turn for _, is_turn in path[: nodes + 1])
-            at: dict[str, Json] = {"node": path[nodes][0], "turn": turn, "problem": error.message}
-            return {"verified": False, "nodes": nodes, "replayed": replayed} | at
-        return {"verified": True, "problem": "", "nodes": nodes, "replayed": replayed}
-
-    return await _reading(request, read)
+    name, repository = _session(request), repository_of(request)
+    path = [(each, node.kind == "turn") for each, node in repository.store.nodes.path(repository.store.refs.tip(name))]
+    path.reverse()
+    nodes = replayed = 0
+    try:
+        for node in replay_history(repository, repository.session(name)):
+            if node.difference:
+                raise CorruptError(f"node {node.hash[:12]}: {node.difference}")
+            nodes, replayed = nodes + 1, replayed + (node.calls > 0)
+    except CorruptError as error:
+        turn = sum(is_turn for _, is_turn in path[: nodes + 1])
+        at: dict[str, Json] = {"node": path[nodes][0], "turn": turn, "problem": error.message}
+        return {"verified": False, "nodes": nodes, "replayed": replayed} | at
+    return {"verified": True, "problem": "", "nodes": nodes, "replayed": replayed}
 
 
-async def export_conversation(request: Request) -> Response:
+def export_conversation(request: Request) -> Response:
     """Export a conversation as `jsonl`, which the holder of the server's token gets with its app, `md`, `html`, or as HTML that verifies
     itself.
     """
-    name, form = await _session(request), request.query_params.get("form", "jsonl")
+    name, form = _session(request), request.query_params.get("form", "jsonl")
     if form not in FORMS:
         raise invalid("form", f"unknown form {form[:20]!r}; choose one of {', '.join(FORMS)}")
     app, language = caller_of(request) == LOCAL_CALLER, language_of(request)
-    text = await asyncio.to_thread(export, repository_of(request), name, form, app=app, language=language)
+    text = export(repository_of(request), name, form, app=app, language=language)
     kind = "html" if form == "verifiable" else form
-    headers = {"content-disposition": f'attachment; filename="conversation.{kind}"', "cache-control": "no-store"}
+    headers = {"content-disposition": f'attachment; filename="conversation.{kind}"', **NO_STORE}
     return Response(text, headers=headers, media_type=FORMS[form])
 
 
-async def import_file(request: Request) -> Json:
+def import_file(request: Request, body: Fields) -> Json:
     """Import the text of a file, all or nothing: an exported conversation, whose every hash is checked, or messages of other programs.
 
     An exported conversation keeps its name unless that is taken. The model, tools and documents of its app are ignored unless the
     store trusts it, or it is served here.
     """
-    body = await read_body(request, api_types.NewImport.__annotations__)
-    text, name, served = body.text("text"), body.text("name", ""), state_of(request).served
-
-    def write(repository: Repository) -> Json:
-        if (lists := read_message_lists(text)) is not None:
-            made = import_message_lists(repository, lists, name)
-            return {"sessions": [*made], "turns": sum(here.count for here in made.values()), "trusted": True}
-        lines = text.split("\n")  # `splitlines` splits at more than line feeds
-        try:
-            here = repository.import_lines(lines, name or None)
-        except ConflictError:
-            if name:
-                raise
-            here = repository.import_lines(lines, repository.store.refs.free_name("imported"))
-        names: list[Json] = [ref.name for ref in repository.store.refs.list() if ref.tip == here.tip]
-        if trusted := repository.store.nodes.is_trusted(here.app.hash) or _is_served(served, here.app):
-            repository.trust(here.app.hash)
-        return {"sessions": names, "turns": here.count, "trusted": trusted}
-
-    return await _reading(request, write)
+    text, name, served, repository = (
+        body.text("text"),
+        body.text("name", ""),
+        state_of(request).served,
+        repository_of(request),
+    )
+    if (lists := read_message_lists(text)) is not None:
+        made = import_message_lists(repository, lists, name)
+        return {"sessions": [*made], "turns": sum(here.count for here in made.values()), "trusted": True}
+    lines = text.split("\n")  # `splitlines` splits at more than line feeds
+    try:
+        here = repository.import_lines(lines, name or None)
+    except ConflictError:
+        if name:
+            raise
+        here = repository.import_lines(lines, repository.store.refs.free_name("imported"))
+    names: list[Json] = [ref.name for ref in repository.store.refs.list() if ref.tip == here.tip]
+    if trusted := repository.store.nodes.is_trusted(here.app.hash) or _is_served(served, here.app):
+        repository.trust(here.app.hash)
+    return {"sessions": names, "turns": here.count, "trusted": trusted}
 
 
 def _is_served(served: ServedModels, app: App) -> bool:
@@ -588,66 +517,55 @@ def _is_served(served: ServedModels, app: App) -> bool:
     return False
 
 
-async def node(request: Request) -> Json:
+def node(request: Request) -> Json:
     """Return a node with its calls, its passages and its clarifying question."""
-    name = await _node(request)
-
-    def read(repository: Repository) -> Json:
-        shown, turn = to_json(show(repository, name)), find_ask_turn(repository, repository.store.resolve(name))
-        return shown if turn is None else {**shown, "ask": to_json(turn)}
-
-    return await _reading(request, read)
+    name, repository = _node(request), repository_of(request)
+    shown, turn = to_json(show(repository, name)), find_ask_turn(repository, repository.store.resolve(name))
+    return shown if turn is None else {**shown, "ask": to_json(turn)}
 
 
-async def trace_node(request: Request) -> Json:
+def trace_node(request: Request) -> Json:
     """Return the calls, tools, searches and scores of a node."""
-    name = await _node(request)
-    return await _reading(request, lambda repository: to_json(trace(repository, name)))
+    return _json(trace(repository_of(request), _node(request)))
 
 
-async def token_list(request: Request) -> Json:
+def token_list(request: Request) -> Json:
     """Return the tokens of the answers of a node: forced tokens, alternatives, and positions in the schema."""
-    name, served = await _node(request), state_of(request).served
+    name, served = _node(request), state_of(request).served
     most = query_number(request, "top", 5, 1, MOST_ALTERNATIVES)
-    return await _reading(request, lambda repository: to_json(tokens(repository, name, served.model_named, most)))
+    return _json(tokens(repository_of(request), name, served.model_named, most))
 
 
-async def compare(request: Request) -> Json:
+def compare(request: Request) -> Json:
     """Return the differences between two revisions."""
     before, after = request.query_params.get("before", ""), request.query_params.get("after", "")
-    return await _reading(request, lambda repository: to_json(diff(repository, before, after)))
+    return _json(diff(repository_of(request), before, after))
 
 
-async def cost(request: Request) -> Json:
+def cost(request: Request) -> Json:
     """Return the bill by app, model, day or session."""
     wanted = request.query_params.get("by", "session")
     by: Axis | None = next((axis for axis in AXES if axis == wanted), None)
     if by is None:
         raise invalid("by", f"unknown axis {wanted[:20]!r}; choose one of {', '.join(AXES)}")
-    lines = await asyncio.to_thread(repository_of(request).store.costs, by)
-    found: Json = to_json(CostResult(by, lines))
-    return found
+    return _json(CostResult(by, repository_of(request).store.costs(by)))
 
 
-async def list_apps(request: Request) -> Json:
+def list_apps(request: Request) -> Json:
     """List the served apps with their parameters."""
-
-    def read(_: Repository) -> Json:
-        found: list[Json] = []
-        for name, file in state_of(request).served.apps.items():
-            try:
-                app = load_app(file)
-            except TaiwaError as error:
-                found.append({"name": name, "problem": error.message})
-                continue
-            params: list[Json] = [
-                {"name": param.name, "type": param.type, "default": param.default, "required": param.required}
-                for param in app.params
-            ]
-            found.append({"name": name, "about": app.about, "documents": app.documents is not None, "params": params})
-        return found
-
-    return await _reading(request, read)
+    found: list[Json] = []
+    for name, file in state_of(request).served.apps.items():
+        try:
+            app = load_app(file)
+        except TaiwaError as error:
+            found.append({"name": name, "problem": error.message})
+            continue
+        params: list[Json] = [
+            {"name": param.name, "type": param.type, "default": param.default, "required": param.required}
+            for param in app.params
+        ]
+        found.append({"name": name, "about": app.about, "documents": app.documents is not None, "params": params})
+    return found
 
 
 async def changes(request: Request) -> Response:

@@ -3,7 +3,6 @@
 Items without an answer are stored beside the session until the next response, or later items, make a turn of them.
 """
 
-import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +19,7 @@ from taiwa.kernel.messages import Message
 from taiwa.kernel.serialization import Json
 from taiwa.operations.resent_history import detach, is_relayed
 from taiwa.server.http_responses import ApiError, error_to_json, invalid, page_of
-from taiwa.server.request import Fields, name_of, page_for, read_body, repository_of, state_of
+from taiwa.server.request import Fields, name_of, page_for, repository_of, state_of
 from taiwa.server.wire_interface import DELETE, GET, Route, Wire
 from taiwa.server.wires.response_items import Body, is_answer, items_of, listed_item, read_items, response_of_item
 from taiwa.sessions.repository import HistoryEntry, Repository
@@ -115,44 +114,34 @@ def _with_turns(base: Conversation, messages: Sequence[Message]) -> Conversation
     return base
 
 
-async def create(request: Request) -> Json:
+def create(request: Request, body: Fields) -> Json:
     """Create a conversation, with items if there are any."""
     state, repository = state_of(request), repository_of(request)
-    body = await read_body(request, {"items", "metadata"})
     metadata, most = read_metadata(body), state.options.limits.messages
-
-    def make() -> ServedObject:
-        whole, waiting = _divide(read_items(body, "items", partial(find_item, repository), most)[0])
-        app = load_app(state.served.apps[state.served.default_app]).with_params({})
-        name = f"conv_{token_hex(16)}"
-        begun = _with_turns(repository.start(app), _messages(repository, whole))
-        repository.commit(name, begun, expected=None, reason="begin")
-        made: Body = {"created_at": int(time.time()), "metadata": metadata}
-        return _put(repository, ServedObject(name, "conversation", name, None, made), waiting)
-
-    return _object(await asyncio.to_thread(make))
+    whole, waiting = _divide(read_items(body, "items", partial(find_item, repository), most)[0])
+    app = load_app(state.served.apps[state.served.default_app]).with_params({})
+    name = f"conv_{token_hex(16)}"
+    begun = _with_turns(repository.start(app), _messages(repository, whole))
+    repository.commit(name, begun, expected=None, reason="begin")
+    made: Body = {"created_at": int(time.time()), "metadata": metadata}
+    return _object(_put(repository, ServedObject(name, "conversation", name, None, made), waiting))
 
 
-async def add_items(request: Request) -> Json:
+def add_items(request: Request, body: Fields) -> Json:
     """Add items at the end of a conversation."""
     repository, name = repository_of(request), name_of(request, "id")
-    body = await read_body(request, {"items"})
-
-    def add() -> list[Json]:
-        found = conversation_of(repository, name)
-        items = read_items(body, "items", partial(find_item, repository), MOST_ITEMS)[0]
-        if not items:
-            raise invalid("items", "items must have at least one item", "empty_array")
-        before = len(conversation_items(repository, name))
-        whole, waiting = _divide([*_pending(found), *items])
-        if whole:
-            base = _open(repository, found)
-            changed = _with_turns(base, _messages(repository, whole))
-            repository.commit(found.session, changed, expected=base.tip, reason="items")
-        _put(repository, found, waiting)
-        return conversation_items(repository, name)[before:]
-
-    return page_of(await asyncio.to_thread(add), "", MOST_ITEMS, newest_first=False)
+    found = conversation_of(repository, name)
+    items = read_items(body, "items", partial(find_item, repository), MOST_ITEMS)[0]
+    if not items:
+        raise invalid("items", "items must have at least one item", "empty_array")
+    before = len(conversation_items(repository, name))
+    whole, waiting = _divide([*_pending(found), *items])
+    if whole:
+        base = _open(repository, found)
+        changed = _with_turns(base, _messages(repository, whole))
+        repository.commit(found.session, changed, expected=base.tip, reason="items")
+    _put(repository, found, waiting)
+    return page_of(conversation_items(repository, name)[before:], "", MOST_ITEMS, newest_first=False)
 
 
 def _open(repository: Repository, found: ServedObject) -> Conversation:
@@ -168,69 +157,57 @@ def _open(repository: Repository, found: ServedObject) -> Conversation:
     return base
 
 
-async def delete_item(request: Request) -> Json:
+def delete_item(request: Request) -> Json:
     """Delete an item of a conversation; an input whose answer is deleted waits for another one."""
-    repository, name, item = repository_of(request), name_of(request, "id"), name_of(request, "item")
-
-    def remove() -> ServedObject:
-        found = conversation_of(repository, name)
-        waiting = _pending(found)
-        kept = [each for each in waiting if cast("Body", each)["id"] != item]
-        if len(kept) < len(waiting):
-            return _put(repository, found, kept)
-        entries = _entries(repository, found.session)
-        stored = (at for at, (_, items) in enumerate(entries) for each in items if cast("Body", each)["id"] == item)
-        at = next(stored, None)
-        if at is None:
-            raise ApiError(404, f"item {item[:80]!r} not found", code="not_found", param="item_id")
-        tip = _open(repository, found).tip
-        changed: list[Json] = [each for each in entries[at][1] if cast("Body", each)["id"] != item]
-        messages = [*_messages(repository, changed), *(each for entry, _ in entries[at + 1 :] for each in _said(entry))]
-        base = repository.checkout(entries[at][0].node.parent or "")
-        kept_turns = _with_turns(base, messages)
-        if kept_turns.new_nodes:
-            repository.commit(found.session, kept_turns, expected=tip, reason="items")
-        else:
-            repository.store.undo(found.session, len(entries) - at)
-        unanswered = items_of(split_turns(messages)[1], token_hex(16))
-        return _put(repository, found, [*unanswered, *waiting])
-
-    return _object(await asyncio.to_thread(remove))
+    repository, item = repository_of(request), name_of(request, "item")
+    found = conversation_of(repository, name_of(request, "id"))
+    waiting = _pending(found)
+    kept = [each for each in waiting if cast("Body", each)["id"] != item]
+    if len(kept) < len(waiting):
+        return _object(_put(repository, found, kept))
+    entries = _entries(repository, found.session)
+    stored = (at for at, (_, items) in enumerate(entries) for each in items if cast("Body", each)["id"] == item)
+    at = next(stored, None)
+    if at is None:
+        raise _no_item(item)
+    tip = _open(repository, found).tip
+    changed: list[Json] = [each for each in entries[at][1] if cast("Body", each)["id"] != item]
+    messages = [*_messages(repository, changed), *(each for entry, _ in entries[at + 1 :] for each in _said(entry))]
+    kept_turns = _with_turns(repository.checkout(entries[at][0].node.parent or ""), messages)
+    if kept_turns.new_nodes:
+        repository.commit(found.session, kept_turns, expected=tip, reason="items")
+    else:
+        repository.store.undo(found.session, len(entries) - at)
+    unanswered = items_of(split_turns(messages)[1], token_hex(16))
+    return _object(_put(repository, found, [*unanswered, *waiting]))
 
 
-async def show(request: Request) -> Json:
+def _no_item(name: str) -> ApiError:
+    return ApiError(404, f"item {name[:80]!r} not found", code="not_found", param="item_id")
+
+
+def show(request: Request) -> Json:
     """Return a conversation."""
-    repository = repository_of(request)
-    return _object(await asyncio.to_thread(conversation_of, repository, name_of(request, "id")))
+    return _object(conversation_of(repository_of(request), name_of(request, "id")))
 
 
-async def update_metadata(request: Request) -> Json:
+def update_metadata(request: Request, body: Fields) -> Json:
     """Replace the metadata of a conversation."""
     repository = repository_of(request)
-    body = await read_body(request, {"metadata"})
     if "metadata" not in body.data:
         raise body.missing("metadata")
-    metadata = read_metadata(body)
-
-    def update() -> ServedObject:
-        found = conversation_of(repository, name_of(request, "id"))
-        changed = replace(found, body={**found.body, "metadata": metadata})
-        repository.store.served.put(changed)
-        return changed
-
-    return _object(await asyncio.to_thread(update))
+    found = conversation_of(repository, name_of(request, "id"))
+    changed = replace(found, body={**found.body, "metadata": read_metadata(body)})
+    repository.store.served.put(changed)
+    return _object(changed)
 
 
-async def delete(request: Request) -> Json:
+def delete(request: Request) -> Json:
     """Delete a conversation; its turns stay until garbage collection."""
     repository, name = repository_of(request), name_of(request, "id")
-
-    def remove() -> None:
-        found = conversation_of(repository, name)
-        repository.store.served.delete(found.id)
-        repository.store.refs.delete(found.session)
-
-    await asyncio.to_thread(remove)
+    found = conversation_of(repository, name)
+    repository.store.served.delete(found.id)
+    repository.store.refs.delete(found.session)
     return {"id": name, "object": "conversation.deleted", "deleted": True}
 
 
@@ -260,19 +237,18 @@ def _entries(repository: Repository, session: str) -> list[tuple[HistoryEntry, l
     return found
 
 
-async def list_items(request: Request) -> Json:
+def list_items(request: Request) -> Json:
     """List the items of a conversation."""
-    repository = repository_of(request)
-    return page_for(request, await asyncio.to_thread(conversation_items, repository, name_of(request, "id")))
+    return page_for(request, conversation_items(repository_of(request), name_of(request, "id")))
 
 
-async def get_item(request: Request) -> Json:
+def get_item(request: Request) -> Json:
     """Return one item of a conversation."""
-    repository, name = repository_of(request), request.path_params["item"]
-    items = await asyncio.to_thread(conversation_items, repository, name_of(request, "id"))
+    name = name_of(request, "item")
+    items = conversation_items(repository_of(request), name_of(request, "id"))
     found = next((item for item in items if isinstance(item, dict) and item.get("id") == name), None)
     if found is None:
-        raise ApiError(404, f"item {name[:80]!r} not found", code="not_found", param="item_id")
+        raise _no_item(name)
     return found
 
 
@@ -280,12 +256,12 @@ HERE = "/v1/conversations/{id}"
 wire = Wire(
     "conversations",
     (
-        Route("/v1/conversations", create),
+        Route("/v1/conversations", create, body=("items", "metadata")),
         Route(HERE, show, GET),
-        Route(HERE, update_metadata),
+        Route(HERE, update_metadata, body=("metadata",)),
         Route(HERE, delete, DELETE),
         Route(f"{HERE}/items", list_items, GET),
-        Route(f"{HERE}/items", add_items),
+        Route(f"{HERE}/items", add_items, body=("items",)),
         Route(f"{HERE}/items/{{item}}", get_item, GET),
         Route(f"{HERE}/items/{{item}}", delete_item, DELETE),
     ),

@@ -1,13 +1,14 @@
 """Documents in the server's own API: indexes, uploads, passages, and the text around a citation."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import contextmanager
 from functools import partial
 from hashlib import file_digest, sha256
 from io import BytesIO
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import BinaryIO, TypeVar, cast
+from typing import BinaryIO, cast
 
 from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
@@ -30,15 +31,7 @@ from taiwa.operations.results import MarkedPassage
 from taiwa.retrieval import Index, Library
 from taiwa.retrieval.index import IndexScope
 from taiwa.retrieval.types import UnreadableError
-from taiwa.server.api_types import (
-    Deleted,
-    FoundPassages,
-    IndexEntry,
-    IndexRunStarted,
-    NewIndex,
-    Nothing,
-    ShownIndex,
-)
+from taiwa.server import api_types
 from taiwa.server.http_responses import ApiError, error_to_json, invalid
 from taiwa.server.indexing import (
     UploadedFile,
@@ -51,19 +44,18 @@ from taiwa.server.indexing import (
 )
 from taiwa.server.request import (
     PAGE_HEADER,
+    Fields,
     body_parts,
     caller_of,
     language_of,
     name_of,
     query_number,
-    read_body,
     repository_of,
     state_of,
 )
 from taiwa.server.wire_interface import COUNT, DELETE, GET, NAME, OFFSET, POST, TEXT, Described, Route, Wire
 from taiwa.settings import Settings
 
-T = TypeVar("T")
 MOST_FOUND = 100
 NEAR_MISSES = 5
 MOST_FILES = 1_000
@@ -98,6 +90,17 @@ class Documents:
         if whole is None:
             raise ApiError(404, f"index {name[:80]!r} not found", code="index_not_found")
         return self.library.index(whole)
+
+    def own_index(self, name: str) -> Index:
+        """Return an index of the caller by name.
+
+        Raises:
+            ApiError: the caller can see no index of that name, or it is not the caller's.
+        """
+        index = self.index(name)
+        if not self.is_own(index):
+            raise ApiError(403, f"{index.name!r} is an index of the server", "permission_error", "index_read_only")
+        return index
 
     def is_own(self, index: Index) -> bool:
         """Whether the caller may see and change everything in an index."""
@@ -138,33 +141,22 @@ def _audience(request: Request, scope: IndexScope) -> frozenset[str]:
     return given
 
 
-async def with_documents(request: Request, work: Callable[[Documents], T], *, writes: bool = False) -> T:
-    """Call a function with the indexes of the caller, in a thread."""
-
-    def run() -> T:
-        settings = settings_of(request)
-        with open_library(settings, reading=not (writes or has_library(settings))) as library:
-            return work(Documents(request, library))
-
-    return await asyncio.to_thread(run)
+@contextmanager
+def documents_of(request: Request, *, writes: bool = False) -> Generator[Documents]:
+    """Open the indexes of the caller."""
+    settings = settings_of(request)
+    with open_library(settings, reading=not (writes or has_library(settings))) as library:
+        yield Documents(request, library)
 
 
-async def list_indexes(request: Request) -> Json:
+def list_indexes(request: Request) -> Json:
     """List the indexes that the caller can see."""
-    indexing = state_of(request).indexing
-
-    def read(documents: Documents) -> Json:
-        found: list[Json] = []
-        for name in documents.names:
-            index = documents.library.index(name)
-            run = indexing.of_index(name)
-            found.append(_summary(documents, index, "" if run is None else run.id))
-        return found
-
-    return await with_documents(request, read)
+    with documents_of(request) as documents:
+        return [_summary(request, documents, documents.library.index(name)) for name in documents.names]
 
 
-def _summary(documents: Documents, index: Index, run: str) -> dict[str, Json]:
+def _summary(request: Request, documents: Documents, index: Index) -> dict[str, Json]:
+    run = state_of(request).indexing.of_index(index.name)
     summary = index.summary(documents.principals(index))
     shown: dict[str, Json] = to_json(summary)
     own = documents.is_own(index)
@@ -175,37 +167,28 @@ def _summary(documents: Documents, index: Index, run: str) -> dict[str, Json]:
         "changed": format_time(summary.at_us),
         "own": own,
         "uploads": own and documents.scope.has_uploads(index.root),
-        "run": run or None,
+        "run": None if run is None else run.id,
     }
 
 
-async def create(request: Request) -> Json:
+def create(request: Request, body: Fields) -> Json:
     """Create an empty index for uploads."""
-    body = await read_body(request, NewIndex.__annotations__)
     name, language = body.text("name"), body.text("language", "english")
-
-    def make(documents: Documents) -> Json:
-        scope = documents.scope
-        index = create_upload_index(documents.library, documents.settings, name, language, scope.owner)
-        return _summary(documents, index, "")
-
-    return await with_documents(request, make, writes=True)
+    with documents_of(request, writes=True) as documents:
+        owner = documents.scope.owner
+        index = create_upload_index(documents.library, documents.settings, name, language, owner)
+        return _summary(request, documents, index)
 
 
-async def show(request: Request) -> dict[str, Json]:
+def show(request: Request) -> dict[str, Json]:
     """Return an index: its documents, the unreadable files with reasons, and the audience."""
-    name, running = name_of(request), state_of(request).indexing
-
-    def read(documents: Documents) -> dict[str, Json]:
-        index = documents.index(name)
-        principals, own = documents.principals(index), documents.is_own(index)
-        run = running.of_index(index.name)
-        files: Json = to_json(index.documents(principals))
-        shown = _summary(documents, index, "" if run is None else run.id)
+    with documents_of(request) as documents:
+        index = documents.index(name_of(request))
+        own = documents.is_own(index)
+        files: Json = to_json(index.documents(documents.principals(index)))
         embeddings = to_json(embeddings_of(index, is_owner=own))
+        shown = _summary(request, documents, index)
         return {**shown, "embeddings": embeddings, "rules": _rules(index) if own else [], "files": files}
-
-    return await with_documents(request, read)
 
 
 def _rules(index: Index) -> list[Json]:
@@ -224,39 +207,30 @@ def _rules(index: Index) -> list[Json]:
     ]
 
 
-async def delete(request: Request) -> Json:
+def delete(request: Request) -> Json:
     """Delete an index. Uploaded documents are deleted with it; those in a folder of the server stay."""
-    name = name_of(request)
-
-    def remove(documents: Documents) -> Json:
-        index = documents.index(name)
-        if not documents.is_own(index):
-            raise ApiError(403, f"{index.name!r} is an index of the server", "permission_error", "index_read_only")
+    with documents_of(request, writes=True) as documents:
+        index = documents.own_index(name_of(request))
         if documents.scope.has_uploads(index.root):
             drop_upload_index(documents.library, index)
         else:
             documents.library.drop(index.name)
         return {"deleted": index.name}
 
-    return await with_documents(request, remove, writes=True)
 
-
-async def refresh(request: Request) -> Json:
+async def refresh(request: Request, _: Fields) -> Json:
     """Index the changes in the folder of an index; the response names its run."""
-    await read_body(request, Nothing.__annotations__)
-    name = name_of(request)
 
-    def find_root(documents: Documents) -> tuple[str, str]:
-        index = documents.index(name)
-        if not documents.is_own(index):
-            raise ApiError(403, f"{index.name!r} is an index of the server", "permission_error", "index_read_only")
-        if not index.root:
-            raise invalid(None, f"{index.name!r} has no folder; its documents come from elsewhere")
-        return index.name, index.root
+    def find_index() -> Index:
+        with documents_of(request) as documents:
+            index = documents.own_index(name_of(request))
+            if not index.root:
+                raise invalid(None, f"{index.name!r} has no folder; its documents come from elsewhere")
+            return index
 
-    index, root = await with_documents(request, find_root)
-    run = state_of(request).indexing.start(caller_of(request), index, root)
-    return {"run": run.id, "index": index}
+    index = await asyncio.to_thread(find_index)
+    run = state_of(request).indexing.start(caller_of(request), index.name, index.root)
+    return {"run": run.id, "index": index.name}
 
 
 async def upload(request: Request) -> Json:
@@ -286,8 +260,7 @@ Files = list[tuple[str, BinaryIO]]
 
 
 async def _index(request: Request, name: str, files: Files) -> Json:
-    stored = await with_documents(request, lambda documents: _store(documents, name, files), writes=True)
-    index, root, accepted, refused = stored
+    index, root, accepted, refused = await asyncio.to_thread(_store, request, name, files)
     run = state_of(request).indexing.start(caller_of(request), index, root)
     language = language_of(request) if PAGE_HEADER in request.headers else "en"
     shown: list[Json] = [{"path": path, "why": translated(why, language)} for path, why in refused]
@@ -315,7 +288,7 @@ async def once_with_files(request: Request, about: str, files: Files, make: Call
     return await state_of(request).repeats.once(request, make)
 
 
-def _store(documents: Documents, name: str, files: Files) -> tuple[str, str, list[str], list[tuple[str, str]]]:
+def _store(request: Request, name: str, files: Files) -> tuple[str, str, list[str], list[tuple[str, str]]]:
     """Store files in the folder of an index; return its name, its folder, the accepted and the rejected files."""
     accepted, refused = list[tuple[str, BinaryIO]](), list[tuple[str, str]]()
     for given, file in files:
@@ -327,16 +300,17 @@ def _store(documents: Documents, name: str, files: Files) -> tuple[str, str, lis
             refused.append((given[-200:].encode(errors="replace").decode(), error.message))
     if not accepted:
         raise invalid("path", refused[0][1], "invalid_file")
-    index = index_for_uploads(documents, name)
-    room = room_for_uploads(documents.settings, documents.scope.owner)
     kept = list[str]()
-    for path, file in accepted:
-        try:
-            room -= keep(documents.settings, Path(index.root) / path, path, file, room)
-        except InputError as error:
-            refused.append((path, error.message))
-        else:
-            kept.append(path)
+    with documents_of(request, writes=True) as documents:
+        index = index_for_uploads(documents, name)
+        room = room_for_uploads(documents.settings, documents.scope.owner)
+        for path, file in accepted:
+            try:
+                room -= keep(documents.settings, Path(index.root) / path, path, file, room)
+            except InputError as error:
+                refused.append((path, error.message))
+            else:
+                kept.append(path)
     if not kept:
         raise ApiError(413, refused[0][1], code="request_too_large", param="path")
     return index.name, index.root, kept, refused
@@ -409,20 +383,15 @@ async def _read_bytes(request: Request) -> BinaryIO:
     return cast("BinaryIO", received)
 
 
-async def open_document(request: Request) -> dict[str, Json]:
+def open_document(request: Request) -> dict[str, Json]:
     """Return the text of a document, complete or around a quotation; another method of this path deletes it."""
-    name, path = name_of(request), str(request.path_params["path"])
-    query = request.query_params
     start, end, context = (query_number(request, each, -1, 0, FARTHEST) for each in ("start", "end", "context"))
-
-    def read(documents: Documents) -> dict[str, Json]:
-        index = documents.index(name)
-        around = CONTEXT if context < 0 else context
-        first = max(start - around, 0) if "start" in query else 0
-        last = (end if end >= 0 else start) + around if "start" in query else first + MOST_CHARACTERS
+    around = CONTEXT if context < 0 else context
+    first = max(start - around, 0)
+    last = (end if end >= 0 else start) + around if start >= 0 else MOST_CHARACTERS
+    with documents_of(request) as documents:
+        index, path = documents.index(name_of(request)), name_of(request, "path")
         return _text(documents, index, path, first, min(last, first + MOST_CHARACTERS), (start, end))
-
-    return await with_documents(request, read)
 
 
 def _text(
@@ -437,32 +406,25 @@ def _text(
     return {**cast("dict[str, Json]", to_json(found)), **at}
 
 
-async def open_passage(request: Request) -> Json:
+def open_passage(request: Request) -> Json:
     """Return a passage by its id, as in citations, with the text around it."""
-    name, context = str(request.path_params["id"]), query_number(request, "context", CONTEXT, 0, FARTHEST)
-
-    def read(documents: Documents) -> Json:
-        for each in documents.names:
-            index = documents.library.index(each)
-            principals = documents.principals(index)
-            found = index.backend.passage(name, principals)
+    name, context = name_of(request, "id"), query_number(request, "context", CONTEXT, 0, FARTHEST)
+    with documents_of(request) as documents:
+        for index in map(documents.library.index, documents.names):
+            found = index.backend.passage(name, documents.principals(index))
             if found is not None:
-                start, end = found.start, found.end
-                first = max(start - context, 0)
-                last = min(end + context, first + MOST_CHARACTERS)
-                shown = _text(documents, index, found.source, first, last, (start, end))
+                first = max(found.start - context, 0)
+                last = min(found.end + context, first + MOST_CHARACTERS)
+                shown = _text(documents, index, found.source, first, last, (found.start, found.end))
                 return {**shown, "id": name, "heading": list[Json](found.heading), "page": found.page or None}
-        raise ApiError(404, f"passage {name[:80]!r} not found; its document has changed", code="passage_not_found")
-
-    return await with_documents(request, read)
+    raise ApiError(404, f"passage {name[:80]!r} not found; its document has changed", code="passage_not_found")
 
 
-async def delete_document(request: Request) -> Json:
+def delete_document(request: Request) -> Json:
     """Delete an uploaded document, which is removed from the index."""
-    name, path = name_of(request), str(request.path_params["path"])
-
-    def remove(documents: Documents) -> Json:
-        index = documents.to_upload(documents.index(name))
+    path = name_of(request, "path")
+    with documents_of(request, writes=True) as documents:
+        index = documents.to_upload(documents.index(name_of(request)))
         try:
             delete_upload(index, path)
         except InputError as error:
@@ -470,17 +432,14 @@ async def delete_document(request: Request) -> Json:
         index.refresh(60.0)
         return {"deleted": path, "index": index.name}
 
-    return await with_documents(request, remove, writes=True)
 
-
-async def find_passages(request: Request) -> dict[str, Json]:
+def find_passages(request: Request) -> dict[str, Json]:
     """Find the best passages for a query, and the next best."""
     query, limit = request.query_params.get("q", ""), query_number(request, "limit", 5, 1, MOST_FOUND)
     if not query.strip():
         raise invalid("q", "the query is empty; give at least one word as q")
-    wanted = [*([name_of(request)] if "name" in request.path_params else request.query_params.getlist("in"))]
-
-    def read(documents: Documents) -> dict[str, Json]:
+    wanted = [name_of(request)] if "name" in request.path_params else request.query_params.getlist("in")
+    with documents_of(request, writes=True) as documents:
         names = tuple(documents.index(name).name for name in wanted) or documents.names
         if not names:
             return {"query": query, "passages": [], "near_misses": [], "warnings": []}
@@ -488,36 +447,41 @@ async def find_passages(request: Request) -> dict[str, Json]:
         options = FindOptions(query, names, audience, limit, NEAR_MISSES)
         found = find(documents.library, documents.settings, options)
 
-        def shown(each: MarkedPassage) -> dict[str, Json]:
-            index, path = split_source(each.passage.source, names)
-            return {"index": index, **cast("dict[str, Json]", to_json(each)), "path": path}
+    def shown(each: MarkedPassage) -> dict[str, Json]:
+        index, path = split_source(each.passage.source, names)
+        return {"index": index, **cast("dict[str, Json]", to_json(each)), "path": path}
 
-        return {
-            "query": query,
-            "passages": [shown(each) for each in found.passages],
-            "near_misses": [shown(each) for each in found.near_misses],
-            "warnings": list[Json](found.warnings),
-        }
-
-    return await with_documents(request, read, writes=True)
+    return {
+        "query": query,
+        "passages": list(map(shown, found.passages)),
+        "near_misses": list(map(shown, found.near_misses)),
+        "warnings": list[Json](found.warnings),
+    }
 
 
 HERE = "/api/indexes/{name}"
 wire = Wire(
     "documents",
     (
-        Route("/api/indexes", list_indexes, GET, api=Described(list[IndexEntry])),
-        Route("/api/indexes", create, POST, api=Described(IndexEntry, NewIndex, status=201)),
-        Route(HERE, show, GET, api=Described(ShownIndex)),
-        Route(HERE, delete, DELETE, api=Described(Deleted)),
-        Route(f"{HERE}/refresh", refresh, POST, api=Described(IndexRunStarted, Nothing, status=202)),
-        Route(f"{HERE}/find", find_passages, GET, api=Described(FoundPassages, query={"q!": NAME, "limit": COUNT})),
+        Route("/api/indexes", list_indexes, GET, api=Described(list[api_types.IndexEntry])),
+        Route("/api/indexes", create, POST, api=Described(api_types.IndexEntry, api_types.NewIndex, status=201)),
+        Route(HERE, show, GET, api=Described(api_types.ShownIndex)),
+        Route(HERE, delete, DELETE, api=Described(api_types.Deleted)),
+        Route(
+            f"{HERE}/refresh", refresh, POST, api=Described(api_types.IndexRunStarted, api_types.Nothing, status=202)
+        ),
+        Route(
+            f"{HERE}/find",
+            find_passages,
+            GET,
+            api=Described(api_types.FoundPassages, query={"q!": NAME, "limit": COUNT}),
+        ),
         Route(
             f"{HERE}/documents",
             upload,
             POST,
             takes_files=True,
-            api=Described(IndexRunStarted, query={"path": TEXT}, status=202),
+            api=Described(api_types.IndexRunStarted, query={"path": TEXT}, status=202),
         ),
         Route(
             f"{HERE}/documents/{{path:path}}",
@@ -525,12 +489,12 @@ wire = Wire(
             GET,
             api=Described(JsonObject, query={"start": OFFSET, "end": OFFSET, "context": OFFSET}),
         ),
-        Route(f"{HERE}/documents/{{path:path}}", delete_document, DELETE, api=Described(Deleted)),
+        Route(f"{HERE}/documents/{{path:path}}", delete_document, DELETE, api=Described(api_types.Deleted)),
         Route(
             "/api/find",
             find_passages,
             GET,
-            api=Described(FoundPassages, query={"q!": NAME, "in": TEXT, "limit": COUNT}),
+            api=Described(api_types.FoundPassages, query={"q!": NAME, "in": TEXT, "limit": COUNT}),
         ),
         Route("/api/passages/{id}", open_passage, GET, api=Described(JsonObject, query={"context": OFFSET})),
     ),

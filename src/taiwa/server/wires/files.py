@@ -4,11 +4,10 @@ import asyncio
 import time
 from base64 import b64encode, urlsafe_b64decode
 from binascii import Error as Base64Error
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 from secrets import token_hex
-from typing import cast
 
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
@@ -16,13 +15,13 @@ from starlette.responses import Response
 
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.serialization import Json
+from taiwa.kernel.serialization import Json, items_at, text_at
 from taiwa.retrieval.index import file_of
-from taiwa.server.http_responses import ApiError, error_to_json, invalid
+from taiwa.server.http_responses import NO_STORE, ApiError, error_to_json, invalid
 from taiwa.server.indexing import room_for_uploads, uploaded_file
 from taiwa.server.request import Fields, name_of, page_for, repository_of
 from taiwa.server.wire_interface import DELETE, GET, Route, Wire
-from taiwa.server.wires.documents import Documents, keep, once_with_files, read_form, settings_of, with_documents
+from taiwa.server.wires.documents import documents_of, keep, once_with_files, read_form, settings_of
 from taiwa.store.server_records import ServedObject
 
 PURPOSES = ("assistants", "user_data", "vision", "batch", "fine-tune", "evals")
@@ -102,23 +101,21 @@ def _keep(request: Request, file: UploadFile, purpose: str) -> Json:
     return shown
 
 
-async def list_all(request: Request) -> Json:
+def list_all(request: Request) -> Json:
     """List the uploaded files of the caller."""
     purpose = request.query_params.get("purpose")
-    found = await asyncio.to_thread(repository_of(request).store.served.of_kind, "file")
-    listed: list[Json] = [each.body for each in found if purpose in (None, each.body["purpose"])]
-    return page_for(request, listed, MOST_LISTED)
+    found = repository_of(request).store.served.of_kind("file")
+    return page_for(request, [each.body for each in found if purpose in (None, each.body["purpose"])], MOST_LISTED)
 
 
-async def get(request: Request) -> Json:
+def get(request: Request) -> Json:
     """Return the name and size of a file, or of a document that an answer cites."""
     name = name_of(request, "id")
     try:
-        return (await asyncio.to_thread(find_file, request, name))[0]
+        return find_file(request, name)[0]
     except ApiError:
         index_name, path = place_of(name)
-
-    def read(documents: Documents) -> Json:
+    with documents_of(request) as documents:
         index = documents.index(index_name)
         for each in index.documents(documents.principals(index)):
             if each.path == path:
@@ -128,34 +125,25 @@ async def get(request: Request) -> Json:
                     "status": "error" if each.known.problem else "processed", "expires_at": None,
                     "status_details": each.known.problem or None,
                 }  # fmt: skip
-        raise not_found(path)
-
-    return await with_documents(request, read)
+    raise not_found(path)
 
 
-async def content(request: Request) -> Response:
+def content(request: Request) -> Response:
     """Return the bytes of an uploaded file."""
     name = name_of(request, "id")
-
-    def read() -> bytes:
-        try:
-            return find_file(request, name)[1].read_bytes()
-        except FileNotFoundError:
-            raise not_found(name) from None
-
-    headers = {"content-disposition": "attachment", "cache-control": "no-store"}
-    return Response(await asyncio.to_thread(read), headers=headers, media_type="application/octet-stream")
+    try:
+        data = find_file(request, name)[1].read_bytes()
+    except FileNotFoundError:
+        raise not_found(name) from None
+    headers = {"content-disposition": "attachment", **NO_STORE}
+    return Response(data, headers=headers, media_type="application/octet-stream")
 
 
-async def delete(request: Request) -> Json:
+def delete(request: Request) -> Json:
     """Delete an uploaded file; a vector store keeps its own copy."""
     name = name_of(request, "id")
-
-    def remove() -> None:
-        find_file(request, name)[1].unlink(missing_ok=True)
-        repository_of(request).store.served.delete(name)
-
-    await asyncio.to_thread(remove)
+    find_file(request, name)[1].unlink(missing_ok=True)
+    repository_of(request).store.served.delete(name)
     return {"id": name, "object": "file", "deleted": True}
 
 
@@ -165,28 +153,11 @@ async def with_files(request: Request, body: Fields, name: str) -> Fields:
     Raises:
         ApiError: the caller has no file of that id. InputError: it is neither an image, a PDF nor text.
     """
-    listed = body.data.get(name)
-    items = listed if isinstance(listed, list) else []
-    with_parts = [item for item in items if isinstance(item, dict) and isinstance(item.get("content"), list)]
-    if not any("file_id" in _holder(part) for item in with_parts for part in _parts(item)):
-        return body
-
-    def url_of(identifier: str) -> tuple[str, str]:
-        shown, place = find_file(request, identifier)
-        data = place.read_bytes() if place.exists() else b""
-        attachment = Attachment.from_bytes(data, str(shown["filename"]))
-        return f"data:{attachment.media_type};base64,{b64encode(data).decode()}", str(shown["filename"])
-
-    def resolve() -> Fields:
-        return Fields({**body.data, name: [_resolved(item, url_of) for item in items]}, body.path)
-
-    return await asyncio.to_thread(resolve)
-
-
-def _parts(item: Json) -> list[Body]:
-    content = item.get("content") if isinstance(item, dict) else None
-    found = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-    return [part for part in found if str(part.get("type")) in FILE_PARTS]
+    parts = [part for item in items_at(body.data, name) for part in items_at(item, "content") if isinstance(part, dict)]
+    named = [part for part in parts if text_at(part, "type") in FILE_PARTS and text_at(_holder(part), "file_id")]
+    if named:
+        await asyncio.to_thread(_fill, request, named)
+    return body
 
 
 def _holder(part: Body) -> Body:
@@ -195,26 +166,14 @@ def _holder(part: Body) -> Body:
     return inner if isinstance(inner, dict) else part
 
 
-def _resolved(item: Json, url_of: Callable[[str], tuple[str, str]]) -> Json:
-    if not _parts(item):
-        return item
-    whole = cast("Body", item)
-    return {**whole, "content": [_with_data(part, url_of) for part in cast("list[Json]", whole["content"])]}
-
-
-def _with_data(part: Json, url_of: Callable[[str], tuple[str, str]]) -> Json:
-    if not isinstance(part, dict) or part.get("type") not in FILE_PARTS:
-        return part
-    holder = _holder(part)
-    identifier = holder.get("file_id")
-    if not isinstance(identifier, str):
-        return part
-    url, name = url_of(identifier)
-    rest = {key: each for key, each in holder.items() if key != "file_id"}
-    if part["type"] == "input_image":
-        return {**rest, "image_url": url}
-    given: Body = {**rest, "file_data": url, "filename": name}
-    return given if holder is part else {**part, "file": given}
+def _fill(request: Request, parts: Sequence[Body]) -> None:
+    """Put the data of files in place of their ids."""
+    for part in parts:
+        holder = _holder(part)
+        shown, place = find_file(request, str(holder.pop("file_id")))
+        data, name = place.read_bytes() if place.exists() else b"", str(shown["filename"])
+        url = f"data:{Attachment.from_bytes(data, name).media_type};base64,{b64encode(data).decode()}"
+        holder |= {"image_url": url} if part["type"] == "input_image" else {"file_data": url, "filename": name}
 
 
 HERE = "/v1/files/{id}"

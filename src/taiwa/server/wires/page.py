@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from html import escape
 from itertools import islice
@@ -33,25 +33,25 @@ from taiwa.server.http_responses import (
 )
 from taiwa.server.page.assets import Body, asset
 from taiwa.server.page.html import LISTED, POLICY, Page, entry_page
-from taiwa.server.page.panels import PANELS, Place
+from taiwa.server.page.panels import PANELS, Place, steps_of
 from taiwa.server.page.text import labelled, worded
 from taiwa.server.page.transcript import LAST_TURNS, common_node, transcript
+from taiwa.server.page.transcript import beside as turns_beside
 from taiwa.server.request import (
     LANGUAGE_COOKIE,
+    Fields,
     caller_of,
     language_of,
     name_of,
     query_number,
-    read_body,
     repository_of,
     state_of,
 )
-from taiwa.server.wire_interface import GET, POST, Route, Wire
+from taiwa.server.wire_interface import GET, Route, Wire
 from taiwa.server.wires import documents
 from taiwa.server.wires.api import LOOK_SECONDS
 from taiwa.server.wires.persons import shown_person
 from taiwa.sessions.commit_turn import TurnResult
-from taiwa.sessions.repository import Repository
 from taiwa.sessions.users import UserProfiles
 
 MOST_STEPS = 10**9
@@ -80,7 +80,8 @@ def _packed(request: Request, body: Body, media_type: str, cache_control: str = 
     return Response(body.data, headers=headers, media_type=media_type)
 
 
-def _page(request: Request) -> Page:
+def page_of(request: Request) -> Page:
+    """Return the page over the conversations of the caller, in the language of the browser."""
     state, theme = state_of(request), request.cookies.get(THEME_COOKIE, "")
     return Page(repository_of(request), language_of(request), state.count_breaks, state.served.models,
                 theme if theme in THEMES else THEMES[0], state.served.currency,
@@ -99,32 +100,29 @@ def problem(request: Request, error: ApiError) -> Response:
     return Response(body, error.status, {"content-security-policy": POLICY, **NO_STORE, **error.headers}, HTML)
 
 
-async def respond(request: Request, render: Callable[[Page], str]) -> Response:
-    """Respond with HTML over the conversations of the caller, rendered in a thread."""
-    page = _page(request)
-    body = await asyncio.to_thread(lambda: Body.of(render(page).encode("utf-8", "replace")))
-    return _packed(request, body, HTML)
+def respond(request: Request, body: str) -> Response:
+    """Respond with HTML."""
+    return _packed(request, Body.of(body.encode("utf-8", "replace")), HTML)
 
 
-def _name(request: Request, repository: Repository) -> str:
+def _name(request: Request) -> str:
     name = name_of(request)
-    if not repository.store.refs.has(name):
+    if not repository_of(request).store.refs.has(name):
         raise ApiError(404, f"conversation {name[:80]!r} not found", code="conversation_not_found")
     return name
 
 
-def _node(request: Request, repository: Repository, name: str) -> str:
+def _node(request: Request, name: str) -> str:
     """Return the node named by a query parameter, or ""."""
     given = request.query_params.get(name, "")
-    return repository.store.resolve(given) if given else ""
+    return repository_of(request).store.resolve(given) if given else ""
 
 
-def _place(request: Request, repository: Repository, panel: str = "") -> Place:
+def _place(request: Request, panel: str = "") -> Place:
     panel = panel or request.query_params.get("panel", "")
     panel = panel if panel in {each.id for each in PANELS} else ""
-    name = _name(request, repository)
-    tip, at, end = repository.store.refs.tip(name), _node(request, repository, "at"), _node(request, repository, "end")
-    end = end or at or tip
+    name, at, end = _name(request), _node(request, "at"), _node(request, "end")
+    end = end or at or repository_of(request).store.refs.tip(name)
     return Place(name, end, at or end, panel)
 
 
@@ -139,107 +137,93 @@ def is_owner(request: Request) -> bool:
     return bool(is_private) and caller_of(request) == LOCAL_CALLER and not repository_of(request).store.callers.list()
 
 
-async def start(request: Request) -> Response:
+def start(request: Request) -> Response:
     """Show the page that starts a conversation, or search results."""
-    served = state_of(request).served
+    apps, indexes = state_of(request).served.load_apps(), documents.list_indexes(request)
     query, app, index = (request.query_params.get(name, "") for name in ("q", "app", "in"))
-    indexes, owns = await documents.list_indexes(request), await asyncio.to_thread(is_owner, request)
-    return await respond(request, lambda page: page.start(served.load_apps(), query, indexes, app, index, owns=owns))
+    return respond(request, page_of(request).start(apps, query, indexes, app, index, owns=is_owner(request)))
 
 
-async def conversation(request: Request) -> Response:
+def conversation(request: Request) -> Response:
     """Show a conversation; the address that it had before it was renamed leads to it."""
-    state, caller, refs = state_of(request), caller_of(request), repository_of(request).store.refs
-    name = name_of(request)
-    if not await asyncio.to_thread(refs.has, name) and (now := await asyncio.to_thread(refs.renamed, name)):
+    state, repository, name = state_of(request), repository_of(request), name_of(request)
+    refs = repository.store.refs
+    if not refs.has(name) and (now := refs.renamed(name)):
         return RedirectResponse(f"/c/{quote(now, safe='')}?{request.url.query}", headers=NO_STORE)
-
-    def render(page: Page) -> str:
-        tip = page.repository.store.refs.tip(_name(request, page.repository))  # a turn that ends after this is an event
-        place = _place(request, page.repository)
-        models = state.served.models
-        written = [run for run in state.followed.of(place.session, caller) if not run.ended]
-        last = (
-            written[-1].runs[-1].completions[0].session.priced_model.model.name
-            if written
-            else page.repository.last_model(place.tip, place.session)
-        )
-        app, untrusted = page.repository.store.nodes.get(place.tip).app, None
-        if not page.repository.store.nodes.is_trusted(app):
-            untrusted = next(iter(untrusted_apps(page.repository, state.served.settings, app)), None)
-        shown = last if last in models else next(iter(models), "")
-        return page.conversation(place, shown, tip, untrusted, owns=untrusted is not None and is_owner(request))
-
-    return await respond(request, render)
+    tip = refs.tip(_name(request))  # a turn that ends after this is an event
+    place = _place(request)
+    models = state.served.models
+    written = [run for run in state.followed.of(place.session, caller_of(request)) if not run.ended]
+    last = (
+        written[-1].runs[-1].completions[0].session.priced_model.model.name
+        if written
+        else repository.last_model(place.tip, place.session)
+    )
+    app, untrusted = repository.store.nodes.get(place.tip).app, None
+    if not repository.store.nodes.is_trusted(app):
+        untrusted = next(iter(untrusted_apps(repository, state.served.settings, app)), None)
+    model = last if last in models else next(iter(models), "")
+    owns = untrusted is not None and is_owner(request)
+    return respond(request, page_of(request).conversation(place, model, tip, untrusted, owns=owns))
 
 
-async def window(request: Request) -> Response:
+def window(request: Request) -> Response:
     """Return turns of a branch: before or after a node, or from the last one that the page has."""
-    page = _page(request)
-
-    def read(repository: Repository) -> Response:
-        place = _place(request, repository)
-        before, after = _node(request, repository, "before"), _node(request, repository, "after")
-        have, tip = _node(request, repository, "have"), repository.store.refs.tip(place.session)
-        keep = ""
-        if have:
-            last = [name for name, _ in islice(repository.store.nodes.path(place.tip), LAST_TURNS)]
-            keep = have if have in last else common_node(repository, have, place.tip)
-            keep = keep if keep in last and repository.store.nodes.get(keep).kind != "root" else ""
-        found = transcript(repository, place.session, place.tip, before=before, after=after or keep)
-        html = page.turns(found, place.at)
-        data: Json = {
-            "html": html, "keep": keep, "earlier": found.earlier, "later": found.later, "end": place.tip, "tip": tip
-        }  # fmt: skip
-        return _packed(request, Body.of(to_json(data)), "application/json")
-
-    return await asyncio.to_thread(read, repository_of(request))
+    repository, place = repository_of(request), _place(request)
+    before, after, have = (_node(request, each) for each in ("before", "after", "have"))
+    keep, tip = "", repository.store.refs.tip(place.session)
+    if have:
+        last = [name for name, _ in islice(repository.store.nodes.path(place.tip), LAST_TURNS)]
+        keep = have if have in last else common_node(repository, have, place.tip)
+        keep = keep if keep in last and repository.store.nodes.get(keep).kind != "root" else ""
+    found = transcript(repository, place.session, place.tip, before=before, after=after or keep)
+    html = page_of(request).turns(found, place.at)
+    data: Json = {
+        "html": html, "keep": keep, "earlier": found.earlier, "later": found.later, "end": place.tip, "tip": tip
+    }  # fmt: skip
+    return _packed(request, Body.of(to_json(data)), "application/json")
 
 
-async def step(request: Request) -> Response:
+def step(request: Request) -> Response:
     """Return the node a number of nodes before the end of a branch."""
     back = query_number(request, "back", 0, 0, MOST_STEPS)
-
-    def read(repository: Repository) -> Response:
-        path = repository.store.nodes.path(_place(request, repository).tip)
-        name = next(islice((name for name, node in path if node.kind != "root"), back, None), None)
-        if name is None:
-            raise invalid("back", "the conversation has fewer turns")
-        return json_response({"node": name})
-
-    return await asyncio.to_thread(read, repository_of(request))
+    path = repository_of(request).store.nodes.path(_place(request).tip)
+    name = next(islice((name for name, node in path if node.kind != "root"), back, None), None)
+    if name is None:
+        raise invalid("back", "the conversation has fewer turns")
+    return json_response({"node": name})
 
 
-async def names(request: Request) -> Response:
+def names(request: Request) -> Response:
     """Return the list of conversations."""
     answering = {run.session: (run.text, run.client) for run in state_of(request).followed.open(caller_of(request))}
-    limit = query_number(request, "limit", LISTED, 1, MOST_STEPS)
-    return await respond(request, lambda page: page.list(request.query_params.get("session", ""), answering, limit))
+    limit, session = query_number(request, "limit", LISTED, 1, MOST_STEPS), request.query_params.get("session", "")
+    return respond(request, page_of(request).list(session, answering, limit))
 
 
-async def panel(request: Request) -> Response:
+def panel(request: Request) -> Response:
     """Return a panel for a position."""
     which = str(request.path_params["panel"])
     if which not in {panel.id for panel in PANELS}:
         raise ApiError(404, f"unknown panel {which[:40]!r}", code="not_found")
-    return await respond(request, lambda page: page.panel(_place(request, page.repository, which)))
+    return respond(request, page_of(request).panel(_place(request, which)))
 
 
-async def why(request: Request) -> Response:
+def why(request: Request) -> Response:
     """Return the provenance of a value."""
-    path = request.query_params.get("path", "")
-    return await respond(request, lambda page: page.why(_place(request, page.repository), path))
+    return respond(request, page_of(request).why(_place(request), request.query_params.get("path", "")))
 
 
-async def beside(request: Request) -> Response:
+def beside(request: Request) -> Response:
     """Return the answers of the branches at a position beside each other."""
-    return await respond(request, lambda page: page.beside(_place(request, page.repository)))
+    place = _place(request)
+    turns = turns_beside(repository_of(request), place.session, place.at)
+    return respond(request, page_of(request).render("beside.html", turns=turns))
 
 
-async def difference(request: Request) -> Response:
+def difference(request: Request) -> Response:
     """Return the differences from another conversation."""
-    other = request.query_params.get("other", "")
-    return await respond(request, lambda page: page.difference(_place(request, page.repository), other))
+    return respond(request, page_of(request).difference(_place(request), request.query_params.get("other", "")))
 
 
 async def static(request: Request) -> Response:
@@ -251,10 +235,10 @@ async def static(request: Request) -> Response:
     return _packed(request, found, STATIC[name], FOREVER if request.url.query == found.tag else AGAIN)
 
 
-async def file(request: Request) -> Response:
+def file(request: Request) -> Response:
     """Return an attachment: images inline, everything else as a download."""
-    name, blobs = name_of(request), repository_of(request).store.blobs
-    data = await asyncio.to_thread(blobs.data, name) if SHA256.fullmatch(name) else b""
+    name = name_of(request)
+    data = repository_of(request).store.blobs.data(name) if SHA256.fullmatch(name) else b""
     if not data:
         raise ApiError(404, "the bytes of the attachment are not stored here", code="not_found")
     found = Attachment.from_bytes(data)
@@ -266,9 +250,9 @@ async def file(request: Request) -> Response:
     return Response(data, headers=headers, media_type=found.media_type)
 
 
-async def look(request: Request) -> Response:
+async def look(_: Request, body: Fields) -> Response:
     """Set the language or the theme of the page in this browser."""
-    body, response = await read_body(request, ("language", "theme")), json_response({})
+    response = json_response({})
     for name, cookie, choices in (("language", LANGUAGE_COOKIE, LANGUAGES), ("theme", THEME_COOKIE, THEMES)):
         if name in body.data:
             chosen = body.choice(name, choices, choices[0])
@@ -285,7 +269,7 @@ async def follow(request: Request) -> Response:
     state, caller, repository = state_of(request), caller_of(request), repository_of(request)
     shown, first = request.query_params.get("tip", ""), request.query_params.get("run", "")
     # A page that knows a position gets the one to which the conversation has moved while it was in the background.
-    session = name_of(request) if shown else await asyncio.to_thread(_name, request, repository)
+    session = name_of(request) if shown else await asyncio.to_thread(_name, request)
     last = request.headers.get("last-event-id", "")
 
     def look() -> str:
@@ -407,57 +391,47 @@ def _numbered(run: FollowedRun, written: bytes) -> bytes:
     return f"id: {run.id}\n".encode() + written
 
 
-async def steps(request: Request) -> Response:
-    """Return the steps of a turn."""
-    return await respond(request, lambda page: page.steps(_place(request, page.repository)))
+def steps(request: Request) -> Response:
+    """Return a turn step by step, with its requests."""
+    found = steps_of(repository_of(request), _place(request).at)
+    return respond(request, page_of(request).render("steps.html", **found))
 
 
-async def pending(request: Request) -> Response:
+def pending(request: Request) -> Response:
     """Return what is open at the end of a conversation: an unfinished turn, a clarifying question."""
-    return await respond(request, lambda page: page.pending(_name(request, page.repository)))
+    return respond(request, page_of(request).pending(_name(request)))
 
 
-async def token_view(request: Request) -> Response:
+def token_view(request: Request) -> Response:
     """Return the tokens of the answers of a turn: forced tokens, chosen tokens, and alternatives."""
-    served = state_of(request).served
-
-    def render(page: Page) -> str:
-        place = _place(request, page.repository)
-        return page.tokens(tokens(page.repository, place.at, served.model_named))
-
-    return await respond(request, render)
+    found = tokens(repository_of(request), _place(request).at, state_of(request).served.model_named)
+    return respond(request, page_of(request).tokens(found))
 
 
-async def document_list(request: Request) -> Response:
+def document_list(request: Request) -> Response:
     """Show the indexes that the caller can see, and accept uploads."""
-    indexes = await documents.list_indexes(request)
-    return await respond(request, lambda page: page.documents(indexes))
+    indexes = documents.list_indexes(request)
+    return respond(request, page_of(request).framed("documents.html", indexes=indexes, index=None))
 
 
-async def person_list(request: Request) -> Response:
+def person_list(request: Request) -> Response:
     """Show the user profiles of the caller."""
-    indexes = await documents.list_indexes(request)
-
-    def render(page: Page) -> str:
-        store = page.repository.store
-        users = UserProfiles(store)
-        return page.persons([shown_person(users, each.name) for each in store.users.list()], indexes)
-
-    return await respond(request, render)
+    store = repository_of(request).store
+    persons = [shown_person(UserProfiles(store), each.name) for each in store.users.list()]
+    indexes = documents.list_indexes(request)
+    return respond(request, page_of(request).framed("persons.html", persons=persons, indexes=indexes))
 
 
-async def document_index(request: Request) -> Response:
+def document_index(request: Request) -> Response:
     """Show an index: its documents, unreadable files, audience, and query results."""
-    wanted = request.query_params.get("q", "").strip()
-    index = await documents.show(request)
-    found = await documents.find_passages(request) if wanted else None
-    return await respond(request, lambda page: page.index(index, wanted, found, request.query_params.getlist("as")))
+    wanted, index = request.query_params.get("q", "").strip(), documents.show(request)
+    found = documents.find_passages(request) if wanted else None
+    return respond(request, page_of(request).index(index, wanted, found, request.query_params.getlist("as")))
 
 
-async def document_text(request: Request) -> Response:
+def document_text(request: Request) -> Response:
     """Show a document, at a quotation if the query contains one."""
-    document = await documents.open_document(request)
-    return await respond(request, lambda page: page.document(name_of(request), document))
+    return respond(request, page_of(request).document(name_of(request), documents.open_document(request)))
 
 
 wire = Wire(
@@ -481,7 +455,7 @@ wire = Wire(
         Route("/persons", person_list, GET),
         Route("/documents/{name}", document_index, GET),
         Route("/documents/{name}/text/{path:path}", document_text, GET),
-        Route("/page/look", look, POST),
+        Route("/page/look", look, body=("language", "theme")),
         Route("/page/{name}", static, GET),
     ),
     error_to_json,

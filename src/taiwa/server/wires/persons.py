@@ -1,7 +1,5 @@
 """User profiles in the server's own API: the users of `taiwa user`, whose facts and feedback the apps that search documents read."""
 
-import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 
 from starlette.requests import Request
@@ -11,14 +9,13 @@ from taiwa.kernel.serialization import Json
 from taiwa.operations.result_json import Person, PersonEntry, person_to_json, to_json
 from taiwa.server.api_types import Deleted, PersonChange, Rating
 from taiwa.server.http_responses import ApiError, error_to_json
-from taiwa.server.request import Fields, name_of, read_body, repository_of
+from taiwa.server.request import Fields, name_of, repository_of
 from taiwa.server.wire_interface import DELETE, GET, POST, Described, Route, Wire
 from taiwa.sessions.users import UserProfiles, set_profile_value
 
 
-async def _answer(request: Request, work: Callable[[UserProfiles], Json]) -> Json:
-    """Respond with the result of a function on the user profiles of the caller, in a thread."""
-    return await asyncio.to_thread(lambda: work(UserProfiles(repository_of(request).store)))
+def _users(request: Request) -> UserProfiles:
+    return UserProfiles(repository_of(request).store)
 
 
 def _known(users: UserProfiles, name: str) -> UserProfile:
@@ -36,33 +33,25 @@ def shown_person(users: UserProfiles, name: str) -> dict[str, Json]:
     return person_to_json(_known(users, name), users.feedback(name))
 
 
-async def list_persons(request: Request) -> Json:
+def list_persons(request: Request) -> Json:
     """List the user profiles of the caller."""
-    store = repository_of(request).store
-    listed = await asyncio.to_thread(store.users.list)
-    found: Json = to_json(listed)
+    found: Json = to_json(repository_of(request).store.users.list())
     return found
 
 
-async def show(request: Request) -> Json:
+def show(request: Request) -> Json:
     """Return a user profile: language, facts, thresholds, and the effect of feedback."""
-    name = name_of(request)
-    return await _answer(request, lambda users: shown_person(users, name))
+    return shown_person(_users(request), name_of(request))
 
 
-async def change(request: Request) -> Json:
+def change(request: Request, body: Fields) -> Json:
     """Set facts, language and thresholds of a new or existing user profile; null or "" removes a fact."""
-    name, body = name_of(request), await read_body(request, PersonChange.__annotations__)
-    values = _values(body)
-
-    def write(users: UserProfiles) -> Json:
-        profile = users.get(name) if users.has(name) else UserProfile(name)
-        for key, text in values:
-            profile = set_profile_value(profile, key, text)
-        users.put(replace(profile, name=name))
-        return shown_person(users, name)
-
-    return await _answer(request, write)
+    name, users = name_of(request), _users(request)
+    profile = users.get(name) if users.has(name) else UserProfile(name)
+    for key, text in _values(body):
+        profile = set_profile_value(profile, key, text)
+    users.put(replace(profile, name=name))
+    return shown_person(users, name)
 
 
 def _values(body: Fields) -> list[tuple[str, str]]:
@@ -77,41 +66,29 @@ def _values(body: Fields) -> list[tuple[str, str]]:
     return values
 
 
-async def delete(request: Request) -> Json:
+def delete(request: Request) -> Json:
     """Delete a user profile and its feedback; the conversations stay."""
     name = name_of(request)
-
-    def remove(users: UserProfiles) -> Json:
-        _known(users, name)
-        repository_of(request).store.users.delete(name)
-        return {"deleted": name}
-
-    return await _answer(request, remove)
+    _known(_users(request), name)
+    repository_of(request).store.users.delete(name)
+    return {"deleted": name}
 
 
-async def rate(request: Request) -> Json:
+def rate(request: Request, body: Fields) -> Json:
     """Store a verdict on the last turn: good, bad, should_have_asked or should_not_have_asked."""
-    name, body = name_of(request), await read_body(request, Rating.__annotations__)
-    verdict, asked = parse_verdict(body.text("verdict")), body.flag("asked")
-
-    def write(users: UserProfiles) -> Json:
-        _known(users, name)
-        users.add_feedback(name, Feedback(verdict, asked or verdict == "should_not_have_asked"))
-        return shown_person(users, name)
-
-    return await _answer(request, write)
+    name, users, verdict = name_of(request), _users(request), parse_verdict(body.text("verdict"))
+    asked = body.flag("asked") or verdict == "should_not_have_asked"
+    _known(users, name)
+    users.add_feedback(name, Feedback(verdict, asked))
+    return shown_person(users, name)
 
 
-async def forget(request: Request) -> Json:
+def forget(request: Request) -> Json:
     """Delete the feedback of a user profile, and thus its effect."""
-    name = name_of(request)
-
-    def write(users: UserProfiles) -> Json:
-        _known(users, name)
-        repository_of(request).store.users.clear_feedback(name)
-        return shown_person(users, name)
-
-    return await _answer(request, write)
+    name, users = name_of(request), _users(request)
+    _known(users, name)
+    repository_of(request).store.users.clear_feedback(name)
+    return shown_person(users, name)
 
 
 HERE = "/api/persons/{name}"

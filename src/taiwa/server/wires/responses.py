@@ -384,9 +384,12 @@ async def create(request: Request) -> "Response | Json":
     state, caller = state_of(request), caller_of(request)
     state.runs.check_room(caller)
     body = await with_files(request, await read_body(request), "input")
-    repository = state.repository(caller)
-    asked = await asyncio.to_thread(read_request, body, repository, state.options.limits.messages)
-    asked = replace(asked, search=await check_indexes(request, asked.search), key=request_key(request))
+
+    def read() -> ResponseRequest:
+        asked = read_request(body, state.repository(caller), state.options.limits.messages)
+        return replace(asked, search=check_indexes(request, asked.search), key=request_key(request))
+
+    asked = await asyncio.to_thread(read)
     attempt = await state.repeats.attempt(request, partial(_start, request, asked))
     live, leave = attempt.started.result(), partial(attempt.leave, cancels=not asked.stores)
     if asked.streams:

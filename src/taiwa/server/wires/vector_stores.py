@@ -19,12 +19,12 @@ from taiwa.operations.documents import FindOptions, document_text, find, find_as
 from taiwa.retrieval import Index
 from taiwa.retrieval.index import COMPARISONS, ORDERS, documents_that_fit, file_of
 from taiwa.server.http_responses import ApiError, error_to_json, invalid
-from taiwa.server.indexing import create_upload_index, delete_upload, drop_upload_index, room_for_uploads
-from taiwa.server.request import Fields, caller_of, kind_of, name_of, page_for, read_body, repository_of, state_of
+from taiwa.server.indexing import IndexRun, create_upload_index, delete_upload, drop_upload_index, room_for_uploads
+from taiwa.server.request import Fields, caller_of, kind_of, name_of, page_for, repository_of, state_of
 from taiwa.server.served import Choice, ServedModels
 from taiwa.server.wire_interface import DELETE, GET, Route, Wire
 from taiwa.server.wires.conversations import read_metadata
-from taiwa.server.wires.documents import Documents, checked_path, keep, with_documents
+from taiwa.server.wires.documents import Documents, checked_path, documents_of, keep
 from taiwa.server.wires.files import find_file, not_found
 from taiwa.server.wires.response_items import Body, searches
 from taiwa.sessions.commit_turn import TurnResult
@@ -170,7 +170,7 @@ def score_of(passage: Passage) -> float:
     return round(passage.score / (1 + passage.score), 6)
 
 
-async def check_indexes(request: Request, search: FileSearch | None) -> FileSearch | None:
+def check_indexes(request: Request, search: FileSearch | None) -> FileSearch | None:
     """Return a search with the full names of its indexes.
 
     Raises:
@@ -178,13 +178,17 @@ async def check_indexes(request: Request, search: FileSearch | None) -> FileSear
     """
     if search is None:
         return None
-    names = await with_documents(request, lambda found: tuple(found.index(name).name for name in search.indexes))
-    return replace(search, indexes=names)
+    with documents_of(request) as documents:
+        return replace(search, indexes=tuple(documents.index(name).name for name in search.indexes))
 
 
 MOST_ATTRIBUTES, LONGEST_KEY, LONGEST_VALUE = 16, 64, 512
 MOST_FILES = 500
 IGNORED = frozenset({"chunking_strategy", "expires_after", "description"})
+
+
+def _id(request: Request) -> str:
+    return name_of(request, "id")
 
 
 def _file(request: Request) -> str:
@@ -256,76 +260,73 @@ def _waiting(documents: Documents, index: Index) -> set[str]:
     }
 
 
-async def list_all(request: Request) -> Json:
+def list_all(request: Request) -> Json:
     """List the indexes of the caller."""
+    with documents_of(request) as documents:
+        return page_for(
+            request, [_store(request, documents, documents.library.index(name)) for name in documents.names]
+        )
 
-    def read(documents: Documents) -> list[Json]:
-        return [_store(request, documents, documents.library.index(name)) for name in documents.names]
 
-    return page_for(request, await with_documents(request, read))
-
-
-async def get(request: Request) -> Json:
+def get(request: Request) -> Json:
     """Return an index."""
-    return await with_documents(
-        request, lambda documents: _store(request, documents, documents.index(name_of(request, "id")))
-    )
+    with documents_of(request) as documents:
+        return _store(request, documents, documents.index(_id(request)))
 
 
-async def create(request: Request) -> Json:
+async def create(request: Request, body: Fields) -> Json:
     """Create an index for files, under the given name if it is free."""
-    body = await read_body(request, {"name", "file_ids", "metadata"} | IGNORED)
     name, metadata, files = body.optional_text("name"), read_metadata(body), body.texts("file_ids")
 
-    def make(documents: Documents) -> tuple[Index, Body]:
-        library, settings, owner = documents.library, documents.settings, documents.scope.owner
-        try:
-            index = create_upload_index(library, settings, name or "", owner=owner)
-        except (InputError, ConflictError):
-            index = create_upload_index(library, settings, f"vs_{token_hex(12)}", owner=owner)
-        known: Body = {"name": name, "metadata": metadata, "created_at": int(time.time())}
-        _change_record(repository_of(request), index.name, lambda: known)
-        return index, _store(request, documents, index)
+    def make() -> Body:
+        with documents_of(request, writes=True) as documents:
+            library, settings, owner = documents.library, documents.settings, documents.scope.owner
+            try:
+                index = create_upload_index(library, settings, name or "", owner=owner)
+            except (InputError, ConflictError):
+                index = create_upload_index(library, settings, f"vs_{token_hex(12)}", owner=owner)
+            known: Body = {"name": name, "metadata": metadata, "created_at": int(time.time())}
+            _change_record(repository_of(request), index.name, lambda: known)
+            return _store(request, documents, index)
 
-    index, shown = await with_documents(request, make, writes=True)
+    shown = await asyncio.to_thread(make)
     if files:
-        await _attach(request, index.name, {file: {} for file in files})
+        await _attach(request, str(shown["id"]), {file: {} for file in files})
         return {**shown, "status": "in_progress"}
     return shown
 
 
-async def update(request: Request) -> Json:
+def update(request: Request, body: Fields) -> Json:
     """Change the display name and the metadata of an index."""
-    body = await read_body(request, {"name", "metadata", "expires_after"})
     name, metadata = body.optional_text("name"), read_metadata(body)
-
-    def change(documents: Documents) -> Body:
-        index = documents.to_upload(documents.index(name_of(request, "id")))
+    with documents_of(request) as documents:
+        index = documents.to_upload(documents.index(_id(request)))
         known: Body = {} if name is None else {"name": name}
         known |= {} if body.data.get("metadata") is None else {"metadata": metadata}
         _change_record(repository_of(request), index.name, lambda: known)
         return _store(request, documents, index)
 
-    return await with_documents(request, change)
-
 
 async def delete(request: Request) -> Json:
     """Delete an index with its copies of files; an index of a server folder is deleted on the command line."""
-    name = await with_documents(
-        request, lambda documents: documents.to_upload(documents.index(name_of(request, "id"))).name
-    )
-    if (run := state_of(request).indexing.of_index(name)) is not None:
+
+    def find_run() -> IndexRun | None:
+        with documents_of(request) as documents:
+            index = documents.to_upload(documents.index(_id(request)))
+            return state_of(request).indexing.of_index(index.name)
+
+    def remove() -> None:
+        with documents_of(request, writes=True) as documents:
+            index = documents.to_upload(documents.index(_id(request)))
+            drop_upload_index(documents.library, index)
+            repository_of(request).store.served.delete(f"vector_store/{index.name}")
+
+    if (run := await asyncio.to_thread(find_run)) is not None:
         run.cancel()
         async for _ in run.follow():
             pass
-
-    def remove(documents: Documents) -> Json:
-        index = documents.to_upload(documents.index(name_of(request, "id")))
-        drop_upload_index(documents.library, index)
-        repository_of(request).store.served.delete(f"vector_store/{index.name}")
-        return {"id": name_of(request, "id"), "object": "vector_store.deleted", "deleted": True}
-
-    return await with_documents(request, remove, writes=True)
+    await asyncio.to_thread(remove)
+    return {"id": _id(request), "object": "vector_store.deleted", "deleted": True}
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -353,26 +354,26 @@ async def _attach(request: Request, name: str, files: Mapping[str, Body]) -> Non
     if len(files) > MOST_FILES:
         raise invalid("file_ids", f"there are more than {MOST_FILES} files", "invalid_value")
 
-    def copy(documents: Documents) -> tuple[str, str]:
-        index = documents.to_upload(documents.index(name))
-        found = {file: find_file(request, file) for file in files}
-        paths = {file: checked_path(f"{file}/{shown['filename']}") for file, (shown, _) in found.items()}
-        room = room_for_uploads(documents.settings, documents.scope.owner)
-        for file, (_, place) in found.items():
-            with place.open("rb") as source:
-                room -= keep(documents.settings, Path(index.root) / paths[file], paths[file], source, room)
-        _set_attributes(repository_of(request), index.name, files)
-        return index.name, index.root
+    def copy() -> Index:
+        with documents_of(request, writes=True) as documents:
+            index = documents.to_upload(documents.index(name))
+            found = {file: find_file(request, file) for file in files}
+            paths = {file: checked_path(f"{file}/{shown['filename']}") for file, (shown, _) in found.items()}
+            room = room_for_uploads(documents.settings, documents.scope.owner)
+            for file, (_, place) in found.items():
+                with place.open("rb") as source:
+                    room -= keep(documents.settings, Path(index.root) / paths[file], paths[file], source, room)
+            _set_attributes(repository_of(request), index.name, files)
+            return index
 
-    index, root = await with_documents(request, copy, writes=True)
-    state_of(request).indexing.start(caller_of(request), index, root)
+    index = await asyncio.to_thread(copy)
+    state_of(request).indexing.start(caller_of(request), index.name, index.root)
 
 
-async def attach(request: Request) -> Json:
+async def attach(request: Request, body: Fields) -> Json:
     """Attach an uploaded file to an index, which is updated in the background."""
-    body = await read_body(request, {"file_id", "attributes"} | IGNORED)
-    await _attach(request, name_of(request, "id"), {body.text("file_id"): read_attributes(body)})
-    return await _shown(request, body.text("file_id"))
+    await _attach(request, _id(request), {body.text("file_id"): read_attributes(body)})
+    return await asyncio.to_thread(_shown, request, body.text("file_id"))
 
 
 def _files(request: Request, documents: Documents, index: Index) -> dict[str, Body]:
@@ -403,44 +404,35 @@ def _files(request: Request, documents: Documents, index: Index) -> dict[str, Bo
     return found
 
 
-async def _shown(request: Request, file: str) -> Body:
-    def read(documents: Documents) -> Body:
-        found = _files(request, documents, documents.index(name_of(request, "id"))).get(file)
-        if found is None:
-            raise not_found(file)
-        return found
-
-    return await with_documents(request, read)
+def _shown(request: Request, file: str) -> Body:
+    with documents_of(request) as documents:
+        found = _files(request, documents, documents.index(_id(request))).get(file)
+    if found is None:
+        raise not_found(file)
+    return found
 
 
-async def list_files(request: Request) -> Json:
+def list_files(request: Request) -> Json:
     """List the files of an index."""
     status = request.query_params.get("filter")
-
-    def read(documents: Documents) -> list[Json]:
-        found = _files(request, documents, documents.index(name_of(request, "id"))).values()
-        return [each for each in found if status in (None, each["status"])]
-
-    return page_for(request, await with_documents(request, read))
+    with documents_of(request) as documents:
+        found = _files(request, documents, documents.index(_id(request))).values()
+    return page_for(request, [each for each in found if status in (None, each["status"])])
 
 
-async def get_file(request: Request) -> Json:
+def get_file(request: Request) -> Json:
     """Return a file of an index."""
-    return await _shown(request, _file(request))
+    return _shown(request, _file(request))
 
 
-async def update_file(request: Request) -> Json:
+def update_file(request: Request, body: Fields) -> Json:
     """Replace the attributes of a file."""
-    body = await read_body(request, {"attributes"})
-    attributes = read_attributes(body)
-    await _shown(request, _file(request))
-
-    def change(documents: Documents) -> None:
-        index = documents.to_upload(documents.index(name_of(request, "id")))
-        _set_attributes(repository_of(request), index.name, {_file(request): attributes})
-
-    await with_documents(request, change)
-    return await _shown(request, _file(request))
+    attributes, file = read_attributes(body), _file(request)
+    _shown(request, file)
+    with documents_of(request) as documents:
+        index = documents.to_upload(documents.index(_id(request)))
+        _set_attributes(repository_of(request), index.name, {file: attributes})
+    return _shown(request, file)
 
 
 def _path(request: Request, documents: Documents, index: Index) -> str:
@@ -451,119 +443,112 @@ def _path(request: Request, documents: Documents, index: Index) -> str:
     return found
 
 
-async def file_content(request: Request) -> Json:
+def file_content(request: Request) -> Json:
     """Return the text that was read from a file."""
-
-    def read(documents: Documents) -> Json:
-        index = documents.index(name_of(request, "id"))
+    with documents_of(request) as documents:
+        index = documents.index(_id(request))
         text = document_text(index, _path(request, documents, index), documents.principals(index)).text
-        data: list[Json] = [{"type": "text", "text": text}]
-        return {"object": "vector_store.file_content.page", "data": data, "has_more": False, "next_page": None}
-
-    return await with_documents(request, read)
+    data: list[Json] = [{"type": "text", "text": text}]
+    return {"object": "vector_store.file_content.page", "data": data, "has_more": False, "next_page": None}
 
 
-async def delete_file(request: Request) -> Json:
+def delete_file(request: Request) -> Json:
     """Remove a file from an index; the uploaded file stays."""
-
-    def remove(documents: Documents) -> Json:
-        index = documents.to_upload(documents.index(name_of(request, "id")))
+    with documents_of(request, writes=True) as documents:
+        index = documents.to_upload(documents.index(_id(request)))
         delete_upload(index, _path(request, documents, index))
         index.refresh(60.0)
         _set_attributes(repository_of(request), index.name, {_file(request): None})
-        return {"id": _file(request), "object": "vector_store.file.deleted", "deleted": True}
-
-    return await with_documents(request, remove, writes=True)
+    return {"id": _file(request), "object": "vector_store.file.deleted", "deleted": True}
 
 
-async def create_batch(request: Request) -> Json:
+async def create_batch(request: Request, body: Fields) -> Json:
     """Attach several files."""
-    body = await read_body(request, {"file_ids", "files", "attributes"} | IGNORED)
     shared = read_attributes(body)
     files = dict.fromkeys(body.texts("file_ids"), shared)
     files |= {each.text("file_id"): read_attributes(each) for each in body.objects("files")}
     if not files:
         raise invalid("file_ids", "file_ids must name at least one file", "empty_array")
-    await _attach(request, name_of(request, "id"), files)
-    name = f"vsfb_{token_hex(12)}"
-    made: Body = {"store": name_of(request, "id"), "files": [*files], "created_at": int(time.time())}
-    repository = repository_of(request)
-    await asyncio.to_thread(repository.store.served.put, ServedObject(name, "file_batch", "", None, made))
-    return (await _batch(request, name))[0]
+    await _attach(request, _id(request), files)
+
+    def store() -> Body:
+        name = f"vsfb_{token_hex(12)}"
+        made: Body = {"store": _id(request), "files": [*files], "created_at": int(time.time())}
+        repository_of(request).store.served.put(ServedObject(name, "file_batch", "", None, made))
+        return _batch(request, name)[0]
+
+    return await asyncio.to_thread(store)
 
 
-async def _batch(request: Request, name: str) -> tuple[Body, list[Body]]:
+def _batch(request: Request, name: str) -> tuple[Body, list[Body]]:
     """Return a batch, and its files."""
-    found = await asyncio.to_thread(repository_of(request).store.served.find, name)
-    if found is None or found.kind != "file_batch" or found.body["store"] != name_of(request, "id"):
+    found = repository_of(request).store.served.find(name)
+    if found is None or found.kind != "file_batch" or found.body["store"] != _id(request):
         raise ApiError(404, f"file batch {name[:80]!r} not found", code="not_found", param="batch_id")
-    there = await with_documents(request, lambda each: _files(request, each, each.index(name_of(request, "id"))))
+    with documents_of(request) as documents:
+        there = _files(request, documents, documents.index(_id(request)))
     files = [there[file] for file in cast("list[str]", found.body["files"]) if file in there]
     status = "in_progress" if any(each["status"] == "in_progress" for each in files) else "completed"
     return {
         "id": name, "object": "vector_store.files_batch", "created_at": found.body["created_at"],
-        "vector_store_id": name_of(request, "id"), "status": status, "file_counts": _counts(files),
+        "vector_store_id": _id(request), "status": status, "file_counts": _counts(files),
     }, files  # fmt: skip
 
 
-async def get_batch(request: Request) -> Json:
+def get_batch(request: Request) -> Json:
     """Return the progress of a batch."""
-    return (await _batch(request, name_of(request, "batch")))[0]
+    return _batch(request, name_of(request, "batch"))[0]
 
 
-async def list_batch(request: Request) -> Json:
+def list_batch(request: Request) -> Json:
     """List the files of a batch."""
-    return page_for(request, [*(await _batch(request, name_of(request, "batch")))[1]])
+    return page_for(request, [*_batch(request, name_of(request, "batch"))[1]])
 
 
 # --- search -----------------------------------------------------------------------------------------------------------
 
 
-async def search(request: Request) -> Json:
+def search(request: Request, body: Fields) -> Json:
     """Find the best passages of an index for a query."""
-    name, known = name_of(request, "id"), {"query", "max_num_results", "rewrite_query", "ranking_options", "filters"}
-    body = await read_body(request, known)
     query, most = " ".join(body.texts("query", or_one=True)), body.count("max_num_results", 1, MOST_RESULTS) or 10
     filters = read_filters(body)
-
-    def read(documents: Documents) -> Json:
-        index = documents.index(name)
+    with documents_of(request, writes=True) as documents:
+        index = documents.index(_id(request))
         attributes, audience = repository_of(request).store.served.attributes, tuple(documents.scope.principals)
         fits = None if filters is None else documents_that_fit(filters, attributes)
         options, shown = FindOptions(query, (index.name,), audience, most, fits=fits), attributes(index.name)
         found = find(documents.library, documents.settings, options)
-        data: list[Json] = []
-        for each in found.passages:
-            file, path = file_of(each.passage.source, index.name)
-            text: Json = [{"type": "text", "text": each.passage.text}]
-            score, known = score_of(each.passage), shown.get(file, {})
-            data.append({"file_id": file, "filename": path, "score": score, "attributes": known, "content": text})
-        return {
-            "object": "vector_store.search_results.page", "search_query": [query], "data": data, "has_more": False,
-            "next_page": None,
-        }  # fmt: skip
-
-    return await with_documents(request, read, writes=True)
+    data: list[Json] = []
+    for each in found.passages:
+        file, path = file_of(each.passage.source, index.name)
+        text: Json = [{"type": "text", "text": each.passage.text}]
+        score, known = score_of(each.passage), shown.get(file, {})
+        data.append({"file_id": file, "filename": path, "score": score, "attributes": known, "content": text})
+    return {
+        "object": "vector_store.search_results.page", "search_query": [query], "data": data, "has_more": False,
+        "next_page": None,
+    }  # fmt: skip
 
 
 HERE = "/v1/vector_stores/{id}"
 FILE = f"{HERE}/files/{{file}}"
+SEARCH = ("query", "max_num_results", "rewrite_query", "ranking_options", "filters")
 wire = Wire(
     "vector_stores",
     (
         Route("/v1/vector_stores", list_all, GET),
-        Route("/v1/vector_stores", create),
+        Route("/v1/vector_stores", create, body={"name", "file_ids", "metadata"} | IGNORED),
         Route(HERE, get, GET),
-        Route(HERE, update),
+        Route(HERE, update, body=("name", "metadata", "expires_after")),
         Route(HERE, delete, DELETE),
-        Route(f"{HERE}/search", search),
+        Route(f"{HERE}/search", search, body=SEARCH),
         Route(f"{HERE}/files", list_files, GET),
-        Route(f"{HERE}/files", attach),
+        Route(f"{HERE}/files", attach, body={"file_id", "attributes"} | IGNORED),
         Route(FILE, get_file, GET),
-        Route(FILE, update_file),
+        Route(FILE, update_file, body=("attributes",)),
         Route(FILE, delete_file, DELETE),
         Route(f"{FILE}/content", file_content, GET),
-        Route(f"{HERE}/file_batches", create_batch),
+        Route(f"{HERE}/file_batches", create_batch, body={"file_ids", "files", "attributes"} | IGNORED),
         Route(f"{HERE}/file_batches/{{batch}}", get_batch, GET),
         Route(f"{HERE}/file_batches/{{batch}}/files", list_batch, GET),
     ),
