@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from inspect import iscoroutinefunction
@@ -16,7 +16,6 @@ from taiwa.apps.catalog import DEFAULT_APP, load_app, with_places
 from taiwa.client.arguments import Tools, at_address, checked_limits, offers, tools_of
 from taiwa.client.results import Extraction, Generation, SessionInfo
 from taiwa.conversation.app import AnswerOptions, App
-from taiwa.conversation.history import Conversation
 from taiwa.flows import extract as extracting
 from taiwa.kernel.approval import Approve, check_approve
 from taiwa.kernel.effects import Effect
@@ -35,28 +34,18 @@ from taiwa.operations.open_session import change_options, set_options
 from taiwa.plugins import make_retriever
 from taiwa.sessions.commit_turn import PricedModel, TurnOptions
 from taiwa.sessions.repository import Repository
-from taiwa.sessions.session import open_priced_model, open_store
+from taiwa.sessions.session import BaseSession, open_priced_model, open_store
 from taiwa.settings import Settings
 from taiwa.store import Store
 from taiwa.structured import OutputType
 
+S = TypeVar("S", bound=BaseSession)
 T = TypeVar("T")
 
 
 Handlers: TypeAlias = Mapping[type[Effect[Any]], Handler]
 NO_HANDLERS: Handlers = MappingProxyType({})
 IN_MEMORY = ":memory:"
-
-
-@dataclass(frozen=True, slots=True)
-class SessionStart:
-    """The parts of a session."""
-
-    repository: Repository
-    name: str
-    conversation: Conversation
-    priced_model: PricedModel
-    tools: tuple[Tool, ...]
 
 
 class BaseClient:
@@ -241,15 +230,17 @@ class BaseClient:
         with self._lock:
             self.spent = self.spent + spent
 
-    def _start(
-        self, app: str | App | None, name: str, params: Mapping[str, Json] | None, changes: AnswerOptions, tools: Tools | None,
-        model: str | AnyModel | None,
-    ) -> SessionStart:  # fmt: skip
-        """Return the parts of a session: the conversation of that name, or a new one, with changed answer options.
+    def _open_session(
+        self, kind: type[S], app: str | App | None, name: str, params: Mapping[str, Json] | None, changes: AnswerOptions,
+        schema: object, tools: Tools | None, options: TurnOptions | None, model: str | AnyModel | None,
+    ) -> S:  # fmt: skip
+        """Open the conversation of that name, or a new one, with changed answer options.
+
+        Limits of the call override those of the conversation, which override the client's.
 
         Raises:
             InputError: the session exists, and has another app or parameters of its own; the app does not support the
-            changes.
+            changes; an argument has the wrong type.
         """
         check_argument("app", app, (str, App, NoneType), "the name or the path of an app, or an App")
         check_argument("name", name, str, "a text")
@@ -275,7 +266,17 @@ class BaseClient:
         last = "" if start.new_nodes else repository.last_model(start.tip, name)
         if start.stored_tip is not None:
             start = change_options(repository, start, changed(start.app))
-        return SessionStart(repository, name, start, self._open_model(start.app, last, model), given or ())
+        priced_model = self._open_model(start.app, last, model)
+        check_argument("options", options, (TurnOptions, NoneType), "taiwa.TurnOptions(…)")
+        options = options or TurnOptions(limits=start.app.answer_options.limits or self.limits.usage_limits)
+        options = replace(
+            options,
+            tools=(*self.tools, *(given or ()), *options.tools),
+            limits=changes.limits or options.limits,
+            approve=options.approve or self.approve,
+            types=options.types if schema is None else (OutputType.of(schema), *options.types),
+        )
+        return kind(repository, name, start, priced_model, options=options, observers=self.observers)
 
     def _sessions(self) -> tuple[SessionInfo, ...]:
         return tuple(
@@ -285,21 +286,6 @@ class BaseClient:
             )
             for each in list_sessions(Repository(self.store))
         )  # fmt: skip
-
-    def _turn_options(
-        self, options: TurnOptions | None, limits: Limits | None, start: SessionStart, schema: object
-    ) -> TurnOptions:
-        """Return the options of turns; limits of the call override those of the conversation, which override the client's."""
-        check_argument("options", options, (TurnOptions, NoneType), "taiwa.TurnOptions(…)")
-        kept = start.conversation.app.answer_options.limits
-        options = options or TurnOptions(limits=self.limits.usage_limits if kept is None else kept)
-        return replace(
-            options,
-            tools=(*self.tools, *start.tools, *options.tools),
-            limits=options.limits if limits is None else limits.usage_limits,
-            approve=options.approve or self.approve,
-            types=options.types if schema is None else (OutputType.of(schema), *options.types),
-        )
 
     def _ask_app(
         self, name: str, documents: Sequence[str | Path], audience: Sequence[str], user: str, policy: str

@@ -96,7 +96,7 @@ class Client(BaseClient):
             InputError: it is not a program, for example the function that creates it.
             TaiwaError: what the program raised; `spent` holds the usage of the run.
         """
-        return self._run(program, tools, limits, model).value
+        return self._run(program, self._arguments(tools, limits, model)).value
 
     def stream_run(
         self,
@@ -107,7 +107,8 @@ class Client(BaseClient):
         model: str | AnyModel | None = None,
     ) -> "Stream[TextDelta | Notice, R]":
         """Run a program; yield text and notices as they arrive."""
-        return self._stream(program, as_it_is, tools, limits, model)
+        check_program(program)
+        return Stream(self._events(program, as_it_is, self._arguments(tools, limits, model)))
 
     @overload
     def generate(
@@ -141,7 +142,9 @@ class Client(BaseClient):
         """
         request = question(text, attachments, system, prefix, stop, temperature, max_tokens, seed)
         used = self._tools_of_answer(tools, constraint, prefix)
-        return self._billed(self._run(generate_program(request, constraint, used), used, limits, model))
+        return self._billed(
+            self._run(generate_program(request, constraint, used), self._arguments(used, limits, model))
+        )
 
     def stream(
         self, text: Prompt, constraint: object = None, *, attachments: Attachments = (), system: str = "", prefix: str = "",
@@ -151,7 +154,8 @@ class Client(BaseClient):
         """As `generate`; yield the text as it arrives."""
         request = question(text, attachments, system, prefix, stop, temperature, max_tokens, seed)
         used = self._tools_of_answer(tools, constraint, prefix)
-        return self._stream(generate_program(request, constraint, used), self._text, used, limits, model)
+        program = generate_program(request, constraint, used)
+        return Stream(self._events(program, self._text, self._arguments(used, limits, model)))
 
     @overload
     def extract(self, output: type[T] | OutputSpec[T], text: Prompt, **more: Unpack[ExtractArguments]) -> T: ...
@@ -170,7 +174,7 @@ class Client(BaseClient):
             RefusalError: the model refused to answer.
         """
         program = extract_program(output, text, attachments, system, temperature, max_tokens, repair)
-        return self._run(program, limits=limits, model=model).value.value
+        return self._run(program, self._arguments(None, limits, model)).value.value
 
     @overload
     def try_extract(
@@ -184,7 +188,7 @@ class Client(BaseClient):
     ) -> Extraction[Any]:  # fmt: skip
         """As `extract`, with attempts, repairs and bill; return an `Extraction` without a value instead of raising."""
         program = extract_program(output, text, attachments, system, temperature, max_tokens, repair)
-        return self._extraction(self._run(with_error_as_value(program), limits=limits, model=model))
+        return self._extraction(self._run(with_error_as_value(program), self._arguments(None, limits, model)))
 
     @overload
     def stream_extract(
@@ -201,7 +205,7 @@ class Client(BaseClient):
         program = extract_program(
             partials.output_type, text, attachments, system, temperature, max_tokens, repair, partials.watch
         )
-        return self._stream(program, partials.view, limits=limits, model=model)
+        return Stream(self._events(program, partials.view, self._arguments(None, limits, model)))
 
     def route(
         self,
@@ -212,9 +216,8 @@ class Client(BaseClient):
         model: str | AnyModel | None = None,
     ) -> RouteResult:
         """Choose one of several types or APIs and read a value of it, or ask a clarifying question; targets are named by their classes."""
-        return self._run(
-            route_program(targets_of(targets), checked(text), repair=repair), limits=limits, model=model
-        ).value
+        program = route_program(targets_of(targets), checked(text), repair=repair)
+        return self._run(program, self._arguments(None, limits, model)).value
 
     def solve(
         self, question: str, *, tools: Tools | None = None, system: str | None = None, temperature: float | None = None,
@@ -229,7 +232,7 @@ class Client(BaseClient):
         """
         used = solve_tools(self.tools if tools is None else tools_of(tools))
         program = solve_program(question, used, solve_options(options, system, temperature, max_tokens))
-        return self._run(program, used, limits, model).value
+        return self._run(program, self._arguments(used, limits, model)).value
 
     def find(
         self, query: str, *, documents: Sequence[str | Path] = (), audience: Sequence[str] = (), limit: int = 5
@@ -280,12 +283,7 @@ class Client(BaseClient):
             InputError: a parameter is not valid, or the session exists with another app.
         """
         changes = answer_options(system, temperature, max_tokens, schema, limits)
-        start = self._start(app, name, params, changes, tools, model)
-        return Session(
-            start.repository, start.name, start.conversation, start.priced_model,
-            options=self._turn_options(options, limits, start, schema),
-            observers=self.observers,
-        )  # fmt: skip
+        return self._open_session(Session, app, name, params, changes, schema, tools, options, model)
 
     def sessions(self) -> tuple[SessionInfo, ...]:
         """List the conversations of the store, most recent first."""
@@ -299,29 +297,12 @@ class Client(BaseClient):
         """
         self.store.delete_session(name)
 
-    def _run(
-        self,
-        program: Program[R],
-        tools: Tools | None = None,
-        limits: Limits | None = None,
-        model: str | AnyModel | None = None,
-    ) -> RunResult[R]:
-        runtime = Runtime(**self._arguments(tools, limits, model))
+    def _run(self, program: Program[R], arguments: dict[str, Any]) -> RunResult[R]:
+        runtime = Runtime(**arguments)
         with self._counting():
             done = runtime.run_result(program)
         self._count(done.spent)
         return done
-
-    def _stream(
-        self,
-        program: Program[R],
-        view: "View[R, E, T]",
-        tools: Tools | None = None,
-        limits: Limits | None = None,
-        model: str | AnyModel | None = None,
-    ) -> "Stream[E, T]":
-        check_program(program)
-        return Stream(self._events(program, view, self._arguments(tools, limits, model)))
 
     def _events(self, program: Program[R], view: "View[R, E, T]", arguments: dict[str, Any]) -> "Generator[E, None, T]":
         with self._counting():
@@ -374,7 +355,7 @@ class AsyncClient(BaseClient):
         model: str | AnyModel | None = None,
     ) -> R:
         """As `Client.run`."""
-        return (await self._run(program, tools, limits, model)).value
+        return (await self._run(program, self._arguments(tools, limits, model))).value
 
     def stream_run(
         self,
@@ -385,7 +366,8 @@ class AsyncClient(BaseClient):
         model: str | AnyModel | None = None,
     ) -> "AsyncStream[TextDelta | Notice, R]":
         """As `Client.stream_run`."""
-        return self._stream(program, as_it_is, tools, limits, model)
+        check_program(program)
+        return AsyncStream(self._events(program, as_it_is, self._arguments(tools, limits, model)))
 
     @overload
     async def generate(
@@ -409,7 +391,9 @@ class AsyncClient(BaseClient):
             question, text, attachments, system, prefix, stop, temperature, max_tokens, seed
         )
         used = self._tools_of_answer(tools, constraint, prefix)
-        return self._billed(await self._run(generate_program(request, constraint, used), used, limits, model))
+        return self._billed(
+            await self._run(generate_program(request, constraint, used), self._arguments(used, limits, model))
+        )
 
     def stream(
         self, text: Prompt, constraint: object = None, *, attachments: Attachments = (), system: str = "", prefix: str = "",
@@ -419,7 +403,8 @@ class AsyncClient(BaseClient):
         """As `Client.stream`."""
         request = question(text, attachments, system, prefix, stop, temperature, max_tokens, seed)
         used = self._tools_of_answer(tools, constraint, prefix)
-        return self._stream(generate_program(request, constraint, used), self._text, used, limits, model)
+        program = generate_program(request, constraint, used)
+        return AsyncStream(self._events(program, self._text, self._arguments(used, limits, model)))
 
     @overload
     async def extract(self, output: type[T] | OutputSpec[T], text: Prompt, **more: Unpack[ExtractArguments]) -> T: ...
@@ -433,7 +418,7 @@ class AsyncClient(BaseClient):
         program = await asyncio.to_thread(
             extract_program, output, text, attachments, system, temperature, max_tokens, repair
         )
-        return (await self._run(program, limits=limits, model=model)).value.value
+        return (await self._run(program, self._arguments(None, limits, model))).value.value
 
     @overload
     async def try_extract(
@@ -449,7 +434,7 @@ class AsyncClient(BaseClient):
         program = await asyncio.to_thread(
             extract_program, output, text, attachments, system, temperature, max_tokens, repair
         )
-        return self._extraction(await self._run(with_error_as_value(program), limits=limits, model=model))
+        return self._extraction(await self._run(with_error_as_value(program), self._arguments(None, limits, model)))
 
     @overload
     def stream_extract(
@@ -468,7 +453,7 @@ class AsyncClient(BaseClient):
         program = extract_program(
             partials.output_type, text, attachments, system, temperature, max_tokens, repair, partials.watch
         )
-        return self._stream(program, partials.view, limits=limits, model=model)
+        return AsyncStream(self._events(program, partials.view, self._arguments(None, limits, model)))
 
     async def route(
         self,
@@ -479,11 +464,8 @@ class AsyncClient(BaseClient):
         model: str | AnyModel | None = None,
     ) -> RouteResult:
         """As `Client.route`."""
-        return (
-            await self._run(
-                route_program(targets_of(targets), checked(text), repair=repair), limits=limits, model=model
-            )
-        ).value
+        program = route_program(targets_of(targets), checked(text), repair=repair)
+        return (await self._run(program, self._arguments(None, limits, model))).value
 
     async def solve(
         self, question: str, *, tools: Tools | None = None, system: str | None = None, temperature: float | None = None,
@@ -492,7 +474,7 @@ class AsyncClient(BaseClient):
         """As `Client.solve`."""
         used = solve_tools(self.tools if tools is None else tools_of(tools))
         program = solve_program(question, used, solve_options(options, system, temperature, max_tokens))
-        return (await self._run(program, used, limits, model)).value
+        return (await self._run(program, self._arguments(used, limits, model))).value
 
     async def find(
         self, query: str, *, documents: Sequence[str | Path] = (), audience: Sequence[str] = (), limit: int = 5
@@ -521,12 +503,9 @@ class AsyncClient(BaseClient):
     ) -> AsyncSession:  # fmt: skip
         """As `Client.session`."""
         changes = answer_options(system, temperature, max_tokens, schema, limits)
-        start = await asyncio.to_thread(self._start, app, name, params, changes, tools, model)
-        return AsyncSession(
-            start.repository, start.name, start.conversation, start.priced_model,
-            options=self._turn_options(options, limits, start, schema),
-            observers=self.observers,
-        )  # fmt: skip
+        return await asyncio.to_thread(
+            self._open_session, AsyncSession, app, name, params, changes, schema, tools, options, model
+        )
 
     async def sessions(self) -> tuple[SessionInfo, ...]:
         """As `Client.sessions`."""
@@ -536,29 +515,12 @@ class AsyncClient(BaseClient):
         """As `Client.delete`."""
         await asyncio.to_thread(lambda: self.store.delete_session(name))
 
-    async def _run(
-        self,
-        program: Program[R],
-        tools: Tools | None = None,
-        limits: Limits | None = None,
-        model: str | AnyModel | None = None,
-    ) -> RunResult[R]:
-        runtime = AsyncRuntime(**self._arguments(tools, limits, model))
+    async def _run(self, program: Program[R], arguments: dict[str, Any]) -> RunResult[R]:
+        runtime = AsyncRuntime(**arguments)
         with self._counting():
             done = await runtime.run_result(program)
         self._count(done.spent)
         return done
-
-    def _stream(
-        self,
-        program: Program[R],
-        view: "View[R, E, T]",
-        tools: Tools | None = None,
-        limits: Limits | None = None,
-        model: str | AnyModel | None = None,
-    ) -> "AsyncStream[E, T]":
-        check_program(program)
-        return AsyncStream(self._events(program, view, self._arguments(tools, limits, model)))
 
     async def _events(
         self, program: Program[R], view: "View[R, E, T]", arguments: dict[str, Any]
