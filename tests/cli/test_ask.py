@@ -2,7 +2,6 @@
 
 import json
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from tests.cli.conftest import ModelServer, Place, Taiwa
 from tests.cli.terminal import Terminal
 from tests.house.figures import trace
 from tests.peers.faults import silence
+from tests.waiting import wait_for
 
 SCORES = json.dumps({"clarity": 1, "is_question": 1, "is_consultation": 5, "in_internal_docs": 1, "ask_person": 5})
 
@@ -69,10 +69,7 @@ def test_a_folder_without_documents_is_refused(taiwa: Taiwa, tmp_path: Path, fol
 def test_an_interrupted_question_can_be_resumed(taiwa: Taiwa, model_server: ModelServer, folder: Path) -> None:
     model_server(silence())
     process = taiwa.fork("ask", "paid leave", "--in", str(folder), "--assess-by", "typed")
-    end = time.monotonic() + 300
-    while not model_server.seen:
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    wait_for(lambda: model_server.seen)
 
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=300)

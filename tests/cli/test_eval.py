@@ -39,6 +39,23 @@ def sums(place: Any) -> Callable[..., str]:
     return write
 
 
+@pytest.fixture
+def zero_shot(sums: Callable[..., str], place: Any) -> tuple[str, ...]:
+    """A command that asks without examples and tools, and keeps its rows."""
+    return (
+        "eval",
+        "reason",
+        "--data",
+        sums(),
+        "--shots",
+        "0",
+        "--tools-on",
+        "none",
+        "--out",
+        str(place.folder / "run"),
+    )
+
+
 def pupil(*, wait: float = 0.0, ill: Callable[[int], bool] = lambda _: False) -> Act:
     """A pupil who calls the calculator wherever it is shown, keeps to its result, and without it is one too low.
 
@@ -138,25 +155,13 @@ def test_a_folder_holds_rows_table_summary_and_chart(
 
 
 def test_a_second_run_sends_only_missing_and_failed_rows(
-    taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str], place: Any
+    taiwa: Taiwa, model_server: ModelServer, zero_shot: tuple[str, ...], place: Any
 ) -> None:
-    words = (
-        "eval",
-        "reason",
-        "--data",
-        sums(),
-        "--shots",
-        "0",
-        "--tools-on",
-        "none",
-        "--out",
-        str(place.folder / "run"),
-    )
     model_server.plays(pupil(ill=lambda first: first == 3))
-    first = taiwa(*words, "--json")
+    first = taiwa(*zero_shot, "--json")
     model_server.plays(pupil())
 
-    second = taiwa.ok(*words, "--resume", "--json")
+    second = taiwa.ok(*zero_shot, "--resume", "--json")
 
     assert first.code == 1
     assert {row["failed"] for row in first.json["rows"]} == {1}
@@ -167,26 +172,12 @@ def test_a_second_run_sends_only_missing_and_failed_rows(
     assert len(rows_of(place.folder / "run")) == 8 + 2
 
 
-def test_a_third_run_sends_nothing(
-    taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str], place: Any
-) -> None:
-    words = (
-        "eval",
-        "reason",
-        "--data",
-        sums(),
-        "--shots",
-        "0",
-        "--tools-on",
-        "none",
-        "--out",
-        str(place.folder / "run"),
-    )
+def test_a_third_run_sends_nothing(taiwa: Taiwa, model_server: ModelServer, zero_shot: tuple[str, ...]) -> None:
     model_server.plays(pupil())
-    first = taiwa.ok(*words, "--json").json
+    first = taiwa.ok(*zero_shot, "--json").json
     asked = len(model_server.requests)
 
-    second = taiwa.ok(*words, "--json").json
+    second = taiwa.ok(*zero_shot, "--json").json
 
     assert len(model_server.requests) == asked
     assert second["rows"] == first["rows"]
@@ -205,6 +196,7 @@ def test_rows_of_another_evaluation_are_not_continued(
     taiwa: Taiwa,
     model_server: ModelServer,
     sums: Callable[..., str],
+    zero_shot: tuple[str, ...],
     place: Any,
     change: tuple[str, ...],
     complaint: str,
@@ -213,22 +205,10 @@ def test_rows_of_another_evaluation_are_not_continued(
     own = {"id": "o", "question": "Q", "parts": ["So it is 3."], "answer": "3"}
     (place.folder / "own.jsonl").write_text(json.dumps(own))
     sums(5, "other.jsonl")
-    words = (
-        "eval",
-        "reason",
-        "--data",
-        sums(),
-        "--shots",
-        "0",
-        "--tools-on",
-        "none",
-        "--out",
-        str(place.folder / "run"),
-    )
-    taiwa.ok(*words)
+    taiwa.ok(*zero_shot)
     before = (place.folder / "run" / "rows.jsonl").read_bytes()
 
-    done = taiwa(*words, *(str(place.folder / word) if word.endswith(".jsonl") else word for word in change))
+    done = taiwa(*zero_shot, *(str(place.folder / word) if word.endswith(".jsonl") else word for word in change))
 
     assert done.code == 2
     assert complaint in done.err
@@ -237,26 +217,12 @@ def test_rows_of_another_evaluation_are_not_continued(
 
 
 def test_a_cost_limit_ends_a_run_and_a_higher_one_continues_it(
-    taiwa: Taiwa, model_server: ModelServer, sums: Callable[..., str], place: Any
+    taiwa: Taiwa, model_server: ModelServer, zero_shot: tuple[str, ...]
 ) -> None:
-    words = (
-        "eval",
-        "reason",
-        "--data",
-        sums(),
-        "--shots",
-        "0",
-        "--tools-on",
-        "none",
-        "-j",
-        "1",
-        "--out",
-        str(place.folder / "run"),
-    )
     model_server.plays(pupil(), prices={model_server.model: {"input": 0, "output": 1000}})  # 0.003 a row
 
-    first = taiwa(*words, "--max-cost", "0.020", "--json")
-    second = taiwa.ok(*words, "--max-cost", "1", "--json")
+    first = taiwa(*zero_shot, "-j", "1", "--max-cost", "0.020", "--json")
+    second = taiwa.ok(*zero_shot, "-j", "1", "--max-cost", "1", "--json")
 
     assert first.code == 1
     assert "limit on cost" in first.json["stopped"]

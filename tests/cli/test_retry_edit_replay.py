@@ -1,11 +1,10 @@
 """Doing turns again: retry, edit, resume after a crash, replay without a call, rerun on a new branch."""
 
-import time
-
 import pytest
 
 from tests.cli.conftest import ModelServer, Place, Taiwa, delta
 from tests.peers.faults import silence
+from tests.waiting import wait_for
 
 
 @pytest.fixture
@@ -112,10 +111,7 @@ def test_an_impossible_retry_is_an_error_of_one_line(
 def killed(taiwa: Taiwa, model_server: ModelServer, *command: str, requests: int = 2) -> None:
     """Start a turn and kill it while it waits for its second answer."""
     process = taiwa.fork(*command)
-    end = time.monotonic() + 300
-    while len(model_server.seen) < requests:
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    wait_for(lambda: len(model_server.seen) >= requests)
     process.kill()
     process.communicate()
 
@@ -155,10 +151,7 @@ def test_an_interrupted_turn_prints_how_to_continue(taiwa: Taiwa, model_server: 
 
     model_server(silence())
     process = taiwa.fork("say", "chat", "Hi")
-    end = time.monotonic() + 300
-    while not model_server.seen:
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    wait_for(lambda: model_server.seen)
 
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=300)

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import signal
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from taiwa.sql.sqlite import SqliteDatabase
 from tests.cli.conftest import ModelServer, Taiwa, delta
 from tests.peers.faults import Act, Scene, event, head, raw, silence, speech, status
+from tests.waiting import wait_for
 
 BAD = status(400, b'{"error": {"message": "no"}}')
 INTO_ENGLISH = ("-p", "target_lang=English")
@@ -532,13 +532,6 @@ def test_a_missing_param_is_one_error_and_not_one_per_row(
 
     assert refused.code == 2
     assert refused.err == "taiwa: the app 'translate' requires the parameter 'target_lang'; pass -p target_lang=…\n"
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 300
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("mode", ["fold", "map"])

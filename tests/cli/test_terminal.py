@@ -1,7 +1,6 @@
 """`taiwa chat` on a real terminal: keys, history, and Ctrl-C in the middle of an answer."""
 
 import re
-import time
 from collections.abc import Callable
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from tests.cli.conftest import ModelServer, Place, Taiwa, delta
 from tests.cli.terminal import Terminal
 from tests.peers.faults import head, silence, status, words
+from tests.waiting import wait_for
 
 CTRL_C, CTRL_D, ESCAPE_ENTER = "\x03", "\x04", "\x1b\r"
 PASTE = "\x1b[200~{}\x1b[201~"
@@ -259,10 +259,3 @@ def test_a_turn_that_was_cut_off_is_not_mentioned_in_another_conversation(
 
     assert "cut off" not in chat.text
     assert taiwa.ok("chat", "chat", "-s", "other", input="").err == ""
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 300
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)

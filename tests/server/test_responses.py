@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -39,6 +38,7 @@ from taiwa.sessions.replay import replay_history
 from tests.files import GIF
 from tests.peers.faults import FaultServer, head, silence, speech, words
 from tests.server.serving import KEY, Serving, requests_of, serving, sse
+from tests.waiting import wait_for
 
 TOOL = {
     "type": "function",
@@ -235,8 +235,7 @@ def test_a_client_that_leaves_cancels_a_response_that_is_not_stored() -> None:
         leaving = HTTPConnection("127.0.0.1", served.server.port)
         body = json.dumps({"model": model, "input": "a", "store": False})
         leaving.request("POST", "/v1/responses", body, {**served.client.headers, "content-type": "application/json"})
-        while not peer.seen:
-            time.sleep(0.01)
+        wait_for(lambda: peer.seen)
 
         leaving.close()
 
@@ -259,8 +258,7 @@ def test_a_response_that_is_deleted_while_it_is_written_hangs_up_on_the_model(pi
                 others = second.iter_lines()
                 for each in (lines, others) if pieces else ():
                     read(each, "response.output_text.delta")
-                while not peer.seen:
-                    time.sleep(0.01)
+                wait_for(lambda: peer.seen)
 
                 assert served.client.delete(path).json()["deleted"]
 
