@@ -196,16 +196,6 @@ class BaseSession:
         self.name = turn.session
         return turn
 
-    def _undo(self, turns: int = 1) -> Conversation:
-        check_argument("turns", turns, int, "a whole number")
-        self._ensure_begun()
-        return self._check_out(self.repository.store.undo(self.name, turns))
-
-    def _redo(self, turns: int = 1) -> Conversation:
-        check_argument("turns", turns, int, "a whole number")
-        self._ensure_begun()
-        return self._check_out(self.repository.store.redo(self.name, turns))
-
     def _ensure_begun(self) -> str:
         """Return the tip of the conversation.
 
@@ -220,17 +210,6 @@ class BaseSession:
         self.conversation = self.repository.checkout(tip)
         return self.conversation
 
-    def _set_state(self, values: State) -> Conversation:
-        self._ensure_stored()
-        self.conversation = self.repository.set_state(self.name, values)
-        return self.conversation
-
-    def _change_app(self, app: str | App) -> Conversation:
-        app = load_app(app).with_params({}) if isinstance(app, str) else app
-        self._ensure_stored()
-        self.conversation = self.repository.change_app(self.name, app)
-        return self.conversation
-
     def _ensure_stored(self) -> None:
         if self.conversation.new_nodes:
             with self.repository.store.transaction():
@@ -240,34 +219,6 @@ class BaseSession:
                 self.conversation = self.repository.commit(
                     self.name, self.conversation, expected=expected, reason=reason
                 )
-
-    def _fork(self, name: str) -> Self:
-        check_argument("name", name, str, "a name")
-        self._ensure_stored()
-        self.repository.fork(self.conversation.tip, name, self.name)
-        options, observers = self.options, self._observers
-        return type(self)(
-            self.repository, name, self.conversation, self.priced_model, options=options, observers=observers
-        )
-
-    def _diff(self, other: "BaseSession | str") -> tuple[Change, ...]:
-        check_argument("other", other, (str, BaseSession), "a session or a revision")
-        then = other.conversation if isinstance(other, BaseSession) else self.repository.at(other)
-        return tuple(diff_states(dict(self.state), dict(then.state)))
-
-    def _why(self, path: str) -> ValueOrigin:
-        check_argument("path", path, str, "a path such as items.1")
-        self._ensure_stored()
-        return self.repository.origin(self.conversation.tip, parse_path(path))
-
-    def _replay(self) -> "tuple[ReplayedNode, ...]":
-        from taiwa.sessions.replay import replay_history
-
-        return tuple(replay_history(self.repository, self.conversation.tip)) if self.conversation.count else ()
-
-    def _export(self) -> str:
-        self._ensure_stored()
-        return "".join(f"{line}\n" for line in self.repository.store.export(self.name))
 
     def _begin(self, turn_input: TurnInput) -> ActiveTurn:
         self._limits()
@@ -322,6 +273,9 @@ class BaseSession:
     def _count_failed(self, error: BaseException) -> None:
         if isinstance(error, TaiwaError) and isinstance(error.spent, RunUsage):
             self.spent = self.spent + error.spent
+
+
+S = TypeVar("S", bound=BaseSession)
 
 
 class Session(BaseSession):
@@ -416,45 +370,69 @@ class Session(BaseSession):
         turn = self._resume(approve)
         return None if turn is None else Stream(self._events(lambda: turn))
 
-    def undo(self, turns: int = 1) -> Conversation:
+    # An `AsyncSession` runs what follows in a thread, with itself.
+
+    def undo(self: BaseSession, turns: int = 1) -> Conversation:
         """Go back; message, state and window move together."""
-        return self._undo(turns)
+        check_argument("turns", turns, int, "a whole number")
+        self._ensure_begun()
+        return self._check_out(self.repository.store.undo(self.name, turns))
 
-    def redo(self, turns: int = 1) -> Conversation:
+    def redo(self: BaseSession, turns: int = 1) -> Conversation:
         """Go forward to where `undo` started."""
-        return self._redo(turns)
+        check_argument("turns", turns, int, "a whole number")
+        self._ensure_begun()
+        return self._check_out(self.repository.store.redo(self.name, turns))
 
-    def fork(self, name: str) -> "Session":
+    def fork(self: S, name: str) -> S:
         """Continue from here under a second name; the branches are independent."""
-        return self._fork(name)
+        check_argument("name", name, str, "a name")
+        self._ensure_stored()
+        self.repository.fork(self.conversation.tip, name, self.name)
+        options, observers = self.options, self._observers
+        return type(self)(
+            self.repository, name, self.conversation, self.priced_model, options=options, observers=observers
+        )
 
-    def set_state(self, values: State) -> Conversation:
+    def set_state(self: BaseSession, values: State) -> Conversation:
         """Set values of the state by hand, as a node of its own."""
-        return self._set_state(values)
+        self._ensure_stored()
+        self.conversation = self.repository.set_state(self.name, values)
+        return self.conversation
 
-    def change_app(self, app: str | App) -> Conversation:
+    def change_app(self: BaseSession, app: str | App) -> Conversation:
         """Continue with another or an edited app, or the app of that name or path; values that fit its fields are kept."""
-        return self._change_app(app)
+        app = load_app(app).with_params({}) if isinstance(app, str) else app
+        self._ensure_stored()
+        self.conversation = self.repository.change_app(self.name, app)
+        return self.conversation
 
-    def diff(self, other: "BaseSession | str") -> tuple[Change, ...]:
+    def diff(self: BaseSession, other: "BaseSession | str") -> tuple[Change, ...]:
         """Return what differs in the state of another session or revision."""
-        return self._diff(other)
+        check_argument("other", other, (str, BaseSession), "a session or a revision")
+        then = other.conversation if isinstance(other, BaseSession) else self.repository.at(other)
+        return tuple(diff_states(dict(self.state), dict(then.state)))
 
-    def why(self, path: str) -> ValueOrigin:
+    def why(self: BaseSession, path: str) -> ValueOrigin:
         """Return the node that set a value of the state last, such as `items.1`.
 
         Raises:
             InputError: the state never had a value there.
         """
-        return self._why(path)
+        check_argument("path", path, str, "a path such as items.1")
+        self._ensure_stored()
+        return self.repository.origin(self.conversation.tip, parse_path(path))
 
-    def replay(self) -> "tuple[ReplayedNode, ...]":
+    def replay(self: BaseSession) -> "tuple[ReplayedNode, ...]":
         """Replay every turn from its records, without a call; `difference` says where one differs."""
-        return self._replay()
+        from taiwa.sessions.replay import replay_history
 
-    def export(self) -> str:
+        return tuple(replay_history(self.repository, self.conversation.tip)) if self.conversation.count else ()
+
+    def export(self: BaseSession) -> str:
         """Return the conversation as JSONL, which `taiwa import` reads."""
-        return self._export()
+        self._ensure_stored()
+        return "".join(f"{line}\n" for line in self.repository.store.export(self.name))
 
     def _run(self, turn: ActiveTurn) -> TurnResult:
         with self._record_failure(turn):
@@ -558,39 +536,39 @@ class AsyncSession(BaseSession):
 
     async def undo(self, turns: int = 1) -> Conversation:
         """As `Session.undo`."""
-        return await to_thread(self._undo, turns)
+        return await to_thread(Session.undo, self, turns)
 
     async def redo(self, turns: int = 1) -> Conversation:
         """As `Session.redo`."""
-        return await to_thread(self._redo, turns)
+        return await to_thread(Session.redo, self, turns)
 
     async def fork(self, name: str) -> "AsyncSession":
         """As `Session.fork`."""
-        return await to_thread(self._fork, name)
+        return await to_thread(Session.fork, self, name)
 
     async def set_state(self, values: State) -> Conversation:
         """As `Session.set_state`."""
-        return await to_thread(self._set_state, values)
+        return await to_thread(Session.set_state, self, values)
 
     async def change_app(self, app: str | App) -> Conversation:
         """As `Session.change_app`."""
-        return await to_thread(self._change_app, app)
+        return await to_thread(Session.change_app, self, app)
 
     async def diff(self, other: "BaseSession | str") -> tuple[Change, ...]:
         """As `Session.diff`."""
-        return await to_thread(self._diff, other)
+        return await to_thread(Session.diff, self, other)
 
     async def why(self, path: str) -> ValueOrigin:
         """As `Session.why`."""
-        return await to_thread(self._why, path)
+        return await to_thread(Session.why, self, path)
 
     async def replay(self) -> "tuple[ReplayedNode, ...]":
         """As `Session.replay`."""
-        return await to_thread(self._replay)
+        return await to_thread(Session.replay, self)
 
     async def export(self) -> str:
         """As `Session.export`."""
-        return await to_thread(self._export)
+        return await to_thread(Session.export, self)
 
     async def _run(
         self,
