@@ -359,7 +359,6 @@ class Guard:
         self._addresses = not options.is_local
         self._origins = frozenset(options.origins)
         self._limits = options.limits
-        self._most_requests = options.limits.streams
         self._open: dict[str, set[asyncio.Task[Any]]] = {}
         """The tasks of the open requests of each caller."""
         self._count = 0
@@ -460,7 +459,7 @@ class Guard:
 
     def _check_room(self, caller: str, request: Request) -> Response | None:
         """Return the response to a caller that has no room for one more open request, which is already counted."""
-        own, most = len(self._open[caller]), self._most_requests
+        own, most = len(self._open[caller]), self._limits.streams
         if has_room(own - 1, self._count - 1, most):
             return None
         return self._error(too_many("too many open connections; close some, or try again in a moment"), request)

@@ -1,6 +1,5 @@
 """Embeddings (`POST /v1/embeddings`), computed by the model that `--embeddings` names."""
 
-import asyncio
 from base64 import b64encode
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from starlette.requests import Request
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import estimate_tokens
 from taiwa.server.http_responses import ApiError, error_to_json, invalid
-from taiwa.server.request import Fields, read_body, repository_of, state_of
+from taiwa.server.request import Fields, repository_of, state_of
 from taiwa.server.wire_interface import Route, Wire
 
 if TYPE_CHECKING:
@@ -19,12 +18,11 @@ if TYPE_CHECKING:
 MOST_TEXTS = 2_048
 
 
-async def create(request: Request) -> Json:
+def create(request: Request, body: Fields) -> Json:
     """Return the vectors of some texts."""
-    body = await read_body(request, {"model", "input", "encoding_format", "dimensions", "user"})
     name, texts = body.text("model"), _read_input(body)
     form, dimensions = body.choice("encoding_format", ("float", "base64"), "float"), body.count("dimensions", 1)
-    vectors = await vectors_of(request, name, texts, dimensions)
+    vectors = vectors_of(request, name, texts, dimensions)
     data: list[Json] = [
         {"object": "embedding", "index": index, "embedding": _write(row, form)} for index, row in enumerate(vectors)
     ]
@@ -37,7 +35,7 @@ def tokens_of(texts: Sequence[str]) -> int:
     return sum(map(estimate_tokens, texts))
 
 
-async def vectors_of(request: Request, name: str, texts: Sequence[str], dimensions: int | None = None) -> "Vectors":
+def vectors_of(request: Request, name: str, texts: Sequence[str], dimensions: int | None = None) -> "Vectors":
     """Return a row of length 1 for each text; with `dimensions`, the first ones, normalised again.
 
     Raises:
@@ -54,13 +52,15 @@ async def vectors_of(request: Request, name: str, texts: Sequence[str], dimensio
             param="model",
         )
     if (quota := repository_of(request).quota) is not None:
-        await asyncio.to_thread(quota.check)
-    vectors = await asyncio.to_thread(model.embed, texts)
+        quota.check()
+    vectors = model.embed(texts)
     if dimensions is None or dimensions == vectors.shape[1]:
         return vectors
     if dimensions > vectors.shape[1]:
         raise invalid("dimensions", f"dimensions must be at most {vectors.shape[1]}, got {dimensions}", "invalid_value")
-    return await asyncio.to_thread(_shorten, vectors, dimensions)
+    from taiwa.retrieval.hybrid import unit_rows
+
+    return unit_rows(vectors[:, :dimensions].tolist())
 
 
 def _read_input(body: Fields) -> tuple[str, ...]:
@@ -75,12 +75,6 @@ def _read_input(body: Fields) -> tuple[str, ...]:
     return texts
 
 
-def _shorten(vectors: "Vectors", dimensions: int) -> "Vectors":
-    from taiwa.retrieval.hybrid import unit_rows
-
-    return unit_rows(vectors[:, :dimensions].tolist())
-
-
 def _write(row: "Vectors", form: str) -> Json:
     """Encode a vector: as numbers, or as little-endian float32 bytes."""
     if form == "base64":
@@ -89,4 +83,5 @@ def _write(row: "Vectors", form: str) -> Json:
     return numbers
 
 
-wire = Wire("embeddings", (Route("/v1/embeddings", create),), error_to_json)
+BODY = ("model", "input", "encoding_format", "dimensions", "user")
+wire = Wire("embeddings", (Route("/v1/embeddings", create, body=BODY),), error_to_json)

@@ -1,6 +1,5 @@
 """Ollama (`/api/chat`, `/api/generate`, `/api/embed`, `/api/tags`, `/api/show`, `/api/version`): JSON lines, streamed unless `stream` is false."""
 
-import asyncio
 import time
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, replace
@@ -54,6 +53,7 @@ SHARED = frozenset("model stream format options keep_alive think logprobs top_lo
 CHAT = SHARED | {"messages", "tools", "truncate", "shift"}
 GENERATE = SHARED | {"prompt", "system", "images", "raw", "truncate", "shift"}
 SHOW = frozenset("model name verbose system template options".split())
+EMBED = frozenset({"model", "input", "truncate", "dimensions", "options", "keep_alive"})
 UNSUPPORTED = frozenset({"suffix", "template", "context"})
 OPTIONS = frozenset(
     """temperature top_p seed num_predict stop top_k min_p typical_p tfs_z repeat_last_n repeat_penalty mirostat mirostat_tau
@@ -308,13 +308,11 @@ async def tags(request: Request) -> Json:
     return {"models": [_model(name) for name in state_of(request).served.ids()]}
 
 
-async def show(request: Request) -> Json:
+def show(request: Request, body: Fields) -> Json:
     """Describe a model."""
-    body, state = await read_body(request, SHOW), state_of(request)
+    state = state_of(request)
     name = body.text("model", "") or body.text("name")
-    choice = state.served.choose(_untagged(state, name))
-    priced_model = await asyncio.to_thread(partial(state.served.open, choice))
-    able = priced_model.model.capabilities
+    able = state.served.open(state.served.choose(_untagged(state, name))).model.capabilities
     found: list[Json] = ["completion", *(["tools"] if "tools" in able else [])]
     return {
         "modelfile": "",
@@ -354,21 +352,19 @@ async def running(_: Request) -> Json:
     return {"models": []}
 
 
-async def embed(request: Request) -> Json:
+def embed(request: Request, body: Fields) -> Json:
     """Return the vectors of some texts."""
-    body = await read_body(request, {"model", "input", "truncate", "dimensions", "options", "keep_alive"})
     started = time.perf_counter_ns()
     texts = body.texts("input", or_one=True)
     name, dimensions = body.text("model"), body.count("dimensions", 1)
-    vectors = [*await vectors_of(request, _untagged(state_of(request), name), texts, dimensions)] if texts else []
+    vectors = [*vectors_of(request, _untagged(state_of(request), name), texts, dimensions)] if texts else []
     end: dict[str, Json] = {"total_duration": time.perf_counter_ns() - started, "prompt_eval_count": tokens_of(texts)}
     return {"model": name, "embeddings": [[*map(float, row)] for row in vectors], **end}
 
 
-async def embed_prompt(request: Request) -> Json:
+def embed_prompt(request: Request, body: Fields) -> Json:
     """Return the vector of one text, for older clients."""
-    body = await read_body(request, {"model", "prompt", "options", "keep_alive"})
-    (row,) = await vectors_of(request, _untagged(state_of(request), body.text("model")), (body.text("prompt"),))
+    (row,) = vectors_of(request, _untagged(state_of(request), body.text("model")), (body.text("prompt"),))
     return {"embedding": [*map(float, row)]}
 
 
@@ -390,10 +386,10 @@ wire = Wire(
     (
         Route("/api/chat", chat, untyped=True, repeats=True),
         Route("/api/generate", generate, untyped=True, repeats=True),
-        Route("/api/embed", embed, untyped=True),
-        Route("/api/embeddings", embed_prompt, untyped=True),
+        Route("/api/embed", embed, untyped=True, body=EMBED),
+        Route("/api/embeddings", embed_prompt, untyped=True, body=("model", "prompt", "options", "keep_alive")),
         Route("/api/tags", tags, GET),
-        Route("/api/show", show, untyped=True),
+        Route("/api/show", show, untyped=True, body=SHOW),
         Route("/api/version", version, GET),
         Route("/api/ps", running, GET),
         *(Route(f"/api/{name}", manage, untyped=True) for name in ("pull", "push", "create", "copy")),

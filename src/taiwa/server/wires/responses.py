@@ -571,8 +571,8 @@ async def _recorded(found: ServedObject, after: int) -> AsyncGenerator[bytes]:
     yield b"data: [DONE]\n\n"
 
 
-def _find(repository: Repository, name: str) -> ServedObject:
-    found = repository.store.served.find(name)
+def _find(request: Request) -> ServedObject:
+    found = repository_of(request).store.served.find(name := name_of(request, "id"))
     if found is None or found.kind != "response":
         raise ApiError(404, f"response {name[:80]!r} not found", code="not_found", param="response_id")
     return found
@@ -587,9 +587,8 @@ async def _live(request: Request) -> LiveResponse | RemoteResponse | None:
     remote = await state.sharing.find(name, caller)
     if remote is None or remote.ended:
         return None
-    repository = state.repository(caller)
-    found = await asyncio.to_thread(_find, repository, name)
-    return RemoteResponse(repository, remote, cast("Body", found.body["response"]))
+    found = await asyncio.to_thread(_find, request)
+    return RemoteResponse(repository_of(request), remote, cast("Body", found.body["response"]))
 
 
 async def retrieve(request: Request) -> "Response | Json":
@@ -599,7 +598,7 @@ async def retrieve(request: Request) -> "Response | Json":
     streams = query.get("stream") == "true"
     if live is not None:
         return EventStream(partial(stream, live, after)) if streams else live.begun
-    found = await asyncio.to_thread(_find, repository_of(request), name_of(request, "id"))
+    found = await asyncio.to_thread(_find, request)
     if not streams or "begun" not in found.body:
         return found.body["response"]
     return EventStream(_recorded(found, after))
@@ -607,21 +606,18 @@ async def retrieve(request: Request) -> "Response | Json":
 
 async def delete(request: Request) -> Json:
     """Delete a response; its turn stays in the store. A response in progress is cancelled first."""
-    repository, name = repository_of(request), name_of(request, "id")
-    await asyncio.to_thread(_find, repository, name)
+    found = await asyncio.to_thread(_find, request)
     if (live := await _live(request)) is not None:
         await live.stop()
-    await asyncio.to_thread(repository.store.served.delete, name)
-    return {"id": name, "object": "response", "deleted": True}
+    await asyncio.to_thread(repository_of(request).store.served.delete, found.id)
+    return {"id": found.id, "object": "response", "deleted": True}
 
 
 async def cancel(request: Request) -> Json:
     """Cancel a response in progress; for a cancelled one, return it again."""
     live = await _live(request)
     if live is None:
-        repository = repository_of(request)
-        found = await asyncio.to_thread(_find, repository, name_of(request, "id"))
-        final = cast("Body", found.body["response"])
+        final = cast("Body", (await asyncio.to_thread(_find, request)).body["response"])
         if (status := final["status"]) == "cancelled":
             return final
         raise invalid("response_id", f"the response is {status} and cannot be cancelled", "invalid_value")
@@ -629,10 +625,9 @@ async def cancel(request: Request) -> Json:
     return await live.finished() or live.begun
 
 
-async def input_items(request: Request) -> Json:
+def input_items(request: Request) -> Json:
     """List the items of the input of a response."""
-    repository = repository_of(request)
-    found = await asyncio.to_thread(_find, repository, name_of(request, "id"))
+    found = _find(request)
     listed = [
         listed_item(cast("Body", item), f"item_{found.id.removeprefix('resp_')}{index:02d}")
         for index, item in enumerate(cast("list[Json]", found.body["input"]))
