@@ -6,6 +6,7 @@ from functools import cache
 from typing import Literal, TypeAlias
 
 from taiwa.kernel.serialization import Json, value
+from taiwa.kernel.text import SURROGATE
 
 Level: TypeAlias = Literal["safe", "likely", "guess"]
 """How certain a fix is: no other meaning is possible, another is unlikely, or others are possible."""
@@ -231,7 +232,6 @@ StringRole: TypeAlias = Literal["key", "member", "item"]
 ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 HEX = re.compile(r"[0-9a-fA-F]{4}")
 HEX_BYTE = re.compile(r"x([0-9a-fA-F]{2})")
-SURROGATE = re.compile(r"[\ud800-\udfff]")
 WHOLE_ITEM = re.compile(r'"[^"\n]{0,200}"\s*(?:[,\]]|\n|\Z)')
 REST_OF_KEY = re.compile(r"[^\"'\n:]{0,60}[\"']\s*:")
 VALUE_START = re.compile(r"[\"'“‘`\[{(\-0-9]|true|false|null|True|False|None")

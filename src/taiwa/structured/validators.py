@@ -3,7 +3,6 @@ for a model.
 """
 
 import json
-import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -35,7 +34,7 @@ from typing_extensions import TypedDict
 from taiwa.kernel.errors import InputError, TaiwaError
 from taiwa.kernel.errors import describe as describe_object
 from taiwa.kernel.serialization import Json, is_number
-from taiwa.kernel.text import truncate
+from taiwa.kernel.text import SURROGATE, truncate
 from taiwa.kernel.wording import Wording
 from taiwa.structured import ir
 from taiwa.structured.ir import describe, join_names, join_or, literal, members, resolve
@@ -353,7 +352,6 @@ BRACKETS = b"[]{}"
 NOT_BRACKETS = bytes(set(range(256)) - set(BRACKETS))
 DIGITS_AS_ZERO = bytes.maketrans(b"123456789E", b"000000000e")
 MAX_FLOAT_DIGITS = 309
-LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def has_odd_numbers(raw: bytes) -> bool:
@@ -410,13 +408,13 @@ def not_json(data: Json) -> Iterator[tuple[tuple[str | int, ...], str]]:
         path, here = todo.pop()
         if isinstance(here, float) and not isfinite(here):
             yield path, "is not a JSON number; use a finite number, or null where it is allowed"
-        elif isinstance(here, str) and (surrogate := LONE_SURROGATE.search(here)):
+        elif isinstance(here, str) and (surrogate := SURROGATE.search(here)):
             yield path, f"contains half a character (U+{ord(surrogate[0]):04X}); use whole characters"
         elif isinstance(here, dict):
             for key in here:
                 if not isinstance(key, str):  # of a caller without types
                     yield path, f"has the key {key!r}, which is not a text"
-                elif LONE_SURROGATE.search(key):
+                elif SURROGATE.search(key):
                     yield path, "has a key with half a character; use whole characters"
             todo.extend(((*path, key), inner) for key, inner in reversed(here.items()))
         elif isinstance(here, list):
