@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING
 
 from taiwa.constraints.allowed_tokens import ESCAPES, MatcherGuide, error_line, lark_string
 from taiwa.constraints.explain import explain_state
-from taiwa.constraints.guide import (
-    Coverage,
-    Source,
-    UnsupportedConstraintError,
-    Whitespace,
-    check_json,
-    check_unicode,
-)
+from taiwa.constraints.guide import Coverage, Source, UnsupportedConstraintError, Whitespace, check_json, check_unicode
 from taiwa.constraints.schema_regex import space_regex
 from taiwa.constraints.schema_rewriter import SPACED, RewrittenSchema, close_objects, rewrite_schema
 from taiwa.constraints.tool_call_grammar import ToolCallGrammar

@@ -12,15 +12,7 @@ from typing import cast
 from taiwa.constraints.allowed_tokens import lark_pattern, lark_string
 from taiwa.constraints.guide import SchemaClause
 from taiwa.constraints.schema_rewriter import close_objects, rewrite_schema
-from taiwa.json_schema import (
-    Schema,
-    is_any,
-    is_object,
-    listed_values,
-    map_subschemas,
-    names,
-    types,
-)
+from taiwa.json_schema import Schema, is_any, is_object, listed_values, map_subschemas, names, types
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import ToolCallsInText, ToolSpec
 from taiwa.kernel.serialization import Json

@@ -10,17 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from taiwa.kernel.errors import UnsupportedError
-from taiwa.kernel.messages import (
-    Capability,
-    Found,
-    Message,
-    Notice,
-    Request,
-    Response,
-    ToolResult,
-    assistant,
-    user,
-)
+from taiwa.kernel.messages import Capability, Found, Message, Notice, Request, Response, ToolResult, assistant, user
 from taiwa.kernel.serialization import Json, value
 
 R = TypeVar("R")

@@ -12,14 +12,7 @@ from functools import partial
 from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypeGuard, TypeVar, cast, runtime_checkable
 
 from taiwa.kernel.approval import ApprovalRequest, Approve, Decision, apply_decision, check_approve, needs_approval
-from taiwa.kernel.effects import (
-    CallTool,
-    Complete,
-    Effect,
-    GetCapabilities,
-    Program,
-    Retrieve,
-)
+from taiwa.kernel.effects import CallTool, Complete, Effect, GetCapabilities, Program, Retrieve
 from taiwa.kernel.errors import ConfigError, InputError, ToolError, ToolErrorBoundary, UnknownToolError
 from taiwa.kernel.execution import LIMIT_NOTICE, Execution, Journal, Observer, PendingEffect, RunResult
 from taiwa.kernel.messages import (

@@ -20,12 +20,7 @@ from taiwa.flows.extract import ExtractError, extract
 from taiwa.flows.route import Routed, Routes
 from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, notify, perform
 from taiwa.kernel.errors import InputError, OutputValidationError, UnsupportedError
-from taiwa.kernel.messages import (
-    Message,
-    Request,
-    ToolSpec,
-    system,
-)
+from taiwa.kernel.messages import Message, Request, ToolSpec, system
 from taiwa.kernel.serialization import Json
 from taiwa.structured import OutputType
 

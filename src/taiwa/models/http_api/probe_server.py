@@ -10,13 +10,7 @@ from functools import partial
 from typing import cast
 
 from taiwa.kernel.effects import Complete, Program, gather, notify, perform
-from taiwa.kernel.errors import (
-    AuthenticationError,
-    ModelError,
-    OverloadedError,
-    RateLimitError,
-    UnsupportedError,
-)
+from taiwa.kernel.errors import AuthenticationError, ModelError, OverloadedError, RateLimitError, UnsupportedError
 from taiwa.kernel.execution import RunResult
 from taiwa.kernel.messages import (
     Constraint,
