@@ -10,6 +10,7 @@ from taiwa.kernel.errors import (
     AuthenticationError,
     ModelError,
     OverloadedError,
+    ProtocolError,
     RateLimitError,
     RefusalError,
     TimeoutError,
@@ -53,6 +54,10 @@ class BreakingModel:
     ("error", "words"),
     [
         (ModelError("the connection to breaking was lost"), "The model could not answer."),
+        (
+            ProtocolError("the server at tea.example broke off in the middle of its answer; try again"),
+            "The connection to the server of the model broke off.",
+        ),
         (AuthenticationError("breaking: HTTP 401: the key is wrong", status=401), "refuses the key"),
         (OverloadedError("breaking: HTTP 529"), "cannot answer now"),
         (TimeoutError("breaking did not answer within 60 s"), "did not answer in time"),

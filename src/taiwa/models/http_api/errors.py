@@ -85,6 +85,7 @@ MESSAGES: Mapping[str, tuple[type[ModelError], str]] = {
     "prefix": (UnsupportedError, "{who} does not continue an answer for {model}{code}{text}"),
     "tools": (UnsupportedError, "{who} does not call tools for {model}{code}{text}"),
     "unsupported": (UnsupportedError, "{model} does not take {parameter}{code}{text}"),
+    "cut": (ProtocolError, "{who} broke off in the middle of its answer; try again"),
     "invalid": (ModelError, "{who} does not accept the request for {model}{code}{text}"),
 }
 """The class and the message of the error for each cause."""

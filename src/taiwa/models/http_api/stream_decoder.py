@@ -512,8 +512,7 @@ class StreamDecoder:
         if self._response.finish is None and not self._response.done:
             if not self._head:
                 raise protocol_error("sent an empty answer", "", self._server)
-            what, advice = "broke off in the middle of its answer", "try again; the log of the server may say why"
-            raise protocol_error(what, self._head_text(), self._server, advice)
+            raise protocol_error("broke off in the middle of its answer", self._head_text(), self._server, "try again")
         self._response.end()
 
 

@@ -1,5 +1,5 @@
 // Documents: uploads of files and folders with their progress and what could not be read, and deletion.
-import { $, ask, attempt, call, failure, fill, lost, LostError, PAGE, texts } from "./server.js";
+import { $, ask, attempt, call, failure, fill, lost, LostError, PAGE, reload, texts } from "./server.js";
 
 const AT_ONCE = 200; // files of one request
 let dropped = [];
@@ -86,7 +86,7 @@ async function save(form) {
     if (at > 0) facts[line.slice(0, at).trim()] = line.slice(at + 1).trim();
   }
   await call("POST", person(form.dataset.person || form.elements.name.value.trim()), { facts, language: form.language.value });
-  location.reload();
+  reload();
 }
 
 const person = (name) => `/api/persons/${encodeURIComponent(name)}`;
@@ -95,7 +95,7 @@ export function listenToDocuments() {
   document.addEventListener("submit", (event) => { if ("person" in event.target.dataset) { event.preventDefault(); attempt(save)(event.target); } });
   document.addEventListener("click", attempt(async ({ target }) => {
     const { forget } = target.dataset;
-    if (forget && await ask(fill(texts.forget, { name: forget }))) { await call("DELETE", person(forget)); location.reload(); }
+    if (forget && await ask(fill(texts.forget, { name: forget }))) { await call("DELETE", person(forget)); reload(); }
   }));
   const form = $("#upload");
   if (!form) return;
@@ -114,6 +114,6 @@ export function listenToDocuments() {
     const path = event.target.closest("[data-remove]")?.dataset.remove;
     if (!path || !(await ask(fill(texts.remove, { name: path })))) return;
     await call("DELETE", `/api/indexes/${encodeURIComponent(form.dataset.index)}/documents/${path.split("/").map(encodeURIComponent).join("/")}`);
-    location.reload();
+    reload();
   }));
 }

@@ -1,5 +1,5 @@
 // The page: clicks, forms and keys lead to the actions of its parts. HTML comes rendered and escaped from the server only.
-import { $, $$, ask, attempt, call, copyText, here, html, name, page, put, texts } from "./server.js";
+import { $, $$, ask, attempt, call, copyText, here, html, name, page, put, reload, texts, unfold } from "./server.js";
 import { begin, confirmed, create, edit, expect, goOnWith, listenToTalk, stop } from "./talk.js";
 import { answerPerson, filter, fold, followList, fork, go, label, listenToPlaces, meant, more, older, openPanel, openRow, print, remove, rename, scrub, select, show, step, toEnd, verify } from "./places.js";
 import { bisect, compare, listenToInspector, set, why } from "./state.js";
@@ -11,7 +11,7 @@ const acts = {
   keys: () => { $("#single").checked = localStorage.getItem("keys") !== "off"; $("#keys").showModal(); },
   attach: () => $("#picker").click(),
   import: () => $("#imported").click(),
-  trust: async ({ question }) => { if (await ask(question)) { await call("POST", "/page/trust", { session: page.session }); location.reload(); } },
+  trust: async ({ question }) => { if (await ask(question)) { await call("POST", "/page/trust", { session: page.session }); reload(); } },
   earlier: () => more("earlier"),
   later: () => more("later"),
   latest: () => show(page.tip),
@@ -44,7 +44,7 @@ const acts = {
   newest: () => ($("#later").hidden ? toEnd() : show(page.end)),
   code: (_, button) => copyText(button.nextElementSibling.textContent),
   fetch: async () => { await call("POST", "/page/models", { fetch: true }); await load($("[data-now]")); },
-  use: async ({ model, server }) => { await call("POST", "/page/models", { model, ...(server && { server }) }); location.reload(); },
+  use: async ({ model, server }) => { await call("POST", "/page/models", { model, ...(server && { server }) }); reload(); },
   beside: async ({ node }) => {
     put($("#beside div"), await html(`/page/beside/${name}?at=${node}`));
     $("#beside").showModal();
@@ -91,8 +91,9 @@ document.addEventListener("click", attempt(async (event) => {
   const link = event.target.closest("a[data-confirm]");
   if (link) { event.preventDefault(); return confirmed(link); }
   if (event.target.matches("#row, #row a")) $("#row").close(); // beside it, or an export
-  if (!event.target.closest(".menu summary, nav, aside, dialog, [data-toggle]")) shut();
-  else if (event.target.closest(".menu div")) event.target.closest(".menu").open = false;
+  const menu = event.target.closest(".menu div");
+  const by = event.target.closest(".menu summary, nav, aside, dialog, [data-toggle]") ? null : shut();
+  if (menu) by.focus();
   const target = event.target.closest("[data-act], [data-go], [data-select], [data-edit], [data-example], [data-copy], [data-why], [data-bisect], [data-option], [data-toggle], [role=tab]");
   if (!target) return;
   target.closest("#row")?.close();
@@ -106,7 +107,12 @@ document.addEventListener("click", attempt(async (event) => {
   else if (target.dataset.option) { put($("#pending"), ""); await begin({ option: Number(target.dataset.option) }); }
   else if (path) await why(path);
   else if ("copy" in target.dataset) await copy(target.closest(".turn").dataset.node);
-  else if (toggle) target.setAttribute("aria-expanded", String($(`#${toggle}`).classList.toggle("open")));
+  else if (toggle) {
+    const part = $(`#${toggle}:not(.open)`);
+    shut();
+    if (part) unfold(toggle);
+    if (part && !event.detail) $("a, [role=tab]:not([tabindex='-1'])", part).focus(); // by a key
+  }
   else if (target.getAttribute("role") === "tab") await openPanel(target.id.slice(4), true);
 }));
 
@@ -122,7 +128,7 @@ document.addEventListener("change", attempt(async ({ target }) => {
   } else if (target.id === "single") localStorage.setItem("keys", target.checked ? "on" : "off");
   else if (target.id === "language" || target.id === "theme") {
     await call("POST", "/page/look", { [target.id]: target.value });
-    location.reload();
+    reload();
   } else if (target.id === "person") {
     await answerPerson(target);
   } else if (target.id === "scrub") await scrub(Number(target.value), Number(target.max));
@@ -137,7 +143,7 @@ const selected = () => $(`#n-${page.at}`);
 const keys = {
   "?": acts.keys,
   "/": () => $("#text")?.focus(),
-  g: () => $("#q").focus(),
+  g: () => { unfold("nav"); $("#q").focus(); },
   n: () => location.assign("/"),
   a: acts.attach,
 };
@@ -160,18 +166,20 @@ const placed = {
 };
 
 document.addEventListener("keydown", attempt(async (event) => {
-  const item = event.target.closest?.("[role=treeitem], [role=tab]");
-  if (item && ["ArrowDown", "ArrowUp", "ArrowLeft", "ArrowRight", "Home", "End", "Enter", " "].includes(event.key)) {
+  const item = event.target.closest?.("[role=treeitem], [role=tab], .menu summary, .menu div > *, #row > *");
+  const role = item?.getAttribute("role");
+  const by = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1, Home: -Infinity, End: Infinity }[event.key];
+  if (item && by) {
     event.preventDefault();
-    const role = item.getAttribute("role");
-    const all = $$(`[role=${role}]`);
-    const by = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key];
-    const next = event.key === "Home" ? all[0] : event.key === "End" ? all.at(-1) : all[all.indexOf(item) + (by ?? 0)];
-    if (!by && (event.key === "Enter" || event.key === " ")) return item.click();
-    if (next && role === "tab") return openPanel(next.id.slice(4), true);
-    if (next) { item.tabIndex = -1; next.tabIndex = 0; next.focus(); }
-    return;
+    const menu = item.closest(".menu, #row");
+    if (menu) menu.open = true;
+    const all = (role ? $$(`[role=${role}]`) : $$(".menu div :is(a, button), #row > :is(a, button)", menu)).filter((each) => each.checkVisibility());
+    const next = all[Math.min(Math.max(all.indexOf(item) + by, 0), all.length - 1)];
+    if (role === "tab") return openPanel(next.id.slice(4), true);
+    if (role) { item.tabIndex = -1; next.tabIndex = 0; }
+    return next.focus();
   }
+  if (role && (event.key === "Enter" || event.key === " ")) { event.preventDefault(); return item.click(); }
   const opened = event.key === "Escape" && !event.target.closest?.("dialog[open]") && shut();
   if (opened) return opened.focus();
   if (event.key === "Escape" && page.run && !event.target.closest?.("dialog[open]")) return stop();
@@ -185,12 +193,29 @@ document.addEventListener("keydown", attempt(async (event) => {
   if (action) { event.preventDefault(); await action(); }
 }));
 
+// The focus of a reader by keyboard: what opened is closed when the focus leaves it, and what had the focus and is gone leaves it to
+// what is there now.
+let held = null;
+let around = [];
+document.addEventListener("focusin", ({ target }) => {
+  if (!target.closest(".menu[open], nav.open, aside.open, dialog, [data-toggle]")) shut();
+  [held, around] = [target.matches(":focus-visible:not(dialog *)") ? target : null, []];
+  for (let each = target; (each = each.parentElement);) around.push(each);
+});
+new MutationObserver(() => {
+  if (!held || document.activeElement !== document.body || held.checkVisibility()) return;
+  const turn = around.includes($("#turns")) && $(`#n-${page.at}`);
+  const part = around.find((each) => each.checkVisibility() && $("a, button, input", each));
+  const next = turn ? (held.closest(".siblings") && $(".siblings button:enabled", turn)) || turn : part.contains($("#text")) ? $("#text") : $("a, button, input", part);
+  next.focus();
+}).observe(document.body, { attributeFilter: ["hidden", "open"], childList: true, subtree: true });
+
 // A part that is loaded at once, and again while something in it goes on.
 const load = (part) => attempt(async () => {
   const went = $("[data-again]", part);
   put(part, await html(part.dataset.now));
   if ($("[data-again]", part)) setTimeout(() => load(part), 1000);
-  else if (went && !$(".problem", part)) location.reload();
+  else if (went && !$(".problem", part)) reload();
 }, () => load(part))();
 $$("[data-now]").forEach((part) => load(part));
 listenToDocuments();
@@ -199,3 +224,6 @@ listenToPlaces();
 listenToSettings();
 listenToTalk();
 followList();
+const before_ = sessionStorage.getItem("focus");
+sessionStorage.removeItem("focus");
+if (before_) $(`#${before_}`)?.focus();

@@ -1,5 +1,5 @@
 // Places: the window of turns in the transcript, branches, the selected turn and its panel.
-import { $, $$, add, ask, attempt, call, fill, here, html, lost, LostError, name, notify, page, put, texts } from "./server.js";
+import { $, $$, add, ask, attempt, call, fill, here, html, lost, LostError, name, notify, page, put, reload, texts, unfold } from "./server.js";
 import { holdsFiles, LARGEST } from "./files.js";
 import { why } from "./state.js";
 import { follow, leave, moveDrafts, restoreDraft } from "./talk.js";
@@ -113,7 +113,7 @@ export function fold(folded) {
 
 let asked = 0;
 export async function openPanel(id, focus = false) {
-  if (focus) { document.body.classList.remove("folded"); side.classList.add("open"); }
+  if (focus) { document.body.classList.remove("folded"); unfold("side"); }
   const inside = side.contains(document.activeElement) ? document.activeElement : null;
   const role = inside?.getAttribute("role");
   const again = focus ? `#tab-${id}` : role ? `[role=${role}][tabindex="0"], [role=${role}]:not([tabindex="-1"])` : inside?.id ? `#${inside.id}` : "";
@@ -144,8 +144,9 @@ async function readList() {
     while (stale) {
       stale = false;
       const got = await html(`/page/list?session=${name}&limit=${listed}`);
-      const held = document.activeElement.closest("#list :is(a, .tag)");
-      const again = held?.dataset.tag ? `[data-tag="${CSS.escape(held.dataset.tag)}"]` : `[href="${held?.getAttribute("href")}"]`;
+      const held = document.activeElement.closest("#list :is(a, .tag, .more-of)");
+      const { tag, session } = held?.dataset ?? {};
+      const again = tag ? `[data-tag="${CSS.escape(tag)}"]` : session ? `[data-session="${CSS.escape(session)}"]` : `[href="${held?.getAttribute("href")}"]`;
       put($("#list"), got);
       const title = $("#list [aria-current] > span")?.lastChild.textContent.trim(); // behind the sign of a pin
       if (title) { $(".bar h1").textContent = title; document.title = `${title} · taiwa`; }
@@ -218,8 +219,8 @@ function countDown() {
 
 export const go = async (node) => {
   const end = (await call("GET", `${here}/end?node=${node}`)).node;
-  await show(end);
-  if (node !== end) { await select(node); $(`#n-${node}`)?.scrollIntoView({ block: "center" }); }
+  await show(end, node);
+  if (node !== end) $(`#n-${node}`)?.scrollIntoView({ block: "center" });
 };
 
 export async function step(by) {
@@ -275,7 +276,7 @@ export function openRow({ session, title, tags, pinned, archived }, button) {
 
 export async function label(session, change) {
   await call("POST", `${api(session)}/label`, change);
-  if (session === page.session) location.reload(); else await readList();
+  if (session === page.session) reload(); else await readList();
 }
 
 export async function rename(session) {

@@ -71,6 +71,20 @@ export function tell(error, again) {
   if (error instanceof LostError) lost(again); else if (error.message) notify(error.message);
 }
 
+// Load the page again, with the focus where it is.
+export function reload() {
+  sessionStorage.setItem("focus", document.activeElement.closest("[id]:is(summary, select, [tabindex])")?.id ?? "");
+  location.reload();
+}
+
+// On a narrow screen the list and the panel open over the conversation.
+export const isNarrow = () => matchMedia("(max-width: 60rem)").matches;
+export function unfold(id) {
+  if (!isNarrow()) return;
+  $(`#${id}`).classList.add("open");
+  $(`[data-toggle=${id}]`).ariaExpanded = "true";
+}
+
 export async function copyText(text) {
   if (navigator.clipboard) await navigator.clipboard.writeText(text);
   else { // over HTTP from another machine

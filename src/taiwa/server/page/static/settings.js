@@ -1,5 +1,5 @@
 // Settings: of this browser, of the server if it belongs to the reader, and of the next answers of a conversation.
-import { $, $$, attempt, call, here, html, notify, put, texts } from "./server.js";
+import { $, $$, attempt, call, here, html, notify, put, reload, texts } from "./server.js";
 import { show } from "./places.js";
 
 // What the answers of a conversation get; a field that is left empty is not set.
@@ -11,8 +11,8 @@ export function options(form) {
   return found;
 }
 
-export const serve = async ({ first, remove }) => { await call("POST", "/page/models", { ...(first && { first }), ...(remove && { remove }) }); location.reload(); };
-export const unlock = async ({ server }) => { await call("POST", "/page/keys", { server, remove: true }); location.reload(); };
+export const serve = async ({ first, remove }) => { await call("POST", "/page/models", { ...(first && { first }), ...(remove && { remove }) }); reload(); };
+export const unlock = async ({ server }) => { await call("POST", "/page/keys", { server, remove: true }); reload(); };
 
 export function answers() {
   const dialog = $("#answers");
@@ -43,7 +43,7 @@ async function limit({ max_cost }) {
 
 async function other({ named, dataset: { server } }) {
   await call("POST", "/page/models", { named: named.value, server });
-  location.reload();
+  reload();
 }
 
 export const forms = { server, limit, named: other };

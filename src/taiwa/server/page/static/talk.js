@@ -1,5 +1,5 @@
 // Talking: the message field with its draft, and the answer while it is written, here or by another tab.
-import { $, $$, add, ask, attempt, call, failure, fill, here, lost, name, notify, page, put, tell, texts } from "./server.js";
+import { $, $$, add, ask, attempt, call, failure, fill, here, isNarrow, lost, name, notify, page, put, tell, texts } from "./server.js";
 import { files, listenForFiles, sent, setFiles } from "./files.js";
 import { options } from "./settings.js";
 import { mark, pinned, refresh, show, toEnd } from "./places.js";
@@ -37,8 +37,12 @@ export function moveDrafts(from, to) {
 }
 
 export function busy(on) {
-  $("#stop").hidden = !on;
-  $("#send").hidden = on;
+  const [stop, send] = [$("#stop"), $("#send")];
+  const [shown, gone] = on ? [stop, send] : [send, stop];
+  const held = document.activeElement === gone;
+  shown.hidden = false;
+  gone.hidden = true;
+  if (held) shown.focus();
   live?.setAttribute("aria-busy", String(on));
   if (on) delete document.body.dataset.ready; else document.body.dataset.ready = "yes"; // nothing is on its way
 }
@@ -311,7 +315,7 @@ export function listenToTalk() {
   $("#say, #begin").addEventListener("submit", send);
   $("#stop").addEventListener("click", attempt(stop));
   listenForFiles();
-  if (!matchMedia("(max-width: 60rem)").matches) text.focus();
+  if (!isNarrow()) text.focus();
   if (!page.session) { document.body.dataset.ready = "yes"; return; }
   follow();
   document.addEventListener("visibilitychange", follow);
