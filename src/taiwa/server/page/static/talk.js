@@ -335,7 +335,7 @@ export async function edit(number) {
   dialog.returnValue = "cancel";
   dialog.onclose = attempt(async () => {
     const way = dialog.returnValue;
-    if (way === "cancel") return;
+    if (!way || way === "cancel") return; // it is empty after Escape
     const change = { text: field.value, edit: Number(number) };
     if (way === "save") return show((await call("POST", `${here}/rewrite`, { ...change, ...branch() })).node);
     await begin({ ...change, replay: way === "replay" });
