@@ -21,6 +21,7 @@ BLOCKS = frozenset(
     "legend li main ol option p pre section summary table tbody tfoot thead title tr ul".split()
 )
 CELLS = frozenset({"td", "th"})
+LISTS = frozenset({"ol", "ul"})
 TABLE_PARTS = CELLS | {"table", "tr", "thead", "tbody", "tfoot"}
 MOST_SPANNED = 20
 MOST_CELLS = 100_000
@@ -33,6 +34,9 @@ READINGS = frozenset({"rt", "rp"})
 """Readings above characters and the brackets around them, which would divide a word; their end tags may be left out."""
 AROUND = frozenset({"nav", "header", "footer", "aside"})
 """Elements around the main text of a page; a page that has text only there keeps it."""
+INVISIBLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+RAISED = str.maketrans("0123456789+-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")
+POWER = re.compile(r"\s*[+−-]?[0-9]{1,4}\s*")
 VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 
 
@@ -49,6 +53,15 @@ class _Cell:
 
 LONGEST_REST = 10_000
 """Characters behind an opening that is never closed; more are read as text, since the parser would look for its end again and again."""
+
+
+def raised(text: str) -> str:
+    """Write a number as superscript; other texts stay.
+
+    >>> raised("2"), raised("th")
+    ('²', 'th')
+    """
+    return text.translate(RAISED) if POWER.fullmatch(text) else text
 
 
 def declared_encoding(raw: bytes) -> str:
@@ -175,6 +188,9 @@ class _Sections(HTMLParser):
         """The last part of a list of descriptions: a term (`dt`), or what is said of it (`dd`)."""
         self._joins = False
         """Whether what follows belongs to the term before it."""
+        self._lists: list[int] = []
+        """The numbers of the last items of the open lists, -1 without numbers."""
+        self._is_raised = False
 
     def reading(self) -> ParsedDocument:
         title = " ".join("".join(self._title).split()) or first_heading(self._headings)
@@ -184,10 +200,15 @@ class _Sections(HTMLParser):
         if tag == "title" and not self._hushed and not self._title:
             self._in_title = True  # the title of a drawing is not the title of the page
         self._end_readings(tag)
-        if tag in self._silent:
+        given = dict(attrs)
+        is_hidden = given.get("hidden", "until-found") != "until-found" or INVISIBLE.search(given.get("style") or "")
+        if is_hidden and tag in BLOCKS and not self._hushed:
+            self._break(1)
+        if tag in self._silent or ((is_hidden or self._hushed) and tag not in VOID):
             self._hushed.append(tag)
         if self._hushed:
             return
+        self._is_raised = tag == "sup"
         if tag in TABLE_PARTS and self._tables:
             self._tables[-1].end_cell(len(self._parts))
         if level := HEADINGS.get(tag):
@@ -202,8 +223,13 @@ class _Sections(HTMLParser):
             self._described = tag if tag == "dt" else self._described * (tag != "dl")
             self._break(2 if tag in {"p", "table", "ul", "ol", "dl", "pre", "blockquote", "section", "article"} else 1)
             self._kept += tag == "pre"
-            if tag == "li":
-                self._put("- ")
+            if tag in LISTS:
+                start = given.get("start") or ""
+                self._lists.append(-1 if tag == "ul" else int(start) - 1 if start.isdecimal() else 0)
+            elif tag == "li":
+                number = self._lists[-1] if self._lists else -1
+                self._lists[-1:] = [number + (number >= 0)]
+                self._put("- " if number < 0 else f"{number + 1}. ")
                 self._fresh = True
             elif tag == "table":
                 self._no_tables()  # one within another arranges a page
@@ -214,7 +240,7 @@ class _Sections(HTMLParser):
             if not self._fresh:
                 self._put("\t")
             if self._tables:
-                self._tables[-1].start_cell(len(self._parts), tag, dict(attrs))
+                self._tables[-1].start_cell(len(self._parts), tag, given)
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "title":
@@ -224,6 +250,9 @@ class _Sections(HTMLParser):
             while tag in self._hushed and self._hushed.pop() != tag:
                 pass
             return
+        self._is_raised = False
+        if tag in LISTS and self._lists:
+            self._lists.pop()
         if tag in TABLE_PARTS and self._tables:
             self._tables[-1].end_cell(len(self._parts))
         if tag == "table" and self._tables:
@@ -244,7 +273,8 @@ class _Sections(HTMLParser):
         if self._in_title:
             self._title.append(data)
         elif not self._hushed:
-            self._write(data)
+            # As plain digits, a power or the number of a note would become part of the number before it.
+            self._write(raised(data) if self._is_raised else data)
 
     def _end_readings(self, tag: str) -> None:
         while self._hushed and self._hushed[-1] in READINGS and (tag in READINGS | BLOCKS or tag in {"ruby", "rb"}):
@@ -301,6 +331,9 @@ class _Sections(HTMLParser):
             self._newlines = len(text) - len(line) + (0 if line else self._newlines)
 
 
+SMALL = re.compile(r"<(su[bp])>([^<]*)</\1>")
+
+
 def read_html(raw: bytes) -> ParsedDocument:
     """Read a page; with trafilatura installed only its main text, unless that loses much of it."""
     text = decode(raw, declared_encoding(raw))
@@ -317,8 +350,12 @@ def _read_page(html: str) -> ParsedDocument:
         return whole
     # It extracts the main text of a page; if it loses tables, the terms of descriptions, headings or most of the text, its result is
     # discarded.
-    inner = trafilatura.extract(html, output_format="markdown", include_comments=False, include_tables=True)
-    text, tables, own = str(inner or ""), tables_in(whole.text), tables_in(str(inner or ""))
+    tree = trafilatura.load_html(html)
+    for hidden in () if tree is None else tree.xpath("//*[@hidden and @hidden != 'until-found']"):
+        hidden.drop_tree()
+    inner = trafilatura.extract(tree, output_format="markdown", include_comments=False, include_tables=True)
+    text = SMALL.sub(lambda each: raised(each[2]) if each[1] == "sup" else each[2], str(inner or ""))
+    tables, own = tables_in(whole.text), tables_in(text)
     if len(own) == len(tables):  # it shifts the cells of merged rows
         for (start, end, _), (first, last, _) in [*zip(own, tables, strict=True)][::-1]:
             text = text[:start] + whole.text[first:last] + text[end:]
