@@ -618,7 +618,7 @@ Delta: TypeAlias = TextDelta | ThinkingDelta
 
 BLOCKS = {
     "<think>": "</think>", "<thinking>": "</thinking>", "<thought>": "</thought>", "<seed:think>": "</seed:think>",
-    "[think]": "[/think]", "◁think▷": "◁/think▷", "<|start_thinking|>": "<|end_thinking|>",
+    "<|channel>thought": "<channel|>", "[think]": "[/think]", "◁think▷": "◁/think▷", "<|start_thinking|>": "<|end_thinking|>",
 }  # fmt: skip
 
 CHANNEL_STARTS = ("<|channel|>", "<|start|>")

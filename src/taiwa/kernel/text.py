@@ -6,6 +6,8 @@ import unicodedata
 from collections.abc import Iterator
 from itertools import pairwise
 
+END_TOKEN = re.compile(r"\s*(?:<[|｜][\w▁]{1,30}[|｜]>|<end_of_turn>)\s*\Z")
+"""A special token that ends the answer of a model, as a server shows it that does not know the token."""
 MAX_LANGUAGE_CHARS = 2_000
 """Characters of a text used to guess its language."""
 

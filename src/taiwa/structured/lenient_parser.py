@@ -12,6 +12,7 @@ from math import inf, nan
 from typing import cast
 
 from taiwa.kernel.serialization import Json, refuse_constant
+from taiwa.kernel.text import END_TOKEN
 from taiwa.structured.lenient_scanner import (
     BARE_KEY,
     CLOSERS,
@@ -579,7 +580,6 @@ OPEN = re.compile(rf"\s*(?:<({TAGS})>|\[(THINK)\]|<\|channel\|>\s*(analysis|comm
 OPENED = re.compile(rf"<(?:{TAGS})>|\[THINK\]", re.IGNORECASE)
 CLOSE = re.compile(rf"</(?:{TAGS})>|\[/THINK\]", re.IGNORECASE)
 FINAL = re.compile(r"<\|channel\|>\s*final[^<]*<\|message\|>", re.IGNORECASE)
-END_TOKEN = re.compile(r"\s*<\|(?:end|return|im_end|eot_id|endoftext)\|>\s*\Z")
 FENCE = re.compile(r"\s*(`{3,}|~{3,})[^\S\n]*[\w+.-]*[^\S\n]*\r?\n?")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from json import JSONDecoder, dumps
 from math import isfinite
 from operator import itemgetter
@@ -31,7 +31,7 @@ from taiwa.kernel.messages import (
     Usage,
 )
 from taiwa.kernel.serialization import Json, count_at, parse_json
-from taiwa.kernel.text import SurrogateJoiner, join_surrogates
+from taiwa.kernel.text import END_TOKEN, SurrogateJoiner, join_surrogates
 from taiwa.models.http_api.errors import error_in_response, protocol_error
 from taiwa.models.http_api.provider_interface import Server
 
@@ -248,6 +248,11 @@ def _with_ids(calls: "Iterable[ToolCall]") -> tuple[ToolCall, ...]:
     return tuple(named)
 
 
+MAX_HELD_CHARS = 64
+HELD_BACK = re.compile(r"\r\Z|(?<![ \t`'\"(])\n*<(?:[|｜][^<>\n]{0,40}>?\s*|end_of_turn>\s*|e[a-z_]{0,10})?\Z")
+"""The end of a text that more of it decides: half a line break, or what may become `END_TOKEN`."""
+
+
 class ResponseBuilder:
     """Builds one response: text, thinking and tool calls are added, chunks are taken."""
 
@@ -314,7 +319,8 @@ class ResponseBuilder:
         self._flush()
         if left := self._thinking.close():
             self._out.append(ThinkingDelta(left))
-        if left := self._held + self._text.feed(self._echo.close()) + self._text.close():
+        left = self._held + self._text.feed(self._echo.close()) + self._text.close()
+        if left := END_TOKEN.sub("", left):
             self._out.append(TextDelta(left, self.refuses))
         calls = _with_ids(call for builder in self.calls if builder.name for call in builder.build())
         finish = self.finish or "stop"
@@ -340,8 +346,10 @@ class ResponseBuilder:
     def _flush(self) -> None:
         text = self._held + self._text.feed(self._echo.feed("".join(self._pieces)))
         self._pieces.clear()
-        self._held = "\r" if text.endswith("\r") else ""  # the two characters of a line break stay in one chunk
-        if text := text.removesuffix("\r"):
+        # The two characters of a line break stay in one chunk, and a token that ends the answer is no part of it.
+        held = HELD_BACK.search(text, max(len(text) - MAX_HELD_CHARS, 0))
+        self._held = held[0] if held else ""
+        if text := text.removesuffix(self._held):
             self._out.append(TextDelta(text, self.refuses))
 
 
@@ -383,6 +391,13 @@ class EventReader(Protocol):
 
     def read_whole(self, data: Json) -> None:
         """Read a response of one piece."""
+
+
+def _separate(event: Event) -> list[Event]:
+    """Divide events that a relay has not divided by an empty line."""
+    lines = event.data.split("\n")
+    is_each_whole = len(lines) > 1 and all(line.startswith("{") or line == "[DONE]" for line in lines)
+    return [Event(line, event.name) for line in lines] if is_each_whole else [event]
 
 
 class StreamDecoder:
@@ -470,7 +485,7 @@ class StreamDecoder:
         return self._head.decode("utf-8", "replace")
 
     def _read(self, events: list[Event]) -> None:
-        for event in events:
+        for event in chain.from_iterable(map(_separate, events)):
             if self._response.done:
                 return
             data = event.data.strip()
