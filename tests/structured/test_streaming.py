@@ -1,7 +1,7 @@
 import json
 import sys
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal, cast
 
 import pytest
 from hypothesis import given
@@ -116,6 +116,16 @@ def test_numbers_and_constants_appear_when_they_are_closed_and_strings_grow() ->
         '{"n": 123, "ok": true, "s": "a"}', '{"n": 123, "ok": true, "s": "ab"}',
         '{"n": 123, "ok": true, "s": "abé"}', '{"n": 123, "ok": true, "s": "abé"}',
     ]  # fmt: skip
+
+
+def test_a_label_appears_when_it_is_complete() -> None:
+    stream = PartialParser(OutputType.fields("Drink", {"size": Literal["small", "large"] | None, "name": str}))
+    views = []
+    for piece in ('{"size": "la', 'rge"', ', "name": "t'):
+        stream.feed(piece)
+        views.append(dict(cast("dict[str, Any]", stream.view)))
+
+    assert views == [{}, {"size": "large"}, {"size": "large", "name": "t"}]
 
 
 def test_values_beside_the_open_path_are_complete() -> None:

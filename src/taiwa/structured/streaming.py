@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
 from taiwa.kernel.serialization import Json
-from taiwa.structured.ir import ArrayNode, TypeIR, members
+from taiwa.structured.ir import AnyNode, ArrayNode, LiteralNode, StringNode, TypeIR, members
 from taiwa.structured.lenient_parser import CLOSE, TAGS
 from taiwa.structured.lenient_parser import CONSTANTS as LENIENT_CONSTANTS
 from taiwa.structured.lenient_scanner import ESCAPES, MAX_DEPTH
@@ -388,9 +388,12 @@ class PartialParser(Generic[T]):
             self._push(char)
         elif char == '"':
             self._string = StringPieces()
-            self._put("")
-            self._shown = True
-            self._state = self._text
+            if self._is_label():
+                self._state = self._label
+            else:
+                self._put("")
+                self._shown = True
+                self._state = self._text
         elif char == "]":  # also after a trailing comma
             self._pop("]")
         else:
@@ -400,6 +403,19 @@ class PartialParser(Generic[T]):
         return at + 1
 
     def _text(self, text: str, at: int) -> int:
+        """Collect a string, which grows in the view."""
+        return self._label(text, at)
+
+    def _is_label(self) -> bool:
+        """Whether the string that begins can only be one of some values, of which a part is none."""
+        type_ir = self.output_type.bare_ir
+        node = node_at(type_ir, self.view, self.open)
+        options = () if node is None else members(node, type_ir)
+        is_text = any(isinstance(each, (AnyNode, StringNode)) for each in options)
+        return not is_text and any(isinstance(each, LiteralNode) for each in options)
+
+    def _label(self, text: str, at: int) -> int:
+        """Collect a string, and show it when it is complete."""
         at = self._string.take(text, at)
         if self._string.ended:
             self._put(self._string.text)
