@@ -308,6 +308,23 @@ def test_any_schema_becomes_an_object_schema(schema: Any) -> None:
     assert clean_schema(made) == made
 
 
+@pytest.mark.parametrize(
+    ("listed", "sent"),
+    [
+        ({"$ref": "#/definitions/A"}, {"$ref": "#/definitions/A"}),
+        ({"prefixItems": [{"type": "string", "x": 1}]}, {"prefixItems": [{"type": "string"}]}),
+        ({"type": "string", "nullable": True}, {"type": ["string", "null"]}),
+        ({"type": "number", "minimum": 0, "exclusiveMinimum": True}, {"type": "number", "exclusiveMinimum": 0}),
+    ],
+)
+def test_the_schema_of_a_parameter_keeps_its_meaning(listed: Any, sent: Any) -> None:
+    definitions: Any = {"A": {"type": "string"}}
+
+    made = clean_schema({"properties": {"a": listed}, "definitions": definitions, "$schema": "any"})
+
+    assert made == {"properties": {"a": sent}, "definitions": definitions, "type": "object"}
+
+
 @pytest.mark.parametrize("opening", ["[", "{"])
 def test_an_answer_that_is_nested_without_end_is_refused_at_once(opening: str) -> None:
     with mcp_tools(HOSTILE) as tools, pytest.raises(ToolError, match="its server has ended") as caught:

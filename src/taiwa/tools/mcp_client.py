@@ -27,7 +27,7 @@ from weakref import finalize
 
 from taiwa.extras import missing_extra, require_posix
 from taiwa.isolation import ProcessLimits
-from taiwa.json_schema import Schema, map_subschemas
+from taiwa.json_schema import Schema, from_openapi, map_subschemas
 from taiwa.kernel.attachments import MAX_COUNT, MAX_RESULT_BYTES, Attachment
 from taiwa.kernel.errors import ConfigError, InputError, ToolError
 from taiwa.kernel.messages import ToolResult, ToolSpec
@@ -65,6 +65,7 @@ SCHEMA_KEYWORDS = frozenset(
     """
     type properties required items enum const anyOf oneOf allOf description title default minimum maximum exclusiveMinimum
     exclusiveMaximum multipleOf minLength maxLength pattern format minItems maxItems uniqueItems additionalProperties $ref $defs
+    definitions prefixItems nullable
     """.split()
 )
 
@@ -294,7 +295,7 @@ def _cut(text: str, max_chars: int) -> str:
 def clean_schema(schema: Json) -> dict[str, Json]:
     """Reduce an untrusted JSON Schema of arguments to known keywords, with clean short texts and bounded depth and width."""
     cleaned = _clean_subschema(schema, MAX_SCHEMA_DEPTH)
-    root: dict[str, Json] = cleaned if isinstance(cleaned, dict) else {}
+    root = from_openapi(cleaned) if isinstance(cleaned, dict) else {}
     properties = root.get("properties")
     return {**root, "type": "object", "properties": properties if isinstance(properties, dict) else {}}
 
@@ -423,9 +424,9 @@ def _clean_subschema(schema: "Json | Schema", depth: int) -> Json:
         return {}
     kept: dict[str, Json] = {}
     for key, part in schema.items():
-        if key in ("properties", "$defs") and isinstance(part, dict):
+        if key in ("properties", "$defs", "definitions") and isinstance(part, dict):
             kept[key] = {_clean_word(name): _as_schema(inner) for name, inner in islice(part.items(), MAX_SCHEMA_KEYS)}
-        elif key in ("anyOf", "oneOf", "allOf") and isinstance(part, list):
+        elif key in ("anyOf", "oneOf", "allOf", "prefixItems") and isinstance(part, list):
             kept[key] = [_as_schema(inner) for inner in part[:MAX_SCHEMA_KEYS]]
         elif key in ("items", "additionalProperties"):
             kept[key] = _as_schema(part)
