@@ -351,11 +351,11 @@ def test_turns_that_the_state_lacks_are_named_in_the_answer(streams: bool) -> No
         answer = served.client.post("/v1/chat/completions", json=body)
         parts = [json.loads(data) for data in sse(answer) if data != "[DONE]"] if streams else [answer.json()]
         (warning,) = parts[-1]["taiwa"]["warnings"]
-        assert "1 resent turns are unknown here" in warning
+        assert "contains 1 resent turn that" in warning
         assert "'A cheesecake.'" in warning
         answered = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]
         response = served.client.post("/v1/responses", json={"model": "order", "input": [*answered, *EDITED]}).json()
-        assert "2 resent turns" in response["taiwa"]["warnings"][0]
+        assert "contains 2 resent turns that" in response["taiwa"]["warnings"][0]
 
 
 def test_a_client_may_have_a_history_refused_that_the_state_lacks() -> None:
@@ -429,9 +429,7 @@ def test_the_state_of_unknown_turns_is_recorded_if_the_caller_wishes(wire: str, 
         answer = ask(served, wire, RESENT, {"unknown_turns": "record", "include": ["state"]})
         state = answer["taiwa"]["state"]
         assert state == {"items": ["cheesecake", "tea", "tea 2"], "note": "14 minutes"}
-        assert answer["taiwa"]["warnings"] == [
-            "2 resent turns were unknown here; their state was recorded from their texts"
-        ]
+        assert answer["taiwa"]["warnings"] == ["the state of 2 unknown resent turns was recorded from the text"]
         assert served.turns() == [["A cheesecake.", "And two teas.", "No more."]]
         (line,) = served.repository.store.costs("session")
         assert line.requests == len(served.model.requests) == 5
@@ -445,9 +443,9 @@ def test_an_app_may_wish_that_unknown_turns_are_recorded_or_refused(wire: str, c
         with serving(*RECORDED, "Thanks.\n@@delta {}", apps=(cafe,)) as served:
             answer = ask(served, wire, RESENT)
             if choice == "record":
-                assert "their state was recorded" in answer["taiwa"]["warnings"][0]
+                assert "turns was recorded from the text" in answer["taiwa"]["warnings"][0]
             else:
-                assert "2 resent turns are unknown here" in json.dumps(answer)
+                assert "contains 2 resent turns that" in json.dumps(answer)
                 assert served.model.requests == []
 
 
@@ -521,8 +519,8 @@ def test_a_long_unknown_history_is_recorded_from_its_last_turns(cafe: str) -> No
     with serving(*["[]"] * 32, "Thanks.\n@@delta {}", apps=(cafe,)) as served:
         answer = ask(served, "chat", [*history, user("And?")], {"unknown_turns": "record"})
         left_out, recorded = answer["taiwa"]["warnings"]
-        assert "4 resent turns are unknown here" in left_out
-        assert "16 resent turns were unknown here" in recorded
+        assert "contains 4 resent turns that" in left_out
+        assert "the state of 16 unknown resent turns" in recorded
         replayed(served)
 
 

@@ -66,7 +66,7 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.kernel.serialization import Json, parse_json, value
-from taiwa.kernel.text import defuse, estimate_tokens, truncate, whole_characters
+from taiwa.kernel.text import defuse, estimate_tokens, plural, truncate, whole_characters
 from taiwa.kernel.wording import Wording
 from taiwa.structured import OutputType
 
@@ -396,7 +396,7 @@ def record_first(turns: Sequence[PastTurn], turn: Step[Conversation, Reply]) -> 
             if faults := uncited if parsed.delta is not None else parsed.problems:
                 lost.append(past.user or past.answer)
                 problem = problem or faults[0]
-        warnings = [f"{len(turns):,} resent turns were unknown here; their state was recorded from their texts"]
+        warnings = [f"the state of {plural(len(turns), 'unknown resent turn')} was recorded from the text"]
         if lost:
             warnings.append(f"the state lacks what {named_turns(lost)} changed: {problem}")
         for warning in warnings:

@@ -33,7 +33,7 @@ from taiwa.kernel.errors import ConflictError, InputError, NotFoundError
 from taiwa.kernel.execution import Observer
 from taiwa.kernel.messages import Message, Text, ToolCall, ToolResult
 from taiwa.kernel.serialization import Json, digest_and_size, record, value
-from taiwa.kernel.text import estimate_tokens
+from taiwa.kernel.text import estimate_tokens, plural
 from taiwa.kernel.wording import Wording
 from taiwa.operations.documents import has_library, open_library
 from taiwa.operations.request_preview import request_tokens
@@ -367,8 +367,8 @@ def _unknown_turns(turns: Sequence[Sequence[Message]]) -> tuple[str, ...]:
     if not texts:
         return ()
     return (
-        f"{len(texts):,} resent turns are unknown here, as edited ones are; "
-        f"neither the state nor the prompt contains them: {named_turns(texts)}",
+        f"neither the state nor the prompt contains {plural(len(texts), 'resent turn')} that this store does not have, "
+        f"such as edited ones: {named_turns(texts)}",
     )
 
 
