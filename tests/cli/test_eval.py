@@ -250,7 +250,7 @@ def test_a_server_that_never_answers_ends_a_run(
     done = taiwa("eval", "reason", "--data", sums(20), "-j", "2", "--json")
 
     assert done.code == 1
-    assert "the server did not answer 10 rows in a row" in done.json["stopped"]
+    assert "the server did not answer 10 consecutive rows" in done.json["stopped"]
     assert len(model_server.requests) < 15
 
 
@@ -412,7 +412,7 @@ def test_an_interrupt_keeps_the_rows_and_prints_how_to_continue(
     out, err = process.communicate(timeout=300)
 
     assert process.returncode == 130
-    assert b"the same command goes on" in err
+    assert b"the same command continues in" in err
     assert b"Traceback" not in err
     assert json.loads(out)["stopped"]
 

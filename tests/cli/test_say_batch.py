@@ -416,7 +416,7 @@ def test_a_server_that_is_gone_ends_a_batch_after_ten_rows(
 
     assert stopped.code == 1
     assert len(stopped.rows) == 10
-    assert "stopped: 10 rows in a row failed for the same reason" in stopped.err
+    assert "stopped: 10 consecutive rows failed for the same reason" in stopped.err
 
 
 @pytest.mark.parametrize("mode", ["fold", "map"])
@@ -429,7 +429,7 @@ def test_rows_that_fail_for_the_same_reason_end_a_batch(
 
     assert stopped.code == 1
     assert len(stopped.rows) == 3
-    assert "stopped: 3 rows in a row failed for the same reason" in stopped.err
+    assert "stopped: 3 consecutive rows failed for the same reason" in stopped.err
 
 
 def test_rows_that_fail_for_other_reasons_do_not_end_a_batch(

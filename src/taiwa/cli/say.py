@@ -428,7 +428,7 @@ def _reason(counts: "Counts") -> str:
     if counts.stopped == "failing":
         return ngettext(
             "{n} row failed ({error})",
-            "{n} rows in a row failed for the same reason ({error})",
+            "{n} consecutive rows failed for the same reason ({error})",
             counts.streak.rows,
             error=counts.reason,
         )

@@ -282,13 +282,13 @@ def _without_long_texts(what: Header | EvalRow) -> Header | EvalRow:
 ROWS_FILE = "rows.jsonl"
 MAX_UNANSWERED = 10
 UNANSWERED_ERRORS = frozenset({"overloaded", "timeout", "rate-limit", "lost-worker"})
-"""Errors of a server that is down, or of workers that cannot start; `MAX_UNANSWERED` such rows in a row end a run."""
+"""Errors of a server that is down, or of workers that cannot start; `MAX_UNANSWERED` such consecutive rows end a run."""
 SOURCE = Path(__file__).parent
 GIT_TIMEOUT_S = 10
 
 
 class UnansweredError(TaiwaError):
-    """The server failed to answer `MAX_UNANSWERED` rows in a row."""
+    """The server failed to answer `MAX_UNANSWERED` consecutive rows."""
 
     tag = "unanswered"
 
@@ -480,7 +480,7 @@ class Runner:
                 if not isinstance(error, LimitError):
                     return None
             elif self._unanswered >= MAX_UNANSWERED:
-                message = f"the server did not answer {self._unanswered} rows in a row: {error.message}"
+                message = f"the server did not answer {self._unanswered} consecutive rows: {error.message}"
                 self._fatal = self._fatal or UnansweredError(message)
             return EvalRow(setting, item.id, item.kind, spent=spent, error=row_error(error))
         finally:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from taiwa.kernel.errors import LimitError, RateLimitError
+from taiwa.kernel.text import plural
 from taiwa.store import Store
 from taiwa.store.runs import SpendingLimit
 
@@ -44,7 +45,9 @@ class Quota:
             first = self.store.runs.begun_before_last(self.rate, now - MINUTE)
         if first is not None:
             wait = min(max(first + MINUTE - now, 0), MINUTE) / 1e6
-            raise RateLimitError(f"this key may begin {self.rate} answers in a minute; wait", retry_after=wait)
+            raise RateLimitError(
+                f"this key may begin {plural(self.rate, 'answer')} in a minute; wait", retry_after=wait
+            )
         if self.max_cost is not None and (spent := self.store.runs.spent_since(start_of_day(now))) >= self.max_cost:
             raise BudgetError(spent, self.max_cost, _seconds_left(now))
 
