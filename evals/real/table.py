@@ -95,7 +95,7 @@ def measure_all(common: CommonOptions, given: dict[str, Any]) -> None:
     """Run all evaluations one after the other, and write their results after each.
 
     Raises:
-        TaiwaError: data or model cannot be used; what was measured is kept, and the same command goes on.
+        TaiwaError: data or model cannot be used; what was measured is kept, and the same command continues.
     """
     names = tuple(name for name in (given["only"] or ",".join(PLAN)).split(",") if name)
     if unknown := next((name for name in names if name not in PLAN), None):

@@ -293,7 +293,7 @@ def check_tip(session: str, tip: str, expected: str) -> None:
         ApiError: it has moved.
     """
     if expected not in ("", tip):
-        raise ApiError(409, f"{session!r} went on meanwhile; read it, and try again", "conflict_error", "moved")
+        raise ApiError(409, f"{session!r} has moved on meanwhile; read it, and try again", "conflict_error", "moved")
 
 
 def texts_after(repository: Repository, tip: str, turn: int) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ def ask(open_tab: OpenTab, serve: Serve, upstream: FaultServer, gate: threading.
     ("act", "text", "reason"),
     [
         (raw(BEGUN + event({}, finish="length")), TEXT, "cut off at its length limit"),
-        (raw(BEGUN + event({}, finish="content_filter")), TEXT, "refused to go on"),
+        (raw(BEGUN + event({}, finish="content_filter")), TEXT, "refused to continue"),
         (status(401, b'{"error": {"message": "Incorrect API key"}}'), "", "refuses the key"),
         (status(500, b'{"error": {"message": "boom"}}'), "", "cannot answer now"),
         (raw(b""), "", "broke off"),

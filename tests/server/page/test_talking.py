@@ -311,7 +311,7 @@ def test_a_turn_in_one_tab_appears_in_the_other_and_a_conflict_loses_nothing(tab
     other.page.route("**/turns", lambda route: route.fulfill(status=409, json=answer.json()))
     other.page.fill("#text", "three")
     other.page.press("#text", "Enter")
-    other.has("#notices", "went on meanwhile")
+    other.has("#notices", "moved on meanwhile")
     other.holds("#text", "three")
     tab.problems.clear()  # the refusal itself
 
@@ -431,7 +431,7 @@ def test_a_server_that_was_started_anew_with_another_key_says_so(open_tab: OpenT
     for path in ("**/page/follow/**", "**/v1/models"):
         tab.page.route(path, lambda route: route.fulfill(status=401))
     tab.page.reload()
-    tab.has("#lost", "The server was started anew. Open the address that it printed.", ready=False)
+    tab.has("#lost", "The server was restarted. Open the address that it printed.", ready=False)
     tab.problems.clear()  # the refusals themselves
 
 
