@@ -112,8 +112,8 @@ def test_standard_weights_agree_with_molmass_but_where_it_is_written_down() -> N
 
     differing = {
         symbol
-        for symbol, mass in elements().items()
-        if mass.denominator > 1 and abs(float(mass) - theirs[symbol]) > 1e-4 * theirs[symbol]
+        for symbol, element in elements().items()
+        if element.standard and abs(float(element.weight) - theirs[symbol]) > 1e-4 * theirs[symbol]
     }
 
     assert differing == set(OTHER_WEIGHTS)

@@ -155,10 +155,24 @@ Weights: TypeAlias = Literal["iupac", "integer"]
 """Standard atomic weights, or these rounded half up to whole numbers as in school books."""
 
 
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One element; without a standard weight its weight is the mass number of a long-lived isotope."""
+
+    number: int
+    symbol: str
+    name: str
+    weight: Fraction
+    standard: bool
+
+
 @cache
-def elements() -> Mapping[str, Fraction]:
-    """Return the weights of the elements by symbol; without a standard weight it is the mass number of a long-lived isotope."""
-    return MappingProxyType({symbol: Fraction(mass.rstrip("*")) for _, symbol, _, mass in _rows("elements.tsv")})
+def elements() -> Mapping[str, Element]:
+    """Return the elements by symbol."""
+    found: dict[str, Element] = {}
+    for number, symbol, name, mass in _rows("elements.tsv"):
+        found[symbol] = Element(int(number), symbol, name, Fraction(mass.rstrip("*")), not mass.endswith("*"))
+    return MappingProxyType(found)
 
 
 @cache
@@ -176,7 +190,7 @@ def weight(atom: str, weights: Weights) -> Fraction:
         symbol = atom.lstrip("^0123456789")
         number = int(atom[1 : len(atom) - len(symbol)])
         return Fraction(number) if weights == "integer" else nuclides()[symbol][number]
-    exact = elements()[atom]
+    exact = elements()[atom].weight
     return exact if weights == "iupac" else Fraction(floor(exact + Fraction(1, 2)))
 
 
