@@ -40,14 +40,13 @@ class Quota:
             RateLimitError: the rate of the last minute is reached. BudgetError: the daily budget is spent.
         """
         now = self.store.now()
-        first = now if self.rate == 0 else None
-        if self.rate:
-            first = self.store.runs.begun_before_last(self.rate, now - MINUTE)
-        if first is not None:
-            wait = min(max(first + MINUTE - now, 0), MINUTE) / 1e6
-            raise RateLimitError(
-                f"this key may begin {plural(self.rate, 'answer')} in a minute; wait", retry_after=wait
-            )
+        if self.rate is not None:
+            first = self.store.runs.begun_before_last(self.rate, now - MINUTE) if self.rate else now
+            if first is not None:
+                wait = min(max(first + MINUTE - now, 0), MINUTE) / 1e6
+                raise RateLimitError(
+                    f"this key may begin {plural(self.rate, 'answer')} in a minute; wait", retry_after=wait
+                )
         if self.max_cost is not None and (spent := self.store.runs.spent_since(start_of_day(now))) >= self.max_cost:
             raise BudgetError(spent, self.max_cost, _seconds_left(now))
 

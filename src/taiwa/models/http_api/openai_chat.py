@@ -687,11 +687,8 @@ def read_logprobs(choice: Json) -> Iterator[TokenLogprob]:
         logprob = clean_logprob(number)
         if isinstance(token, str) and logprob is not None:
             row = tops[place] if place < len(tops) else None
-            pairs = (
-                ((join_surrogates(name), clean_logprob(each)) for name, each in row.items())
-                if isinstance(row, dict)
-                else ()
-            )
+            named = row.items() if isinstance(row, dict) else ()
+            pairs = ((join_surrogates(name), clean_logprob(each)) for name, each in named)
             yield TokenLogprob(
                 join_surrogates(token), logprob, tuple((name, each) for name, each in pairs if each is not None)
             )
