@@ -163,6 +163,47 @@ def test_a_response_of_a_killed_server_is_finished_by_the_next_one(
         killed(number)
 
 
+WIRES: dict[str, dict[str, Any]] = {
+    "/v1/responses": {"input": "one", "conversation": "talk"},
+    "/v1/chat/completions": {"messages": [{"role": "user", "content": "one"}]},
+}
+
+
+@pytest.mark.parametrize("path", WIRES)
+def test_a_request_that_is_repeated_with_its_key_is_answered_by_one_turn_whenever_the_server_was_killed(
+    killer: Killer, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taiwa, seen = killer.taiwa, killer.server
+    words = ["serve", "--port", "0", "--token", "key", "--app", "chat", "-m", seen.model]
+
+    def killed(number: int) -> tuple[int, int]:
+        folder = killer.place(number, monkeypatch)
+        taiwa.ok("say", "-s", "talk", "chat", "zero")
+        answer, ready, last, left = "", 0, 0, 0
+        for instant in (number, 0):
+            asked = len(seen.seen)
+            server = killer.start(folder, instant, *words)
+            if address := server.stdout.readline().decode().split()[-1:]:
+                ready = ready or reached(folder)
+                headers = {"authorization": "Bearer key", "idempotency-key": "one"}
+                with suppress(httpx.TransportError), httpx.Client(headers=headers, timeout=300) as client:
+                    answer = client.post(f"{address[0]}{path}", json={"model": "chat", **WIRES[path]}).text
+            last = last or reached(folder)
+            server.send_signal(signal.SIGTERM)
+            server.communicate()
+            with Store.open(str(folder / "taiwa.db")) as store:
+                left, before = 3 - sum(line.requests - line.failed for line in store.costs("session")), left
+                said = [turn for ref in store.refs.list() for turn in turns(store, ref.name) if turn[0] == "one"]
+        assert len(seen.seen) - asked == before, "what was recorded as paid is not paid again"
+        assert (left, said) == (0, [("one", "Counted.")])
+        assert "Counted." in answer
+        killer.check(folder)
+        return ready, last
+
+    for number in instants(*killed(0)):
+        killed(number)
+
+
 def respond(url: str, name: str) -> str:
     """Begin a response in the background, unless it has a name, and follow it to its end; return its name."""
     with suppress(httpx.TransportError), httpx.Client(headers={"authorization": "Bearer key"}, timeout=300) as client:

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from starlette.requests import Request as HttpRequest
 
+from taiwa.apps.catalog import load_app
 from taiwa.kernel.errors import OverloadedError
 from taiwa.kernel.messages import Request
 from taiwa.models.http_api.client import Clock, HttpModel
@@ -224,6 +226,44 @@ def test_an_order_that_is_sent_twice_by_a_retry_counts_once() -> None:
         assert served.turns() == [["Two green teas, please."]]
 
 
+WIRES: dict[str, dict[str, Any]] = {
+    "/v1/chat/completions": ASK,
+    "/v1/responses": {"model": "scripted", "input": "Two green teas, please."},
+    "/v1/messages": ASK | {"max_tokens": 9},
+    "/api/chat": ASK | {"stream": False},
+}
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("path", WIRES)
+def test_the_next_server_knows_the_turn_of_a_key(path: str, streams: bool, tmp_path: Path) -> None:
+    answers, body = list[httpx.Response](), WIRES[path] | {"stream": streams}
+    for said in ("One.", "Two."):
+        with serving(said, store=str(tmp_path / "store.db")) as served:
+            answers.append(served.client.post(path, json=body, headers={"idempotency-key": "k"}))
+            turns = served.turns()
+
+    assert ["One." in each.text for each in answers] == [True, True]
+    assert answers[0].text.count("One.") == answers[1].text.count("One.")
+    assert turns == [["Two green teas, please."]]
+
+
+@pytest.mark.parametrize("path", ["/v1/responses", "/api/conversations/talk/turns"])
+def test_the_next_server_repeats_no_turn_of_a_conversation(path: str, tmp_path: Path) -> None:
+    body = (
+        {"model": "scripted", "input": "Tea.", "conversation": "talk"} if path.startswith("/v1") else {"text": "Tea."}
+    )
+    for said in ("One.", "Two."):
+        with serving(said, store=str(tmp_path / "store.db")) as served:
+            if said == "One.":
+                served.repository.commit("talk", served.repository.start(load_app("plain")), expected=None)
+            made = served.client.post(path, json=body, headers={"idempotency-key": "k"}).json()
+            if run := made.get("run"):
+                served.client.get(f"/api/runs/{run}/events")
+            assert served.turns() == [["Tea."]]
+            assert served.repository.at("talk").turns[-1].answer == "One."
+
+
 def test_a_key_is_not_used_for_two_requests() -> None:
     with serving("One.", "Two.") as served:
         key = {"idempotency-key": "k"}
@@ -361,7 +401,7 @@ def test_answers_in_large_conversations_are_forgotten_too(monkeypatch: pytest.Mo
             served.client.post("/v1/responses", json=asked, headers={"idempotency-key": key})
         kept = [each for attempts in served.server.state.repeats._attempts.values() for each in attempts]
 
-    assert len(served.model.requests) == 8  # the first one was forgotten
+    assert len(served.model.requests) == 7  # the first one was forgotten, and its turn found in the store
     assert 3 <= len(kept) <= 5
 
 

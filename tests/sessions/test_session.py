@@ -319,7 +319,7 @@ def _killed(_: Request) -> str:
 
 
 def _gone(store: Store) -> int:
-    return store._db.run("UPDATE run SET pid = 999999999, token = 'gone' WHERE status = 'open'")
+    return store._db.run("UPDATE run SET pid = 999999999 WHERE status = 'open'")
 
 
 def test_an_interrupted_call_is_on_the_bill(store: Store) -> None:

@@ -72,7 +72,7 @@ FORGED: dict[str, Callable[[Store, Node, str, int], object]] = {
     "journal": lambda bob, _, __, run: bob.runs.journal(run),
     "claim": lambda bob, _, __, run: bob.runs.claim(run),
     "pay": lambda bob, _, __, run: bob.runs.sink(run)(answered("x", "y")),
-    "finish": lambda bob, _, __, run: bob.runs.finish(run, 1),
+    "finish": lambda bob, _, __, run: bob.runs.finish(run, 1, "own"),
     "commit a run": lambda bob, node, _, run: bob.commit(
         "own", [replace(node, parent=bob.refs.tip("own"))], expected=bob.refs.tip("own"), run=run
     ),

@@ -171,6 +171,7 @@ DIGESTS: dict[str, tuple[str, ...]] = {
         "8e42cef0639061681b1a4df14a252f8d",
         "350e313679807ffe4da8182c983d59eb",
         "7ccc02164d71b0a6a1aba716de1b7205",
+        "96a6788d5069fba9ad017495e4e05d89",
     ),
     "postgres": (
         "7d03563dc5139e07000617b19fde6573",
@@ -184,6 +185,7 @@ DIGESTS: dict[str, tuple[str, ...]] = {
         "8e42cef0639061681b1a4df14a252f8d",
         "6e5589f3f4432788752cd4e79a729455",
         "6f7f8a412c26c64b43478a0d8b4b68fb",
+        "96a6788d5069fba9ad017495e4e05d89",
     ),
 }
 """Of the statements of each migration. Only a new line may be added here: stores that ran a migration never run it again."""

@@ -1,5 +1,6 @@
 """Answer a request of a client that resends its history: match the history to stored nodes, and begin the next turn there."""
 
+from asyncio import to_thread
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -31,7 +32,7 @@ from taiwa.kernel.async_runtime import Stop
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import ConflictError, InputError, NotFoundError
 from taiwa.kernel.execution import Observer
-from taiwa.kernel.messages import Message, Text, ToolCall, ToolResult
+from taiwa.kernel.messages import Message, Text, TextDelta, ToolCall, ToolResult
 from taiwa.kernel.serialization import Json, digest_and_size, record, value
 from taiwa.kernel.text import estimate_tokens, plural
 from taiwa.kernel.wording import Wording
@@ -48,6 +49,7 @@ from taiwa.sessions.commit_turn import (
 )
 from taiwa.sessions.repository import LONGEST_OPTIONS, Repository
 from taiwa.sessions.session import AsyncSession
+from taiwa.store import Run
 from taiwa.store.refs import BY_CLIENT
 from taiwa.store.server_records import TranscriptEntry
 
@@ -64,6 +66,10 @@ CLIENT = "client"
 FEWEST_TRIMMED = 2
 """Minimum number of turns that a trimmed history must share with a stored one, because one short exchange occurs in many
 conversations."""
+
+
+REPEATED_US = 600_000_000
+"""How long after its beginning a turn is found by the attempt that a request repeats, in microseconds."""
 
 
 class UnknownTurnsError(ConflictError):
@@ -445,30 +451,55 @@ class Completion:
 
     session: AsyncSession
     turn_input: TurnInput | None = None
+    repeats: str = ""
+    """The attempt that this may repeat, of a request to a server that was killed meanwhile."""
 
     @property
     def text(self) -> str:
         """The user's text; "" for an interrupted turn, which the store has."""
         return "" if self.turn_input is None else self.turn_input.text
 
-    def by_client(self, client: str) -> "Completion":
-        """Return the same turn, with the program and the protocol of its client in the log of the session."""
+    def by_client(self, client: str, attempt: str = "", *, repeats: bool = False) -> "Completion":
+        """Return the same turn, with the program and the protocol of its client in the log of the session, and its attempt."""
         if self.turn_input is None:
             return self
         target = self.turn_input.target
         target = CommitTarget(f"{BY_CLIENT}{client}", target.replaces, target.branches, target.may_branch)
-        return Completion(self.session, replace(self.turn_input, target=target))
+        turn_input = replace(self.turn_input, target=target, attempt=attempt)
+        return Completion(self.session, turn_input, attempt if repeats else "")
 
     async def perform(self, observer: Observer, stop: Stop | None = None) -> TurnResult:
         """Perform the turn, as `AsyncSession.perform`.
 
         Raises:
-            InputError: the session has no interrupted turn.
+            InputError: the session has no interrupted turn. ConflictError: another server answers the request.
         """
-        result = await self.session.perform(self.turn_input, observer, stop)
+        turn_input = self.turn_input
+        if self.repeats and (found := await to_thread(self._earlier)) is not None:
+            if isinstance(found, TurnResult):
+                observer(TextDelta(found.text))
+                return found
+            self.session.name, turn_input = found.ref, None
+        result = await self.session.perform(turn_input, observer, stop)
         if result is None:
             raise InputError(f"the session {self.session.name!r} has no interrupted turn")
         return result
+
+    def _earlier(self) -> TurnResult | Run | None:
+        """Return the turn of the attempt, stored or interrupted; None if it left none here."""
+        from taiwa.sessions.replay import stored_result
+
+        repository = self.session.repository
+        store, expected = repository.store, self.turn_input and self.turn_input.expected
+        found = store.runs.repeated(self.repeats, store.now() - REPEATED_US if self.turn_input else 0)
+        if found is None or (expected and found[0].ref != self.session.name):
+            return None
+        run, node = found
+        if node:
+            return stored_result(repository, run, node)
+        if all(each.id != run.id for each in store.runs.open_runs(run.ref)):
+            raise ConflictError("another server answers this request; repeat it later")
+        return run
 
 
 def before_last_turn(repository: Repository, place: Place) -> tuple[Place, tuple[Message, ...]]:

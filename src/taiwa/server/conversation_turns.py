@@ -46,7 +46,7 @@ class TurnRequest:
 
     `edit` is the number of the replaced turn, -1 for the last one, on the branch that ends at `parent`; `texts` are the texts of
     the turns that follow it. Without `attachments`, a replaced turn keeps its own. If the conversation is not at `expected`,
-    nothing is done. The model must begin the answer with `prefix`.
+    nothing is done. The model must begin the answer with `prefix`. A turn of the same `attempt` is not made again.
     """
 
     text: str
@@ -57,6 +57,7 @@ class TurnRequest:
     attachments: tuple[Attachment, ...] | None = None
     expected: str = ""
     prefix: str = ""
+    attempt: str = ""
 
 
 @dataclass(slots=True)
@@ -207,7 +208,8 @@ class FollowedRuns:
         """
         turn_input = await asyncio.to_thread(place, session, request)
         turn_input.check()
-        return await self._follow(runs, caller, Completion(session, turn_input), request.texts)
+        turn_input = replace(turn_input, attempt=request.attempt)
+        return await self._follow(runs, caller, Completion(session, turn_input, request.attempt), request.texts)
 
     async def resume(self, runs: Runs, caller: str, session: AsyncSession) -> FollowedRun:
         """Complete the interrupted turn of a session, as `start`.

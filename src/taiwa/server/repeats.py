@@ -12,6 +12,7 @@ made again, too, unless the keys are the same (`Repeats.once`).
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from hashlib import sha256
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from starlette.requests import Request
@@ -117,6 +118,16 @@ class RequestKey(NamedTuple):
     caller: str
     digest: bytes
     idempotency: str
+
+    @property
+    def attempt(self) -> str:
+        """The digest of a request with an `Idempotency-Key`; "" without one."""
+        return sha256(self.digest + self.idempotency.encode()).hexdigest() if self.idempotency else ""
+
+
+def attempt_of(name: str, answer: int = 0) -> str:
+    """Return what the store finds the run of an answer by; "" without a name of its request."""
+    return f"{name}/{answer}" if name else ""
 
 
 def request_key(request: Request) -> RequestKey:

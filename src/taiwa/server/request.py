@@ -21,7 +21,7 @@ from taiwa.server.conversation_turns import FollowedRuns
 from taiwa.server.http_responses import ApiError, invalid, page_of
 from taiwa.server.indexing import Indexing
 from taiwa.server.page.transcript import CountBreaks, count_breaks
-from taiwa.server.repeats import LARGE_BODY, Repeats
+from taiwa.server.repeats import LARGE_BODY, Repeats, attempt_of, request_key
 from taiwa.server.runs import LiveRun, OnEnd, Runs
 from taiwa.server.served import EmbeddingModel, ServedModels
 from taiwa.server.shared_store import Sharing
@@ -269,25 +269,37 @@ LONGEST_CLIENT = 60
 
 
 def start_run(
-    request: Request, protocol: str, completions: Sequence[Completion], on_end: OnEnd | None = None
+    request: Request,
+    protocol: str,
+    completions: Sequence[Completion],
+    on_end: OnEnd | None = None,
+    name: str = "",
+    *,
+    repeats: bool = False,
 ) -> LiveRun:
     """Start the answers of a client of a protocol; the page shows them while they are written.
+
+    The store finds their runs again by the `Idempotency-Key`, or without one by a name, which the request `repeats`.
 
     Raises:
         ApiError: as `Runs.start`.
     """
-    product = PRODUCT.match(request.headers.get("user-agent", ""))
-    name = product[0][:LONGEST_CLIENT] if product else ""
-    return watched_run(
-        state_of(request), caller_of(request), f"{name} · {protocol}" if name else protocol, completions, on_end
-    )
+    found = PRODUCT.match(request.headers.get("user-agent", ""))
+    product = found[0][:LONGEST_CLIENT] if found else ""
+    client = f"{product} · {protocol}" if product else protocol
+    key = request_key(request).attempt
+    named = [
+        each.by_client(client, attempt_of(key or name, number), repeats=repeats or bool(key))
+        for number, each in enumerate(completions)
+    ]
+    return watched_run(state_of(request), caller_of(request), client, named, on_end)
 
 
 def watched_run(
     state: ServerState, caller: str, client: str, completions: Sequence[Completion], on_end: OnEnd | None = None
 ) -> LiveRun:
     """Like `start_run`, with the client given by name."""
-    run = state.runs.start(caller, [each.by_client(client) for each in completions], on_end)
+    run = state.runs.start(caller, completions, on_end)
     state.followed.watch(caller, run, state.runs, client)
     return run
 

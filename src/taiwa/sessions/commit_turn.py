@@ -189,6 +189,8 @@ class TurnInput:
     compacts: bool = False
     prefix: str = ""
     resent: Resent = Resent()
+    attempt: str = field(default="", compare=False)
+    """What `Runs.repeated` finds the run by."""
     program: "TurnProgram | None" = field(default=None, compare=False)
     """A program that makes the turn instead of the app's; it is not stored, so an interrupted turn of it is run again."""
 
@@ -521,8 +523,9 @@ def begin_turn(
             target, text = turn_input.target, turn_input.text
             if drafts:
                 store.keep(drafts, (base.app.source,))
+            branches = target.branches and target.may_branch
             run = store.runs.begin(
-                session, turn_input.follows, app, text, recorded, files, branches=target.branches and target.may_branch
+                session, turn_input.follows, app, text, recorded, files, branches=branches, attempt=turn_input.attempt
             )
     except BaseException:
         if resources is not None:

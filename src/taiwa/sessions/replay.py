@@ -10,10 +10,12 @@ from taiwa.flows.turn import Reply
 from taiwa.kernel.effects import Complete, Effect, Program
 from taiwa.kernel.errors import ConfigError, TaiwaError
 from taiwa.kernel.execution import EffectStarted, Entry, Event, Journal, replay
-from taiwa.kernel.messages import Request, Response, user
+from taiwa.kernel.messages import Request, Response, ToolResult, Usage, user
 from taiwa.kernel.serialization import Json, value
-from taiwa.sessions.commit_turn import Resent, TurnInput, TurnOptions, find_paused, step_of
+from taiwa.kernel.usage_limits import RunUsage
+from taiwa.sessions.commit_turn import Resent, TurnInput, TurnOptions, TurnResult, find_paused, step_of
 from taiwa.sessions.repository import HistoryEntry, Repository
+from taiwa.store import Run
 
 if TYPE_CHECKING:
     from taiwa.flows.ask.ask_result import AskTurnOptions
@@ -54,6 +56,24 @@ def recorded_requests(repository: Repository, revision: str) -> tuple[Request, .
     """Return the exact requests of a turn, found by replaying it; () if it cannot be replayed."""
     effects = (step.effect for step in recorded_steps(repository, revision))
     return tuple(effect.request for effect in effects if isinstance(effect, Complete))
+
+
+def stored_result(repository: Repository, run: Run, name: str) -> TurnResult:
+    """Return the result of a stored turn again, by the run that ended with a node."""
+    *_, (entry, before, recorded) = _with_bases(repository, name)
+    runs, node, replies = repository.store.runs, entry.node, list[Reply]()
+    if node.kind == "turn":
+        _replay_turn(repository, entry, before, recorded, replies=replies)
+    reply = replies[-1] if replies else Reply(node.answer or "", node.delta)
+    answers = [repository.store.blobs.filled_result(each.answer) for each in runs.journal(run.id)]
+    tools = tuple(answer for answer in answers if isinstance(answer, ToolResult))
+    spent = RunUsage(tool_calls=len(tools))
+    for call in runs.calls_of(run.id):
+        if call.kind == "complete":
+            missing, cost = int(call.usage is None), call.cost_nano
+            spent += RunUsage(1, 0, call.usage or Usage(), missing, cost, call.time.ms / 1000, max_cost=cost)
+    parent = run.base or node.parent or ""
+    return TurnResult(reply, run.ref, name, parent, spent, entry.after.state, tools, node.findings, node.prefix)
 
 
 @value
@@ -108,8 +128,9 @@ def _replay_turn(
     before: Conversation | None,
     recorded: tuple[PastTurn, ...],
     effects: list[EffectStarted] | None = None,
+    replies: list[Reply] | None = None,
 ) -> ReplayedNode:
-    """Replay a turn; its effects are appended to a list."""
+    """Replay a turn; its effects, and its reply if it ends in the same node, are appended to lists."""
     started: list[EffectStarted] = [] if effects is None else effects
 
     def watch(event: Event) -> None:
@@ -130,11 +151,13 @@ def _replay_turn(
         started.clear()
         try:
             program, earlier = _program(repository, node, before, recorded, repairs)
-            _, after = replay(program, Journal((*earlier, *entries)), (watch,))
+            reply, after = replay(program, Journal((*earlier, *entries)), (watch,))
         except TaiwaError as error:
             difference = error.message
         else:
             difference = "" if after.tip == entry.hash else f"it ends in {after.tip[:12]}"
+            if replies is not None and not difference:
+                replies.append(reply)
         if not difference:
             break
     return replace(result, difference=difference)

@@ -369,7 +369,7 @@ def _forget_runs(db: Database, name: str, owner: str) -> None:
     kept = [row for row in db.rows(runs, day, name, owner, min(day, now - MINUTE_US)) if owner or row[2]]
     db.run(f"DELETE FROM run {where}", name, owner)  # noqa: S608
     for _, at, spent in kept:
-        insert = """INSERT INTO run(owner, ref, app, base, status, input, pid, token, at_us, reserved)
+        insert = """INSERT INTO run(owner, ref, app, base, status, input, pid, attempt, at_us, reserved)
             VALUES(?, '', NULL, NULL, 'done', NULL, 0, '', ?, ?)"""
         db.insert(insert, owner, at, spent)
 

@@ -163,8 +163,9 @@ class Runs:
         attachments: Iterable[Attachment] = (),
         *,
         branches: bool = False,
+        attempt: str = "",
     ) -> int:
-        """Open a run and return its number. It belongs to this process until it ends.
+        """Open a run and return its number. It belongs to this process until it ends; `attempt` is what `repeated` finds it by.
 
         `ref` may be "" for a run outside any session; `app` is stored, or given as its source. `attachments` are stored with it.
         An interrupted run that it repeats is abandoned: one of the session with the same input, or of any if it `branches`.
@@ -179,15 +180,16 @@ class Runs:
                 app_row = None if app is None else self._nodes.seq(app, "app")
             rows = app_row, base and self._nodes.seq(base)
             recorded = canonical({"text": text, "options": options})  # mostly removed within seconds, so not compressed
-            insert = """INSERT INTO run(owner, ref, app, base, status, input, pid, token, at_us)
-                VALUES(?, ?, ?, ?, 'open', ?, ?, '', ?)"""
+            insert = """INSERT INTO run(owner, ref, app, base, status, input, pid, attempt, at_us)
+                VALUES(?, ?, ?, ?, 'open', ?, ?, ?, ?)"""
             process = self._db.owner()
             if ref:
                 same = *(row or 0 for row in rows), recorded, composed(ref), int(branches)
                 for run, pid in self._db.rows(REPEATED, self._owner, *same):
                     if not self._db.is_alive(pid):
                         self.end(run, "abandoned")
-            number = self._db.insert(insert, self._owner, composed(ref), *rows, recorded, process, self._db.clock())
+            values = self._owner, composed(ref), *rows, recorded, process, attempt, self._db.clock()
+            number = self._db.insert(insert, *values)
             assert number is not None
             self._nodes.blobs.link("run", number, attachments)
             return number
@@ -355,6 +357,16 @@ class Runs:
         rows = self._db.rows(f"{RUN} AND run.status = 'open' ORDER BY run.seq", self._owner)
         return tuple(_run(row) for row in rows if ref in (None, row[1]) and not self._db.is_alive(row[7]))
 
+    def repeated(self, attempt: str, since_us: int = 0) -> tuple[Run, str] | None:
+        """Return the last run of an attempt, and the node of its turn, "" while it is open; None if it has ended without a turn."""
+        open_or_done = "(run.status = 'open' OR run.node IN (SELECT seq FROM node))"
+        where = f"run.attempt = ? AND run.at_us >= ? AND {open_or_done} ORDER BY run.seq DESC LIMIT 1"
+        row = self._db.row(f"{RUN} AND {where}", self._owner, attempt, since_us)
+        if row is None:
+            return None
+        node = self._db.one("SELECT hash FROM node WHERE seq = (SELECT node FROM run WHERE seq = ?)", row[0])
+        return _run(row), "" if node is None else node.hex()
+
     def claim(self, run: int) -> Run:
         """Assign an interrupted run to this process, to resume it.
 
@@ -447,10 +459,10 @@ class Runs:
         self.run(run)
         return tuple(map(_call, self._db.rows(f"{CALL} WHERE call.run = ? ORDER BY call.seq", run)))
 
-    def finish(self, run: int, node: int) -> None:
-        """End a committed run, whatever its status was; the user's text is in its nodes from now on."""
-        update = "UPDATE run SET status = 'done', input = NULL, partial = NULL, node = ? WHERE seq = ? AND owner = ?"
-        if not self._db.run(update, node, run, self._owner):
+    def finish(self, run: int, node: int, ref: str) -> None:
+        """End a run that was committed in a session, whatever its status was; the user's text is in its nodes from now on."""
+        update = "UPDATE run SET status = 'done', input = NULL, partial = NULL, node = ?, ref = ? WHERE seq = ? AND owner = ?"
+        if not self._db.run(update, node, ref, run, self._owner):
             raise StoreError(f"run {run} not found in the store: it was deleted")
         self._db.run("DELETE FROM run_blob WHERE run = ?", run)
 

@@ -288,6 +288,11 @@ TAGS = (
     "ALTER TABLE call ADD COLUMN thought_ms {int} NOT NULL DEFAULT 0",
     "ALTER TABLE ref ADD COLUMN tags {text} NOT NULL DEFAULT ''",
 )
+# The request of a client that may repeat it, for the run that it began.
+ATTEMPTS = (
+    "ALTER TABLE run RENAME COLUMN token TO attempt",
+    "CREATE INDEX run_attempt ON run(attempt) WHERE attempt <> ''",
+)
 STORE = DatabaseSpec(
     "store",
     schema="taiwa_store",
@@ -305,6 +310,7 @@ STORE = DatabaseSpec(
         Migration(RESERVED),
         Migration(LABELS),
         Migration(TAGS),
+        Migration(ATTEMPTS),
     ),
     created_by="`taiwa chat` creates one",
     repair="run `taiwa fsck`, and export what is still readable or restore a backup",

@@ -204,7 +204,7 @@ class Store:
                 else:
                     self.refs.log(session[0], "commit", session[1], tip, reason)
                 if run is not None:
-                    self.runs.finish(run, tip)
+                    self.runs.finish(run, tip, name)
         except ConflictError:
             # In a transaction of its own, since the first one was rolled back.
             if run is not None:

@@ -277,7 +277,8 @@ async def create(request: Request) -> Response:
         await asyncio.to_thread(_finish, state, repository, live, run)
         state.live.pop(key, None)
 
-    live.run = start_run(request, "AG-UI", [completion], on_end)
+    run_name, is_known = _stored_id(asked.ids.key), recorded is not None
+    live.run = start_run(request, "AG-UI", [completion], on_end, run_name, repeats=is_known)
     state.live[key] = live
     return EventStream(partial(stream, live))
 

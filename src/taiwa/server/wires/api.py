@@ -48,6 +48,7 @@ from taiwa.server.conversation_turns import (
 )
 from taiwa.server.http_responses import NO_STORE, ApiError, EventStream, SendNow, error_to_json, event, invalid
 from taiwa.server.page.branches import leaf
+from taiwa.server.repeats import attempt_of, request_key
 from taiwa.server.request import (
     Fields,
     ServerState,
@@ -247,6 +248,7 @@ async def say(request: Request, body: Fields) -> Json:
     """Start a turn: at the end, after a node, replacing a turn, the last one again, or an unfinished one; the response names its run."""
     state = state_of(request)
     session, turn = await asyncio.to_thread(_next_turn, request, body)
+    turn = replace(turn, attempt=attempt_of(request_key(request).attempt))
     return run_to_json(await state.followed.start(state.runs, caller_of(request), session, turn))
 
 

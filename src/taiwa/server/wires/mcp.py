@@ -152,7 +152,7 @@ def context_of(state: ServerState, caller: str) -> McpContext:
 async def _perform(state: ServerState, caller: str, completion: Completion) -> TurnResult:
     """Perform a turn as a run of the server, with its limits, and report its progress."""
     try:
-        run, written = watched_run(state, caller, "MCP", [completion]), 0
+        run, written = watched_run(state, caller, "MCP", [completion.by_client("MCP")]), 0
         async for each in run.follow():
             if isinstance(each.event, TextDelta):
                 written += len(each.event.text)

@@ -32,7 +32,7 @@ from taiwa.operations.resent_history import (
 )
 from taiwa.server.conversation_turns import session_of_run
 from taiwa.server.http_responses import ApiError, EventStream, SendNow, error_to_json, event, invalid, wait_connected
-from taiwa.server.repeats import RequestKey, request_key
+from taiwa.server.repeats import RequestKey, attempt_of, request_key
 from taiwa.server.request import (
     Fields,
     ServerState,
@@ -416,7 +416,7 @@ async def _start(request: Request, asked: ResponseRequest) -> LiveResponse:
         completion, begun = await asyncio.to_thread(_begin, state, repository, asked)
         live = LiveResponse(caller, LiveRun([]), begun)
         end = partial(_end, state, live, asked.items, asked.included)
-        live.run = start_run(request, "Responses", [completion], partial(_on_end, state, live, end))
+        live.run = start_run(request, "Responses", [completion], partial(_on_end, state, live, end), live.id)
     state.live[live.id] = live
     if asked.stores:
         _share(state, live)
@@ -710,19 +710,24 @@ async def _resume_one(state: ServerState, caller: str, name: str) -> bool:
     if found is None or cast("Body", found.body["response"])["status"] != "in_progress":
         return False
     begun, items = cast("Body", found.body["response"]), cast("list[Json]", found.body["input"])
+    digest, idempotency = map(str, cast("list[Json]", found.body.get("key") or ["", ""]))
+    key = RequestKey(caller, bytes.fromhex(digest), idempotency)
+    attempt = attempt_of(key.attempt or name)
 
     def reopen() -> Completion:
-        runs = repository.store.runs.open_runs(found.session)
+        refs, committed = repository.store.refs, repository.store.runs.repeated(attempt)
+        runs = repository.store.runs.open_runs(found.session) or (committed or ())[:1]
         if not runs:
             raise InputError("the server was stopped before the turn began")
-        refs, run = repository.store.refs, runs[-1]
+        run = runs[-1]
         base = repository.at(found.session) if refs.has(found.session) else None
         if base is None:
             base = (
                 repository.start(repository.app(run.app or "")) if run.base is None else repository.checkout(run.base)
             )
         priced_model = state.served.open(state.served.choose(str(begun["model"])))
-        return Completion(AsyncSession(repository, found.session, base, priced_model, options=state.turns))
+        session = AsyncSession(repository, found.session, base, priced_model, options=state.turns)
+        return Completion(session, repeats=attempt)
 
     live = LiveResponse(caller, LiveRun([]), begun)
     try:
@@ -736,9 +741,8 @@ async def _resume_one(state: ServerState, caller: str, name: str) -> bool:
     end = partial(_end, state, live, items, cast("Body", found.body.get("included", {})))
     live.run = state.runs.start(live.caller, [completion], partial(_on_end, state, live, end))
     state.live[name] = live
-    if isinstance(key := found.body.get("key"), list):
-        digest, idempotency = map(str, key)
-        state.repeats.resume(RequestKey(caller, bytes.fromhex(digest), idempotency), live)
+    if digest:
+        state.repeats.resume(key, live)
     _share(state, live)
     return True
 
