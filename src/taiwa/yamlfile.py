@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
-from taiwa.kernel.attachments import open_regular
+from taiwa.kernel.attachments import MAX_BYTES, open_regular, real_path
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.serialization import Json, parse_json
 
@@ -474,7 +474,7 @@ def read_json_object(path: Path, command: str, *, only_owner: bool = False) -> d
     try:
         with open_regular(path) as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            raw = file.read()
+            raw = file.read(MAX_BYTES)  # JSON that is cut off is none
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -498,7 +498,7 @@ def write_private(path: Path, text: str) -> None:
     Raises:
         ConfigError: the folder or the file cannot be written.
     """
-    path = path.resolve()  # a link to a file kept elsewhere stays a link
+    path = real_path(path)  # a link to a file kept elsewhere stays a link
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -12,6 +12,8 @@ KINDS: dict[str, Callable[[Path], None]] = {
     "pipe": os.mkfifo,
     "device": lambda path: path.symlink_to("/dev/zero"),
     "unreadable": lambda path: path.symlink_to("/proc/self/mem"),
+    "waiting": lambda path: path.symlink_to("/proc/kmsg"),
+    "loop": lambda path: path.symlink_to(path.name),
 }
 DOORS = (
     "say -a FILE Hi", "say --attach-as-text -a FILE.pdf Hi", "say -f FILE Hi", "say FILE.md Hi", "say --schema FILE.json Hi",
@@ -20,6 +22,7 @@ DOORS = (
     "explain --regex a+ --vocab FILE.tiktoken a", "extract FILE.json Hi", "extract int --file FILE.txt", "batch plain FILE.csv",
     "batch plain FILE.jsonl", "import FILE.jsonl", "apps check FILE.md", "apps confirm FILE.md",
     "solve --examples FILE.yaml 1+1?", "user set ann --file FILE.yaml", "eval reason --data FILE.jsonl", "say -m gguf:FILE.gguf Hi",
+    "chat FILE.md", "schema FILE.py:Type", "tools show FILE.py:tool", "index FILE.md --name tea", "find tea --in FILE.md",
 )  # fmt: skip
 
 
@@ -39,8 +42,22 @@ def test_what_is_no_file_is_one_line(
     assert model_server.seen == []
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["schema FILE.py:Type", "tools show FILE.py:tool", "apps check FILE.md", "explain --vocab FILE.json --regex a a"],
+)
+def test_a_file_of_ten_gigabytes_is_not_read(taiwa: Taiwa, place: Place, command: str) -> None:
+    name = next(word for word in command.split() if word.startswith("FILE")).partition(":")[0]
+    with (place.folder / name).open("w") as file:
+        file.truncate(10 << 30)
+
+    refused = taiwa(*(word.replace("FILE", f"{place.folder}/FILE") for word in command.split()))
+
+    assert (refused.code, len(refused.err.splitlines())) == (2, 1), refused
+
+
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["config.yaml", "keys.json", "probes.json", "server.key"])
+@pytest.mark.parametrize("name", ["config.yaml", "keys.json", "probes.json", "server.key", "tools.json"])
 def test_a_file_of_the_settings_that_is_none_is_one_line(
     taiwa: Taiwa, place: Place, model_server: ModelServer, name: str, kind: str
 ) -> None:
@@ -84,4 +101,8 @@ def test_a_store_that_is_no_file_is_named_by_doctor(taiwa: Taiwa, place: Place) 
     for kind, make in KINDS.items():
         make(place.folder / kind)
 
-        assert f"{kind} is not a store" in taiwa("doctor", "--store", str(place.folder / kind)).out
+        found = taiwa("doctor", "--store", str(place.folder / kind))
+        assert (found.code, f"{kind} {'cannot be written' if kind == 'loop' else 'is not a store'}" in found.out) == (
+            1,
+            True,
+        )

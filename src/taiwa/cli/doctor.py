@@ -14,7 +14,7 @@ from taiwa.cli.options import CommonOptions, common_options
 from taiwa.cli.output import print_json, print_line, print_notice, table
 from taiwa.extras import EXTRAS, Extra, install_command, is_installed
 from taiwa.i18n import _, gettext_noop
-from taiwa.kernel.attachments import open_regular
+from taiwa.kernel.attachments import open_regular, path_kind
 from taiwa.kernel.errors import ConfigError, TaiwaError
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _system() -> Finding:
 def _store(settings: "Settings") -> Finding:
     if not isinstance(settings.store, Path):
         return Finding("store", str(settings.store))
-    is_there = settings.store.exists()
+    is_there = bool(path_kind(settings.store))
     place = settings.store if is_there else _first_folder(settings.store)
     if not os.access(place, os.W_OK):
         return Finding("store", _("{path} cannot be written", path=place), False, "taiwa config set store FILE")

@@ -352,7 +352,7 @@ class CommonOptions:
         from taiwa.store import Store
 
         place = (settings or self.settings()).store
-        missing = reading and isinstance(place, Path) and not place.exists()
+        missing = reading and isinstance(place, Path) and not path_kind(place)
         store: Store | None = None
         if self.no_store or missing:
             store = Store.open(":memory:")

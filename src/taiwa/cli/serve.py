@@ -45,7 +45,9 @@ def kept_key(settings: "Settings") -> str:
 
     path = settings.path.with_name(KEY_FILE)
     try:
-        kept = read_regular_text(path).strip() if path.exists() else ""
+        kept = read_regular_text(path).strip()
+    except FileNotFoundError:
+        kept = ""
     except (OSError, UnicodeDecodeError):
         raise ConfigError(f"{path}: cannot be read; delete it to get a new key") from None
     key = kept or token_urlsafe(24)

@@ -4,8 +4,10 @@ import os
 import re
 from base64 import b64encode
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import field
-from errno import EFBIG, EINVAL, EISDIR
+from errno import EFBIG, EINVAL, EISDIR, ELOOP
+from functools import cache
 from hashlib import sha256
 from io import BufferedReader, BytesIO, TextIOWrapper
 from pathlib import Path
@@ -35,11 +37,13 @@ def open_regular(path: Path) -> BufferedReader:
         raise OSError(EINVAL, "invalid file name") from None
     mode = os.fstat(descriptor).st_mode
     if S_ISREG(mode) or (S_ISFIFO(mode) and str(path).startswith(INHERITED)):
-        os.set_blocking(descriptor, True)
+        if not S_ISREG(mode):
+            os.set_blocking(descriptor, True)
         file = os.fdopen(descriptor, "rb")
         try:
-            if S_ISREG(mode):
-                file.peek(1)  # some files of the system can be opened and not be read
+            # Some files of the system can be opened and not be read; None means one that would wait.
+            if S_ISREG(mode) and not file.peek(1) and cast("bytes | None", file.read(1)) is None:
+                raise OSError(EINVAL, NOT_REGULAR)
         except OSError:
             file.close()
             raise
@@ -86,16 +90,33 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def path_kind(path: str | Path) -> Literal["file", "folder", "other", ""]:
-    """Return what a path leads to; "" if it does not exist, as one that is too long for a name.
+    """Return what a path leads to; "" if it does not exist, as one that is too long for a name. Files of /proc may wait: "other".
 
     >>> path_kind("/"), path_kind("a" * 1000)
     ('folder', '')
     """
     try:
-        mode = Path(path).stat().st_mode
-    except (OSError, ValueError):
+        found = Path(path).stat()
+    except OSError as error:
+        return "other" if error.errno == ELOOP else ""
+    except ValueError:
         return ""
-    return "file" if S_ISREG(mode) else "folder" if S_ISDIR(mode) else "other"
+    if S_ISDIR(found.st_mode):
+        return "folder"
+    return "file" if S_ISREG(found.st_mode) and found.st_dev != _proc() else "other"
+
+
+def real_path(path: str | Path) -> Path:
+    """Return an absolute path without links; of links in a loop, a path that cannot be opened."""
+    return Path(os.path.realpath(path))
+
+
+@cache
+def _proc() -> int | None:
+    """Return the device of the files of /proc, None where there is none."""
+    with suppress(OSError):
+        return Path("/proc/self").stat().st_dev
+    return None
 
 
 MediaType: TypeAlias = Literal[

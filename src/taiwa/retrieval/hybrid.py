@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 from taiwa.extras import missing_extra, require_modules
-from taiwa.kernel.attachments import open_regular
+from taiwa.kernel.attachments import open_regular, read_regular
 from taiwa.kernel.errors import ConfigError, TaiwaError
 from taiwa.kernel.messages import Message, Passage
 from taiwa.kernel.serialization import parse_json
 from taiwa.retrieval.index import NO_PRINCIPALS, Index, NearPassages
-from taiwa.safetensors_file import FLOATS, parse_header, read_tensor
+from taiwa.safetensors_file import FLOATS, read_header, read_tensor
 
 if TYPE_CHECKING:
     import numpy as np
@@ -161,8 +161,7 @@ def _gelu(hidden: Vectors) -> Vectors:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        with open_regular(path) as file:
-            data: object = parse_json(file.read())
+        data: object = parse_json(read_regular(path, MAX_JSON_BYTES))
     except (OSError, ValueError) as error:
         question = f"is {path.parent} the folder of a sentence model?"
         raise ConfigError(f"{path} cannot be read: {question} ({error})") from None
@@ -174,9 +173,9 @@ def _json(path: Path) -> dict[str, Any]:
 def _tensors(path: Path) -> tuple[dict[str, Vectors], str]:
     """Return the tensors of a safetensors file by name, and the SHA-256 of the file."""
     try:
+        infos = read_header(path).tensors.items()
         with open_regular(path) as file:
             data = file.read()
-        infos = parse_header(data, len(data)).tensors.items()
         tensors = {name.removeprefix("bert."): read_tensor(data, info) for name, info in infos if info.dtype in FLOATS}
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path} cannot be read as safetensors ({error})") from None
@@ -195,6 +194,7 @@ def _tokenizer(path: Path, most: int) -> "Tokenizer":
     return cast("Tokenizer", tokenizer)
 
 
+MAX_JSON_BYTES = 256 << 20
 BATCH = 64
 PAUSE = 30.0
 """Seconds before a failed embedder is called again."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import pstdev
 from typing import Any, NamedTuple, TypeAlias
 
-from taiwa.kernel.attachments import path_kind
+from taiwa.kernel.attachments import path_kind, real_path
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, StoreError
 from taiwa.kernel.messages import Evidence, Found, Message, Passage, reciprocal_ranks
 from taiwa.kernel.serialization import Json, is_number
@@ -345,7 +345,7 @@ class Library:
 
     def find_by_folder(self, folder: str | Path) -> Index | None:
         """Return the index of a folder, if there is one."""
-        root = str(Path(folder).resolve())
+        root = str(real_path(folder))
         return next((index for index in map(self.index, self.names(None)) if index.root == root), None)
 
     def create(self, folder: str | Path, name: str = "", language: str = "english", owner: str = "") -> Index:
@@ -355,7 +355,7 @@ class Library:
             InputError: the folder does not exist, or the name is invalid.
             ConflictError: an index of that name exists.
         """
-        root = Path(folder).resolve()
+        root = real_path(folder)
         if not path_kind(root):
             raise InputError(f"folder {folder} not found")
         return self.create_empty(_checked(name or root.name or "root"), str(root), language, owner)
@@ -368,7 +368,7 @@ class Library:
             ConflictError: `MAX_NAMES` indexes have its name.
         """
         known, taken = self.find_by_folder(folder), self.names(None)
-        base = Path(folder).resolve().name or "root"
+        base = real_path(folder).name or "root"
         for free in (base, *(f"{base}-{number}" for number in range(2, MAX_NAMES))):
             if known is not None:
                 return known

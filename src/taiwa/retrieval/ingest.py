@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 from unicodedata import normalize
 
+from taiwa.kernel.attachments import real_path
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.serialization import value
 from taiwa.retrieval.backend import IndexBackend
@@ -55,7 +56,7 @@ class Folder:
     """
 
     def __init__(self, root: str | Path) -> None:
-        path = Path(root).resolve()
+        path = real_path(root)
         try:
             found, self.only = path.is_dir(), path.name if path.is_file() else ""
         except OSError as error:

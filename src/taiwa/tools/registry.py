@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, TypeGuard, cast
 
 from taiwa.conversation.app import TYPE
+from taiwa.kernel.attachments import MAX_BYTES, read_regular, read_regular_text, real_path
 from taiwa.kernel.errors import ConfigError, InputError, TaiwaError, ToolError
 from taiwa.kernel.messages import Passage, ToolResult
 from taiwa.kernel.runtime import Retriever
@@ -127,7 +128,7 @@ def remember_type(address: str) -> str:
 def _remember(known_as: str, address: str) -> str:
     place, _, name = address.rpartition(":")
     key = f"{known_as}@{_hash(Path(place))}"
-    noted = f"{Path(place).resolve()}:{name}"
+    noted = f"{real_path(place)}:{name}"
     if (notes := _notes()).get(key) != noted:
         with suppress(ConfigError):  # if the file is not writable, the tool must be named in each turn
             write_private(_notes_path(), json.dumps({**notes, key: noted}, indent=2) + "\n")
@@ -160,9 +161,12 @@ def _unchanged(key: str, kind: str) -> str:
     """Return the address of what was recorded, if its file is as it was; "" without a record."""
     address = tool_address(key)
     place, name = Path(address.rpartition(":")[0]), key.partition("@")[0].removeprefix(TYPE)
-    if address and not place.is_file():
-        raise ConfigError(f"the {kind} {name!r} was in {place}, which is gone; name its file: --{kind} FILE.py:{name}")
-    if address and _hash(place) != key.partition("@")[2]:
+    try:
+        is_changed = address and _hash(place) != key.partition("@")[2]
+    except OSError:
+        gone = f"the {kind} {name!r} was in {place}, which is gone; name its file: --{kind} FILE.py:{name}"
+        raise ConfigError(gone) from None
+    if is_changed:
         now = f"to use it as it is now: --{kind} {address}"
         raise ConfigError(f"the {kind} {name!r} is in {place}, which has changed; {now}")
     return address
@@ -175,7 +179,7 @@ def _notes_path() -> Path:
 def _notes() -> dict[str, str]:
     try:
         check_own(_notes_path())
-        found: object = json.loads(_notes_path().read_text("utf-8"))
+        found: object = json.loads(read_regular_text(_notes_path()))
     except (OSError, ValueError):
         return {}
     notes = cast("dict[str, object]", found) if isinstance(found, dict) else {}
@@ -183,7 +187,7 @@ def _notes() -> dict[str, str]:
 
 
 def _hash(file: Path) -> str:
-    return sha256(file.read_bytes()).hexdigest()[:HASH_CHARS]
+    return sha256(read_regular(file, MAX_BYTES)).hexdigest()[:HASH_CHARS]
 
 
 def import_code(place: str) -> object:
@@ -193,9 +197,14 @@ def import_code(place: str) -> object:
     Raises:
         InputError: it is not found, raises an error, or is a file whose name another module has.
     """
-    file = Path(place).resolve() if place.endswith(".py") else None
-    if file is not None and not file.is_file():
-        raise InputError(f"file {place} not found")
+    file = real_path(place) if place.endswith(".py") else None
+    try:
+        if file is not None:
+            _hash(file)  # so that the import reads a file of bounded size
+    except FileNotFoundError:
+        raise InputError(f"file {place} not found") from None
+    except OSError as error:
+        raise InputError(f"{place} cannot be imported: {error.strerror}") from None
     module, folder = (place, Path.cwd()) if file is None else (file.stem, file.parent)
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
@@ -207,7 +216,7 @@ def import_code(place: str) -> object:
         if isinstance(error, ModuleNotFoundError) and error.name in (module, module.partition(".")[0]):
             raise InputError(f"module {module!r} not found, here ({folder}) or installed") from error
         raise InputError(f"cannot import {place}: {type(error).__name__}: {' '.join(str(error).split())}") from error
-    if file is not None and Path(str(getattr(found, "__file__", ""))).resolve() != file:
+    if file is not None and real_path(str(getattr(found, "__file__", ""))) != file:
         raise InputError(f"{place}: another module has the name {module!r}; rename the file")
     return found
 
