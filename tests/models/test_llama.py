@@ -144,7 +144,7 @@ def test_a_conversation_of_all_roles_and_scripts_is_taken(face: Face, model: Htt
 
 
 def test_a_request_longer_than_the_model_can_read_is_told_so(face: Face, model: HttpModel) -> None:
-    with pytest.raises(ModelError, match="longer than the context of 'tiny'") as caught:
+    with pytest.raises(ModelError, match="longer than the model's context length: 'tiny'") as caught:
         face.ask(model, Request((user("word " * 10_000),)))
 
     assert caught.value.status == 400

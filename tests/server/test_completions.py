@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from taiwa.kernel.errors import RefusalError
+from taiwa.kernel.messages import Request, Response, TokenLogprob, assistant
 from taiwa.server.serve import WIRES
 from tests.lazily import Lazily
 from tests.server.serving import KEY, Serving, serving, sse
@@ -26,10 +27,47 @@ def test_the_client_of_openai_completes_prompts_whole_and_streamed() -> None:
         assert (first.messages[-1].text, first.stop, first.sampling.max_tokens) == ("2 + 2 =", ("6",), 5)
 
 
+def test_each_prompt_has_its_answers_in_order() -> None:
+    def read(request: Request) -> str:
+        return f"Read {request.messages[-1].text}."
+
+    with serving(*[read] * 4) as served:
+        body = {"model": "scripted", "prompt": ["a", "b"], "n": 2, "best_of": 2}
+        choices = served.client.post("/v1/completions", json=body).json()["choices"]
+        assert [(each["index"], each["text"]) for each in choices] == [
+            (0, "Read a."),
+            (1, "Read a."),
+            (2, "Read b."),
+            (3, "Read b."),
+        ]
+        assert sorted(served.turns()) == [["a"], ["a"], ["b"], ["b"]]
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_log_probabilities_have_the_form_of_the_older_protocol(streams: bool) -> None:
+    tokens = (
+        TokenLogprob("He", -0.5, (("He", -0.5), ("Ha", -1.5))),
+        TokenLogprob("y", -0.25, (("y", -0.25), ("i", -3.0))),
+    )
+    with serving(Response(assistant("Hey"), logprobs=tokens)) as served:
+        body = {"model": "scripted", "prompt": "Hi", "logprobs": 1, "stream": streams}
+        answer = served.client.post("/v1/completions", json=body)
+        parts = [json.loads(each) for each in sse(answer) if each != "[DONE]"] if streams else [answer.json()]
+        (found,) = [choice["logprobs"] for part in parts for choice in part["choices"] if choice["logprobs"]]
+        assert served.model.requests[0].top_logprobs == 1
+    assert found == {
+        "tokens": ["He", "y"],
+        "token_logprobs": [-0.5, -0.25],
+        "top_logprobs": [{"He": -0.5}, {"y": -0.25}],
+        "text_offset": [0, 2],
+    }
+
+
 @pytest.mark.parametrize(
     ("fields", "param"),
-    [({"prompt": ["a", "b"]}, "prompt"), ({"prompt": [1, 2]}, "prompt[0]"), ({}, "prompt"),
-     ({"prompt": "a", "suffix": "b"}, "suffix"), ({"prompt": "a", "echo": True}, "echo"), ({"prompt": "a", "model": 3}, "model")],
+    [({"prompt": ["a"] * 33, "n": 2}, "prompt"), ({"prompt": [1, 2]}, "prompt[0]"), ({}, "prompt"), ({"prompt": []}, "prompt"),
+     ({"prompt": "a", "suffix": "b"}, "suffix"), ({"prompt": "a", "echo": True}, "echo"), ({"prompt": "a", "model": 3}, "model"),
+     ({"prompt": "a", "best_of": 3, "n": 2}, "best_of"), ({"prompt": "a", "logprobs": 21}, "logprobs")],
 )  # fmt: skip
 def test_what_a_chat_cannot_give_is_refused(fields: dict[str, Any], param: str) -> None:
     with serving("Never.") as served:

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from taiwa.kernel.errors import OverloadedError, RateLimitError
+from taiwa.kernel.errors import ContextLengthError, OverloadedError, RateLimitError
 from taiwa.kernel.messages import (
     JsonSchema,
     Message,
@@ -321,6 +321,13 @@ def test_an_image_is_never_fetched(idle: Serving, source: dict[str, str]) -> Non
     answer = post(idle, [{"role": "user", "content": [{"type": "image", "source": source}]}])
     assert answer.status_code == 400
     assert "addresses are not fetched" in answer.json()["error"]["message"]
+
+
+def test_an_overflow_has_the_words_by_which_clients_know_it() -> None:
+    with serving(ContextLengthError("too many")) as served:
+        response = post(served)
+    assert response.status_code == 400
+    assert response.json()["error"] == {"type": "invalid_request_error", "message": "prompt is too long: too many"}
 
 
 @pytest.mark.parametrize(

@@ -284,7 +284,11 @@ def test_a_client_of_functions_gets_a_function_call(served: Serving, upstream: F
     assert after["choices"][0]["message"]["content"] == "Rain."
 
 
-@pytest.mark.parametrize(("guide", "kind"), [({"guided_json": {"type": "object"}}, "json_schema")])
+@pytest.mark.parametrize(
+    ("guide", "kind"),
+    [({"guided_json": {"type": "object"}}, "json_schema"),
+     ({"guided_json": {"type": "object"}, "structured_outputs": {"json": {"type": "object"}}}, "json_schema")],
+)  # fmt: skip
 def test_the_older_names_of_constraints_are_read(
     served: Serving, upstream: FaultServer, guide: dict[str, Any], kind: str
 ) -> None:
@@ -292,6 +296,16 @@ def test_the_older_names_of_constraints_are_read(
     assert served.chat(HI, model=served.model.name, **guide).status_code == 200
     body: Any = upstream.seen[0].json
     assert body["response_format"]["type"] == kind
+
+
+def test_a_server_of_which_nothing_is_known_is_asked_for_log_probabilities(
+    served: Serving, upstream: FaultServer
+) -> None:
+    upstream.plays(speech("Yes."))
+    answer = served.chat(HI, model=served.model.name, logprobs=True, top_logprobs=2)
+    body: Any = upstream.seen[0].json
+    assert (body["logprobs"], body["top_logprobs"]) == (True, 2)
+    assert answer.json()["choices"][0]["logprobs"] is None
 
 
 # --- answers that were to be bound ------------------------------------------------------------------------------------

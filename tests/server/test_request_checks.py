@@ -110,6 +110,11 @@ def test_only_a_named_origin_gets_cors_headers() -> None:
         asked = named.client.request("OPTIONS", "/v1/chat/completions", headers=named_origin)
         assert (asked.status_code, asked.headers["access-control-allow-origin"]) == (204, "https://page.example")
         assert "access-control-allow-credentials" not in asked.headers
+        sent = "authorization,x-stainless-retry-count,anthropic-dangerous-direct-browser-access"
+        asked = named.client.options("/v1/messages", headers=named_origin | {"access-control-request-headers": sent})
+        assert asked.headers["access-control-allow-headers"] == sent
+        failed = named.client.post("/v1/messages", json={}, headers=named_origin)
+        assert (failed.status_code, failed.headers["access-control-expose-headers"]) == (400, "*")
         other = named.client.request("OPTIONS", "/v1/chat/completions", headers={"origin": "https://evil.example"})
         assert other.status_code == 403
 
@@ -134,6 +139,8 @@ def test_a_number_of_any_size_is_named(served: Serving, name: str) -> None:
     [
         ("/chat/completions", "/v1/chat/completions"),
         ("/v1/v1/messages", "/v1/messages"),
+        ("/openai/v1//chat/completions", "/v1/chat/completions"),
+        ("/v1/", ""),
         ("/v1/responses/", "/v1/responses"),
         ("/v2/chat", ""),
     ],

@@ -342,7 +342,7 @@ def _with_wire(wire: Wire, known: Capabilities, dialect: ServerDialect, prefix: 
         if dialect.constraints.wire == "response_format":  # a field of Chat Completions
             fixed |= {"json_schema", "regex", "grammar"}
         able = known.capabilities | frozenset[Capability](("prefix",))
-        known = replace(known, inputs=frozenset(), capabilities=able, assumed=known.assumed & {"seed"})
+        known = replace(known, inputs=frozenset(), capabilities=able, assumed=known.assumed & {"logprobs", "seed"})
     return replace(
         known, capabilities=known.capabilities - fixed, assumed=known.assumed - fixed, fixed=frozenset(fixed)
     )

@@ -325,7 +325,6 @@ VISITED = frozenset({"/", "/login"})
 SINGLE = (b"authorization", b"x-api-key", b"origin", b"content-type", b"content-encoding", b"sec-fetch-site")
 """Headers that a request may have only once."""
 SECURITY_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"))
-ALLOWED_HEADERS = "authorization, content-type, x-api-key, anthropic-version, last-event-id"
 
 
 GIVEN_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
@@ -382,11 +381,11 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = [*message["headers"], *SECURITY_HEADERS, *ids, *(_cors_headers(origin) if allowed else ())]
+                sent = [*message["headers"], *SECURITY_HEADERS, *ids, *(_cors_headers(headers) if allowed else ())]
                 if scope["method"] == "POST" and (caller := scope.get("caller")) and (quota := self._quota(caller)):
                     with suppress(StoreError):
-                        headers += await to_thread(_rate_headers, quota)
-                message = {**message, "headers": headers}
+                        sent += await to_thread(_rate_headers, quota)
+                message = {**message, "headers": sent}
             await send(message)
 
         scope[WRITE] = part_writer(scope, send)
@@ -580,10 +579,12 @@ def _rate_headers(quota: Quota) -> list[tuple[bytes, bytes]]:
     return [(name.encode(), text.encode()) for name, text in named.items()]
 
 
-def _cors_headers(origin: str) -> Iterable[tuple[bytes, bytes]]:
+def _cors_headers(headers: Headers) -> Iterable[tuple[bytes, bytes]]:
+    """Let a page send every header, as SDKs send some of their own, and read all, such as those that advise against a retry."""
     return (
-        (b"access-control-allow-origin", origin.encode("latin-1")),
-        (b"access-control-allow-headers", ALLOWED_HEADERS.encode()),
+        (b"access-control-allow-origin", headers["origin"].encode("latin-1")),
+        (b"access-control-allow-headers", headers.get("access-control-request-headers", "").encode("latin-1")),
+        (b"access-control-expose-headers", b"*"),
         (b"access-control-allow-methods", b"GET, POST, PUT, PATCH, DELETE"),
         (b"vary", b"Origin"),
     )

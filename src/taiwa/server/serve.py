@@ -140,7 +140,9 @@ def build(state: ServerState) -> ASGIApp:
         assert isinstance(error, HTTPException)
         path = request.url.path
         text = f"{request.method} {path[:200]} does not exist here"
-        meant = (f"/v1{path}", path.removeprefix("/v1"), path.rstrip("/"))  # of a wrong base URL
+        parts = path.strip("/").split("/")
+        ends = ["/".join(parts[at:]) for at in range(min(len(parts), 4))]  # behind a wrong base URL
+        meant = (f"{start}{end}" for end in ends if end for start in ("/v1/", "/"))
         near = next((each for each in meant if any(route.path_regex.match(each) for route in routes)), "")
         text += f"; did you mean {near[:200]}? Check the base URL" if near and error.status_code == 404 else ""
         response = failed(ApiError(error.status_code, text, INVALID, STATUS_CODES.get(error.status_code)), request)

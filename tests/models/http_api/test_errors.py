@@ -151,7 +151,7 @@ def test_a_request_that_is_too_long_is_told_in_plain_words(status: int, error: A
     found = told(status, error)
 
     assert type(found) is ContextLengthError
-    assert "the request is longer than the context of 'gpt-x'" in found.message
+    assert "the request is longer than the model's context length: 'gpt-x'" in found.message
     assert "keep fewer turns" in found.message
 
 

@@ -107,7 +107,7 @@ TABLE: tuple[tuple[str, str, Capabilities], ...] = (
     # Groq accepts a schema only without streaming, and all requests here stream.
     ("groq", r"", _can("stop tools seed")),
     ("hosted", r"", _can("stop tools")),
-    ("plain", r"", _can("stop", assumed="tools json_schema seed")),
+    ("plain", r"", _can("stop", assumed="tools json_schema logprobs seed")),
     # In this process: our own decode loop.
     ("gguf", r"", _can("stop prefix json_schema regex grammar logprobs seed local", inputs="")),
     ("local", r"", _can("stop prefix json_schema regex grammar logprobs seed local", inputs="")),

@@ -74,7 +74,7 @@ MESSAGES: Mapping[str, tuple[type[ModelError], str]] = {
     "refused": (RefusalError, "{who} refuses this request{code}{text}; change its content"),
     "long": (
         ContextLengthError,
-        "the request is longer than the context of {model}{code}{text}; keep fewer turns, or choose a model with a larger context",
+        "the request is longer than the model's context length: {model}{code}{text}; keep fewer turns, or choose a model with a larger context",
     ),
     "missing": (ModelError, "{who} does not have the model {model}{code}{text}; see its list of models"),
     "nowhere": (

@@ -450,7 +450,8 @@ class TextGenerator(Generic[AnyLoaded]):
                 raise InputError("the conversation has no text")
             if prefix.length >= network.context:
                 raise ContextLengthError(
-                    f"the request has {prefix.length:,} tokens; {self.name} reads at most {network.context:,}: shorten it"
+                    f"the request is longer than the model's context length: it has {prefix.length:,} tokens; "
+                    f"{self.name} reads at most {network.context:,}; shorten it"
                 )
             state = None if guide is None else _state_after(prefix, guide, request)
         except BaseException:

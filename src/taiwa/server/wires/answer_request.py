@@ -176,6 +176,8 @@ class AnswerRequest:
     streams: bool
     extension: Extension | None
     choices: int = 1
+    others: tuple[tuple[Message, ...], ...] = ()
+    """The messages of further conversations, each with as many answers."""
     prefills: bool = False
     fields: Mapping[str, Json] = field(default_factory=dict[str, Json])
     """Fields for the model's server, which must take them."""
@@ -361,7 +363,11 @@ async def answer(
 def _now(request: Request, asked: AnswerRequest) -> Now | None:
     """Return how the beginning of an answer can be made at once: not that of a large request, or of an app that opens documents."""
     state = state_of(request)
-    if request.state.size > LARGE_BODY or not is_relayed(load_unchanged(state.served.choose(asked.model).app)):
+    if (
+        request.state.size > LARGE_BODY
+        or asked.others
+        or not is_relayed(load_unchanged(state.served.choose(asked.model).app))
+    ):
         return None
     return state.repository(caller_of(request)).store.transaction_now
 
@@ -379,16 +385,19 @@ def _begin(state: ServerState, caller: str, asked: AnswerRequest, after: Place |
     extension = asked.extension or Extension()
     repository, priced_model = state.repository(caller), state.served.open(choice)
     prefills = asked.prefills or (asked.options.constraint is None and "prefix" in priced_model.model.capabilities)
-    messages, prefix = split_prefix(asked.messages) if prefills else (asked.messages, "")
     given = passed_on(asked, priced_model.model, repository, strict=state.options.strict_fields)
-    options = CompletionOptions(choice.app, messages, extension.params, given, prefix, extension.unknown)
+    choices = [given] * asked.choices
     if asked.choices > 1 and (seed := given.sampling.seed) is not None:  # one seed would give one answer
-        each = (replace(given, sampling=replace(given.sampling, seed=seed + number)) for number in range(asked.choices))
-        choices = [replace(options, request=own) for own in each]
-    else:
-        choices = [options] * asked.choices
+        each = (replace(given.sampling, seed=seed + number) for number in range(asked.choices))
+        choices = [replace(given, sampling=own) for own in each]
     turns = replace(state.turns, whole=not asked.streams)
-    return [begin_completion(repository, priced_model, own, turns, after) for own in choices]
+    begun: list[Completion] = []
+    for said in (asked.messages, *asked.others):
+        messages, prefix = split_prefix(said) if prefills else (said, "")
+        for own in choices:
+            options = CompletionOptions(choice.app, messages, extension.params, own, prefix, extension.unknown)
+            begun.append(begin_completion(repository, priced_model, options, turns, after))
+    return begun
 
 
 def response_of(result: TurnResult) -> ModelResponse:

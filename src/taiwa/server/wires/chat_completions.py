@@ -340,9 +340,10 @@ def read_constraint(body: Fields) -> Constraint | None:
         found["grammar"] = Grammar(grammar)
     if body.data.get("json_schema") is not None:
         found["json_schema"] = JsonSchema(body.schema("json_schema"))
-    if len(found) > 1:
+    first, *others = found.values() or (None,)
+    if any(each != first for each in others):  # guidance sends one grammar under both names of vLLM
         raise invalid(next(iter(found)), f"give one of {', '.join(found)}, not {len(found)}", "invalid_value")
-    return next(iter(found.values()), None)
+    return first
 
 
 ANY_OBJECT = JsonSchema({"type": "object", "additionalProperties": True}, "object")
@@ -537,7 +538,7 @@ class _Reply:
         return "function_call" if self._asked.calls_functions and reason == "tool_calls" else reason
 
     def _logprobs(self, response: ModelResponse) -> Json:
-        if self._asked.top_logprobs is None:
+        if self._asked.top_logprobs is None or not response.logprobs:
             return None
         return {"content": write_logprobs(response, self._asked.top_logprobs), "refusal": None}
 

@@ -535,10 +535,12 @@ def error(problem: ApiError) -> dict[str, Json]:
     """Write an error as Anthropic does."""
     number = status(problem)
     kind = ERROR_TYPES.get(number, "api_error" if number >= 500 else "invalid_request_error")
+    # Clients that shorten a conversation know its overflow by these words alone: the protocol has no code for it.
+    overflow = "prompt is too long: " if problem.code == "context_length_exceeded" else ""
     details: dict[str, Json] = {"details": {"error_code": problem.code}} if problem.code == "thread_not_found" else {}
     return {
         "type": "error",
-        "error": {"type": kind, "message": problem.message, **details},
+        "error": {"type": kind, "message": overflow + problem.message, **details},
         "request_id": REQUEST_ID.get() or None,
     }
 
