@@ -168,6 +168,22 @@ def test_white_space_is_bounded() -> None:
         made(schema, whitespace="none")
 
 
+@pytest.mark.parametrize(
+    "text",
+    ['{"a": 1, "b": [1, 2]}', '{"a":1,"b":[1,2]}', '{"a": 1,"b": [1, 2]}', '{ "a": 1, "b": []}', '{"a": 1, "b": []}'],
+)
+def test_both_engines_write_one_space_after_commas_and_colons(text: str) -> None:
+    schema = {
+        "type": "object",
+        "required": ["a", "b"],
+        "properties": {"a": {"type": "integer"}, "b": {"type": "array", "items": {"type": "integer"}}},
+    }
+    fits = text == json.dumps(json.loads(text))
+
+    assert made(JsonSchema(schema), whitespace="spaced").accepts(text.encode()) is fits
+    assert RegexGuide.of_schema(schema, BYTES, space_regex("spaced")).accepts(text.encode()) is fits
+
+
 def test_white_space_of_ones_own_is_allowed_and_no_other() -> None:
     schema: dict[str, Any] = {"type": "array", "items": {"type": "integer"}}
     texts = ["[1,2]", "[1, 2]", "[1,\t2]", "[1,\n2]"]

@@ -224,7 +224,8 @@ STRUCTURE = frozenset(
 )
 
 
-SPACES = {"bounded": "( |\\n {0,24})?", "compact": "", "spaced": " ?", "free": "[ \\t\\r\\n]*"}
+SPACED = " "
+SPACES = {"bounded": "( |\\n {0,24})?", "compact": "", "spaced": SPACED, "free": "[ \\t\\r\\n]*"}
 JSON_SPACE = frozenset(map(ord, " \t\r\n"))
 
 
@@ -250,7 +251,8 @@ def space_regex(whitespace: Whitespace) -> str:
 def to_regex(schema: Json, space: str = "") -> str:
     r"""Return the regular expression of the JSON texts of a schema.
 
-    `space` is the pattern of white space between tokens, in parentheses if it has alternatives.
+    `space` is the pattern of white space between tokens, in parentheses if it has alternatives; one space stands after commas
+    and colons only.
 
     >>> to_regex({"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]})
     '\\{"ok":(true|false)\\}'
@@ -260,7 +262,9 @@ def to_regex(schema: Json, space: str = "") -> str:
         InputError: it is not a JSON Schema.
     """
     check_json(schema, "the schema")
-    found = _RegexWriter(Document(cast("bool", schema)), space).whole(schema, _Location())
+    comma, colon = (", ", ": ") if space == SPACED else (f"{space},{space}", f"{space}:{space}")
+    writer = _RegexWriter(Document(cast("bool", schema)), "" if space == SPACED else space, comma, colon)
+    found = writer.whole(schema, _Location())
     if found is None:
         raise InputError("no JSON text is valid under this schema")
     return found
@@ -292,6 +296,8 @@ class _RegexWriter:
 
     document: Document
     space: str
+    comma: str
+    colon: str
     written: int = field(default=0)
 
     def whole(self, schema: Json, place: _Location) -> str | None:
@@ -430,7 +436,7 @@ class _RegexWriter:
         return self.listed([head for head in heads if head is not None], rest, least, most)
 
     def listed(self, heads: list[str], rest: str | None, least: int, most: int | None) -> str:
-        comma = f"{self.space},{self.space}"
+        comma = self.comma
         if not heads:
             if rest is None or most == 0:
                 return self.joined("[", "]", [])
@@ -470,30 +476,28 @@ class _RegexWriter:
         found = self.any(place, TYPES) if free else self.whole(others, place.at("additionalProperties"))
         if found is None or most == 0:
             return None if least else self.joined("{", "}", [])
-        member = f"{STRING}{self.space}:{self.space}{found}"
-        more = f"({self.space},{self.space}{member})" + format_times(0, None if most is None else most - 1)
+        member = f"{STRING}{self.colon}{found}"
+        more = f"({self.comma}{member})" + format_times(0, None if most is None else most - 1)
         return self.around("{", "}", f"{member}{more}", may_lack=not least)
 
     def members(self, members: list[tuple[str, bool]]) -> str:
         """Return the pattern of the members of an object in order; members that are not required are optional."""
-        comma = f"{self.space},{self.space}"
         pivot = next((number for number, (_, required) in enumerate(members) if required), None)
         if pivot is None:  # each of them may be the first, so each is written once for every other before it
             self.count(sum(len(text) * place for place, (text, _) in enumerate(members)))
             options = [text + self.after(members[number + 1 :]) for number, (text, _) in enumerate(members)]
             return f"({'|'.join(options)})" if options else ""
-        before = "".join(f"({text}{comma})?" for text, _ in members[:pivot])
+        before = "".join(f"({text}{self.comma})?" for text, _ in members[:pivot])
         return before + members[pivot][0] + self.after(members[pivot + 1 :])
 
     def after(self, members: Sequence[tuple[str, bool]]) -> str:
-        comma = f"{self.space},{self.space}"
-        return "".join(f"{comma}{text}" if required else f"({comma}{text})?" for text, required in members)
+        return "".join(f"{self.comma}{text}" if required else f"({self.comma}{text})?" for text, required in members)
 
     def key(self, name: str) -> str:
-        return f"{escape_regex(json.dumps(name, ensure_ascii=False))}{self.space}:{self.space}"
+        return f"{escape_regex(json.dumps(name, ensure_ascii=False))}{self.colon}"
 
     def joined(self, opening: str, closing: str, parts: Sequence[str]) -> str:
-        return self.around(opening, closing, f"{self.space},{self.space}".join(parts))
+        return self.around(opening, closing, self.comma.join(parts))
 
     def around(self, opening: str, closing: str, inner: str, *, may_lack: bool = False) -> str:
         filled = f"{inner}{self.space}" if inner and self.space else inner
