@@ -18,6 +18,7 @@ LEFT_OUT = ("failed",)
 SUMMARY = {
     ("extract", "valid"): "typed answers, valid", ("extract", "right"): "typed answers, right",
     ("solve", "right"): "word problems, right", ("answer", "right"): "questions to documents, right",
+    ("answer", "unanswerable_answered"): "answered though no passage answers",
     ("state", "joint"): "state, all fields right after a turn",
     ("constrain", "valid"): "schemas and patterns, valid",
 }  # fmt: skip
@@ -53,6 +54,7 @@ def real_models() -> str:
 def real_summary() -> str:
     """Return the percent of each way in each evaluation of all real models that were measured, with 95 % intervals of shares."""
     rows: dict[tuple[str, str], dict[str, str]] = {}
+    items: dict[tuple[str, str], int] = {}
     for found in read_results():
         for (name, field), label in SUMMARY.items():
             counts: dict[str, list[tuple[int, int]]] = {}
@@ -63,7 +65,7 @@ def real_summary() -> str:
             for way, each in counts.items():
                 got, of = (sum(numbers) for numbers in zip(*each, strict=True))
                 low, high = wilson(got, of)
-                row = rows.setdefault((model, label), {})
+                row, items[model, label] = rows.setdefault((model, label), {}), of
                 row[way] = f"{100 * got / of:.0f} [{100 * low:.0f}, {100 * high:.0f}]"
             if name == "state":
                 rows[model, "state, F1 of its fields"] = _slot_f1(found["evaluations"][name]["rows"])
@@ -71,11 +73,11 @@ def real_summary() -> str:
         return "No model has been measured yet.\n"
     found_ways = dict.fromkeys(way for row in rows.values() for way in row)
     ways = sorted(found_ways, key=lambda way: not way.startswith(TAIWA))
-    lines = [f"| model | percent | {' | '.join(ways)} |", f"|---|---|{'---:|' * len(ways)}"]
+    lines = [f"| model | percent | of | {' | '.join(ways)} |", f"|---|---|---:|{'---:|' * len(ways)}"]
     before = ""
     for (model, label), row in rows.items():
         cells = (row.get(way, "–") for way in ways)
-        lines.append(f"| {'' if model == before else model} | {label} | {' | '.join(cells)} |")
+        lines.append(f"| {'' if model == before else model} | {label} | {items.get((model, label), '')} | {' | '.join(cells)} |")
         before = model
     return "\n".join(lines) + "\n"
 
