@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from taiwa.operations import batch
 from tests.cli.conftest import ModelServer, Place, Taiwa
 
 KINDS: dict[str, Callable[[Path], None]] = {
@@ -54,6 +55,17 @@ def test_a_file_of_ten_gigabytes_is_not_read(taiwa: Taiwa, place: Place, command
     refused = taiwa(*(word.replace("FILE", f"{place.folder}/FILE") for word in command.split()))
 
     assert (refused.code, len(refused.err.splitlines())) == (2, 1), refused
+
+
+def test_rows_of_a_file_of_the_system_are_read_as_far_as_those_of_a_pipe(
+    taiwa: Taiwa, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch, "MAX_PIPED_BYTES", 10_000)
+    (place.folder / "rows.txt").symlink_to("/proc/self/pagemap")
+
+    refused = taiwa("batch", "plain", str(place.folder / "rows.txt"))
+
+    assert (refused.code, "rows.txt has 10,000 bytes or more" in refused.err) == (2, True), refused
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -7,6 +7,7 @@ import asyncio
 import csv
 import io
 import json
+import os
 import re
 import sys
 import tempfile
@@ -336,7 +337,9 @@ def open_rows(file: str) -> RowFile:
         InputError: it cannot be read.
     """
     stream: BinaryIO = sys.stdin.buffer if file == "-" else open_file(Path(file))
-    if file == "-" or not stream.seekable():
+    if (
+        file == "-" or not stream.seekable() or not os.fstat(stream.fileno()).st_size
+    ):  # a file of the system may not end
         stream = _copied(stream, "standard input" if file == "-" else file)
     if Path(file).suffix.lower() in TABLES:
         return RowFile(file, stream, as_json=False, count=sum(1 for _ in _table_rows(file, stream)), is_table=True)

@@ -436,6 +436,7 @@ def test_turns_that_a_template_refuses_are_merged_or_the_refusal_is_told(tmp_pat
         ("{% for a in range(99999) %}{{ 'a' * 999 }}{% endfor %}", "it writes 99,8"),
         ("{{ ''.__class__.__mro__ }}", "unsafe"),
         ("{% if %}", "Expected an expression"),
+        ("{{ raise_exception('a\\nb \x1b[31m' + 'c' * 10**6) }}", r"conversation: a b \[31mc{400,500}…?$"),
     ],
 )
 def test_a_hostile_template_is_refused_in_one_line(

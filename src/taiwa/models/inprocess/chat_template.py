@@ -13,10 +13,12 @@ from taiwa.isolation import IsolatedProcess, ProcessLimits
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.messages import Message, Request, Role, ToolCall, ToolResult
 from taiwa.kernel.serialization import Json
+from taiwa.kernel.text import clean_untrusted
 
 PRIVATE_USE = range(0xE000, 0xF8FF)
 ROLE_NAMES = {"system": "System", "user": "User", "assistant": "Assistant", "tool": "Tool"}
 MAX_TEMPLATE_CHARS = 200_000
+MAX_REASON_CHARS = 500
 RENDER_LIMITS = ProcessLimits(seconds=10.0, memory_mb=256, characters=8_000_000)
 RENDERER = "taiwa.models.inprocess.template_process:start"
 
@@ -222,7 +224,7 @@ class IsolatedTemplate:
                     self._process = None
                     process.end()
         if "refused" in answer:
-            raise RefusedTurnsError(answer["refused"])
+            raise RefusedTurnsError(" ".join(clean_untrusted(answer["refused"], MAX_REASON_CHARS).split()))
         return str(answer["text"])
 
     def prepare(self) -> None:
