@@ -84,6 +84,14 @@ def test_a_folder_that_lacks_a_file_says_which(model: Path, breaks: Callable[[Pa
         model_folder(ModelSpec(str(model)))
 
 
+@pytest.mark.parametrize("target", ["/dev/zero", "/proc/kmsg", "tokenizer.json"])
+def test_no_file_that_may_never_end_is_opened(model: Path, target: str) -> None:
+    (model / "tokenizer.json").symlink_to(target)
+
+    with pytest.raises(ConfigError, match=r"tokenizer\.json is not a regular file"):
+        model_folder(ModelSpec(str(model)))
+
+
 def test_a_folder_around_the_model_names_it(model: Path) -> None:
     with pytest.raises(ConfigError, match=f"did you mean {model}"):
         find_local_folder(ModelSpec(str(model.parent)))

@@ -116,6 +116,8 @@ def _check_folder(folder: Path) -> None:
         raise ConfigError(f"{folder} is a file; {hint}")
     if path_kind(folder) != "folder":
         raise ConfigError(f"folder {folder} not found; {FORM}")
+    if special := next((each for each in sorted(folder.iterdir()) if path_kind(each) == "other"), None):
+        raise ConfigError(f"{special} is not a regular file")  # the library would wait for it
     if not (folder / CONFIG).is_file():
         inner = next((each.parent for each in sorted(folder.glob(f"*/{CONFIG}"))), None)
         contents = f"the folder of a model has {CONFIG}, tokenizer.json and *.safetensors"
