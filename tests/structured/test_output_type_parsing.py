@@ -247,6 +247,29 @@ def test_a_number_or_constant_in_a_string_is_read_where_the_string_is_not_valid(
     assert output_type.parse(json.dumps({"a": text})).value == {"a": value}
 
 
+@pytest.mark.parametrize(
+    ("annotation", "text", "value", "level"),
+    [
+        (Order, '{"type": "function", "name": "x", "parameters": {"name": "Bo"}}', Order(name="Bo"), "likely"),
+        (Order, '{"name": "x", "arguments": "{\\"name\\": \\"Bo\\"}"}', Order(name="Bo"), "likely"),
+        (list[int], '{"name": "x", "arguments": "[1]"}', [1], "likely"),
+        (Order, '{"reasoning": "so", "answer": {"name": "Bo"}}', Order(name="Bo"), "guess"),
+        (Order, '{"one": {"name": "Bo"}, "two": {"name": "Al"}}', None, ""),
+        (list[int], '{"items": [1]}', [1], "guess"),
+        (list[int], '{"items": [1], "more": [2]}', None, ""),
+    ],
+)
+def test_what_stands_around_an_answer_is_removed(annotation: Any, text: str, value: object, level: str) -> None:
+    output_type = OutputType[Any](annotation)
+    if value is None:
+        refused(output_type, text)
+        return
+
+    result = output_type.parse(text)
+
+    assert (result.value, result.fixes[0].level) == (value, level)
+
+
 def test_a_label_in_other_letters_is_that_label_if_it_is_the_only_one() -> None:
     output_type = OutputType.fields("Answer", {"a": Literal["Low", "high", "HIGH"]})
 
@@ -274,6 +297,23 @@ def test_a_text_in_quotes_is_read_as_in_an_object(text: str, value: str, *, gues
 
 def test_a_text_in_quotes_that_does_not_end_is_refused() -> None:
     assert refused(OutputType(str), '"cut') == "$: no JSON value in the text"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("The answer is 42.", 42), ("$1,234.50 in all", 1234.5), ("about −5 degrees", -5), ("+7", 7), ("12 apples", 12)],
+)
+def test_the_only_number_of_a_sentence_is_a_guess(text: str, value: float) -> None:
+    result = OutputType(float).parse(text)
+
+    assert (result.value, codes(result)) == (value, ["bare-value:guess"])
+
+
+@pytest.mark.parametrize(
+    "text", ["2 of 3", "42%", "3/4", "COVID-19", "H2O", "on 2024-05-01", "at 10:30", "1.234,5", "1,23"]
+)
+def test_another_number_in_a_sentence_is_none(text: str) -> None:
+    refused(OutputType(float), text)
 
 
 @pytest.mark.parametrize("sign", "-−–－")

@@ -706,8 +706,9 @@ class _ValueRepair:
         self.fixes.append(Fix(code, self.position, level))
 
     def unwrapped(self, data: Json) -> Json:
-        """Remove what stands around an answer whose type lacks it: a list of one, or a key: `value`, the name of the type, or, as a
-        guess, any other around an object with all keys that the type requires.
+        """Remove what stands around an answer whose type lacks it: a list of one, a call with it as arguments, or a key: `value`, the
+        name of the type, or, as a guess, any other beside texts and numbers only: with a list for a list, or with an object that
+        has all keys that the type requires.
         """
         options = members(self.type_ir.root, self.type_ir)
         if isinstance(data, list):
@@ -716,21 +717,28 @@ class _ValueRepair:
                 return data
             self.fix("unwrapped", "likely")
             return data[0]
-        if not isinstance(data, dict) or len(data) != 1:
+        if not isinstance(data, dict) or not data:
+            return data
+        objects = [option for option in options if isinstance(option, ir.ObjectNode)]
+        called = data.keys() & {"arguments", "parameters"}
+        if any(isinstance(option, ir.AnyNode) for option in options) or any(
+            not isinstance(each.extra, ir.NeverNode | None) or any(each.get(key) for key in called) for each in objects
+        ):
+            return data
+        if isinstance(data.get("name"), str) and called:
+            self.fix("unwrapped", "likely")
+            return data[called.pop()]
+        if any(each.get(key) is not None for each in objects for key in data):
             return data
         key, inner = next(iter(data.items()))
-        for option in options:
-            open_object = isinstance(option, ir.ObjectNode) and not isinstance(option.extra, ir.NeverNode | None)
-            named = isinstance(option, ir.ObjectNode) and option.get(key) is not None
-            if isinstance(option, ir.AnyNode) or open_object or named:
-                return data
-        if key == WRAP or key.casefold() == self.type_ir.name.casefold():
+        if len(data) == 1 and (key == WRAP or key.casefold() == self.type_ir.name.casefold()):
             self.fix("unwrapped", "safe" if key == WRAP else "likely")
-        elif isinstance(inner, dict) and any(_has_required(option, inner) for option in options):
-            self.fix("unwrapped", "guess")
-        else:
+            return inner
+        found = [each for each in data.values() if isinstance(each, (dict, list))]
+        if len(found) != 1 or not any(_is_whole(option, found[0]) for option in options):
             return data
-        return inner
+        self.fix("unwrapped", "guess")
+        return found[0]
 
     def node(self, node: ir.Node, data: Json, depth: int) -> Json:
         if depth > MAX_REPAIR_DEPTH or not isinstance(data, (dict, list, str)):
@@ -790,12 +798,14 @@ class _ValueRepair:
         return self.node(node, inner, depth + 1)
 
 
-def _has_required(node: ir.Node, data: Mapping[str, Json]) -> bool:
-    """Return whether an object has all keys that a node requires, which must be some."""
+def _is_whole(node: ir.Node, data: Json) -> bool:
+    """Return whether data is an object with all keys that a node requires, which must be some, or a list for a list."""
+    if isinstance(node, ir.ArrayNode):
+        return isinstance(data, list)
     required = (
         {each.name for each in node.properties if each.required} if isinstance(node, ir.ObjectNode) else set[str]()
     )
-    return bool(required) and required <= data.keys()
+    return isinstance(data, dict) and bool(required) and required <= data.keys()
 
 
 def is_complete(target: OutputType[T], result: LenientResult) -> bool:
@@ -831,8 +841,12 @@ AROUND_SCALAR = " \t\r\n\"'`*_.!。！「」『』“”‘’()（）<>"
 BOOLEANS: dict[str, bool] = {"true": True, "false": False, "yes": True, "no": False}
 
 
+WRITTEN_NUMBER = re.compile(r"(?<![\w-])[-+−–－]?[0-9０-９][\w.,:/%％-]*")
+GROUPS = re.compile(r"[-−–－]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
+
+
 def scalar_from_words(target: OutputType[T], text: str, start: int, end: int) -> tuple[Json, Fix] | None:
-    """Read a text without JSON as a scalar of the type: a label, a number, or the text itself."""
+    """Read a text without JSON as a scalar of the type: a label, a number, the text itself, or the only number in it."""
     options = members(target.bare_ir.root, target.bare_ir)
     if end - start > MAX_SCALAR_CHARS or any(isinstance(each, (ir.ObjectNode, ir.AnyNode)) for each in options):
         return None
@@ -857,7 +871,14 @@ def scalar_from_words(target: OutputType[T], text: str, start: int, end: int) ->
         is_cut = words[0] == '"' and words.count('"') == 1
         quoted = _quoted(words, start) if words[0] in QUOTES and words[-1] in QUOTES else None
         return None if is_cut else quoted or (words, Fix("bare-text", start, "guess"))
-    return None
+    written = WRITTEN_NUMBER.findall(plain)
+    if len(written) != 1 or not any(isinstance(node, ir.NumberNode) for node in options):
+        return None
+    number = written[0].rstrip(".,:").lstrip("+")
+    if GROUPS.fullmatch(number):
+        number = number.replace(",", "")
+    is_number = NUMBER.fullmatch(number) or WIDE_NUMBER.fullmatch(number)
+    return (read_wide_number(number), Fix("bare-value", start, "guess")) if is_number else None
 
 
 def _quoted(words: str, start: int) -> tuple[Json, Fix] | None:
