@@ -433,6 +433,18 @@ def test_a_row_of_a_table_is_sent_with_the_names_of_its_columns(
     assert len(model_server.requests) == 2
 
 
+def test_a_table_of_a_spreadsheet_is_read_in_its_encoding(
+    taiwa: Taiwa, place: Place, model_server: ModelServer
+) -> None:
+    model_server('{"age": 3}')
+    file = place.folder / "people.tsv"
+    file.write_bytes("名前\tage\r\n花子\t3\r\n".encode("utf-16"))
+
+    taiwa.ok("extract", "age int", "--file", str(file))
+
+    assert model_server.last_message() == "名前: 花子\nage: 3"
+
+
 @pytest.mark.parametrize("raw", [b"a,b\n\xff,2\n", b'a,b\n"' + b"x" * 9_000_000 + b'",2\n'])
 def test_a_table_that_cannot_be_read_is_one_line(raw: bytes, taiwa: Taiwa, place: Place) -> None:
     file = place.folder / "people.csv"

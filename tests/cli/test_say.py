@@ -180,6 +180,15 @@ def test_a_json_reply_shows_its_answer_alone(taiwa: Taiwa, model_server: ModelSe
     assert taiwa.ok("say", "form", "I am Ada").out == "Hello, Ada!\n"
 
 
+@pytest.mark.parametrize("raw", ["one\r\ntwo\r\n".encode("utf-16"), b"\xef\xbb\xbfone\r\ntwo\r\n", b"one\ntwo\n"])
+def test_text_of_another_system_is_read_as_text(raw: bytes, taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server("Hi.")
+
+    taiwa.ok("say", "plain", "-", input=raw)
+
+    assert model_server.last_message() == "one\ntwo"
+
+
 # --- what a person may do wrong ---------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ import os
 import re
 import sys
 import tempfile
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -389,7 +390,9 @@ def _table_rows(name: str, stream: BinaryIO) -> Iterator[BatchInput]:
     from taiwa.retrieval.read_text import HEAD, SEPARATOR_ROW, delimiter_of, table_start
 
     stream.seek(0)
-    lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")
+    is_wide = stream.read(2) in (BOM_UTF16_LE, BOM_UTF16_BE)  # as spreadsheets write it
+    stream.seek(0)
+    lines = io.TextIOWrapper(stream, "utf-16" if is_wide else "utf-8-sig", newline="")
     try:
         head = lines.read(HEAD)
         start = table_start(head)

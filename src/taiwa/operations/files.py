@@ -2,6 +2,7 @@
 
 import json
 import os
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -29,7 +30,7 @@ def read_bytes(file: BinaryIO, where: str) -> bytes:
 
 
 def read_file(path: Path) -> str:
-    """Read a text file in UTF-8, with or without a byte order mark.
+    """Read a text file as `decode` does.
 
     Raises:
         InputError: it cannot be read, is too large, or is not UTF-8.
@@ -39,15 +40,16 @@ def read_file(path: Path) -> str:
 
 
 def decode(raw: bytes, where: str) -> str:
-    """Decode UTF-8, with or without a byte order mark.
+    """Decode UTF-8, or UTF-16 with a byte order mark, as PowerShell writes it; a line ends in `\\n`.
 
     Raises:
-        InputError: the bytes are not UTF-8.
+        InputError: the bytes are neither.
     """
     try:
-        return raw.decode("utf-8-sig")
+        text = raw.decode("utf-16" if raw.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{where} is not UTF-8 at byte {error.start:,}; convert it, for instance with iconv") from None
+    return text.replace("\r\n", "\n")
 
 
 def read_fragment(file: BinaryIO, where: str) -> str:
