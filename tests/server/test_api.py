@@ -145,7 +145,10 @@ def test_a_conversation_is_verified_costed_searched_and_exported(server: Serving
     for form, word in (("jsonl", '"taiwa"'), ("md", "Good morning"), ("html", "<html"), ("verifiable", "digest")):
         response = server.client.get(f"{here}/export", params={"form": form})
         assert word in response.text, form
-        assert "attachment" in response.headers["content-disposition"]
+        assert response.headers["content-disposition"] == (
+            f"attachment; filename*=UTF-8''Good%20morning.{'html' if form == 'verifiable' else form}"
+        )
+    assert "<h1>Good morning</h1>" in server.client.get(f"{here}/export", params={"form": "html"}).text
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def save(repository: "Repository", revision: str, path: Path) -> None:
 
 
 def _exported(repository: "Repository", revision: str, form: str, **included: bool) -> str:
-    return export_conversation(repository, revision, form, language=user_language(), **included)
+    return export_conversation(repository, revision, form, language=user_language(), title="", **included)
 
 
 def _format_of(path: Path) -> str:

@@ -56,12 +56,14 @@ def export(
     app: bool = False,
     attachments: bool = True,
     language: str = "en",
+    title: str = "",
 ) -> str:
     """Write a conversation as `jsonl` (which can be imported), `md`, `html`, or `verifiable`: HTML that verifies itself; or as the
     messages of `openai`, `anthropic` or `sharegpt`.
 
     In `jsonl`, `calls` adds the bill of each turn, and `app` the app, with its instructions and parameters. Without
-    `attachments`, their bytes are left out, in `html` the images. `language` is that of the headings, of `LANGUAGES`.
+    `attachments`, their bytes are left out, in `html` the images. `language` is that of the headings, of `LANGUAGES`, and `title` the first of
+    them, by default the revision.
     """
     store = repository.store
     if form == "jsonl":
@@ -74,7 +76,7 @@ def export(
         turns = [entry.after.turns[-1].all_messages for entry in entries if entry.node.kind == "turn"]
         return inert(write_messages(entries[-1].after, turns, form))
     if form == "verifiable":
-        return as_verifiable_html(entries, revision, language)
+        return as_verifiable_html(entries, title or revision, language)
     written = {
         entry.hash: " · ".join(
             filter(None, (store.runs.model_of(entry.hash), format_time(store.nodes.time(entry.hash))))
@@ -82,8 +84,8 @@ def export(
         for entry in entries
     }
     if form == "md":
-        return plain(as_markdown(entries, revision, written, language))
-    return plain(as_html(entries, revision, store.blobs.fill if attachments else tuple, written, language))
+        return plain(as_markdown(entries, title or revision, written, language))
+    return plain(as_html(entries, title or revision, store.blobs.fill if attachments else tuple, written, language))
 
 
 def as_markdown(

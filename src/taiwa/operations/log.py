@@ -14,12 +14,21 @@ from taiwa.kernel.serialization import tag_of
 from taiwa.operations.result_json import options_to_json
 from taiwa.operations.results import DiffResult, InterruptedTurn, SessionEntry, SessionTree, ShowResult, TurnEntry
 from taiwa.sessions.repository import Repository
-from taiwa.store import CallRecord
+from taiwa.store import CallRecord, Ref
 
 
 def said(turn: Node) -> str:
     """Return the user's text of a turn, or the names of the attachments if there is none."""
     return turn.user or ", ".join(each.label for each in turn.attachments)
+
+
+def title_of(repository: Repository, ref: Ref, text: str | None = None) -> str:
+    """Return the title of a session, else the first `text` in it, also while that is not answered, else its name."""
+    store = repository.store
+    if not ref.title and text is None:
+        first = store.nodes.first_turn(ref.tip)
+        text = "" if first is None else said(first)
+    return ref.title or text or store.runs.begun_with(ref.name) or ref.name
 
 
 def sessions(

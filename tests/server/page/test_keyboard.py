@@ -60,6 +60,10 @@ def test_a_conversation_is_held_edited_explained_and_found_by_keys_alone(
     reach(tab, "#text")
     say(tab, "first question", 1)
     say(tab, "second question", 2)
+    press(tab, "ArrowUp")
+    tab.holds("#edit-text", "second question")
+    press(tab, "Escape")
+    tab.page.wait_for_selector("#text:focus")
 
     if are_letters_keys:  # edit the first turn
         press(tab, "Escape", "k", "e")

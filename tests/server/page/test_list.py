@@ -221,9 +221,10 @@ def test_the_owner_trusts_an_imported_app_after_seeing_what_it_names(open_tab: O
         sender = Repository(store)
         sender.commit("gift", add_turn(sender.start(armed), "2+2?", "4", None), expected=None)
         server.client.post("/api/import", json={"text": "\n".join(store.export("gift", apps=True))})
-        tab = open_tab(server)
+        tab = open_tab(server, bypass_csp=True)
         tab.page.goto(f"{tab.base}/c/gift")
         tab.ready()
+        assert tab.violations() == []
         tab.has(".note:not([hidden])", "The app plain was imported")
         tab.page.click("[data-act=trust]")
         tab.reads("#ask-title", "Trust the app plain? tools: calculator")

@@ -210,7 +210,7 @@ def test_a_conversation_is_renamed_and_deleted_after_a_question(tab: Tab) -> Non
     tab.holds("#text", "a draft")
     tab.page.click(".menu summary")
     tab.page.click("[data-act=remove]")
-    tab.has("#ask h2", "茶")
+    tab.has("#ask h2", "conversation one?")
     tab.page.click("#ask button[value=cancel]")
     tab.has("#list small:last-child", "茶")
     tab.page.click(".menu summary")
@@ -562,9 +562,11 @@ def test_the_whole_conversation_is_printed(open_tab: OpenTab, serve: Serve) -> N
     tab.page.wait_for_selector("body[data-printed]")
 
     tab.count(".turn", 120)
-    tab.page.emulate_media(media="print")
+    tab.page.emulate_media(media="print", color_scheme="dark")
     assert tab.page.evaluate("() => document.querySelector('#transcript').clientHeight") > 120 * 40
     assert tab.page.locator("nav").is_hidden()
+    assert tab.page.locator("h1").is_visible()
+    assert tab.page.evaluate("() => getComputedStyle(document.body).color") == "rgb(29, 37, 34)"  # dark, on paper
 
 
 def test_two_branches_are_compared_field_by_field_with_the_turn_since_which_they_differ(tab: Tab) -> None:

@@ -15,7 +15,7 @@ from taiwa.i18n import LANGUAGES, catalogue, dialogue_catalogue, translated, tra
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
 from taiwa.operations.documents import find_ask_turn
-from taiwa.operations.log import said, sessions
+from taiwa.operations.log import said, sessions, title_of
 from taiwa.operations.markdown_html import render_together, shown_text, visible
 from taiwa.operations.result_json import to_json
 from taiwa.operations.results import UntrustedApp
@@ -141,12 +141,7 @@ class Page:
                             **self._panel(place), **self._list(session=place.session))  # fmt: skip
 
     def _title(self, ref: Ref, text: str | None = None) -> str:
-        """Return the title of a conversation, or the first `text` in it, also while that is not answered."""
-        store = self.repository.store
-        if not ref.title and text is None:
-            first = store.nodes.first_turn(ref.tip)
-            text = "" if first is None else said(first)
-        return short(ref.title or text or store.runs.begun_with(ref.name) or ref.name, 80)
+        return short(title_of(self.repository, ref, text), 80)
 
     def turns(self, window: Transcript, at: str) -> str:
         """Render turns of a transcript."""

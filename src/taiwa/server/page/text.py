@@ -4,7 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from functools import cache
 from html import escape
@@ -36,7 +36,7 @@ def short(value: "Json | Missing", most: int = SHORT) -> str:
     return truncate(text, most)
 
 
-MARKS = re.compile(r"```\w*|[*`#>$|~]+|(?<!\w)_+|_+(?!\w)")
+MARKS = re.compile(r"(?m)^[ |:-]*---[ |:-]*$|```\w*|[*`#>$|~]+|(?<!\w)_+|_+(?!\w)")
 
 
 def unmarked(text: str) -> str:
@@ -44,6 +44,8 @@ def unmarked(text: str) -> str:
 
     >>> unmarked("A **bold** word in `snake_case`.")
     'A bold word in snake_case.'
+    >>> unmarked("| tea | price |\\n|---|--:|\\n| green | 2 |")
+    'tea price green 2'
     """
     return short(" ".join(MARKS.sub("", text[: 4 * SHORT]).split()))
 
@@ -121,12 +123,13 @@ def model_names(served: Sequence[str]) -> Callable[[str], str]:
 
 
 def day(at_us: int) -> str:
-    """Format a time as a date (UTC).
+    """Format a time as the date where the server is; if it is today, as the hour.
 
-    >>> day(0)
-    '1970-01-01'
+    >>> day(129_600_000_000)
+    '1970-01-02'
     """
-    return datetime.fromtimestamp(at_us / 1e6, UTC).date().isoformat()
+    at = datetime.fromtimestamp(at_us / 1e6).astimezone()
+    return f"{at:%H:%M}" if at.date() == datetime.now(at.tzinfo).date() else at.date().isoformat()
 
 
 def with_copy(html: str, label: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import count, repeat
 from typing import cast
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -24,7 +25,7 @@ from taiwa.operations import result_json
 from taiwa.operations.documents import find_ask_turn
 from taiwa.operations.export import export
 from taiwa.operations.generate import answer_checker, read_output_type
-from taiwa.operations.log import diff, log, sessions, show, tree
+from taiwa.operations.log import diff, log, sessions, show, title_of, tree
 from taiwa.operations.message_lists import import_message_lists, read_message_lists
 from taiwa.operations.resent_history import check_reply_options, served_app
 from taiwa.operations.result_json import to_json
@@ -474,10 +475,12 @@ def export_conversation(request: Request) -> Response:
     name, form = _session(request), request.query_params.get("form", "jsonl")
     if form not in FORMS:
         raise invalid("form", f"unknown form {form[:20]!r}; choose one of {', '.join(FORMS)}")
-    app, language = caller_of(request) == LOCAL_CALLER, language_of(request)
-    text = export(repository_of(request), name, form, app=app, language=language)
-    kind = "html" if form == "verifiable" else form
-    headers = {"content-disposition": f'attachment; filename="conversation.{kind}"', **NO_STORE}
+    app, language, repository = caller_of(request) == LOCAL_CALLER, language_of(request), repository_of(request)
+    title = title_of(repository, next(ref for ref in repository.store.refs.list() if ref.name == name))
+    title = " ".join(title.split())[:MOST_TITLE]
+    text = export(repository, name, form, app=app, language=language, title=title)
+    file = quote(f"{title[:60]}.{'html' if form == 'verifiable' else form}", safe="")
+    headers = {"content-disposition": f"attachment; filename*=UTF-8''{file}", **NO_STORE}
     return Response(text, headers=headers, media_type=FORMS[form])
 
 

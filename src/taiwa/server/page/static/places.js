@@ -292,7 +292,8 @@ export async function rename(session) {
 }
 
 export async function remove(session) {
-  if (!(await ask(fill(texts.delete, { name: session })))) return;
+  const title = $(`#list [href="/c/${encodeURIComponent(session)}"] > span`)?.lastChild.textContent.trim();
+  if (!(await ask(fill(texts.delete, { name: title ?? session })))) return;
   moveDrafts(session); // a page that shows it is left at once
   await call("DELETE", api(session));
   if (session === page.session) location.assign("/"); else await readList();

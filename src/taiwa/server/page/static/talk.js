@@ -310,6 +310,7 @@ export function listenToTalk() {
   text.addEventListener("keydown", (event) => {
     // Safari ends a composition before the key that ended it; its key code is 229 as during the composition.
     const phone = matchMedia("(pointer: coarse)").matches; // where Enter makes a line
+    if (event.key === "ArrowUp" && !text.value && !event.isComposing) edit($$(".turn:has(footer [data-edit])").at(-1)?.dataset.number);
     if (event.key === "Enter" && !phone && !event.shiftKey && !event.isComposing && event.keyCode !== 229) send(event);
   });
   $("#say, #begin").addEventListener("submit", send);
