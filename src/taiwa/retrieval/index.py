@@ -328,7 +328,7 @@ class Library:
         self.close()
 
     def close(self) -> None:
-        """Close it."""
+        """Close the library."""
         self._backend.close()
 
     def names(self, owner: str | None = "") -> tuple[str, ...]:

@@ -356,7 +356,7 @@ class PartialAnswer:
             self.rest(event)
 
     def keep(self) -> None:
-        """Write what there is."""
+        """Write the text received so far."""
         self._write("".join(self._pieces))
 
 

@@ -66,7 +66,7 @@ class Closing(Protocol):
     """The resources that a session closes."""
 
     def close(self) -> None:
-        """Close it."""
+        """Close the resource."""
         ...
 
 

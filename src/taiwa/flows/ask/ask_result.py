@@ -440,7 +440,7 @@ class AskResult:
 
 
 def documents_of(findings: Json) -> dict[str, Json] | None:
-    """Return what the findings of a turn say of documents; None if they say nothing."""
+    """Return the documents in the findings of a turn, or None."""
     data = findings.get("documents") if isinstance(findings, dict) else None
     return data if isinstance(data, dict) else None
 
