@@ -150,7 +150,7 @@ class ServerDialect:
 
 
 SELF_HOSTED_MAX_TOKENS = 4_096
-"""That of a model in this process too."""
+"""The default limit of an answer, also of a model in this process."""
 
 DIALECTS: Mapping[str, ServerDialect] = {
     "openai": ServerDialect("OpenAI", constraints=STRICT, ignores_fields=False, names=NEW_NAMES, call_ids=OPENAI_IDS),
