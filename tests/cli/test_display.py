@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from rich.console import Console
 
-from taiwa.cli.display import Blocks
+from taiwa.cli.display import Block, Blocks
 from tests.cli.conftest import ModelServer, Place, Taiwa
 from tests.cli.terminal import Terminal, screen
 from tests.peers.faults import head, silence, words
@@ -73,6 +74,15 @@ def test_a_long_block_is_looked_through_only_when_it_has_grown(monkeypatch: pyte
         blocks.feed("a line of code\n")
 
     assert sum(calls) < 60 * 15 * 4_000
+
+
+def test_an_image_stays_in_its_place_in_the_text() -> None:
+    console = Console(width=80)
+
+    with console.capture() as captured:
+        console.print(Block("Before ![a tea](http://example.org/tea.png) and after."))
+
+    assert captured.get().strip() == "Before 🌆 a tea (http://example.org/tea.png) and after."
 
 
 def test_an_answer_is_rendered_on_a_terminal(model_server: ModelServer, place: Place) -> None:

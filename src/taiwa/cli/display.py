@@ -74,7 +74,7 @@ class _Paragraph(Paragraph):
 
 
 class Block(Markdown):
-    """Markdown of a model: HTML is text, links show their addresses, and line breaks are kept."""
+    """Markdown of a model: HTML is text, links and images show their addresses, and line breaks are kept."""
 
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements, "heading_open": _Heading, "paragraph_open": _Paragraph,
@@ -87,6 +87,9 @@ class Block(Markdown):
         for token in self.parsed:
             for child in token.children or ():
                 child.type = "hardbreak" if child.type == "softbreak" else child.type
+                if child.type == "image":  # rich would print it before its paragraph
+                    child.type, child.tag, child.children = "text", "", None
+                    child.content = f"🌆 {child.content} ({child.attrs['src']})"
 
 
 class Blocks:
