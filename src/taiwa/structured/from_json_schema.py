@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.serialization import Json, is_number
+from taiwa.kernel.serialization import Json, is_number, items_at, text_at
 from taiwa.kernel.text import truncate
 from taiwa.structured import ir
 from taiwa.structured.ir import with_description
@@ -55,8 +55,7 @@ def _merge(merged: Object, keyword: str, part: Json) -> None:
 
 
 def _merge_all_of(merged: Object, parts: list[Json]) -> None:
-    have = merged.get("allOf")
-    together = list(have) if isinstance(have, list) else []
+    together = [*items_at(merged, "allOf")]
     together += [each for each in parts if each not in together]
     if len(together) > MAX_OPTIONS:
         raise InputError(f"schema: more than {MAX_OPTIONS} schemas under one `allOf`")
@@ -141,8 +140,9 @@ class _Converter:
             raise InputError(f"schema: the reference {pointer!r} leaves the schema; put the type into `$defs`")
         if pointer not in self.names:
             target = self.at(pointer)
-            title = target.get("title") if isinstance(target, dict) else None
-            base = identifier(unquote(pointer.rsplit("/", 1)[-1] if pointer != "#" else str(title or "Root")))
+            base = identifier(
+                unquote(pointer.rsplit("/", 1)[-1] if pointer != "#" else text_at(target, "title") or "Root")
+            )
             taken, name, count = set(self.names.values()), base, 2
             while name in taken:
                 name, count = f"{base}{count}", count + 1
@@ -211,9 +211,7 @@ class _Converter:
         for index, part in enumerate(_list(schema, keyword, path)):
             inner = merge_all_of([base, part]) if base else part
             options.append(self.node(inner, f"{path}/{keyword}/{index}", depth + 1))
-        tag = schema.get("discriminator")
-        name = tag.get("propertyName") if isinstance(tag, dict) else ""
-        return ir.union(options, name if isinstance(name, str) else "")
+        return ir.union(options, text_at(schema, "discriminator", "propertyName"))
 
     def _typed(self, kind: str, schema: Object, path: str, depth: int) -> ir.Node:
         if kind == "object":
@@ -224,7 +222,7 @@ class _Converter:
             return _number(schema, path, integer=kind == "integer")
         if kind == "string":
             size = _size(schema, "minLength", path) or 0, _size(schema, "maxLength", path)
-            return ir.StringNode(*size, _text(schema, "pattern"), _text(schema, "format"))
+            return ir.StringNode(*size, text_at(schema, "pattern"), text_at(schema, "format"))
         if kind not in ("boolean", "null"):
             raise InputError(f"schema: {kind[:40]!r} at {path[:80]}/type is not a JSON type")
         return ir.BoolNode() if kind == "boolean" else ir.NullNode()
@@ -298,7 +296,7 @@ def _about(schema: Object) -> ir.About:
     notes = [f"{keyword} {_brief(schema[keyword])}" for keyword in NOTED if keyword in schema]
     if "anyOf" in schema and "oneOf" in schema:
         notes.append(f"oneOf {_brief(schema['oneOf'])}")
-    return ir.About(_text(schema, "description"), schema.get("default", ir.ABSENT), tuple(notes))
+    return ir.About(text_at(schema, "description"), schema.get("default", ir.ABSENT), tuple(notes))
 
 
 def _brief(part: Json) -> str:
@@ -311,11 +309,6 @@ def _list(schema: Object, keyword: str, path: str) -> list[Json]:
     if not isinstance(value, list):
         raise InputError(f"schema: `{keyword}` at {path[:80]} is not a list")
     return value
-
-
-def _text(schema: Object, keyword: str) -> str:
-    value = schema.get(keyword)
-    return value if isinstance(value, str) else ""
 
 
 def _bound(schema: Object, keyword: str, path: str) -> int | float | None:
