@@ -77,7 +77,9 @@ def real_summary() -> str:
     before = ""
     for (model, label), row in rows.items():
         cells = (row.get(way, "–") for way in ways)
-        lines.append(f"| {'' if model == before else model} | {label} | {items.get((model, label), '')} | {' | '.join(cells)} |")
+        lines.append(
+            f"| {'' if model == before else model} | {label} | {items.get((model, label), '')} | {' | '.join(cells)} |"
+        )
         before = model
     return "\n".join(lines) + "\n"
 

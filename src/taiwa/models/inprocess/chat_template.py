@@ -224,7 +224,7 @@ class IsolatedTemplate:
                     self._process = None
                     process.end()
         if "refused" in answer:
-            raise RefusedTurnsError(" ".join(clean_untrusted(answer["refused"], MAX_REASON_CHARS).split()))
+            raise RefusedTurnsError(" ".join(clean_untrusted(str(answer["refused"]), MAX_REASON_CHARS).split()))
         return str(answer["text"])
 
     def prepare(self) -> None:
