@@ -432,3 +432,22 @@ def test_the_tag_of_a_union_is_required_though_it_has_a_default() -> None:
     assert output_type.schema()["$defs"]["Leaf"]["required"] == ["kind", "size"]
     with pytest.raises(OutputValidationError, match=r"parts\[0\].kind: missing"):
         output_type.parse('{"parts": [{"size": 1}]}')
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text", "value"),
+    [
+        (dict[str, Decimal], '{"a": 12345678901234567890.12, "b": 1.5}', {"a": Decimal("12345678901234567890.12"), "b": Decimal("1.5")}),
+        (dict[str, Decimal | None], '{"a": -0.1234567890123456789, "b": null}', {"a": Decimal("-0.1234567890123456789"), "b": None}),
+        (dict[str, tuple[float, Decimal]], '{"a": [0.1234567890123456789, 0.1234567890123456789]}',
+         {"a": (0.1234567890123456789, Decimal("0.1234567890123456789"))}),
+        (dict[str, int], '{"a": 1e30, "b": 9007199254740993.0}', {"a": 10**30, "b": 9007199254740993}),
+    ],
+)  # fmt: skip
+def test_no_digit_of_a_decimal_or_an_integer_is_lost(annotation: Any, text: str, value: object) -> None:
+    assert OutputType[Any](annotation).parse(text).value == value
+
+
+def test_an_integer_of_too_many_digits_is_refused() -> None:
+    with pytest.raises(OutputValidationError):
+        OutputType(dict[str, int]).parse('{"a": 1e100000000}')

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from difflib import get_close_matches
 from functools import cache
 from itertools import islice
@@ -206,6 +207,24 @@ def _refuse_calls(part: object) -> None:
             _refuse_calls(inner)
 
 
+class _Digits(str):
+    """A fraction with more digits than a float has, as it is written."""
+
+    __slots__ = ()
+
+
+def _at(root: list[Json], path: tuple[str | int, ...]) -> tuple[Any, str | int]:
+    """Return the container in the list of the data, and the key or index, that a path of an issue leads to."""
+    holder: Any = root
+    key: str | int = 0
+    for step in path:
+        inner = cast("Json", holder[key])
+        # A step may name a branch of a union, which is not in the data.
+        if (isinstance(inner, dict) and step in inner) or (isinstance(inner, list) and step in range(len(inner))):
+            holder, key = inner, step
+    return holder, key
+
+
 def _with_integers(text: bytes, issues: tuple[ValidationIssue, ...]) -> bytes | None:
     """Return JSON text in which whole numbers such as `3.0` are integers where integers were missing; None if there is none.
 
@@ -214,19 +233,20 @@ def _with_integers(text: bytes, issues: tuple[ValidationIssue, ...]) -> bytes | 
     places = [issue.path for issue in issues if issue.code == "int_type"]
     if not places:
         return None
-    root = [cast("Json", json.loads(text))]
+    root: list[Any] = [json.loads(text, parse_float=Decimal)]
     changed = False
     for path in places:
-        holder: Any = root
-        key: str | int = 0
-        for step in path:
-            inner = cast("Json", holder[key])
-            # A step may name a branch of a union, which is not in the data.
-            if (isinstance(inner, dict) and step in inner) or (isinstance(inner, list) and step in range(len(inner))):
-                holder, key = inner, step
-        if isinstance(holder[key], float) and holder[key].is_integer():
-            holder[key], changed = int(holder[key]), True
-    return json.dumps(root[0], ensure_ascii=False).encode() if changed else None
+        holder, key = _at(root, path)
+        number = holder[key]
+        if isinstance(number, Decimal) and number.adjusted() < MOST_DIGITS and number == number.to_integral_value():
+            holder[key], changed = int(number), True
+    return json.dumps(root[0], ensure_ascii=False, default=float).encode() if changed else None
+
+
+FLOAT_DIGITS = 15
+MOST_DIGITS = 400
+"""Digits of an integer that is written with an exponent."""
+MOST_TRIES = 3
 
 
 class PydanticValidator(Generic[T]):
@@ -256,6 +276,7 @@ class PydanticValidator(Generic[T]):
                 _require_tags(self.schema, self.schema)
             add_comments(self.schema, annotation)
             self.checks_keys = _is_closed(self.schema)
+            self._has_decimals = "'type': 'decimal'" in str(self.adapter.core_schema)
         except (PydanticUserError, SchemaError, *refusals) as error:
             first = str(error).strip().split("\n")[0]
             if isinstance(error, PydanticUserError) and error.code == REFUSED:
@@ -271,12 +292,30 @@ class PydanticValidator(Generic[T]):
     def read(self, text: bytes) -> tuple[T, bytes]:
         """Validate JSON text in UTF-8; return the value, and the text with `3` where it has `3.0` for an integer."""
         try:
-            return self._validate(text), text
+            return self._validate_decimals(text) if self._has_decimals else self._validate(text), text
         except InvalidValueError as error:
             whole = _with_integers(text, error.issues)
             if whole is None:
                 raise
         return self._validate(whole), whole
+
+    def _validate_decimals(self, text: bytes) -> T:
+        """Validate with long fractions as strings where these are valid: as numbers, they would be rounded to floats."""
+        with suppress(ValueError, RecursionError):
+            root = [
+                json.loads(text, parse_float=lambda each: _Digits(each) if len(each) > FLOAT_DIGITS else float(each))
+            ]
+            for _ in range(MOST_TRIES):
+                try:
+                    return self._validate(json.dumps(root[0], ensure_ascii=False).encode())
+                except InvalidValueError as error:
+                    places = [_at(root, issue.path) for issue in error.issues]
+                    places = [(holder, key) for holder, key in places if isinstance(holder[key], _Digits)]
+                    for holder, key in places:
+                        holder[key] = float(holder[key])
+                    if not places:
+                        break
+        return self._validate(text)
 
     def _validate(self, text: bytes) -> T:
         with _InvalidOnError():
