@@ -226,6 +226,7 @@ FENCE = "```"
         f'{FENCE}json\n{{"name": "Order", "arguments": {GOOD}}}\n{FENCE}',
         f'<tool_call>\n{{"name": "Order", "arguments": {json.dumps(GOOD)}}}\n</tool_call>',
         f'{{"name": "Order", "parameters": {GOOD}}}',
+        f'{{"name": "other", "arguments": {GOOD}}}',
         GOOD,
     ],
 )
@@ -236,9 +237,7 @@ def test_a_call_that_is_written_as_text_is_the_answer(drive: Drive, mode: Any, t
     assert done.value.value == Order("tea", 2)
 
 
-@pytest.mark.parametrize(
-    "text", [f'{{"name": "Other", "arguments": {GOOD}}}', f'{{"name": "Order", "result": {GOOD}}}', '["Order", 1]']
-)
+@pytest.mark.parametrize("text", [f'{{"name": "Order", "result": {GOOD}}}', '["Order", 1]'])
 def test_what_only_looks_like_a_call_is_read_as_the_answer(drive: Drive, text: str) -> None:
     with pytest.raises(ExtractError):
         drive(lambda: extract(ORDER, "Two teas.", mode="tool", repair=RepairPolicy(0)), scripted_model(text))
