@@ -4,7 +4,9 @@ import asyncio
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -17,9 +19,10 @@ from hypothesis import strategies as st
 from taiwa.flows.extract import Attempt
 from taiwa.flows.solve.rationale import ExecutedCall, Rationale
 from taiwa.flows.turn import Findings, Reply
-from taiwa.kernel.messages import Notice, Response, TextDelta, ToolResult, Usage, assistant
+from taiwa.kernel.messages import Notice, Request, Response, TextDelta, ToolResult, Usage, assistant
 from taiwa.kernel.usage_limits import RunUsage
 from taiwa.server.access import COOKIE_SECONDS, Access
+from taiwa.server.conversation_turns import FollowedRuns
 from taiwa.server.http_responses import ApiError
 from taiwa.server.runs import RunEvent
 from taiwa.server.shared_store import LEFT_OUT, event_from_json, event_to_json
@@ -27,6 +30,7 @@ from taiwa.sessions.commit_turn import TurnResult
 from taiwa.store import Store
 from tests.database import Database
 from tests.server.processes import ROOT, ServerProcess, server_processes
+from tests.server.serving import serving
 from tests.server.test_stopping import APP, FIRST, REPAIR
 
 Two = list[ServerProcess]
@@ -165,6 +169,35 @@ def test_a_conversation_that_one_server_answers_in_is_locked_for_the_others(
         turns = [node.answer for _, node in store.nodes.path(store.refs.tip(name)) if node.kind == "turn"]
         assert turns == ["The second answer.", "The first answer."]
         assert store.fsck() == ()
+
+
+def test_of_two_servers_that_look_at_once_one_answers_in_a_conversation(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, may_answer = threading.Event(), threading.Event()
+
+    def wait(_: Request) -> str:
+        asked.set()
+        assert may_answer.wait(300)
+        return "One."
+
+    async def none_yet(*_: object) -> None:
+        """What both see before either has begun."""
+
+    monkeypatch.setattr(FollowedRuns, "of_session", none_yet)
+    with serving(wait, store=database.url) as one, serving("Two.", store=database.url) as other:
+        name = one.client.post("/v1/conversations", json={}).json()["id"]
+        body = {"model": "scripted", "input": "Tea.", "conversation": name}
+        with ThreadPoolExecutor() as pool:
+            first = pool.submit(one.client.post, "/v1/responses", json=body)
+            assert asked.wait(300)
+            second = other.client.post("/v1/responses", json=body)
+            may_answer.set()
+
+        assert (second.status_code, second.json()["error"]["code"]) == (409, "conversation_locked")
+        assert first.result().json()["status"] == "completed"
+        assert one.repository.at(name).turns[-1].answer == "One."
+        assert one.turns() == [["Tea."]]
 
 
 def test_a_run_of_the_page_is_followed_and_stopped_through_another_server(two: Two) -> None:

@@ -115,10 +115,11 @@ def check_reply_options(app: App) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A node, and the session that continues if this is its tip."""
+    """A node, and the session that continues if this is its tip; a turn that `stays` becomes no branch."""
 
     node: str
     session: str
+    stays: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -517,7 +518,8 @@ def begin_completion(
 ) -> Completion:
     """Find the place of a turn in the store, and open the session that performs it; nothing is sent yet.
 
-    With a `Place` the turn follows it, and the messages are those after it. A turn of a `Thread` stays in its session.
+    With a `Place` the turn follows it, and the messages are those after it. A turn of a `Thread`, or of a place that `stays`, stays in its
+    session: if another server moves that, the turn fails.
 
     Raises:
         ConfigError: the app is not found or has an error.
@@ -532,6 +534,8 @@ def begin_completion(
         placed = history.place_in(after) if isinstance(after, Thread) else history.place_after(after)
     if options.prefix:
         placed = replace(placed, turn_input=replace(placed.turn_input, prefix=options.prefix))
+    if isinstance(after, Thread) or (after is not None and after.stays):  # the answer names its session
+        placed = replace(placed, turn_input=placed.turn_input.staying())
     return placed.completion(repository, priced_model, turns)
 
 

@@ -204,6 +204,10 @@ class TurnInput:
         """The tip that the session must have, None if it must not exist."""
         return None if self.target.branches else self.target.replaces or self.follows
 
+    def staying(self) -> "TurnInput":
+        """Return the turn without the right to become a branch."""
+        return replace(self, target=replace(self.target, may_branch=False))
+
     def check(self) -> None:
         """Check the turn, before anything is stored for it.
 

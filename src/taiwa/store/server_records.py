@@ -254,10 +254,15 @@ class SharedRuns:
         self._db = db
         self._owner = owner
 
-    def begin(self, name: str, session: str) -> None:
-        """Share a run of this process under an id."""
+    def begin(self, name: str, session: str, *, alone: bool = False) -> bool:
+        """Share a run of this process under an id; one that must be `alone` is not begun beside another in its session."""
         insert = "INSERT INTO shared_run(owner, id, session, process, stop, ended) VALUES(?, ?, ?, ?, 0, 0)"
-        self._db.insert(insert, self._owner, name, session, self._db.owner())
+        with self._db.transaction():
+            self._db.lock(f"shared session {self._owner} {session}")  # or two servers would both find none
+            if alone and self.of_session(session) is not None:
+                return False
+            self._db.insert(insert, self._owner, name, session, self._db.owner())
+        return True
 
     def append(self, name: str, start: int, events: Sequence[Json]) -> None:
         """Write the next events of a run; `start` events were written before."""

@@ -30,7 +30,7 @@ from taiwa.operations.resent_history import (
     estimate_input,
     split_system,
 )
-from taiwa.server.conversation_turns import session_of_run
+from taiwa.server.conversation_turns import LOCKED, session_of_run
 from taiwa.server.http_responses import ApiError, EventStream, SendNow, error_to_json, event, invalid, wait_connected
 from taiwa.server.repeats import RequestKey, attempt_of, request_key
 from taiwa.server.request import (
@@ -462,8 +462,9 @@ def _store_begun(state: ServerState, repository: Repository, asked: ResponseRequ
         if asked.key is not None:
             begun["key"] = [asked.key.digest.hex(), asked.key.idempotency]
         name = str(asked.begun["id"])
-        if state.sharing.has_others:
-            repository.store.shared_runs.begin(name, session)
+        alone = bool(asked.follows.conversation)
+        if state.sharing.has_others and not repository.store.shared_runs.begin(name, session, alone=alone):
+            raise LOCKED
         repository.store.served.put(ServedObject(name, "response", session, None, begun))
 
 
@@ -504,7 +505,7 @@ def _place(repository: Repository, asked: ResponseRequest) -> Place | None:
         return Place(found.node, found.session)
     if asked.follows.conversation:
         session = conversation_of(repository, asked.follows.conversation).session
-        return Place(repository.store.refs.tip(session), session)
+        return Place(repository.store.refs.tip(session), session, stays=True)
     return None
 
 
