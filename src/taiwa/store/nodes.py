@@ -28,6 +28,7 @@ from taiwa.kernel.serialization import (
     to_json,
     to_utf8,
 )
+from taiwa.kernel.wording import Wording
 from taiwa.sql import Database
 from taiwa.sql.base import SqlRow
 
@@ -451,7 +452,10 @@ class Nodes:
                 app = self.find(node.app, "app")
                 if app is None:
                     raise InputError(
-                        f"app {short_hash(node.app)} of the node not found in the store; a file has it after `export --app`"
+                        Wording(
+                            "app {app} of the node not found in the store; a file has it after `export --app`",
+                            app=short_hash(node.app),
+                        )
                     )
                 apps[node.app] = app
             turns += node.kind == "turn"

@@ -313,7 +313,9 @@ class Store:
             header = _take_all(self.nodes, lines, trusted=trusted)
             tip = str(header["tip"])
             if not self.nodes.has(tip):
-                raise InputError(f"the file ends before its tip, node {short_hash(tip)}; nothing was imported")
+                raise InputError(
+                    Wording("the file ends before its tip, node {node}; nothing was imported", node=short_hash(tip))
+                )
             name = check_name(header["name"] if name is None else name)
             if not self.refs.has(name):
                 self.refs.create(name, tip, "import")
@@ -412,7 +414,7 @@ def _read(line: str) -> dict[str, Any]:
     try:
         data = json.loads(line)
     except (ValueError, RecursionError):
-        raise InputError("not JSON") from None
+        raise InputError(Wording("not JSON")) from None
     if not isinstance(data, dict):
         raise InputError("not a JSON object")
     return cast("dict[str, Any]", data)
@@ -512,4 +514,4 @@ def _base(nodes: Nodes, node: Node, claimed: object) -> str | None:
 
 def _compare(claimed: object, computed: str) -> None:
     if claimed != computed:
-        raise InputError("the content does not match its hash: the line was changed or damaged")
+        raise InputError(Wording("the content does not match its hash: the line was changed or damaged"))

@@ -193,6 +193,14 @@ def test_a_file_of_conversations_is_imported_whole_or_refused_in_one_line(
             tab.page.click("[data-act=import]")
         chooser.value.set_files(str(file))
 
+    drop = (
+        "([text, name]) => { const dataTransfer = new DataTransfer(); dataTransfer.items.add(new File([text], name));"
+        " for (const kind of ['dragover', 'drop']) document.querySelector('#nav').dispatchEvent("
+        "new DragEvent(kind, { dataTransfer, bubbles: true, cancelable: true })); }"
+    )
+    tab.page.evaluate(drop, ["x" * 20_000_001, "large.json"])
+    tab.has("#notices", "large.json is too large: at most 20 MB.")
+    tab.page.click("#notices p")
     choose(broken)
     tab.has("#notices", "broken.json: conversation 2: message 1: unknown role 'usr'")
     tab.page.click("#notices p")
@@ -201,12 +209,7 @@ def test_a_file_of_conversations_is_imported_whole_or_refused_in_one_line(
     tab.has("#notices", "Imported conversations: 3")
     tab.count("#list li", 3)
     tab.has("#list li", "Talk 2")
-    tab.page.evaluate(  # what is dropped
-        "(text) => { const dataTransfer = new DataTransfer(); dataTransfer.items.add(new File([text], 'one.json'));"
-        " for (const kind of ['dragover', 'drop']) document.querySelector('#nav').dispatchEvent("
-        "new DragEvent(kind, { dataTransfer, bubbles: true, cancelable: true })); }",
-        json.dumps(MESSAGES),
-    )
+    tab.page.evaluate(drop, [json.dumps(MESSAGES), "one.json"])
     tab.has("h1", "Which **tea**?")
     tab.count(".turn", 1)
     tab.say("And now?", 2)

@@ -24,6 +24,7 @@ KEPT = re.compile(
     r"'[^']*'|`[^`]*`|\"[^\"]*\"|https?://\S+|[\w.]+\.[a-z_]+\b|\b(?:JSON|Schema|TypeScript|PNG|JPEG|WebP|GIF|PDF|DOCX|UTF-8|MB|MODEL|logprobs|integer|max_cost|unclosed character class)\b"
 )
 """Names, values, and words of other libraries."""
+HEADER = '{"taiwa": "conversation", "format": 1, "name": "talk", "tip": "0123456789abcdef0123456789abcdef"}'
 
 
 def create(**body: Any) -> Send:
@@ -73,6 +74,17 @@ def upload(index: str, *names: str) -> Send:
         post("/page/models", model="gguf:/nowhere.gguf"),
         post("/api/persons/tea", facts={"x": "y" * 600}),
         post("/api/persons/tea", facts={str(n): "y" for n in range(99)}),
+        post("/api/import", text=" "),
+        post("/api/import", text="hello"),
+        post("/api/import", text=HEADER),
+        post("/api/import", text=f"{HEADER}\n?"),
+        post("/api/import", text=f'{HEADER}\n{{"blob": "0", "base64": "dGVh"}}'),
+        post("/api/import", text='{"messages": []}'),
+        post("/api/import", text='[{"mapping": {}}]'),
+        post("/api/import", text='[{"messages": [1]}, {"messages": [1]}]'),
+        post("/api/import", text='[{"role": "usr"}]'),
+        post("/api/import", text='[{"role": "user", "content": 7}]'),
+        post("/api/import", text='[{"role": "user", "content": "x"}]'),
         upload("a%40b", "tea.md"),
         upload("teas", "tea.exe"),
         upload("teas", "../tea.md"),
