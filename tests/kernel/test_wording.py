@@ -14,7 +14,7 @@ def test_a_message_and_the_messages_in_it_are_translated() -> None:
     message = Wording("session {name!r} not found; {hint}", name="te a", hint=hint)
 
     assert message == "session 'te a' not found; did you mean tea {n}?"
-    assert translated(message, "ja") == "会話 'te a' は見つかりません。tea {n} のことですか?"
+    assert translated(message, "ja") == "会話 'te a' は見つかりません。tea {n} のことですか？"
     assert translated(deepcopy(message), "ja") == translated(message, "ja")
     assert translated(Wording.joined("; ", (hint, "plain")), "zh") == "您是指 tea {n} 吗？; plain"
     assert translated("session 'te a' not found", "ja") == "session 'te a' not found"
