@@ -227,20 +227,8 @@ def _read_file(data: str, path: str) -> list[Attachment]:
 
 
 @dataclass(slots=True)
-class RunOutcome:
-    """What is known of a run after its end."""
-
-    calls: list[Event] = field(default_factory=list[Event])
-    """The tools that the server executed, with arguments and results."""
-    waiting: tuple[str, tuple[ApprovalRequest, ...]] = ("", ())
-    """The id of the interrupt before calls that need approval, and the calls."""
-    extension: Json = None
-    cancelled: bool = False
-
-
-@dataclass(slots=True)
 class ThreadRun:
-    """A run of a thread."""
+    """A run of a thread, and what is known of it after its end."""
 
     caller: str
     asked: RunInput
@@ -249,7 +237,12 @@ class ThreadRun:
     state: Mapping[str, Json] | None
     """The state before the turn; None for an app without state."""
     snapshot: list[Json] | None = None
-    outcome: RunOutcome = field(default_factory=RunOutcome)
+    calls: list[Event] = field(default_factory=list[Event], init=False)
+    """The tools that the server executed, with arguments and results."""
+    waiting: tuple[str, tuple[ApprovalRequest, ...]] = field(default=("", ()), init=False)
+    """The id of the interrupt before calls that need approval, and the calls."""
+    extension: Json = field(default=None, init=False)
+    cancelled: bool = field(default=False, init=False)
 
 
 async def create(request: Request) -> Response:
@@ -488,18 +481,16 @@ def _finish(state: ServerState, repository: Repository, live: ThreadRun, run: Li
     result = run.last
     if isinstance(result, ApiError) and result.code == APPROVAL_REQUIRED:
         waiting = repository.store.runs.open_runs(run.completions[0].session.name)
-        live.outcome.waiting = (
-            (_approval_id(waiting[-1]), waiting_calls(waiting[-1])) if waiting else live.outcome.waiting
-        )
+        live.waiting = (_approval_id(waiting[-1]), waiting_calls(waiting[-1])) if waiting else live.waiting
     if not isinstance(result, TurnResult):
         return
     if result.calls:
         steps = trace(repository, result.node).steps
-        live.outcome.calls = [dict(step) for step in steps if step["kind"] == "tool"]
+        live.calls = [dict(step) for step in steps if step["kind"] == "tool"]
     if live.asked.extension is None:
-        live.outcome.extension = unasked(run.completions, [result]).get("taiwa")
+        live.extension = unasked(run.completions, [result]).get("taiwa")
     else:
-        live.outcome.extension = live.asked.extension.write([result], repository, state.served)
+        live.extension = live.asked.extension.write([result], repository, state.served)
     writer = EventWriter(live)
     events: list[Json] = [*writer.begin()]
     pieces = (each.event for each in run.events if isinstance(each.event, (TextDelta, ThinkingDelta)))
@@ -544,7 +535,7 @@ async def cancel(request: Request) -> Json:
     live = state_of(request).live.get(_live_key(caller_of(request), _digest(f"{thread}\0{run}")))
     if live is None:
         raise ApiError(404, "the run does not exist, or has ended", code="run_not_found")
-    live.outcome.cancelled = True
+    live.cancelled = True
     live.run.finish()
     return {"cancelled": True}
 
@@ -601,8 +592,8 @@ class EventWriter:
         """Write what follows the text of the answer, and the end of the run."""
         if isinstance(last.event, ApiError):
             problem = last.event
-            if self._live.outcome.waiting[0] and self._live.asked.version:
-                yield from self._wait_for_approval(*self._live.outcome.waiting)
+            if self._live.waiting[0] and self._live.asked.version:
+                yield from self._wait_for_approval(*self._live.waiting)
                 return
             yield {"type": "RUN_ERROR", "message": problem.message, "code": problem.code or problem.type}
             return
@@ -620,8 +611,8 @@ class EventWriter:
         pending = yield from self._pending(result)
         if self._live.state is not None and (patch := json_patch(dict(self._live.state), dict(result.state))):
             yield {"type": "STATE_DELTA", "delta": patch}
-        if self._live.outcome.extension is not None:
-            yield {"type": "CUSTOM", "name": "taiwa", "value": self._live.outcome.extension}
+        if self._live.extension is not None:
+            yield {"type": "CUSTOM", "name": "taiwa", "value": self._live.extension}
         yield from self.finish(result, pending)
 
     def _wait_for_approval(self, name: str, calls: Sequence[ApprovalRequest]) -> Iterator[Event]:
@@ -646,7 +637,7 @@ class EventWriter:
             outcome["pendingToolCallIds"] = list(pending)
         if result is not None and (question := _question(result)) is not None:
             outcome = {"type": "interrupt", "interrupts": [question]}
-        if self._live.outcome.cancelled:
+        if self._live.cancelled:
             outcome = {"type": "cancelled"} if asked.version else {}
         if outcome:
             finished["outcome"] = outcome
@@ -656,7 +647,7 @@ class EventWriter:
 
     def _performed(self) -> Iterator[Event]:
         """Write the tools that the server executed."""
-        for at, step in enumerate(self._live.outcome.calls):
+        for at, step in enumerate(self._live.calls):
             name = f"call_{self._live.asked.ids.key}_{at}"
             yield from self._call(name, str(step["name"]), to_json(step["arguments"] or {}).decode())
             content = step["text"] if isinstance(step["text"], str) else str(step["error"] or "")
@@ -668,7 +659,7 @@ class EventWriter:
     def _pending(self, result: TurnResult) -> Generator[Event, None, list[str]]:
         """Write the calls that the client must execute; return their ids."""
         names: list[str] = []
-        calls = () if self._live.outcome.calls else response_of(result).message.tool_calls
+        calls = () if self._live.calls else response_of(result).message.tool_calls
         for at, call in enumerate(calls):
             names.append(call.id or f"call_{self._live.asked.ids.key}_{at}")
             yield from self._call(names[-1], call.name, call.arguments or "{}", self._name)
