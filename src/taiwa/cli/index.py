@@ -193,11 +193,7 @@ def show_(common: CommonOptions, name: str, is_owner: bool, shows_access: bool, 
         summary, documents = found.summary(principals), found.documents(principals)
         embeddings = embeddings_of(found, is_owner=is_owner)
         if common.as_json:
-            listed: list[Json] = [
-                {"rule": each.where, "pattern": each.pattern, "for": [*each.names], "files": each.files}
-                for each in rules
-            ]
-            access: dict[str, Json] = {"rules": listed} if shows_access else {}
+            access: dict[str, Json] = {"rules": to_json(rules)} if shows_access else {}
             print_json({
                 **to_json(summary), "embeddings": to_json(embeddings), **access, "files": to_json(documents),
             })  # fmt: skip

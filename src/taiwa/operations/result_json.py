@@ -443,6 +443,13 @@ class DocumentEntry(TypedDict):
     problem: Annotated[str, "known.problem"]
 
 
+AccessRule = TypedDict(
+    "AccessRule",
+    {"rule": Annotated[str, "where"], "pattern": str, "for": Annotated[list[str], "names"], "files": int},
+)
+"""The audience of the files of an index."""
+
+
 class PulledEntry(TypedDict):
     """A verified model file on this machine; `source` is null if it was here already."""
 
@@ -518,6 +525,7 @@ SHAPES: Mapping[str, Any] = {
     "operations.results.TurnEntry": NodeEntry,
     "operations.results.UntrustedApp": UntrustedEntry,
     "operations.results.WhyResult": Cause,
+    "retrieval.ingest.RuleListing": AccessRule,
     "retrieval.types.DocumentListing": DocumentEntry,
     "retrieval.types.IndexSummary": IndexContents,
     "sessions.batch.BatchRow": RowEnd,

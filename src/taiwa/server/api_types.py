@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NotRequired, Required, TypeAlias, TypedDi
 
 from taiwa.conversation.state import STEP
 from taiwa.kernel.serialization import Json
-from taiwa.operations.result_json import Costs, IndexContents, JsonObject, NodeDetails
+from taiwa.operations.result_json import AccessRule, Costs, IndexContents, JsonObject, NodeDetails
 from taiwa.retrieval.analyzer import LANGUAGES
 from taiwa.tools.registry import BUILT_IN
 
@@ -147,10 +147,6 @@ class IndexEntry(IndexContents):
     own: bool
     uploads: bool
     run: str | None
-
-
-AccessRule = TypedDict("AccessRule", {"rule": str, "pattern": str, "for": list[str], "files": int})
-"""The audience of the files of an index."""
 
 
 class ShownIndex(IndexEntry):

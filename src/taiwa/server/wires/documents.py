@@ -196,15 +196,7 @@ def _rules(index: Index) -> list[Json]:
         rules = index.rules()
     except InputError:  # its folder is missing: the index answers from what was read before
         return []
-    return [
-        {
-            "rule": each.where.rpartition("/")[2],
-            "pattern": each.pattern,
-            "for": list[Json](each.names),
-            "files": each.files,
-        }
-        for each in rules
-    ]
+    return [{**to_json(each), "rule": each.where.rpartition("/")[2]} for each in rules]
 
 
 def delete(request: Request) -> Json:
