@@ -5,7 +5,6 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from functools import partial
 from secrets import token_urlsafe
 
@@ -19,6 +18,7 @@ from taiwa.kernel.text import estimate_tokens
 from taiwa.kernel.usage_limits import currency_units
 from taiwa.kernel.wording import Wording
 from taiwa.operations.resent_history import Completion
+from taiwa.server.api_types import Estimate, TurnEstimate
 from taiwa.server.http_responses import ApiError
 from taiwa.server.runs import LiveRun, RunEvent, Runs, Take
 from taiwa.server.served import ServedModels
@@ -378,14 +378,6 @@ def run_to_json(followed: FollowedRun) -> Json:
     return {"run": followed.id, "session": followed.session}
 
 
-@dataclass(frozen=True, slots=True)
-class CostEstimate:
-    """Estimate the tokens of some calls, and their cost; None if a price is unknown."""
-
-    tokens: int
-    cost: Decimal | None
-
-
 def rewrite_turn(repository: Repository, session: str, turn: int, text: str, branch: str = "") -> str:
     """Change the text of a turn by its number, keeping every answer, state delta and edit; return the new end.
 
@@ -442,9 +434,7 @@ def _again(repository: Repository, here: Conversation, node: Node, names: dict[s
             return change_app(here, repository.app(node.app))
 
 
-def estimate_turns(
-    repository: Repository, priced_model: PricedModel, end: str, turn: int
-) -> tuple[CostEstimate, CostEstimate, int]:
+def estimate_turns(repository: Repository, priced_model: PricedModel, end: str, turn: int) -> TurnEstimate:
     """Estimate the cost of answering a turn again, and with all turns after it, and count those.
 
     Each is assumed to use as many tokens as before, or if that is unknown, those of its texts.
@@ -460,7 +450,7 @@ def estimate_turns(
     total = first
     for usage in later:
         total = total + usage
-    return _priced(priced_model, first), _priced(priced_model, total), len(later)
+    return {"answer": _priced(priced_model, first), "replay": _priced(priced_model, total), "following": len(later)}
 
 
 def _usage(repository: Repository, name: str, node: Node) -> Usage:
@@ -474,6 +464,6 @@ def _usage(repository: Repository, name: str, node: Node) -> Usage:
     return Usage(said + estimate_tokens(node.user or ""), estimate_tokens(node.answer or ""))
 
 
-def _priced(priced_model: PricedModel, usage: Usage) -> CostEstimate:
+def _priced(priced_model: PricedModel, usage: Usage) -> Estimate:
     cost = currency_units(priced_model.price(priced_model.model.name, usage))
-    return CostEstimate(usage.input_tokens + usage.output_tokens, cost)
+    return {"tokens": usage.input_tokens + usage.output_tokens, "cost": None if cost is None else str(cost)}

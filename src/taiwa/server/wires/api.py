@@ -35,7 +35,6 @@ from taiwa.operations.traces import MOST_ALTERNATIVES, tokens, trace
 from taiwa.server import api_types
 from taiwa.server.access import LOCAL_CALLER
 from taiwa.server.conversation_turns import (
-    CostEstimate,
     TurnRequest,
     begin_conversation,
     check_tip,
@@ -289,18 +288,13 @@ def rewrite(request: Request, body: Fields) -> Json:
     return {"session": name, "node": rewrite_turn(repository, name, edit, text, end)}
 
 
-def estimate(request: Request) -> Json:
+def estimate(request: Request) -> api_types.TurnEstimate:
     """Estimate the cost of answering a turn again, and with the turns after it, from what they used before."""
     state, name, query, repository = state_of(request), _session(request), request.query_params, repository_of(request)
     turn = query_number(request, "turn", 1, 1, MOST_LISTED)
     session = open_conversation(state.served, repository, state.turns, name, query.get("model", ""))
     end = repository.store.resolve(query.get("node") or name)
-    answer, replay, following = estimate_turns(repository, session.priced_model, end, turn)
-    return {"answer": _estimate(answer), "replay": _estimate(replay), "following": following}
-
-
-def _estimate(found: CostEstimate) -> Json:
-    return {"tokens": found.tokens, "cost": None if found.cost is None else str(found.cost)}
+    return estimate_turns(repository, session.priced_model, end, turn)
 
 
 def _option(repository: Repository, name: str, number: int) -> str:
