@@ -4,7 +4,6 @@ The file is 8 bytes with the length of the header, the header in JSON, and the r
 """
 
 import json
-from collections.abc import Mapping
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -34,15 +33,8 @@ class TensorInfo(NamedTuple):
     end: int
 
 
-class Header(NamedTuple):
-    """The metadata of a file, and its tensors by name."""
-
-    metadata: Mapping[str, str]
-    tensors: Mapping[str, TensorInfo]
-
-
-def read_header(path: Path) -> Header:
-    """Read the header of a file and check that the tensors are all there, without reading them.
+def read_header(path: Path) -> dict[str, TensorInfo]:
+    """Read the header of a file and check that the tensors are all there, without reading them; return them by name.
 
     Raises:
         OSError: the file cannot be read.
@@ -54,8 +46,8 @@ def read_header(path: Path) -> Header:
     return parse_header(head, path.stat().st_size)
 
 
-def parse_header(data: bytes, size: int) -> Header:
-    """Parse the header at the beginning of `data`, which belongs to a file of `size` bytes.
+def parse_header(data: bytes, size: int) -> dict[str, TensorInfo]:
+    """Parse the header at the beginning of `data`, which belongs to a file of `size` bytes; return the tensors by name.
 
     Raises:
         ValueError: it is not the header of a safetensors file, or describes tensors that the file does not contain.
@@ -65,13 +57,13 @@ def parse_header(data: bytes, size: int) -> Header:
         raise ValueError("its header is broken")
     try:
         entries: dict[str, Any] = json.loads(data[LENGTH_BYTES:begin])
-        metadata = {str(key): str(value) for key, value in entries.pop("__metadata__", {}).items()}
+        entries.pop("__metadata__", None)
         tensors = {name: _tensor_info(name, entry, begin, size) for name, entry in entries.items()}
     except (TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"its header is broken: {_shown(str(error))}") from None
     if sum(info.end - info.start for info in tensors.values()) > size - begin:
         raise ValueError("its tensors overlap")
-    return Header(metadata, tensors)
+    return tensors
 
 
 def _tensor_info(name: str, entry: dict[str, Any], begin: int, size: int) -> TensorInfo:

@@ -87,17 +87,11 @@ MAX_SHOWN = 200
 
 @value
 class VocabularyReport:
-    """Irregularities of a vocabulary.
-
-    `gaps` are ids without bytes, `duplicates` ids with the same bytes; neither makes a guide wrong. `missing` are bytes of
-    UTF-8 that no token contains and `joined` those that no token contains alone, so some texts, or some divisions of a text,
-    are unreachable. `broken` are probe texts that the tokenizer does not return unchanged.
+    """Irregularities of a vocabulary: `missing` are bytes of UTF-8 that no token contains, so that some texts are unreachable,
+    `broken` probe texts that the tokenizer does not return unchanged.
     """
 
-    gaps: tuple[int, ...] = ()
-    duplicates: tuple[tuple[int, ...], ...] = ()
     missing: bytes = b""
-    joined: bytes = b""
     broken: tuple[str, ...] = ()
 
     @property
@@ -280,10 +274,7 @@ class Vocabulary:
         """Report what prevents constraints from being written with these tokens."""
         inside = frozenset(b"".join(self.tokens_by_text))
         return VocabularyReport(
-            gaps=tuple(token for token, text in enumerate(self.tokens) if not text),
-            duplicates=tuple(tuple(tokens) for tokens in self.tokens_by_text.values() if len(tokens) > 1),
             missing=bytes(byte for byte in UTF8_BYTES if byte not in inside),
-            joined=bytes(byte for byte in UTF8_BYTES if byte in inside and byte not in self.single_bytes),
             broken=tuple(probe for probe in PROBES if not self._comes_back(probe)),
         )
 

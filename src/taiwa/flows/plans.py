@@ -599,7 +599,7 @@ class Api:
         whole, link = self.signatures.form, _Links(self.signatures)
         calls = [_call(each, link) for each in self.functions.values()]
         calls.append(_closed({FUNCTION: LiteralNode((UNKNOWN,)), ARGUMENTS: _tuple([StringNode()])}))
-        steps = ArrayNode(UnionNode(tuple(calls), FUNCTION), max_items=MAX_STEPS)
+        steps = ArrayNode(UnionNode(tuple(calls)), max_items=MAX_STEPS)
         reference = _closed({REFERENCE: NumberNode(integer=True, minimum=0)})
         types = {name: link.inside(node) for name, node in whole.named.items()}
         return TypeIR(_closed({STEPS: steps}), self.name, {**types, REFERRED: reference})

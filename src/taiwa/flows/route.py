@@ -143,7 +143,7 @@ class Routes:
         options = [_option(name, Property(CONTENT, node, required=True)) for name, node in nodes.items()]
         asked = Property(QUESTION, StringNode(about=About(QUESTION_ABOUT)), required=True)
         options.append(replace(_option(NONE, asked), about=About(NONE_ABOUT)))
-        return TypeIR(UnionNode(tuple(options), TO), self.name, merge.named)
+        return TypeIR(UnionNode(tuple(options)), self.name, merge.named)
 
 
 @dataclass(slots=True)

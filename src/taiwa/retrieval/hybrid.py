@@ -173,7 +173,7 @@ def _json(path: Path) -> dict[str, Any]:
 def _tensors(path: Path) -> tuple[dict[str, Vectors], str]:
     """Return the tensors of a safetensors file by name, and the SHA-256 of the file."""
     try:
-        infos = read_header(path).tensors.items()
+        infos = read_header(path).items()
         with open_regular(path) as file:
             data = file.read()
         tensors = {name.removeprefix("bert."): read_tensor(data, info) for name, info in infos if info.dtype in FLOATS}

@@ -211,7 +211,7 @@ class _Converter:
         for index, part in enumerate(_list(schema, keyword, path)):
             inner = merge_all_of([base, part]) if base else part
             options.append(self.node(inner, f"{path}/{keyword}/{index}", depth + 1))
-        return ir.union(options, text_at(schema, "discriminator", "propertyName"))
+        return ir.union(options)
 
     def _typed(self, kind: str, schema: Object, path: str, depth: int) -> ir.Node:
         if kind == "object":

@@ -125,10 +125,9 @@ class ObjectNode(_Base):
 
 @dataclass(frozen=True, slots=True)
 class UnionNode(_Base):
-    """One of several nodes; `tag` is the discriminator, the key whose literal identifies the member, or ''."""
+    """One of several nodes."""
 
     options: tuple["Node", ...]
-    tag: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +232,7 @@ def takes_null(node: Node, type_ir: TypeIR) -> bool:
     )
 
 
-def union(options: Sequence[Node], tag: str = "") -> Node:
+def union(options: Sequence[Node]) -> Node:
     """Return the union of nodes: adjacent literals are merged, duplicates dropped, and a single member is returned as it is."""
     merged: list[Node] = []
     for option in options:
@@ -249,7 +248,7 @@ def union(options: Sequence[Node], tag: str = "") -> Node:
         merged = [each for each in merged if each != NumberNode(integer=True)]
     if not merged:
         return NeverNode()
-    return merged[0] if len(merged) == 1 else UnionNode(tuple(merged), tag)
+    return merged[0] if len(merged) == 1 else UnionNode(tuple(merged))
 
 
 def with_description(node: Node, about: About) -> Node:

@@ -687,11 +687,10 @@ def read_logprobs(choice: Json) -> Iterator[TokenLogprob]:
         logprob = clean_logprob(number)
         if isinstance(token, str) and logprob is not None:
             row = tops[place] if place < len(tops) else None
-            named = row.items() if isinstance(row, dict) else ()
-            pairs = ((join_surrogates(name), clean_logprob(each)) for name, each in named)
-            yield TokenLogprob(
-                join_surrogates(token), logprob, tuple((name, each) for name, each in pairs if each is not None)
-            )
+            rest = row.items() if isinstance(row, dict) else ()
+            pairs = ((join_surrogates(name), clean_logprob(each)) for name, each in rest)
+            top = tuple((name, each) for name, each in pairs if each is not None)
+            yield TokenLogprob(join_surrogates(token), logprob, top)
 
 
 def clean_logprob(number: Json) -> float | None:

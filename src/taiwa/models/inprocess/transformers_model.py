@@ -143,7 +143,7 @@ def count_weights(folder: Path) -> dict[str, int]:
     counts = Counter[str]()
     for path in sorted(folder.glob("*.safetensors")):
         try:
-            tensors = read_header(path).tensors.values()
+            tensors = read_header(path).values()
         except (OSError, ValueError) as error:
             raise ConfigError(f"cannot read the weights in {path} ({error}); download the file again") from None
         for info in tensors:
@@ -478,7 +478,6 @@ class Loaded:
     network: Network
     encode: TextEncoder
     chat_template: ChatTemplate
-    folder: Path
 
     def prepare(self, request: Request) -> tuple[int, ...]:
         """Return the tokens of a conversation up to the start of the answer, without its prefix.
@@ -528,7 +527,7 @@ def load(spec: ModelSpec) -> Loaded:
         raise ConfigError(f"cannot load {folder}: {reason[:200]}") from None
     encode = TextEncoder(tokenizer)
     vocabulary = _vocabulary(model, tokenizer, encode, spec.where)
-    return Loaded(Network(model, vocabulary, spec.context), encode, ChatTemplate(_render(tokenizer), encode), folder)
+    return Loaded(Network(model, vocabulary, spec.context), encode, ChatTemplate(_render(tokenizer), encode))
 
 
 def _device(spec: ModelSpec, library: Any) -> Any:  # noqa: ANN401  (torch's)
