@@ -205,7 +205,7 @@ def test_an_instruction_is_to_ask_or_to_write() -> None:
     assert guide.next_instruction(state) == Write((1,))
     assert guide.next_instruction(guide.next_state(state, 1)) == Generate((0, 2))
     assert guide.next_instruction(guide.next_state(guide.next_state(state, 1), 2)) == Write((0,))
-    assert guide.is_final_state(guide.next_state(state, 1))
+    assert guide.next_state(state, 1).is_final
 
 
 def test_a_large_vocabulary_is_looked_up_state_by_state() -> None:

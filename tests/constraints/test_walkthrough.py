@@ -24,13 +24,13 @@ def test_a_number_in_parentheses_over_five_tokens() -> None:
     assert guide.next_instruction(state) == Write((0,))  # only "(" can begin
     state = guide.next_state(state, 0)
     assert guide.next_instruction(state) == Generate((2, 3))  # a digit
-    assert not guide.is_final_state(state)
+    assert not state.is_final
     state = guide.next_state(state, 2)
     assert guide.next_instruction(state) == Generate((1, 2, 3))  # another one, or ")"
     state = guide.next_state(state, 3)
     assert guide.next_instruction(state) == Generate((1, 2, 3))
     state = guide.next_state(state, 1)
-    assert guide.is_final_state(state)
+    assert state.is_final
     assert guide.next_instruction(state) == Write((4,))  # nothing but the end
     state = guide.next_state(state, 4)
 

@@ -275,7 +275,7 @@ def run(data: Json, *, dry: bool = False, answer: bool = True, shop: Counter | N
 def test_results_flow_from_call_to_call() -> None:
     outcome = run(TWO_TEAS)
 
-    assert outcome.finished
+    assert {each.status for each in outcome.calls} == {"done"}
     assert outcome.result == "receipt for 1400"
     assert outcome.calls[2] == CallOutcome(
         SHOP.validate(TWO_TEAS).calls[2], "done",
@@ -628,7 +628,7 @@ def test_a_checked_program_never_fails_by_type_and_refers_backwards_only(random:
             assert all(0 <= other < at for each in call.arguments for other in references(each))
         if not plan.unknown:
             outcome = carried(made.api, plan, results)
-            assert outcome.finished, [each.error for each in outcome.calls]
+            assert {each.status for each in outcome.calls} <= {"done"}, [each.error for each in outcome.calls]
 
 
 @settings(max_examples=20)

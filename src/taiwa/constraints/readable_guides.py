@@ -124,10 +124,6 @@ class ReadableGuide(ABC, Generic[P]):
         """
         return state.advance(token)
 
-    def is_final_state(self, state: "ReadableState[P]") -> bool:
-        """Return whether the text may end here."""
-        return state.is_final
-
     def accepts(self, text: str | bytes) -> bool:
         """Return whether a whole text is allowed, in any tokenisation."""
         place = self.begin()

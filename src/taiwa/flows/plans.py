@@ -750,11 +750,6 @@ class PlanResult:
     calls: tuple[CallOutcome, ...]
 
     @property
-    def finished(self) -> bool:
-        """Whether every call ran."""
-        return all(step.status == "done" for step in self.calls)
-
-    @property
     def result(self) -> Json:
         """The result of the last call.
 
