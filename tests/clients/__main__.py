@@ -50,6 +50,8 @@ CLIENTS = {
     "langgraph": Client("langchain==1.5.2 langchain-openai==1.7.4 langgraph==1.2.24", "langgraph_agents.py", is_light=True),
     "instructor": Client("instructor==1.17.0 anthropic==2.14.0", "instructor_modes.py"),
     "strands": Client("strands-agents[anthropic,openai]==1.62.0", "strands_agents.py"),
+    "smolagents": Client("smolagents[openai]==1.26.0", "smolagents_agents.py"),
+    "agno": Client("agno==3.1.10 anthropic==2.14.0 openai==3.57.0", "agno_agents.py", is_light=True),
     "fastmcp": Client("fastmcp==4.2.3", "fastmcp_client.py"),
     "haystack": Client("haystack-ai==3.4.1", "haystack_pipeline.py"),
     "dspy": Client("dspy==3.4.1", "dspy_modules.py"),
