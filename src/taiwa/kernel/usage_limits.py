@@ -79,13 +79,23 @@ class Prices:
     currency: str = "USD"
     max_input: int = 0
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        input: str,  # noqa: A002  (the word for it)
+        output: str,
+        cache_read: str = "",
+        cache_write: str = "",
+        currency: str = "USD",
+        max_input: int = 0,
+    ) -> None:
         # Checked here, because the first cost is computed only after the first call was paid for.
-        for name in ("input", "output", "cache_read", "cache_write"):
-            rate = getattr(self, name)
+        rates = {"input": input, "output": output, "cache_read": cache_read, "cache_write": cache_write}
+        for name, rate in rates.items():
             if rate != "" or name in ("input", "output"):
                 check_number(name, rate)
             object.__setattr__(self, name, str(rate))
+        object.__setattr__(self, "currency", currency)
+        object.__setattr__(self, "max_input", max_input)
 
     @property
     def id(self) -> str:
