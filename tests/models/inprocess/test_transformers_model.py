@@ -240,6 +240,23 @@ def test_what_cannot_be_loaded_is_told_in_one_line(folder: Path, tmp_path: Path)
         assert "\n" not in caught.value.message
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("hidden_size", 10**12), ("vocab_size", 10**6), ("num_hidden_layers", 10**6), ("num_hidden_layers", -1), ("num_attention_heads", 0), ("intermediate_size", "x\n\x1b[31m"), ("num_key_value_heads", 1.5)],
+)  # fmt: skip
+def test_sizes_that_the_weights_cannot_have_are_refused_in_one_line(
+    folder: Path, tmp_path: Path, name: str, value: object
+) -> None:
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {name: value}))
+
+    with pytest.raises(ConfigError, match="cannot load") as caught:
+        LocalModel(f"local:{tmp_path}?threads=1").generator()
+
+    assert caught.value.message.isprintable()
+
+
 def test_a_model_too_large_for_this_machine_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("taiwa.models.inprocess.transformers_model.available_memory", lambda: 1000)
 

@@ -23,6 +23,7 @@ from taiwa.extras import missing_extra
 from taiwa.kernel.attachments import path_kind
 from taiwa.kernel.errors import ConfigError, InputError, ModelError, NoValidTokenError
 from taiwa.kernel.messages import Request
+from taiwa.kernel.text import clean_untrusted
 from taiwa.models.http_api.capabilities import Capabilities, capabilities
 from taiwa.models.http_api.provider_interface import parse_options
 from taiwa.models.inprocess.chat_template import (
@@ -130,6 +131,9 @@ def _check_folder(folder: Path) -> None:
         raise ConfigError(f"cannot load {folder}: {why}")
 
 
+SIZES = (
+    "hidden_size", "intermediate_size", "vocab_size", "num_attention_heads", "num_key_value_heads", "num_hidden_layers"
+)  # fmt: skip
 MARGIN = 1.05
 """Memory in relation to the weights alone."""
 
@@ -506,11 +510,13 @@ def load(spec: ModelSpec) -> Loaded:
     # float32 on a CPU: most compute more slowly with fewer bits
     auto = library.float32 if device.type == "cpu" else "auto"
     dtype = auto if spec.dtype == "auto" else getattr(library, spec.dtype)
+    parameters = sum(count_weights(folder).values())
     if device.type == "cpu":
         width = WIDTHS[str(dtype).rpartition(".")[2]]
-        check_memory(folder, sum(count_weights(folder).values()), width, available_memory())
+        check_memory(folder, parameters, width, available_memory())
     module = transformers()
     try:
+        _check_sizes(module.AutoConfig.from_pretrained(folder, local_files_only=True), parameters)
         tokenizer = module.AutoTokenizer.from_pretrained(folder, local_files_only=True)
         model = module.AutoModelForCausalLM.from_pretrained(
             folder, dtype=dtype, use_safetensors=True, local_files_only=True
@@ -520,14 +526,29 @@ def load(spec: ModelSpec) -> Loaded:
         raise ConfigError(
             f"{folder} does not fit into the memory of {device}; choose a smaller model, ?dtype=bfloat16, or another device"
         ) from None
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, ImportError, AttributeError) as error:
+    except Exception as error:  # of the library, for files that it does not understand
         reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         if "trust_remote_code" in str(error):
             reason = "it needs code from its folder, which is not run"
-        raise ConfigError(f"cannot load {folder}: {reason[:200]}") from None
+        raise ConfigError(f"cannot load {folder}: {clean_untrusted(reason, 200)}") from None
     encode = TextEncoder(tokenizer)
     vocabulary = _vocabulary(model, tokenizer, encode, spec.where)
     return Loaded(Network(model, vocabulary, spec.context), encode, ChatTemplate(_render(tokenizer), encode))
+
+
+def _check_sizes(config: Any, parameters: int) -> None:  # noqa: ANN401  (transformers')
+    """Check that a model has room in its weights, before the library makes what the configuration describes.
+
+    Raises:
+        ValueError: it has none.
+    """
+    described = config.get_text_config()
+    width = getattr(described, "hidden_size", None) or 1
+    for name in SIZES:
+        size = getattr(described, name, None)
+        most = parameters // width if name == "num_hidden_layers" else parameters
+        if isinstance(size, int) and not 0 <= size <= most:
+            raise ValueError(f"{name} of {CONFIG} is {size}, and its weights have {parameters:,} numbers")
 
 
 def _device(spec: ModelSpec, library: Any) -> Any:  # noqa: ANN401  (torch's)
