@@ -530,7 +530,7 @@ def load(spec: ModelSpec) -> Loaded:
         reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         if "trust_remote_code" in str(error):
             reason = "it needs code from its folder, which is not run"
-        raise ConfigError(f"cannot load {folder}: {clean_untrusted(reason, 200)}") from None
+        raise ConfigError(f"cannot load {folder}: {clean_untrusted(reason, 200)}") from error
     encode = TextEncoder(tokenizer)
     vocabulary = _vocabulary(model, tokenizer, encode, spec.where)
     return Loaded(Network(model, vocabulary, spec.context), encode, ChatTemplate(_render(tokenizer), encode))
