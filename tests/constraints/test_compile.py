@@ -41,6 +41,7 @@ def after(compiled: MatcherGuide, text: str) -> MatcherState:
         (Grammar('root ::= "a" [0-9]+ ("," [0-9])*', "root"), "a12,3", "a,"),
         (Choice(("no", "not", "無")), "not", "nope"),
         (JsonSchema({"type": "object", "properties": {"a": {"type": "integer"}}}), '{"a": 1}', '{"a": "1"}'),
+        (JsonSchema({"type": "integer", "nullable": True}), "null", '"a"'),
         (int, '{"value": 3}', '{"value": "3"}'),
         (OutputType(list[int]), '{"value": [1, 2]}', "[1, 2]"),
         (Literal["yes", "no"], '{"value":"yes"}', '{"value":"maybe"}'),

@@ -14,6 +14,7 @@ from taiwa.constraints.schema_regex import space_regex
 from taiwa.constraints.schema_rewriter import SPACED, RewrittenSchema, close_objects, rewrite_schema
 from taiwa.constraints.tool_call_grammar import ToolCallGrammar
 from taiwa.constraints.vocabulary import Vocabulary, import_llguidance
+from taiwa.json_schema import from_openapi
 from taiwa.kernel.errors import InputError, NoValidTokenError
 from taiwa.kernel.messages import Choice, Grammar, JsonSchema, Regex, ToolCallsInText
 from taiwa.kernel.serialization import Json
@@ -173,6 +174,8 @@ class _Compilation:
 
     def _schema(self, source: JsonSchema) -> MatcherGuide:
         check_json(dict(source.schema), "the schema")
+        if "$schema" not in source.schema:
+            source = JsonSchema(from_openapi(source.schema), source.name)
         if self.closed:
             source = JsonSchema(close_objects(source.schema), source.name)
         try:
