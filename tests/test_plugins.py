@@ -241,6 +241,7 @@ def read(raw):
 FAULTY_POINTS = """\
 [taiwa.tools]
 script = faulty_script
+skipped = faulty_skipped
 [taiwa.models]
 faulty = faulty:Model
 [taiwa.reducers]
@@ -260,6 +261,7 @@ def faulty(run: Taiwa, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Taiwa
     (info / "entry_points.txt").write_text(FAULTY_POINTS)
     (folder / "faulty.py").write_text(FAULTY)
     (folder / "faulty_script.py").write_text("import sys\nsys.exit(3)\n")
+    (folder / "faulty_skipped.py").write_text("class Skipped(BaseException): pass\nraise Skipped('no server')\n")
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.setenv("PYTHONPATH", str(folder), prepend=":")
     return run
@@ -272,9 +274,9 @@ def test_a_package_that_ends_the_process_prints_or_has_lost_its_metadata_harms_n
 
     listed = faulty.ok("plugins", "--json").json
 
-    assert ("script", "the tool 'script' of ? ? cannot be loaded: SystemExit: 3") in [
-        (each["name"], each["problem"]) for each in listed
-    ]
+    problems = {each["name"]: each["problem"] for each in listed}
+    assert problems["script"] == "the tool 'script' of ? ? cannot be loaded: SystemExit: 3"
+    assert problems["skipped"] == "the tool 'skipped' of ? ? cannot be loaded: Skipped: no server"
     assert faulty.ok("tools", "call", "price", "tea").out.strip() == "3.5"
 
 
