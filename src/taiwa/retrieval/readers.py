@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias, cast
 from taiwa.extras import missing_extra
 from taiwa.isolation import Handler, IsolatedProcess, ProcessLimits
 from taiwa.kernel.errors import ConfigError, ToolError
-from taiwa.kernel.serialization import Json, record, restore, value
+from taiwa.kernel.serialization import Json, value
 from taiwa.plugins import find_plugin, plugin_names
 from taiwa.retrieval.chunks import split_into_chunks
 from taiwa.retrieval.decoding import decode
@@ -52,7 +52,7 @@ MISSING = "missing"
 LIMITS = ProcessLimits(seconds=20.0, memory_mb=400, characters=16_000_000)
 
 
-@value(tag="read-document")
+@value
 class ReadDocument:
     """The indexed content of a file: its title, its own access list (None without one), and its chunks.
 
@@ -146,7 +146,7 @@ class IsolatedReader:
             raise AccessUnclearError(str(answer["unclear"]))
         if "problem" in answer:
             raise UnreadableError(str(answer["problem"]))
-        return cast("ReadDocument", restore(answer["read"]))
+        return _from_json(answer)
 
 
 def _why(code: str, limits: ProcessLimits) -> str:
@@ -164,8 +164,7 @@ def entry(start: dict[str, Json]) -> Handler:
     def answer(question: dict[str, Json], characters: int) -> dict[str, Json]:
         try:
             reading = read_document(Path(str(question["path"])).read_bytes(), str(question["kind"]), characters)
-            found = ReadDocument(reading.title, reading.access, split_into_chunks(reading), reading.doubt)
-            return {"read": record(found)}
+            return _to_json(ReadDocument(reading.title, reading.access, split_into_chunks(reading), reading.doubt))
         except AccessUnclearError as error:
             return {"unclear": error.message}
         except (UnreadableError, ConfigError) as error:
@@ -176,6 +175,22 @@ def entry(start: dict[str, Json]) -> Handler:
             return {"problem": "needs too much memory to read"}
 
     return answer
+
+
+def _to_json(document: ReadDocument) -> dict[str, Json]:
+    access: Json = None if document.access is None else [*document.access]
+    chunks: list[Json] = [[each.text, each.start, [*each.heading], each.page] for each in document.chunks]
+    return {"title": document.title, "access": access, "chunks": chunks, "doubt": document.doubt}
+
+
+def _from_json(answer: dict[str, Json]) -> ReadDocument:
+    access = cast("list[str] | None", answer["access"])
+    chunks = cast("list[tuple[str, int, list[str], int]]", answer["chunks"])
+    return ReadDocument(
+        str(answer["title"]), None if access is None else tuple(access),
+        tuple(Chunk(text, start, tuple(heading), page) for text, start, heading, page in chunks),
+        str(answer["doubt"]),
+    )  # fmt: skip
 
 
 TEXT_FORMATS = frozenset({"markdown", "text", "table", "html"})

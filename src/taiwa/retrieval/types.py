@@ -31,7 +31,7 @@ def may_see(audience: Audience, principals: Iterable[str]) -> bool:
     return all(not names.isdisjoint(clause) for clause in audience)
 
 
-@value(tag="chunk")
+@value
 class Chunk:
     """A part of a document: `text` starts at character `start`; `page` counts from 1, 0 without pages."""
 
