@@ -91,7 +91,7 @@ def test_a_question_back_is_a_pause_with_options_and_their_passages(server: Serv
     answered = turn(server, post(server, f"{here}/turns", 202, option=sick)["run"])
     assert "a note of a doctor is due on day 3" in answered["text"]
     assert get(server, f"{here}/question")["ask"] is None
-    refused = post(server, f"{here}/turns", 400, option=9)["error"]
+    refused = post(server, f"{here}/turns", 409, option=9)["error"]
     assert refused["message"] == "option 9 does not exist; the last turn offers none"
 
 

@@ -181,7 +181,7 @@ def test_of_two_servers_that_look_at_once_one_answers_in_a_conversation(
         assert may_answer.wait(300)
         return "One."
 
-    async def none_yet(*_: object) -> None:
+    def none_yet(*_: object) -> None:
         """What both see before either has begun."""
 
     monkeypatch.setattr(FollowedRuns, "of_session", none_yet)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args, get_origin
 
 from taiwa.conversation.reducers import Reducer, reducer
-from taiwa.kernel.errors import ConfigError, InputError, NotFoundError, OutputValidationError
+from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError
 from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import estimate_tokens, guess_language
 from taiwa.kernel.wording import Wording
@@ -445,7 +445,7 @@ def apply_edit(fields: Fields, state: State, changes: Mapping[str, Json]) -> Sta
     known = {field.name: field for field in fields}
     for name, data in changes.items():
         if name not in known:
-            raise NotFoundError(Wording("the state has no field {name!r}; fields: {names}", name=name, names=", ".join(known) or "none"))  # fmt: skip
+            raise InputError(Wording("the state has no field {name!r}; fields: {names}", name=name, names=", ".join(known) or "none"))  # fmt: skip
         if known[name].computed:
             raise InputError(f"the field {name!r} is computed ({known[name].computed}) and cannot be set")
         if problems := _problems(known[name], data):

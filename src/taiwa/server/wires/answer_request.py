@@ -134,7 +134,7 @@ def _included(body: Fields, names: Collection[str]) -> tuple[str, ...]:
 def read_params(given: Fields) -> dict[str, Json]:
     """Read the parameters of an app, and the user, whose profile is the parameter `user`."""
     params, person = given.object("params"), given.optional_text("person")
-    return ({} if params is None else params.data) | ({"user": person} if person else {})
+    return ({} if params is None else params.data) | ({} if person is None else {"user": person})
 
 
 Extend: TypeAlias = Callable[[list[TurnResult]], Awaitable[dict[str, Json]]]
