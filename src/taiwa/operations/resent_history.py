@@ -464,8 +464,7 @@ class Completion:
         """Return the same turn, with the program and the protocol of its client in the log of the session, and its attempt."""
         if self.turn_input is None:
             return self
-        target = self.turn_input.target
-        target = CommitTarget(f"{BY_CLIENT}{client}", target.replaces, target.branches, target.may_branch)
+        target = replace(self.turn_input.target, reason=f"{BY_CLIENT}{client}")
         turn_input = replace(self.turn_input, target=target, attempt=attempt)
         return Completion(self.session, turn_input, attempt if repeats else "")
 
@@ -519,7 +518,7 @@ def begin_completion(
     """Find the place of a turn in the store, and open the session that performs it; nothing is sent yet.
 
     With a `Place` the turn follows it, and the messages are those after it. A turn of a `Thread`, or of a place that `stays`, stays in its
-    session: if another server moves that, the turn fails.
+    session: if another program moves that, the turn fails.
 
     Raises:
         ConfigError: the app is not found or has an error.
@@ -535,7 +534,8 @@ def begin_completion(
     if options.prefix:
         placed = replace(placed, turn_input=replace(placed.turn_input, prefix=options.prefix))
     if isinstance(after, Thread) or (after is not None and after.stays):  # the answer names its session
-        placed = replace(placed, turn_input=placed.turn_input.staying())
+        target = replace(placed.turn_input.target, stays=True)
+        placed = replace(placed, turn_input=replace(placed.turn_input, target=target))
     return placed.completion(repository, priced_model, turns)
 
 

@@ -151,13 +151,19 @@ class TurnOptions:
 class CommitTarget:
     """Where a turn is committed, and the reason in the log: `replaces` is the tip that the session leaves when it goes back.
 
-    A turn that `branches` starts a new session at a node of another one; with `may_branch` it does so only if the session has moved.
+    A turn that `branches` starts a new session at a node of another one; with `may_branch` it does so only if the session has moved, and
+    if it `stays`, only if the session was deleted.
     """
 
     reason: str = "turn"
     replaces: str | None = None
     branches: bool = False
     may_branch: bool = False
+    stays: bool = False
+
+    def branches_from(self, tip: str | None) -> bool:
+        """Return whether the turn becomes a branch if its session is at another tip than expected, None if it was deleted."""
+        return self.may_branch and not (self.stays and tip)
 
 
 @value(tag="resent")
@@ -203,10 +209,6 @@ class TurnInput:
     def expected(self) -> str | None:
         """The tip that the session must have, None if it must not exist."""
         return None if self.target.branches else self.target.replaces or self.follows
-
-    def staying(self) -> "TurnInput":
-        """Return the turn without the right to become a branch."""
-        return replace(self, target=replace(self.target, may_branch=False))
 
     def check(self) -> None:
         """Check the turn, before anything is stored for it.
@@ -448,7 +450,7 @@ class ActiveTurn:
         try:
             committed = self._committed(self.session, after, turn_input.expected)
         except ConflictError:
-            if not turn_input.target.may_branch:  # paid turns are kept
+            if not turn_input.target.branches_from(_tip(self.repository, self.session)):  # paid turns are kept
                 with self.repository.store.transaction():  # two processes take different names
                     branch = self.repository.store.refs.free_name(self.session)
                     self._committed(branch, after, None)
@@ -504,7 +506,7 @@ def begin_turn(
         with store.transaction(session if turn_input.expected else ""):  # two processes take different names
             session = check_name(session or repository.new_name(base.app))
             tip = _tip(repository, session)
-            if tip != turn_input.expected and turn_input.target.may_branch:
+            if tip != turn_input.expected and turn_input.target.branches_from(tip):
                 session, turn_input = (
                     branch_name(base),
                     replace(turn_input, target=replace(turn_input.target, branches=True)),
