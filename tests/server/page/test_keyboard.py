@@ -31,6 +31,8 @@ def press(tab: Tab, *keys: str) -> None:
 
 def reach(tab: Tab, selector: str, key: str = "Tab") -> None:
     """Press a key until an element has the focus."""
+    # What is hidden loses the focus after the next frame.
+    tab.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     for _ in range(MOST_STEPS):
         assert tab.page.evaluate(SEEN) is True
         if tab.page.evaluate(FOCUSED, selector):
@@ -142,7 +144,10 @@ def test_a_long_conversation_is_scrolled_by_keys_from_wherever_the_focus_is(open
 
 
 @pytest.mark.parametrize("width", [1280, 768, 360])
-def test_everything_that_a_conversation_needs_goes_by_keys_alone(open_tab: OpenTab, tmp_path: Path, width: int) -> None:
+def test_everything_that_a_conversation_needs_goes_by_keys_alone(
+    open_tab: OpenTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))  # the model that is added, and its key
     is_narrow, file = width < 960, tmp_path / "tea.json"
     file.write_text(json.dumps([{"role": "user", "content": "Which tea?"}, {"role": "assistant", "content": "Green."}]))
     two, three = ordered("Two teas.", _1=(2, "green tea")), ordered("Three teas.", _1=(3, "green tea"))
