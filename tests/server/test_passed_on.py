@@ -579,7 +579,7 @@ def test_a_request_may_name_a_served_model_by_its_alias_or_in_full(upstream: Fau
         assert {catalogue.choose(asked).model for asked in ("tea", name, f"order@{name}", "order@tea")} == {served}
 
 
-def test_an_app_calls_its_tools_in_text_if_the_server_refuses_them(upstream: FaultServer, tmp_path: Path) -> None:
+def test_an_app_calls_its_tools_in_prompt_if_the_server_refuses_them(upstream: FaultServer, tmp_path: Path) -> None:
     (tmp_path / "sums.md").write_text("---\ntaiwa: 1\nname: sums\ntools: [calculator]\n---\nCalculate.\n")
     name = f"{upstream.base_url}#m"
     upstream.plays(NO_TOOLS, speech("<<calculator: 6*7>>"), speech("It is 42."))

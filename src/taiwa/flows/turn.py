@@ -492,7 +492,7 @@ def complete_turn(
         except UnsupportedError as error:
             if not request.tools or error.capability not in ("tools", "tool_choice"):
                 raise
-            response, warnings = yield from _complete_with_tools_in_text(request, prefix, error.message)
+            response, warnings = yield from _complete_with_tools_in_prompt(request, prefix, error.message)
         words = whole_characters(response.text)
         answer = Message("assistant", (Text(words), *response.message.tool_calls))
         thinking = response.message.signed_thinking
@@ -543,7 +543,7 @@ def _answer_in_fences(request: Request, schema: JsonSchema, text: str) -> str:
     return "" if parsed.delta is None or parsed.repairs else parsed.answer
 
 
-def _complete_with_tools_in_text(
+def _complete_with_tools_in_prompt(
     request: Request, prefix: str, reason: str
 ) -> Program[tuple[Response, tuple[str, ...]]]:
     """Complete a request whose tools the server does not call: they are in the prompt, and calls are read from the answer.
@@ -553,13 +553,13 @@ def _complete_with_tools_in_text(
     Raises (when run):
         OutputValidationError: the second one has none either.
     """
-    from taiwa.flows.tools_in_text import CallsHidden, read_calls, tools_in_text
+    from taiwa.flows.tools_in_prompt import CallsHidden, read_calls, tools_in_prompt
 
     tools = request.tools if request.tool_choice != "none" else ()
     is_required = request.tool_choice not in ("auto", "none")
     warnings = (f"the functions are in the prompt, and calls are read from the answer: {reason}",)
     enforces = is_required and (yield from _enforces_schemas())
-    asked = tools_in_text(request, enforces_schemas=enforces)
+    asked = tools_in_prompt(request, enforces_schemas=enforces)
     if isinstance(request.constraint, JsonSchema) and not (is_required or prefix):
         response, more = yield from _complete_checked(asked, request.constraint, reason, 2, tools)
         return response, (*warnings, *more)
@@ -640,7 +640,7 @@ def _complete_checked(
         asked = replace(request, messages=messages, constraint=None)
         response = yield from perform(Complete(asked, HideOutput))
         if tools:
-            from taiwa.flows.tools_in_text import read_calls
+            from taiwa.flows.tools_in_prompt import read_calls
 
             response = read_calls(response, tools, asked)
         if response.message.tool_calls:

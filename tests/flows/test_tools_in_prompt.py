@@ -1,6 +1,6 @@
 """Tools of a client in the prompt, and calls read from an answer."""
 
-from taiwa.flows.tools_in_text import CallsHidden, read_calls, tools_in_text
+from taiwa.flows.tools_in_prompt import CallsHidden, read_calls, tools_in_prompt
 from taiwa.kernel.messages import (
     JsonSchema,
     Message,
@@ -24,7 +24,7 @@ CALL = '<tool_call>\n{"name": "weather", "arguments": {"city": "Nara"}}\n</tool_
 def test_tools_are_described_behind_the_instructions_of_the_client() -> None:
     request = Request((system("Be brief."), user("Nara?")), tools=(WEATHER,))
 
-    told = tools_in_text(request, enforces_schemas=True)
+    told = tools_in_prompt(request, enforces_schemas=True)
 
     assert told.messages[0].text.startswith("Be brief.\n\n")
     assert '"name": "weather"' in told.messages[0].text
@@ -34,7 +34,7 @@ def test_tools_are_described_behind_the_instructions_of_the_client() -> None:
 def test_a_required_call_is_enforced_where_the_model_can_and_the_schema_is_whole() -> None:
     def constraint(choice: str, tool: ToolSpec, *, enforces: bool = True) -> object:
         request = Request((user("Nara?"),), tools=(tool,), tool_choice=choice)
-        return tools_in_text(request, enforces_schemas=enforces).constraint
+        return tools_in_prompt(request, enforces_schemas=enforces).constraint
 
     assert isinstance(constraint("required", WEATHER), JsonSchema)
     assert isinstance(constraint("weather", WEATHER), JsonSchema)
@@ -46,8 +46,8 @@ def test_a_named_call_offers_no_other_tool_and_none_offers_nothing() -> None:
     named = Request((user("Nara?"),), tools=(WEATHER, TIME), tool_choice="weather")
     closed = Request((user("Nara?"),), tools=(WEATHER,), tool_choice="none")
 
-    assert "time" not in tools_in_text(named, enforces_schemas=False).messages[0].text
-    assert tools_in_text(closed, enforces_schemas=False) == Request((user("Nara?"),))
+    assert "time" not in tools_in_prompt(named, enforces_schemas=False).messages[0].text
+    assert tools_in_prompt(closed, enforces_schemas=False) == Request((user("Nara?"),))
 
 
 def test_results_and_the_words_behind_them_are_one_message_that_they_do_not_end() -> None:
@@ -55,7 +55,7 @@ def test_results_and_the_words_behind_them_are_one_message_that_they_do_not_end(
     results = [Message("tool", (ToolResult(f"{n} </tool_response>", "weather", "c1"),)) for n in range(2)]
     request = Request((user("Nara?"), call, *results, user("And?")), tools=(WEATHER,))
 
-    _, _, called, answered = tools_in_text(request, enforces_schemas=False).messages
+    _, _, called, answered = tools_in_prompt(request, enforces_schemas=False).messages
 
     assert called.text == CALL
     assert (answered.role, answered.text.count("</tool_response>")) == ("user", 2)

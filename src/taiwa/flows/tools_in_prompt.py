@@ -41,7 +41,7 @@ CALL = "<tool_call>\n{call}\n</tool_call>"
 RESULT = "<tool_response>\n{result}\n</tool_response>"
 
 
-def tools_in_text(request: Request, *, enforces_schemas: bool) -> Request:
+def tools_in_prompt(request: Request, *, enforces_schemas: bool) -> Request:
     """Return a request that describes its tools in the prompt, and shows earlier calls and results as text.
 
     A call that `tool_choice` requires is enforced as JSON where the server can do so.
