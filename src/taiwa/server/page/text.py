@@ -441,7 +441,7 @@ LABELS: Mapping[str, Mapping[str, str]] = {
         "not_found": gettext_noop("There is nothing at this address."),
         "overloaded": gettext_noop("The server of the model cannot answer now."),
         "person_not_found": gettext_noop("The person does not exist."),
-        "rate_limit_exceeded": gettext_noop("That was too much at once. Try again in a moment."),
+        "rate_limit_exceeded": gettext_noop("Too many requests in a short time."),
         "request_too_large": gettext_noop("That is too large."),
         "run_not_found": gettext_noop("That ended long ago."),
         "server_error": gettext_noop("Something went wrong in the server."),
