@@ -37,7 +37,7 @@ from taiwa.structured.lenient_scanner import ParseHints, WorkBudget, WorkLimitEr
 START = re.compile(r"^[ \t]*(?:`{1,2}\Z|```|[{\[]|\Z)|(?<!`)(?:<(?![\s/])|\[(?![^A-Z_])|◁)", re.MULTILINE)
 """Where a call or a block of thinking may begin: JSON and fences on their lines, tags and special tokens anywhere."""
 MARK = re.compile(
-    r"\s*(?:<[|｜][^<>\n]{1,80}>|<[^<>\n]{0,40}(?i:call|func|invoke|tool)[^<>\n]{0,60}>|\[/?[A-Z_]{3,20}\]"
+    r"\s*(?:<[|｜][^<>\n]{1,80}>|<[^<>\n]{0,40}(?i:call|func|invoke|tool)[^<>\n]{0,60}>|\[/?(?:[A-Z_]{0,20}(?:TOOL|CALL|FUNC)[A-Z_]{0,20}|ARGS)\]"
     r"|```(?:json|xml|tool_\w{1,8})?[ \t]*\n)"
 )
 HALF_MARK = re.compile(r"\s*(?:<[^<>\n]{0,100}|\[/?[A-Z_]{0,20}|`{1,2}|```(?:[jxt]\w{0,12})?[ \t]*)?\Z")
@@ -52,7 +52,9 @@ BEGUN_PYTHON = re.compile(r"\[\s*[\w.]*\Z")
 END_OF_LIST = re.compile(r"(?<=\))\s*\]()")
 OPENED_CLOSE = re.compile(r"\s*</[^<>\n]")
 PYTHON = re.compile(r"\s*\[?\s*(?:print\(\s*)?[A-Za-z_][\w.]*\(")
-CLOSE = re.compile(r"()(?:</|<[|｜]|<\w*(?i:call|func|invoke|tool)\w*[|｜]?>|\n[ \t]*```|\[/?[A-Z_]{3,20}\])")
+CLOSE = re.compile(
+    r"()(?:</|<[|｜]|<\w*(?i:call|func|invoke|tool)\w*[|｜]?>|\n[ \t]*```|\[/?(?:[A-Z_]{0,20}(?:TOOL|CALL|FUNC)[A-Z_]{0,20}|ARGS)\])"
+)
 """What ends the arguments of a call that are not JSON."""
 HEADS = tuple(
     f'"{key}"'
@@ -63,6 +65,7 @@ CHANNEL = "<|channel|>analysis"
 HALF_TAG = re.compile(r"[<\[◁][^<\[◁]{0,20}\Z")
 CHANNEL_END = re.compile(r"<\|(?:end|start|channel|call|return)\|>")
 
+FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
 MAX_HEAD_CHARS = 300
 MAX_BLOCK_CHARS = 20_000
 
@@ -94,6 +97,8 @@ class CallsInText:
         self._thinking: re.Pattern[str] | None = None
         """What ends the thinking that the text is in."""
         self._thought = ""
+        self._is_code = False
+        """Whether a fence is open in the text that was passed on."""
         self._calls: list[ToolCall] = []
 
     def feed(self, chunk: Chunk) -> list[Chunk]:
@@ -152,6 +157,7 @@ class CallsInText:
         if not text:
             return []
         self._last = text[-1]
+        self._is_code ^= len(FENCE.findall(text)) % 2 == 1
         if self._thinking is not None:
             self._thought += text
         return [] if self._calls else [TextDelta(text)]
@@ -175,6 +181,8 @@ class CallsInText:
             _UndecidedError: the text may become a call.
         """
         reader = _Reader(text, self._tools, is_whole=is_whole or len(text) > MAX_BLOCK_CHARS)
+        if self._is_code and text.startswith("["):
+            return (), 0  # a line of Python in a block of code
         try:
             calls = reader.read()
         except (ValueError, SyntaxError, RecursionError, MemoryError):  # it is not what it seemed to be
@@ -241,6 +249,8 @@ class _Reader:
     def _begins(self, words: Iterable[str]) -> bool:
         """Whether the JSON or list here begins with one of some words, as far as there is text."""
         begun = "".join(self.text[self.at : self.at + 80].split()).lstrip("[{")
+        if not begun and len(self.text) - self.at >= 80:
+            return False
         return any(word.startswith(begun[: len(word)]) for word in words)
 
     def _json(self) -> Sequence[ToolCall]:
@@ -260,7 +270,7 @@ class _Reader:
     def _malformed_json(self, close: re.Match[str] | None) -> tuple[Json, int]:
         """Read JSON up to the mark that closes the call."""
         read = None
-        if close is not None and self.text[self.at] in "{[":
+        if close is not None and close.start() > self.at and self.text[self.at] in "{[":
             with suppress(WorkLimitError):
                 read = try_value(
                     self.text, self.at, close.start(), WorkBudget(MAX_BLOCK_CHARS + 20 * len(self.text)), ParseHints()
@@ -326,6 +336,12 @@ class _Reader:
         if close is None:
             self._undecided()
         end = close.start(1) if close else len(self.text)
+        if self._is_plain and close is not None:
+            rest = self.text[end:].lstrip(" \t;,")
+            if not rest:
+                self._undecided()
+            elif rest[0] not in "\n\r<[`{":
+                raise ValueError
         self.at, written = end, self.text[self.at : end].strip()
         with catch_warnings(action="ignore"):  # of escapes in strings
             tree = ast.parse(written, mode="eval").body  # only read, never evaluated
