@@ -30,6 +30,8 @@ LONGEST_TABLE_CELL = 1_000
 LONGEST_REPEATED = 100
 """Characters of a cell up to which it is repeated in the rows or columns over which it extends."""
 SILENT = frozenset("script style noscript template svg math object iframe select textarea button rt rp".split())
+OPEN_ENDED = frozenset("p li dt dd tr td th thead tbody tfoot option".split())
+"""Hidden elements whose end tags may be left out: the next block, or the end of the one around them, ends them."""
 READINGS = frozenset({"rt", "rp"})
 """Readings above characters and the brackets around them, which would divide a word; their end tags may be left out."""
 AROUND = frozenset({"nav", "header", "footer", "aside"})
@@ -105,7 +107,9 @@ class _Table:
         """Start a cell."""
         if not self._rows:
             self.start_row(at)
-        spans = (int(given) if (given := attrs.get(name) or "").isdecimal() else 1 for name in ("colspan", "rowspan"))
+        spans = (
+            int(given[:9]) if (given := attrs.get(name) or "").isdecimal() else 1 for name in ("colspan", "rowspan")
+        )
         columns, rows = (min(max(span, 1), MOST_SPANNED) for span in spans)
         self._rows[-1].append(_Cell(at, at, tag == "th", columns, rows))
         self._is_open = True
@@ -202,6 +206,12 @@ class _Sections(HTMLParser):
         self._end_readings(tag)
         given = dict(attrs)
         is_hidden = given.get("hidden", "until-found") != "until-found" or INVISIBLE.search(given.get("style") or "")
+        if (
+            self._hushed
+            and OPEN_ENDED.issuperset(self._hushed)
+            and (tag == self._hushed[0] or (self._hushed[0] == "p" and tag in BLOCKS | HEADINGS.keys()))
+        ):
+            self._hushed.clear()
         if is_hidden and tag in BLOCKS and not self._hushed:
             self._break(1)
         if tag in self._silent or ((is_hidden or self._hushed) and tag not in VOID):
@@ -225,7 +235,7 @@ class _Sections(HTMLParser):
             self._kept += tag == "pre"
             if tag in LISTS:
                 start = given.get("start") or ""
-                self._lists.append(-1 if tag == "ul" else int(start) - 1 if start.isdecimal() else 0)
+                self._lists.append(-1 if tag == "ul" else int(start[:9]) - 1 if start.isdecimal() else 0)
             elif tag == "li":
                 number = self._lists[-1] if self._lists else -1
                 self._lists[-1:] = [number + (number >= 0)]
@@ -247,9 +257,11 @@ class _Sections(HTMLParser):
             self._in_title = False
         self._end_readings(tag)
         if self._hushed:
-            while tag in self._hushed and self._hushed.pop() != tag:
-                pass
-            return
+            if tag in self._hushed or self._hushed[0] not in OPEN_ENDED or tag not in BLOCKS | TABLE_PARTS:
+                while tag in self._hushed and self._hushed.pop() != tag:
+                    pass
+                return
+            self._hushed.clear()  # the element around the hidden one ends
         self._is_raised = False
         if tag in LISTS and self._lists:
             self._lists.pop()
