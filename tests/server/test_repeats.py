@@ -264,6 +264,23 @@ def test_the_next_server_repeats_no_turn_of_a_conversation(path: str, tmp_path: 
             assert served.repository.at("talk").turns[-1].answer == "One."
 
 
+def test_the_next_server_repeats_no_turn_of_an_edit(tmp_path: Path) -> None:
+    here = "/api/conversations/talk/turns"
+    for said in ("One.", "Two."):
+        with serving(*[said] * 4, store=str(tmp_path / "store.db")) as served:
+            if said == "One.":
+                served.repository.commit("talk", served.repository.start(load_app("plain")), expected=None)
+                for text in ("Tea.", "Cake."):
+                    run = served.client.post(here, json={"text": text}).json()["run"]
+                    served.client.get(f"/api/runs/{run}/events")
+                tip = served.repository.at("talk").tip
+            body = {"text": "Green tea.", "edit": 1, "replay": True, "expected": tip}
+            run = served.client.post(here, json=body, headers={"idempotency-key": "k"}).json()["run"]
+            served.client.get(f"/api/runs/{run}/events")
+            assert [turn.user for turn in served.repository.at("talk").turns] == ["Green tea.", "Cake."]
+            assert {turn.answer for turn in served.repository.at("talk").turns} == {"One."}
+
+
 def test_a_key_is_not_used_for_two_requests() -> None:
     with serving("One.", "Two.") as served:
         key = {"idempotency-key": "k"}

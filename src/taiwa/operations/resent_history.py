@@ -477,7 +477,7 @@ class Completion:
         turn_input = self.turn_input
         if self.repeats and (found := await to_thread(self._earlier)) is not None:
             if isinstance(found, TurnResult):
-                observer(TextDelta(found.text))
+                observer(TextDelta(found.continuation))
                 return found
             self.session.name, turn_input = found.ref, None
         result = await self.session.perform(turn_input, observer, stop)

@@ -17,7 +17,7 @@ from taiwa.kernel.serialization import Json, items_at
 from taiwa.kernel.text import estimate_tokens
 from taiwa.kernel.usage_limits import currency_units
 from taiwa.kernel.wording import Wording
-from taiwa.operations.resent_history import Completion
+from taiwa.operations.resent_history import REPEATED_US, Completion
 from taiwa.server.api_types import Estimate, TurnEstimate
 from taiwa.server.http_responses import ApiError
 from taiwa.server.runs import LiveRun, RunEvent, Runs, Take
@@ -255,10 +255,13 @@ class FollowedRuns:
     async def _perform(self, runs: Runs, session: AsyncSession, followed: FollowedRun, texts: Sequence[str]) -> None:
         try:
             await followed.runs[0].end()
-            for text in texts:
+            attempt = followed.runs[0].completions[0].repeats
+            for number, text in enumerate(texts, 1):
                 if followed.cancelled or isinstance(followed.runs[-1].last, ApiError):
                     break
-                followed.add(runs.start(followed.caller, [Completion(session, TurnInput(session.conversation, text))]))
+                name = f"{attempt}/{number}" if attempt else ""
+                turn_input = TurnInput(session.conversation, text, attempt=name)
+                followed.add(runs.start(followed.caller, [Completion(session, turn_input, name)]))
                 await followed.runs[-1].end()
         except ApiError:
             pass  # no capacity, or the server stops: the turns so far remain
@@ -275,7 +278,9 @@ def place(session: AsyncSession, request: TurnRequest) -> TurnInput:
     if session.repository.quota is not None:
         session.repository.quota.check()
     tip, text, files = session.conversation.tip, request.text, request.attachments
-    check_tip(session.name, tip, request.expected)
+    runs = session.repository.store.runs
+    if not (request.attempt and runs.repeated(request.attempt, session.repository.store.now() - REPEATED_US)):
+        check_tip(session.name, tip, request.expected)  # a repeat finds its own turn there
     branch = session.repository.at(request.parent) if request.parent else session.conversation
     if request.edit:
         on_branch = AsyncSession(
