@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -555,6 +555,11 @@ class Trains:
 
     def find(self, query: str, k: int) -> tuple[Passage, ...]:
         return (Passage("notes.txt", "The last train leaves at 23:10. The bar closes at noon."),)[:k]
+
+
+def test_a_refusal_in_words_is_no_value_of_a_constraint() -> None:
+    with pytest.raises(OutputValidationError):
+        Client(scripted_model("I cannot approve this."), store=":memory:").generate("Well?", Literal["approve", "deny"])
 
 
 def test_a_question_is_answered_from_the_own_retriever() -> None:

@@ -441,6 +441,7 @@ def test_the_tag_of_a_union_is_required_though_it_has_a_default() -> None:
         (dict[str, Decimal | None], '{"a": -0.1234567890123456789, "b": null}', {"a": Decimal("-0.1234567890123456789"), "b": None}),
         (dict[str, tuple[float, Decimal]], '{"a": [0.1234567890123456789, 0.1234567890123456789]}',
          {"a": (0.1234567890123456789, Decimal("0.1234567890123456789"))}),
+        (tuple[Decimal, list[float | str]], "[1, [0.1234567890123456789]]", (Decimal(1), [0.1234567890123456789])),
         (dict[str, int], '{"a": 1e30, "b": 9007199254740993.0}', {"a": 10**30, "b": 9007199254740993}),
     ],
 )  # fmt: skip

@@ -30,7 +30,7 @@ from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import Limits
 from taiwa.models.providers import PROVIDERS
 from taiwa.operations.generate import answer_checker
-from taiwa.structured import OutputType
+from taiwa.structured import OutputType, ParseOptions
 
 Messages: TypeAlias = tuple[Message, ...]
 Prompt: TypeAlias = str | Message | Sequence[Message | Mapping[str, Any]]
@@ -139,7 +139,9 @@ def constraint_of(constraint: object) -> "tuple[Constraint | None, Callable[[str
         kinds = "Regex(…), Choice(…, …), Grammar(…), a JSON Schema or a type"
         raise InputError(f"a constraint must be {kinds}, got {describe(cast('object', constraint))}")
     output_type = OutputType.of(constraint)
-    return JsonSchema(output_type.schema(), output_type.name), lambda text: output_type.parse(text).value
+    return JsonSchema(
+        output_type.schema(), output_type.name
+    ), lambda text: output_type.parse(text, ParseOptions(guess=False)).value
 
 
 def solve_tools(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:

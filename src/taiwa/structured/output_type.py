@@ -707,8 +707,8 @@ class _ValueRepair:
 
     def unwrapped(self, data: Json) -> Json:
         """Remove what stands around an answer whose type lacks it: a list of one, a call with it as arguments, or a key: `value`, the
-        name of the type, or, as a guess, any other beside texts and numbers only: with a list for a list, or with an object that
-        has all keys that the type requires.
+        name of the type, or, as a guess, any other beside texts and numbers only, around an object that has all keys that the
+        type requires.
         """
         options = members(self.type_ir.root, self.type_ir)
         if isinstance(data, list):
@@ -735,7 +735,7 @@ class _ValueRepair:
             self.fix("unwrapped", "safe" if key == WRAP else "likely")
             return inner
         found = [each for each in data.values() if isinstance(each, (dict, list))]
-        if len(found) != 1 or not any(_is_whole(option, found[0]) for option in options):
+        if len(found) != 1 or not any(_has_required(option, found[0]) for option in options):
             return data
         self.fix("unwrapped", "guess")
         return found[0]
@@ -798,10 +798,8 @@ class _ValueRepair:
         return self.node(node, inner, depth + 1)
 
 
-def _is_whole(node: ir.Node, data: Json) -> bool:
-    """Return whether data is an object with all keys that a node requires, which must be some, or a list for a list."""
-    if isinstance(node, ir.ArrayNode):
-        return isinstance(data, list)
+def _has_required(node: ir.Node, data: Json) -> bool:
+    """Return whether data is an object with all keys that a node requires, which must be some: a list beside a refusal is no answer."""
     required = (
         {each.name for each in node.properties if each.required} if isinstance(node, ir.ObjectNode) else set[str]()
     )
@@ -841,12 +839,8 @@ AROUND_SCALAR = " \t\r\n\"'`*_.!。！「」『』“”‘’()（）<>"
 BOOLEANS: dict[str, bool] = {"true": True, "false": False, "yes": True, "no": False}
 
 
-WRITTEN_NUMBER = re.compile(r"(?<![\w-])[-+−–－]?[0-9０-９][\w.,:/%％-]*")
-GROUPS = re.compile(r"[-−–－]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
-
-
 def scalar_from_words(target: OutputType[T], text: str, start: int, end: int) -> tuple[Json, Fix] | None:
-    """Read a text without JSON as a scalar of the type: a label, a number, the text itself, or the only number in it."""
+    """Read a text without JSON as a scalar of the type: a label, a number, or the text itself."""
     options = members(target.bare_ir.root, target.bare_ir)
     if end - start > MAX_SCALAR_CHARS or any(isinstance(each, (ir.ObjectNode, ir.AnyNode)) for each in options):
         return None
@@ -871,14 +865,7 @@ def scalar_from_words(target: OutputType[T], text: str, start: int, end: int) ->
         is_cut = words[0] == '"' and words.count('"') == 1
         quoted = _quoted(words, start) if words[0] in QUOTES and words[-1] in QUOTES else None
         return None if is_cut else quoted or (words, Fix("bare-text", start, "guess"))
-    written = WRITTEN_NUMBER.findall(plain)
-    if len(written) != 1 or not any(isinstance(node, ir.NumberNode) for node in options):
-        return None
-    number = written[0].rstrip(".,:").lstrip("+")
-    if GROUPS.fullmatch(number):
-        number = number.replace(",", "")
-    is_number = NUMBER.fullmatch(number) or WIDE_NUMBER.fullmatch(number)
-    return (read_wide_number(number), Fix("bare-value", start, "guess")) if is_number else None
+    return None
 
 
 def _quoted(words: str, start: int) -> tuple[Json, Fix] | None:

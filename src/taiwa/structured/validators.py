@@ -213,6 +213,16 @@ class _Digits(str):
     __slots__ = ()
 
 
+def _digits(data: Any, read: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401  (of any type)
+    """Yield the places of long fractions that were read as texts, and not as decimals."""
+    for key, each in data.items() if isinstance(data, dict) else enumerate(data):
+        with suppress(LookupError, TypeError):
+            if isinstance(each, _Digits) and isinstance(read[key], str):
+                yield data, key
+            elif isinstance(each, (dict, list)):
+                yield from _digits(each, read[key])
+
+
 def _at(root: list[Json], path: tuple[str | int, ...]) -> tuple[Any, str | int]:
     """Return the container in the list of the data, and the key or index, that a path of an issue leads to."""
     holder: Any = root
@@ -307,7 +317,11 @@ class PydanticValidator(Generic[T]):
             ]
             for _ in range(MOST_TRIES):
                 try:
-                    return self._validate(json.dumps(root[0], ensure_ascii=False).encode())
+                    value = self._validate(json.dumps(root[0], ensure_ascii=False).encode())
+                    plain = [self.adapter.dump_python(value, by_alias=True)]
+                    places = list(_digits(root, plain))
+                    if not places:
+                        return value
                 except InvalidValueError as error:
                     places = [_at(root, issue.path) for issue in error.issues]
                     places = [(holder, key) for holder, key in places if isinstance(holder[key], _Digits)]
