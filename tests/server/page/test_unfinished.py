@@ -119,7 +119,7 @@ def test_a_rate_limit_counts_down_until_the_next_try(open_tab: OpenTab, serve: S
     tab = open_tab(server, viewport=VIEWPORT)  # a page of its own, whose clock may be another
     tab.page.clock.install()
     tab.begin_only("Which tea?")
-    tab.has(".unfinished", "too much at once")
+    tab.has(".unfinished", "Too many requests")
     tab.has("[data-until]:disabled", " s)")
     tab.page.clock.fast_forward(3_000_000)
     tab.has("[data-until]:enabled", "Retry")
