@@ -160,6 +160,12 @@ def test_what_follows_a_call_was_written_without_its_result_and_is_dropped() -> 
     assert (response.text, len(response.message.tool_calls)) == ("", 1)
 
 
+def test_backticks_in_a_line_open_no_block_of_code_wherever_a_piece_ends() -> None:
+    response, _ = answer(["Call it ", "```, he said.\n", "[weather(city='Oslo')]\n"])
+
+    assert len(response.message.tool_calls) == 1
+
+
 def test_several_calls_are_one_request_each() -> None:
     other = CALL.replace("Oslo", "Bergen")
 

@@ -36,8 +36,9 @@ from taiwa.structured.lenient_scanner import ParseHints, WorkBudget, WorkLimitEr
 
 START = re.compile(r"^[ \t]*(?:`{1,2}\Z|```|[{\[]|\Z)|(?<!`)(?:<(?![\s/])|\[(?![^A-Z_])|◁)", re.MULTILINE)
 """Where a call or a block of thinking may begin: JSON and fences on their lines, tags and special tokens anywhere."""
+BRACKETED = r"\[/?(?:[A-Z_]{0,20}(?:TOOL|CALL|FUNC)[A-Z_]{0,20}|ARGS)\]"
 MARK = re.compile(
-    r"\s*(?:<[|｜][^<>\n]{1,80}>|<[^<>\n]{0,40}(?i:call|func|invoke|tool)[^<>\n]{0,60}>|\[/?(?:[A-Z_]{0,20}(?:TOOL|CALL|FUNC)[A-Z_]{0,20}|ARGS)\]"
+    rf"\s*(?:<[|｜][^<>\n]{{1,80}}>|<[^<>\n]{{0,40}}(?i:call|func|invoke|tool)[^<>\n]{{0,60}}>|{BRACKETED}"
     r"|```(?:json|xml|tool_\w{1,8})?[ \t]*\n)"
 )
 HALF_MARK = re.compile(r"\s*(?:<[^<>\n]{0,100}|\[/?[A-Z_]{0,20}|`{1,2}|```(?:[jxt]\w{0,12})?[ \t]*)?\Z")
@@ -52,9 +53,7 @@ BEGUN_PYTHON = re.compile(r"\[\s*[\w.]*\Z")
 END_OF_LIST = re.compile(r"(?<=\))\s*\]()")
 OPENED_CLOSE = re.compile(r"\s*</[^<>\n]")
 PYTHON = re.compile(r"\s*\[?\s*(?:print\(\s*)?[A-Za-z_][\w.]*\(")
-CLOSE = re.compile(
-    r"()(?:</|<[|｜]|<\w*(?i:call|func|invoke|tool)\w*[|｜]?>|\n[ \t]*```|\[/?(?:[A-Z_]{0,20}(?:TOOL|CALL|FUNC)[A-Z_]{0,20}|ARGS)\])"
-)
+CLOSE = re.compile(rf"()(?:</|<[|｜]|<\w*(?i:call|func|invoke|tool)\w*[|｜]?>|\n[ \t]*```|{BRACKETED})")
 """What ends the arguments of a call that are not JSON."""
 HEADS = tuple(
     f'"{key}"'
@@ -156,8 +155,9 @@ class CallsInText:
         text, self._held = self._held[:size], self._held[size:]
         if not text:
             return []
+        line = text if self._last == "\n" else f".{text}"  # `^` would match where a piece begins within a line
+        self._is_code ^= len(FENCE.findall(line)) % 2 == 1
         self._last = text[-1]
-        self._is_code ^= len(FENCE.findall(text)) % 2 == 1
         if self._thinking is not None:
             self._thought += text
         return [] if self._calls else [TextDelta(text)]
@@ -180,9 +180,9 @@ class CallsInText:
         Raises:
             _UndecidedError: the text may become a call.
         """
-        reader = _Reader(text, self._tools, is_whole=is_whole or len(text) > MAX_BLOCK_CHARS)
         if self._is_code and text.startswith("["):
             return (), 0  # a line of Python in a block of code
+        reader = _Reader(text, self._tools, is_whole=is_whole or len(text) > MAX_BLOCK_CHARS)
         try:
             calls = reader.read()
         except (ValueError, SyntaxError, RecursionError, MemoryError):  # it is not what it seemed to be
