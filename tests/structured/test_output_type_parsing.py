@@ -253,6 +253,7 @@ def test_a_number_or_constant_in_a_string_is_read_where_the_string_is_not_valid(
         (Order, '{"type": "function", "name": "x", "parameters": {"name": "Bo"}}', Order(name="Bo"), "likely"),
         (Order, '{"name": "x", "arguments": "{\\"name\\": \\"Bo\\"}"}', Order(name="Bo"), "likely"),
         (list[int], '{"name": "x", "arguments": "[1]"}', [1], "likely"),
+        (list[int], '{"name": "x", "parameters": [2], "arguments": [1]}', [1], "likely"),
         (Order, '{"reasoning": "so", "answer": {"name": "Bo"}}', Order(name="Bo"), "guess"),
         (Order, '{"one": {"name": "Bo"}, "two": {"name": "Al"}}', None, ""),
         (list[str], '{"error": "I cannot do this.", "suggestions": ["a", "b"]}', None, ""),

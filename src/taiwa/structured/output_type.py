@@ -720,14 +720,14 @@ class _ValueRepair:
         if not isinstance(data, dict) or not data:
             return data
         objects = [option for option in options if isinstance(option, ir.ObjectNode)]
-        called = data.keys() & {"arguments", "parameters"}
+        called = [key for key in ("arguments", "parameters") if key in data]
         if any(isinstance(option, ir.AnyNode) for option in options) or any(
             not isinstance(each.extra, ir.NeverNode | None) or any(each.get(key) for key in called) for each in objects
         ):
             return data
         if isinstance(data.get("name"), str) and called:
             self.fix("unwrapped", "likely")
-            return data[called.pop()]
+            return data[called[0]]
         if any(each.get(key) is not None for each in objects for key in data):
             return data
         key, inner = next(iter(data.items()))
