@@ -9,6 +9,8 @@ from taiwa.conversation.state import STEP
 from taiwa.kernel.serialization import Json
 from taiwa.operations.result_json import AccessRule, Costs, IndexContents, JsonObject, NodeDetails
 from taiwa.retrieval.analyzer import LANGUAGES
+from taiwa.sessions.users import BOUNDS
+from taiwa.store.refs import LONGEST_NAME, LONGEST_TAG
 from taiwa.tools.registry import BUILT_IN
 
 Name: TypeAlias = Annotated[str, {"minLength": 1}]
@@ -16,14 +18,20 @@ Name: TypeAlias = Annotated[str, {"minLength": 1}]
 Base64: TypeAlias = Annotated[
     str, {"pattern": "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$"}
 ]
-Label: TypeAlias = Annotated[str, {"maxLength": 100, "pattern": r"^[^-\s~@{}\x00-\x1f\x7f][^\s~@{}\x00-\x1f\x7f]*$"}]
+Label: TypeAlias = Annotated[
+    str, {"maxLength": LONGEST_NAME, "pattern": r"^[^-\s~@{}\x00-\x1f\x7f][^\s~@{}\x00-\x1f\x7f]*$"}
+]
 """A name of one word, which cannot be taken for an option, a revision or a hash."""
-Path: TypeAlias = Annotated[str, {"pattern": rf"^(?:{STEP.pattern})+$"}]
+PATH: dict[str, Json] = {"type": "string", "pattern": rf"^(?:{STEP.pattern})+$"}
 """The path of a value in a state, as `field.key[0]`."""
 Number: TypeAlias = Annotated[int, {"minimum": 1}]
-Tag: TypeAlias = Annotated[str, {"maxLength": 50, "pattern": r"^[^\s#,，、\x00-\x1f][^,，、\x00-\x1f]*$"}]
-Score: TypeAlias = Annotated[float, {"minimum": 0, "maximum": 5}]
-Share: TypeAlias = Annotated[float, {"minimum": 0, "maximum": 1}]
+Tag: TypeAlias = Annotated[str, {"maxLength": LONGEST_TAG, "pattern": r"^[^\s#,，、\x00-\x1f][^,，、\x00-\x1f]*$"}]
+
+
+def bounded(name: str) -> dict[str, Json]:
+    """Return the bounds of a threshold as keywords of JSON Schema."""
+    least, most = BOUNDS[name]
+    return {"minimum": least, "maximum": most}
 
 
 class ErrorDetail(TypedDict):
@@ -330,7 +338,7 @@ class NewImport(TypedDict):
 class NewValue(TypedDict):
     """A value of the state, by path."""
 
-    path: Path
+    path: Annotated[str, PATH]
     value: Json
     author: NotRequired[str]
     parent: NotRequired[str]
@@ -355,15 +363,15 @@ class PersonChange(TypedDict, total=False):
 class Thresholds(TypedDict, total=False):
     """The thresholds of a user profile."""
 
-    unclear: Annotated[float, {"minimum": 1, "maximum": 5}]
-    question: Score
-    consultation: Score
-    documented: Score
-    ask_person: Score
-    eagerness: Share
-    max_questions: Annotated[int, {"minimum": 0, "maximum": 10}]
-    weak_evidence: Share
-    strong_evidence: Share
+    unclear: Annotated[float, bounded("unclear")]
+    question: Annotated[float, bounded("question")]
+    consultation: Annotated[float, bounded("consultation")]
+    documented: Annotated[float, bounded("documented")]
+    ask_person: Annotated[float, bounded("ask_person")]
+    eagerness: Annotated[float, bounded("eagerness")]
+    max_questions: Annotated[int, bounded("max_questions")]
+    weak_evidence: Annotated[float, bounded("weak_evidence")]
+    strong_evidence: Annotated[float, bounded("strong_evidence")]
 
 
 class Rating(TypedDict):

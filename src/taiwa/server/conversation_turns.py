@@ -20,6 +20,7 @@ from taiwa.kernel.wording import Wording
 from taiwa.operations.resent_history import REPEATED_US, Completion
 from taiwa.server.api_types import Estimate, TurnEstimate
 from taiwa.server.http_responses import ApiError
+from taiwa.server.repeats import attempt_of
 from taiwa.server.runs import LiveRun, RunEvent, Runs, Take
 from taiwa.server.served import ServedModels
 from taiwa.server.shared_store import RemoteRun, Sharing
@@ -259,7 +260,7 @@ class FollowedRuns:
             for number, text in enumerate(texts, 1):
                 if followed.cancelled or isinstance(followed.runs[-1].last, ApiError):
                     break
-                name = f"{attempt}/{number}" if attempt else ""
+                name = attempt_of(attempt, number)
                 turn_input = TurnInput(session.conversation, text, attempt=name)
                 followed.add(runs.start(followed.caller, [Completion(session, turn_input, name)]))
                 await followed.runs[-1].end()
@@ -278,8 +279,8 @@ def place(session: AsyncSession, request: TurnRequest) -> TurnInput:
     if session.repository.quota is not None:
         session.repository.quota.check()
     tip, text, files = session.conversation.tip, request.text, request.attachments
-    runs = session.repository.store.runs
-    if not (request.attempt and runs.repeated(request.attempt, session.repository.store.now() - REPEATED_US)):
+    store, moved = session.repository.store, request.expected not in ("", tip)
+    if not (moved and request.attempt and store.runs.repeated(request.attempt, store.now() - REPEATED_US)):
         check_tip(session.name, tip, request.expected)  # a repeat finds its own turn there
     branch = session.repository.at(request.parent) if request.parent else session.conversation
     if request.edit:

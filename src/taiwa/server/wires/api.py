@@ -14,7 +14,6 @@ from starlette.responses import Response
 
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App
-from taiwa.conversation.state import STEP
 from taiwa.flows.ask.dialogue import select_option
 from taiwa.kernel.attachments import Attachment, read_attachments
 from taiwa.kernel.errors import ConflictError, CorruptError, InputError, TaiwaError
@@ -735,7 +734,7 @@ wire = Wire(
             GET,
             api=Described(
                 result_json.Cause,
-                query={"path!": {"type": "string", "pattern": rf"^(?:{STEP.pattern})+$"}, "node": TEXT},
+                query={"path!": api_types.PATH, "node": TEXT},
             ),
         ),
         Route(f"{HERE}/end", end, GET, api=Described(api_types.BranchEnd, query={"node!": TEXT})),
