@@ -6,7 +6,8 @@
 import json
 import os
 import signal
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -55,6 +56,15 @@ class Killer:
         told.write_bytes(bytes(NUMBER.size))
         more = {"TEST_OPERATIONS": str(told), "TEST_DIES_AT": str(number)}
         return ForkedCommand(arguments, self.taiwa.place.environment(**more))
+
+    @contextmanager
+    def serving(self, folder: Path, number: int) -> Iterator[str]:
+        """Run a server, and end it; its address is "" if it is killed before it has one."""
+        words = ["serve", "--port", "0", "--token", "key", "--app", "chat", "-m", self.server.model]
+        server = self.start(folder, number, *words)
+        yield next(iter(server.stdout.readline().decode().split()[-1:]), "")
+        server.send_signal(signal.SIGTERM)
+        server.communicate()
 
     def check(self, folder: Path) -> None:
         """Check the store, and that every request is counted: by its cost, or by what was reserved for it."""
@@ -139,20 +149,17 @@ def test_a_response_of_a_killed_server_is_finished_by_the_next_one(
     killer: Killer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taiwa, seen = killer.taiwa, killer.server
-    words = ["serve", "--port", "0", "--token", "key", "--app", "chat", "-m", seen.model]
 
     def killed(number: int) -> tuple[int, int]:
         folder = killer.place(number, monkeypatch)
         taiwa.ok("say", "-s", "talk", "chat", "zero")
         response, ready, last = "", 0, 0
         for instant in (number, 0):
-            server = killer.start(folder, instant, *words)
-            if address := server.stdout.readline().decode().split()[-1:]:
-                ready = reached(folder)
-                response = respond(f"{address[0]}/v1/responses", response)
-            last = reached(folder)
-            server.send_signal(signal.SIGTERM)
-            server.communicate()
+            with killer.serving(folder, instant) as address:
+                if address:
+                    ready = reached(folder)
+                    response = respond(f"{address}/v1/responses", response)
+                last = reached(folder)
             killer.check(folder)
         with Store.open(str(folder / "taiwa.db")) as store:
             assert turns(store, "talk") == [("zero", "Fine."), ("one", "Counted.")]
@@ -174,7 +181,6 @@ def test_a_request_that_is_repeated_with_its_key_is_answered_by_one_turn_wheneve
     killer: Killer, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taiwa, seen = killer.taiwa, killer.server
-    words = ["serve", "--port", "0", "--token", "key", "--app", "chat", "-m", seen.model]
 
     def killed(number: int) -> tuple[int, int]:
         folder = killer.place(number, monkeypatch)
@@ -182,15 +188,13 @@ def test_a_request_that_is_repeated_with_its_key_is_answered_by_one_turn_wheneve
         answer, ready, last, left = "", 0, 0, 0
         for instant in (number, 0):
             asked = len(seen.seen)
-            server = killer.start(folder, instant, *words)
-            if address := server.stdout.readline().decode().split()[-1:]:
-                ready = ready or reached(folder)
-                headers = {"authorization": "Bearer key", "idempotency-key": "one"}
-                with suppress(httpx.TransportError), httpx.Client(headers=headers, timeout=300) as client:
-                    answer = client.post(f"{address[0]}{path}", json={"model": "chat", **WIRES[path]}).text
-            last = last or reached(folder)
-            server.send_signal(signal.SIGTERM)
-            server.communicate()
+            with killer.serving(folder, instant) as address:
+                if address:
+                    ready = ready or reached(folder)
+                    headers = {"authorization": "Bearer key", "idempotency-key": "one"}
+                    with suppress(httpx.TransportError), httpx.Client(headers=headers, timeout=300) as client:
+                        answer = client.post(f"{address}{path}", json={"model": "chat", **WIRES[path]}).text
+                last = last or reached(folder)
             with Store.open(str(folder / "taiwa.db")) as store:
                 left, before = 3 - sum(line.requests - line.failed for line in store.costs("session")), left
                 said = [turn for ref in store.refs.list() for turn in turns(store, ref.name) if turn[0] == "one"]
