@@ -1,6 +1,7 @@
 """Print the pins of constraints.txt: what pip resolves today for the package with all of its extras.
 
-A dry run from nothing (`--ignore-installed`) resolves what a fresh environment would get, without writing one.
+A dry run from nothing (`--ignore-installed`) resolves what a fresh environment would get, without writing one; for the first Python
+3.11, since a release may require a later one than that of Debian.
 """
 
 import json
@@ -15,8 +16,14 @@ HEAD = (
 def main() -> None:
     """Resolve, then print one `name==version` a line, sorted, so that a change of one pin is a change of one line."""
     resolve = [sys.executable, "-m", "pip", "--quiet", "install", "--dry-run", "--ignore-installed"]
+    oldest = [
+        "--python-version",
+        "3.11.0",
+        "--only-binary",
+        ":all:",
+    ]  # pip demands wheels for another Python than its own
     what = ["--no-build-isolation", "--report", "-", "pip", ".[dev,bench]"]
-    report = json.loads(subprocess.run([*resolve, *what], check=True, stdout=subprocess.PIPE).stdout)
+    report = json.loads(subprocess.run([*resolve, *oldest, *what], check=True, stdout=subprocess.PIPE).stdout)
 
     # A build for one kind of machine (`2.13.0+cpu`) satisfies the pin of its version; a pin of the build, no other machine.
     found = [(item["metadata"]["name"], item["metadata"]["version"].partition("+")[0]) for item in report["install"]]
