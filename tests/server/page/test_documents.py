@@ -203,6 +203,7 @@ ABOVE_THE_FIELD = """(selector) => {
 }"""
 
 
+@pytest.mark.usefixtures("tab")
 def test_documents_and_the_inspector_are_accessible(open_tab: OpenTab, server: Serving) -> None:
     session = ask(server, "how many days of paid leave does everybody have")["session"]
     for width in (1280, 360):
@@ -236,6 +237,21 @@ def test_the_inspector_shows_scores_queries_passages_and_why(tab: Tab, server: S
     tab.load("steps")
     tab.page.click("#side .steps .search summary")
     tab.has("#side .steps .figures", "Words covered by the best passages")
+
+
+def test_what_was_opened_in_a_panel_stays_open_when_the_panel_is_read_again(tab: Tab, server: Serving) -> None:
+    opened(tab, server, "how many days of paid leave does everybody have")
+    tab.panel("turn")
+    held: list[Any] = []
+    tab.page.route("**/page/panel/**", lambda route: held.append(route), times=1)  # noqa: PLW0108  (Playwright wraps functions only)
+    tab.page.click("#tab-turn")
+    tab.load("steps")
+    while not held:
+        tab.page.wait_for_timeout(10)
+    tab.page.evaluate("document.querySelector('#panel').dataset.before = ''")
+    held.pop().continue_()
+
+    tab.has("#panel:not([data-before]) .steps .figures", "Words covered by the best passages")
 
 
 def test_passages_read_as_if_they_were_rendered(tab: Tab, server: Serving) -> None:

@@ -121,7 +121,9 @@ export async function openPanel(id, focus = false) {
   const got = await html(`/page/panel/${id}/${name}?at=${page.at}&end=${page.end}`);
   if (mine !== asked) return; // another one was asked for meanwhile
   const open = $("#why [data-path]");
+  const unfolded = $$(`#panel[data-panel="${id}"][data-at="${page.at}"] > details`, side).map((part) => part.open);
   put(side, got);
+  $$("#panel > details", side).forEach((part, index) => { part.open ||= unfolded[index] ?? false; });
   if (open && $("#why")) { $("#why").append(open); await why(open.dataset.path, false); } // of the same value at the place that is shown now
   if (again) $(again, side)?.focus();
 }
