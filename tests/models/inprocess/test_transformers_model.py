@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from taiwa import constraints
-from taiwa.kernel.errors import ConfigError, ModelError
+from taiwa.kernel.errors import ConfigError, InputError, ModelError
 from taiwa.kernel.messages import (
     JsonSchema,
     Regex,
@@ -255,6 +256,71 @@ def test_sizes_that_the_weights_cannot_have_are_refused_in_one_line(
         LocalModel(f"local:{tmp_path}?threads=1").generator()
 
     assert caught.value.message.isprintable()
+
+
+def edited(name: str, *path: str | int, to: object) -> Callable[[Path], None]:
+    """Return what sets one value in a JSON file of a folder."""
+
+    def edit(folder: Path) -> None:
+        file = folder / name
+        content = part = json.loads(file.read_text())
+        for key in path[:-1]:
+            part = part[key]
+        part[path[-1]] = to
+        file.write_text(json.dumps(content))
+
+    return edit
+
+
+def indexed(folder: Path, place: str) -> None:
+    """Name a file for one of the tensors of a model, whose weights are in such files."""
+    shutil.copy(folder / "model.safetensors", folder.parent / "a.safetensors")
+    (folder / "model.safetensors").rename(folder / "a.safetensors")
+    index = {"metadata": {"total_size": 1}, "weight_map": {"lm_head.weight": place}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def lessened(file: Path, name: str) -> None:
+    """Remove a tensor."""
+    from safetensors.numpy import load_file, save_file
+
+    tensors = load_file(file)
+    del tensors[name]
+    save_file(tensors, file, {"format": "pt"})
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (edited("tokenizer.json", "model", "vocab", "tea", to=2**31), "has the number 2147483648"),
+        (edited("tokenizer.json", "model", "vocab", "tea", to=450), "has 451 tokens, and its weights 448"),
+        (edited("tokenizer.json", "model", "continuing_subword_prefix", to="##" * 100_000), "cannot load"),
+        (edited("tokenizer.json", "normalizer", to={"type": "Replace", "pattern": {"Regex": ""}, "content": "x"}), "fails"),
+        (lambda folder: indexed(folder, str(folder.parent / "a.safetensors")), "not in the folder"),
+        (lambda folder: lessened(folder / "model.safetensors", "model.norm.weight"), r"lack model\.norm\.weight"),
+        (lambda folder: (folder / "chat_template.jinja").write_text("{{ 'a' * 10**11 }}"), "MemoryError"),
+    ],
+    ids=["id", "row", "panic as it is read", "panic at a text", "index", "tensor", "template"],
+)  # fmt: skip
+def test_a_hostile_folder_is_refused_in_one_line(
+    folder: Path, tmp_path: Path, change: Callable[[Path], object], fault: str
+) -> None:
+    copy = shutil.copytree(folder, tmp_path / "model")
+    change(copy)
+
+    with pytest.raises((ConfigError, InputError), match=fault) as caught:
+        account(LocalModel(f"local:{copy}?threads=1").generator(), Request((user("tea"),)))
+
+    assert caught.value.message.isprintable()
+
+
+def test_a_text_is_read_to_its_end_whatever_the_tokenizer_says(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    cut = {"direction": "Right", "max_length": 3, "strategy": "LongestFirst", "stride": 0}
+    edited("tokenizer.json", "truncation", to=cut)(tmp_path)
+    generator = LocalModel(f"local:{tmp_path}?threads=1").generator()
+
+    assert len(generator.loaded.chat_template.tokens(ASK)) > 3
 
 
 def test_a_model_too_large_for_this_machine_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,11 +84,22 @@ def test_a_folder_that_lacks_a_file_says_which(model: Path, breaks: Callable[[Pa
         model_folder(ModelSpec(str(model)))
 
 
-@pytest.mark.parametrize("target", ["/dev/zero", "/proc/kmsg", "tokenizer.json"])
-def test_no_file_that_may_never_end_is_opened(model: Path, target: str) -> None:
-    (model / "tokenizer.json").symlink_to(target)
+@pytest.mark.parametrize("name", ["tokenizer.json", "additional_chat_templates/tool.jinja"])
+@pytest.mark.parametrize("target", ["/dev/zero", "/proc/kmsg", ""], ids=["device", "waiting", "loop"])
+def test_no_file_that_may_never_end_is_opened(model: Path, name: str, target: str) -> None:
+    (model / name).parent.mkdir(exist_ok=True)
+    (model / name).symlink_to(target or Path(name).name)
 
-    with pytest.raises(ConfigError, match=r"tokenizer\.json is not a regular file"):
+    with pytest.raises(ConfigError, match=rf"{name} is not a regular file"):
+        model_folder(ModelSpec(str(model)))
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "chat_template.jinja"])
+def test_a_small_file_that_is_large_is_not_read(model: Path, name: str) -> None:
+    with (model / name).open("a") as file:
+        file.truncate(5 << 30)
+
+    with pytest.raises(ConfigError, match=rf"{name} has 5,368,709,120 bytes"):
         model_folder(ModelSpec(str(model)))
 
 

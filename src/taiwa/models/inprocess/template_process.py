@@ -43,7 +43,11 @@ def start(given: "dict[str, Json]") -> "Handler":
         try:
             template = environment.from_string(given["template"])
             text = template.render(
-                messages=question["messages"], add_generation_prompt=True, **dict(_items(given["names"]))
+                messages=question["messages"],
+                tools=None,
+                documents=None,
+                add_generation_prompt=True,
+                **_items(given["names"]),
             )
         except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
             return {"refused": f"{error}"[:characters]}

@@ -3,6 +3,7 @@ as a backend of the decode loop.
 """
 
 import inspect
+import json
 import os
 import re
 from collections import Counter
@@ -20,8 +21,8 @@ import numpy as np
 from taiwa.constraints.guide import Guide, GuideState, empty_mask, unpack_mask
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.extras import missing_extra
-from taiwa.kernel.attachments import path_kind
-from taiwa.kernel.errors import ConfigError, InputError, ModelError, NoValidTokenError
+from taiwa.kernel.attachments import path_kind, read_regular
+from taiwa.kernel.errors import ConfigError, InputError, ModelError, NoValidTokenError, TaiwaError
 from taiwa.kernel.messages import Request
 from taiwa.kernel.text import clean_untrusted
 from taiwa.models.http_api.capabilities import Capabilities, capabilities
@@ -29,10 +30,8 @@ from taiwa.models.http_api.provider_interface import parse_options
 from taiwa.models.inprocess.chat_template import (
     CONTROL_FORM,
     ChatTemplate,
-    RefusedTurnsError,
-    Render,
+    IsolatedTemplate,
     Tokenizer,
-    Turn,
     names_pattern,
 )
 from taiwa.models.inprocess.generator import GB, InProcessModel, available_memory
@@ -46,8 +45,13 @@ FORM = "use local:FOLDER or local:VENDOR/NAME, optionally with ?device=cuda&dtyp
 DTYPES = ("auto", "float32", "float16", "bfloat16")
 HUB_NAME = re.compile(r"[^./~][^/]*/[^/]+")
 CONFIG = "config.json"
-FILES = ("*.json", "*.safetensors", "*.model", "*.txt", "*.jinja")
+TOKENIZER, INDEX, TEMPLATES = "tokenizer.json", "model.safetensors.index.json", "additional_chat_templates"
+SMALL = (".json", ".model", ".txt", ".jinja")
+FILES = ("*.safetensors", *(f"*{suffix}" for suffix in SMALL))
 """The files that are downloaded: no code, and of weights only safetensors, which cannot contain code."""
+MAX_SMALL_BYTES = 128 << 20
+MOST_IN_TOKENIZER = 1 << 24
+"""The largest number of a tokenizer: its library reserves memory for as many tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +121,12 @@ def _check_folder(folder: Path) -> None:
         raise ConfigError(f"{folder} is a file; {hint}")
     if path_kind(folder) != "folder":
         raise ConfigError(f"folder {folder} not found; {FORM}")
-    if special := next((each for each in sorted(folder.iterdir()) if path_kind(each) == "other"), None):
+    everything = sorted((*folder.iterdir(), *folder.glob(f"{TEMPLATES}/*")))
+    if special := next((each for each in everything if path_kind(each) == "other"), None):
         raise ConfigError(f"{special} is not a regular file")  # the library would wait for it
+    for each in everything:
+        if each.suffix in SMALL and each.is_file() and (size := each.stat().st_size) > MAX_SMALL_BYTES:
+            raise ConfigError(f"{each} has {size:,} bytes; expected at most {MAX_SMALL_BYTES:,}")
     if not (folder / CONFIG).is_file():
         inner = next((each.parent for each in sorted(folder.glob(f"*/{CONFIG}"))), None)
         contents = f"the folder of a model has {CONFIG}, tokenizer.json and *.safetensors"
@@ -181,10 +189,12 @@ class TextEncoder(Tokenizer):
 
     def __init__(self, tokenizer: Any) -> None:  # noqa: ANN401  (transformers')
         self._backend: Any = tokenizer.backend_tokenizer
+        self._backend.no_padding()
+        self._backend.no_truncation()
         self._plain: Any = None
         added = {str(each): (int(token), each.special) for token, each in tokenizer.added_tokens_decoder.items()}
         ids = {name: token for name, (token, special) in added.items() if special or CONTROL_FORM.fullmatch(name)}
-        first = self._backend.encode("a", add_special_tokens=False).tokens[:1]
+        first = _encode(self._backend, "a").tokens[:1]
         adds_space = any(str(token).startswith(SPACE) for token in first)
         super().__init__(ids, names_pattern(name for name in ids if not added[name][1]), adds_space=adds_space)
 
@@ -195,31 +205,42 @@ class TextEncoder(Tokenizer):
         if self._plain is None:
             self._plain = cast("Any", type(self._backend)).from_str(self._backend.to_str())
             self._plain.encode_special_tokens = True
-        return tuple(self._plain.encode(text, add_special_tokens=False).ids)
+        return tuple(_encode(self._plain, text).ids)
 
     def encode_trusted(self, text: str) -> tuple[int, ...]:
         """Return the tokens of a text from its beginning; names of special tokens become these tokens."""
-        return tuple(self._backend.encode(text, add_special_tokens=False).ids)
+        return tuple(_encode(self._backend, text).ids)
 
     def start_tokens(self) -> tuple[int, ...]:
         """Return the special tokens with which the tokenizer begins a text."""
-        return tuple(token for token in self._backend.encode("").ids if token in self.ids.values())
+        return tuple(token for token in _encode(self._backend, "", special=True).ids if token in self.ids.values())
 
 
-def _render(tokenizer: Any) -> Render | None:  # noqa: ANN401  (transformers')
+def _encode(tokenizer: Any, text: str, *, special: bool = False) -> Any:  # noqa: ANN401  (the library's)
+    """Tokenize a text.
+
+    Raises:
+        ConfigError: the tokenizer fails.
+    """
+    try:
+        return tokenizer.encode(text, add_special_tokens=special)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a panic of Rust is not an Exception
+        raise ConfigError(f"the tokenizer of the model fails: {_reason(error)}") from None
+
+
+def _reason(error: BaseException) -> str:
+    line = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return clean_untrusted(line, 200)
+
+
+def _render(tokenizer: Any) -> IsolatedTemplate | None:  # noqa: ANN401  (transformers')
     """Return what writes turns by the chat template of a tokenizer; None without one."""
     if not tokenizer.chat_template:
         return None
-
-    def render(turns: Sequence[Turn]) -> str:
-        messages = [{"role": role, "content": text} for role, text in turns]
-        try:
-            text: str = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        except import_module("jinja2").TemplateError as error:  # installed if a template was rendered
-            raise RefusedTurnsError(str(error)) from None
-        return text
-
-    return render
+    names = {name: str(token) for name, token in tokenizer.special_tokens_map.items()}
+    return IsolatedTemplate(tokenizer.get_chat_template(), names)
 
 
 # --- the network ------------------------------------------------------------------------------------------------------
@@ -516,24 +537,48 @@ def load(spec: ModelSpec) -> Loaded:
         check_memory(folder, parameters, width, available_memory())
     module = transformers()
     try:
+        _check_files(folder)
         _check_sizes(module.AutoConfig.from_pretrained(folder, local_files_only=True), parameters)
         tokenizer = module.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        model = module.AutoModelForCausalLM.from_pretrained(
-            folder, dtype=dtype, use_safetensors=True, local_files_only=True
+        model, report = module.AutoModelForCausalLM.from_pretrained(
+            folder, dtype=dtype, use_safetensors=True, local_files_only=True, output_loading_info=True
         )
+        if missing := sorted(report["missing_keys"]):  # the library would draw them at random
+            raise ValueError(f"its weights lack {missing[0]}")
         model.to(device).eval()
+        encode = TextEncoder(tokenizer)
+        vocabulary = _vocabulary(model, tokenizer, encode, spec.where)
+        network = Network(model, vocabulary, spec.context)
+        return Loaded(network, encode, ChatTemplate(_render(tokenizer), encode))
+    except (KeyboardInterrupt, TaiwaError):
+        raise
     except (library.OutOfMemoryError, MemoryError):
         raise ConfigError(
             f"{folder} does not fit into the memory of {device}; choose a smaller model, ?dtype=bfloat16, or another device"
         ) from None
-    except Exception as error:  # of the library, for files that it does not understand
-        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        if "trust_remote_code" in str(error):
-            reason = "it needs code from its folder, which is not run"
-        raise ConfigError(f"cannot load {folder}: {clean_untrusted(reason, 200)}") from error
-    encode = TextEncoder(tokenizer)
-    vocabulary = _vocabulary(model, tokenizer, encode, spec.where)
-    return Loaded(Network(model, vocabulary, spec.context), encode, ChatTemplate(_render(tokenizer), encode))
+    except BaseException as error:  # of the library, for files that it does not understand; a panic is not an Exception
+        why = "it needs code from its folder, which is not run" if "trust_remote_code" in str(error) else _reason(error)
+        raise ConfigError(f"cannot load {folder}: {why}") from error
+
+
+def _check_files(folder: Path) -> None:
+    """Check what the library would read without a bound, or outside the folder.
+
+    Raises:
+        OSError, ValueError: it would.
+    """
+
+    def bounded(digits: str) -> int:
+        if (number := int(digits)) > MOST_IN_TOKENIZER:
+            raise ValueError(f"{TOKENIZER} has the number {digits}")
+        return number
+
+    if (folder / TOKENIZER).exists():
+        json.loads(read_regular(folder / TOKENIZER, MAX_SMALL_BYTES), parse_int=bounded)
+    if (folder / INDEX).exists():
+        index = json.loads(read_regular(folder / INDEX, MAX_SMALL_BYTES))
+        if outside := [name for name in index["weight_map"].values() if Path(name).name != name]:
+            raise ValueError(f"{INDEX} names {outside[0]!r}, which is not in the folder")
 
 
 def _check_sizes(config: Any, parameters: int) -> None:  # noqa: ANN401  (transformers')
@@ -575,6 +620,8 @@ def _vocabulary(model: Any, tokenizer: Any, encode: TextEncoder, name: str) -> V
         )
     except InputError as error:
         raise ConfigError(f"the tokenizer of {name} is not supported: {error.message}") from None
+    if len(vocabulary) > rows:
+        raise ConfigError(f"the tokenizer of {name} has {len(vocabulary):,} tokens, and its weights {rows:,}")
     return Vocabulary(vocabulary.tokens, vocabulary.end, vocabulary.special, encode=encode, name=name)
 
 
