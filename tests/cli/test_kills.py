@@ -177,8 +177,9 @@ WIRES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("path", WIRES)
-def test_a_request_that_is_repeated_with_its_key_is_answered_by_one_turn_whenever_the_server_was_killed(
-    killer: Killer, path: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("mark", ["idempotency-key", "x-stainless-retry-count"])
+def test_a_request_that_is_marked_as_a_repeat_is_answered_by_one_turn_whenever_the_server_was_killed(
+    killer: Killer, path: str, mark: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taiwa, seen = killer.taiwa, killer.server
 
@@ -186,12 +187,12 @@ def test_a_request_that_is_repeated_with_its_key_is_answered_by_one_turn_wheneve
         folder = killer.place(number, monkeypatch)
         taiwa.ok("say", "-s", "talk", "chat", "zero")
         answer, ready, last, left = "", 0, 0, 0
-        for instant in (number, 0):
+        for count, instant in enumerate((number, 0)):
             asked = len(seen.seen)
             with killer.serving(folder, instant) as address:
                 if address:
                     ready = ready or reached(folder)
-                    headers = {"authorization": "Bearer key", "idempotency-key": "one"}
+                    headers = {"authorization": "Bearer key", mark: "one" if mark == "idempotency-key" else str(count)}
                     with suppress(httpx.TransportError), httpx.Client(headers=headers, timeout=300) as client:
                         answer = client.post(f"{address}{path}", json={"model": "chat", **WIRES[path]}).text
                 last = last or reached(folder)

@@ -68,8 +68,8 @@ FEWEST_TRIMMED = 2
 conversations."""
 
 
-REPEATED_US = 600_000_000
-"""How long after its beginning a turn is found by the attempt that a request repeats, in microseconds."""
+REPEATED_SECONDS = 600.0
+"""How long after its last call a turn is found by the attempt that a request repeats."""
 
 
 class UnknownTurnsError(ConflictError):
@@ -454,19 +454,23 @@ class Completion:
     turn_input: TurnInput | None = None
     repeats: str = ""
     """The attempt that this may repeat, of a request to a server that was killed meanwhile."""
+    seconds: float = REPEATED_SECONDS
+    """How long ago the last call of that attempt may have ended."""
 
     @property
     def text(self) -> str:
         """The user's text; "" for an interrupted turn, which the store has."""
         return "" if self.turn_input is None else self.turn_input.text
 
-    def by_client(self, client: str, attempt: str = "", *, repeats: bool = False) -> "Completion":
-        """Return the same turn, with the program and the protocol of its client in the log of the session, and its attempt."""
+    def by_client(self, client: str, attempt: str = "", seconds: float = 0.0) -> "Completion":
+        """Return the same turn, with the program and the protocol of its client in the log of the session, and its attempt, which it
+        repeats if there are `seconds`.
+        """
         if self.turn_input is None:
             return self
         target = replace(self.turn_input.target, reason=f"{BY_CLIENT}{client}")
         turn_input = replace(self.turn_input, target=target, attempt=attempt)
-        return Completion(self.session, turn_input, attempt if repeats else "")
+        return Completion(self.session, turn_input, attempt if seconds else "", seconds)
 
     async def perform(self, observer: Observer, stop: Stop | None = None) -> TurnResult:
         """Perform the turn, as `AsyncSession.perform`.
@@ -491,7 +495,7 @@ class Completion:
 
         repository = self.session.repository
         store, expected = repository.store, self.turn_input and self.turn_input.expected
-        found = store.runs.repeated(self.repeats, store.now() - REPEATED_US if self.turn_input else 0)
+        found = store.runs.repeated(self.repeats, store.now() - int(self.seconds * 1e6) if self.turn_input else 0)
         if found is None or (expected and found[0].ref != self.session.name):
             return None
         run, node = found

@@ -17,7 +17,7 @@ from taiwa.kernel.serialization import Json, items_at
 from taiwa.kernel.text import estimate_tokens
 from taiwa.kernel.usage_limits import currency_units
 from taiwa.kernel.wording import Wording
-from taiwa.operations.resent_history import REPEATED_US, Completion
+from taiwa.operations.resent_history import REPEATED_SECONDS, Completion
 from taiwa.server.api_types import Estimate, TurnEstimate
 from taiwa.server.http_responses import ApiError
 from taiwa.server.repeats import attempt_of
@@ -280,7 +280,9 @@ def place(session: AsyncSession, request: TurnRequest) -> TurnInput:
         session.repository.quota.check()
     tip, text, files = session.conversation.tip, request.text, request.attachments
     store, moved = session.repository.store, request.expected not in ("", tip)
-    if not (moved and request.attempt and store.runs.repeated(request.attempt, store.now() - REPEATED_US)):
+    if not (
+        moved and request.attempt and store.runs.repeated(request.attempt, store.now() - int(REPEATED_SECONDS * 1e6))
+    ):
         check_tip(session.name, tip, request.expected)  # a repeat finds its own turn there
     branch = session.repository.at(request.parent) if request.parent else session.conversation
     if request.edit:

@@ -113,16 +113,25 @@ class Attempt(Generic[S]):
 
 
 class RequestKey(NamedTuple):
-    """What repeats of a request have in common: the caller, the digest of path and body, and the `Idempotency-Key`, "" without one."""
+    """What repeats of a request have in common: the caller, the digest of path and body, and the `Idempotency-Key`, "" without one.
+
+    `count` is the number of earlier attempts that the client states, "" without one.
+    """
 
     caller: str
     digest: bytes
     idempotency: str
+    count: str = ""
 
     @property
     def attempt(self) -> str:
-        """The digest of a request with an `Idempotency-Key`; "" without one."""
-        return sha256(self.digest + self.idempotency.encode()).hexdigest() if self.idempotency else ""
+        """The digest of a request with an `Idempotency-Key`, or whose client counts its attempts; "" of others."""
+        return sha256(self.digest + self.idempotency.encode()).hexdigest() if self.idempotency or self.count else ""
+
+    @property
+    def repeats_seconds(self) -> float:
+        """How long ago the attempt that this request repeats may have ended; 0 if it does not say that it repeats one."""
+        return KEY_SECONDS if self.idempotency else REPEAT_SECONDS if self.count not in ("", "0") else 0.0
 
 
 def attempt_of(name: str, answer: int = 0) -> str:
@@ -133,7 +142,7 @@ def attempt_of(name: str, answer: int = 0) -> str:
 def request_key(request: Request) -> RequestKey:
     """Return the key of a request whose body was read."""
     caller, digest = str(request.scope["caller"]), bytes(request.state.digest)
-    return RequestKey(caller, digest, request.headers.get("idempotency-key", ""))
+    return RequestKey(caller, digest, request.headers.get("idempotency-key", ""), request.headers.get(RETRY_COUNT, ""))
 
 
 def _attempt(digest: bytes, key: str, size: int, *, is_patient: bool) -> Attempt[Any]:
@@ -160,8 +169,7 @@ class Repeats:
         if any(each.weight > LARGE_BODY for each in begun):
             self._forget()
         self._sweep(asyncio.get_running_loop().time())
-        caller, digest, key = request_key(request)
-        count = request.headers.get(RETRY_COUNT, "")
+        caller, digest, key, count = made_by = request_key(request)
         attempts = self._attempts.setdefault((caller, key or digest), [])
         if key and any(each.digest != digest for each in attempts):
             problem = "this Idempotency-Key was used for another request; send a new key with each request"
@@ -170,7 +178,7 @@ class Repeats:
         usable = [each for each in attempts if each.can_answer]
         # Of equal requests, the one whose client has gone is the one that is repeated.
         left = [each for each in usable if not each.clients]
-        found = next(iter(left), usable[-1] if usable and (key or count not in ("", "0")) else None)
+        found = next(iter(left), usable[-1] if usable and made_by.repeats_seconds else None)
         if found is not None:
             found.join()
             # This client may hang up, while the first one still waits for the same start.

@@ -21,7 +21,7 @@ from taiwa.server.conversation_turns import FollowedRuns
 from taiwa.server.http_responses import ApiError, invalid, page_of
 from taiwa.server.indexing import Indexing
 from taiwa.server.page.transcript import CountBreaks, count_breaks
-from taiwa.server.repeats import LARGE_BODY, Repeats, attempt_of, request_key
+from taiwa.server.repeats import KEY_SECONDS, LARGE_BODY, Repeats, attempt_of, request_key
 from taiwa.server.runs import LiveRun, OnEnd, Runs
 from taiwa.server.served import EmbeddingModel, ServedModels
 from taiwa.server.shared_store import Sharing
@@ -279,7 +279,7 @@ def start_run(
 ) -> LiveRun:
     """Start the answers of a client of a protocol; the page shows them while they are written.
 
-    The store finds their runs again by the `Idempotency-Key`, or without one by a name, which the request `repeats`.
+    The store finds their runs again by the attempt of the request, or without one by a name, which the request `repeats`.
 
     Raises:
         ApiError: as `Runs.start`.
@@ -287,9 +287,10 @@ def start_run(
     found = PRODUCT.match(request.headers.get("user-agent", ""))
     product = found[0][:LONGEST_CLIENT] if found else ""
     client = f"{product} · {protocol}" if product else protocol
-    key = request_key(request).attempt
+    key = request_key(request)
+    seconds = KEY_SECONDS if repeats else key.repeats_seconds
     named = [
-        each.by_client(client, attempt_of(key or name, number), repeats=repeats or bool(key))
+        each.by_client(client, attempt_of(key.attempt or name, number), seconds)
         for number, each in enumerate(completions)
     ]
     return watched_run(state_of(request), caller_of(request), client, named, on_end)

@@ -358,9 +358,12 @@ class Runs:
         return tuple(_run(row) for row in rows if ref in (None, row[1]) and not self._db.is_alive(row[7]))
 
     def repeated(self, attempt: str, since_us: int = 0) -> tuple[Run, str] | None:
-        """Return the last run of an attempt, and the node of its turn, "" while it is open; None if it has ended without a turn."""
+        """Return the last run of an attempt, and the node of its turn, "" while it is open; None if it has ended without a turn, or
+        its last call before `since_us`.
+        """
         open_or_done = "(run.status = 'open' OR run.node IN (SELECT seq FROM node))"
-        where = f"run.attempt = ? AND run.at_us >= ? AND {open_or_done} ORDER BY run.seq DESC LIMIT 1"
+        last = "coalesce((SELECT max(call.at_us) FROM call WHERE call.run = run.seq), run.at_us)"
+        where = f"run.attempt = ? AND {last} >= ? AND {open_or_done} ORDER BY run.seq DESC LIMIT 1"
         row = self._db.row(f"{RUN} AND {where}", self._owner, attempt, since_us)
         if row is None:
             return None

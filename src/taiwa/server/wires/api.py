@@ -247,7 +247,8 @@ async def say(request: Request, body: Fields) -> Json:
     """Start a turn: at the end, after a node, replacing a turn, the last one again, or an unfinished one; the response names its run."""
     state = state_of(request)
     session, turn = await asyncio.to_thread(_next_turn, request, body)
-    turn = replace(turn, attempt=attempt_of(request_key(request).attempt))
+    key = request_key(request)
+    turn = replace(turn, attempt=attempt_of(key.attempt if key.idempotency else ""))
     return run_to_json(await state.followed.start(state.runs, caller_of(request), session, turn))
 
 

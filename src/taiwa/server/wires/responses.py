@@ -460,7 +460,7 @@ def _store_begun(state: ServerState, repository: Repository, asked: ResponseRequ
     if asked.stores:
         begun: Body = {"response": asked.begun, "input": asked.items, "pieces": [], "included": asked.included}
         if asked.key is not None:
-            begun["key"] = [asked.key.digest.hex(), asked.key.idempotency]
+            begun["key"] = [asked.key.digest.hex(), asked.key.idempotency, asked.key.count]
         name = str(asked.begun["id"])
         alone = bool(asked.follows.conversation)
         if state.sharing.has_others and not repository.store.shared_runs.begin(name, session, alone=alone):
@@ -711,8 +711,8 @@ async def _resume_one(state: ServerState, caller: str, name: str) -> bool:
     if found is None or cast("Body", found.body["response"])["status"] != "in_progress":
         return False
     begun, items = cast("Body", found.body["response"]), cast("list[Json]", found.body["input"])
-    digest, idempotency = map(str, cast("list[Json]", found.body.get("key") or ["", ""]))
-    key = RequestKey(caller, bytes.fromhex(digest), idempotency)
+    digest, *marks = map(str, cast("list[Json]", found.body.get("key") or [""]))
+    key = RequestKey(caller, bytes.fromhex(digest), *(marks or ("",)))
     attempt = attempt_of(key.attempt or name)
 
     def reopen() -> Completion:
