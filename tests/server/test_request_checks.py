@@ -13,7 +13,7 @@ import pytest
 
 from taiwa.kernel.errors import ConfigError
 from taiwa.server.access import BodyLimits, ServerLimits, ServerOptions
-from taiwa.server.serve import LogFormatter
+from taiwa.server.serve import LogFormatter, bind
 from tests.server.serving import KEY, Serving, serving
 
 JSON_TYPE = {"content-type": "application/json"}
@@ -249,6 +249,12 @@ def test_the_command_refuses_to_open_the_server_to_others_without_a_token() -> N
     ended = subprocess.run(words, check=False, capture_output=True, text=True, timeout=300)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.startswith("taiwa: without a token")
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 300, "x y"])
+def test_a_host_that_cannot_be_is_an_error_of_the_settings(host: str) -> None:
+    with pytest.raises(ConfigError, match="cannot be used"):
+        bind(host, 0)
 
 
 def test_a_server_on_all_addresses_prints_one_that_a_browser_opens() -> None:

@@ -115,23 +115,23 @@ class Attempt(Generic[S]):
 class RequestKey(NamedTuple):
     """What repeats of a request have in common: the caller, the digest of path and body, and the `Idempotency-Key`, "" without one.
 
-    `count` is the number of earlier attempts that the client states, "" without one.
+    `retries` is the number of earlier attempts that the client states, "" without one.
     """
 
     caller: str
     digest: bytes
     idempotency: str
-    count: str = ""
+    retries: str = ""
 
     @property
     def attempt(self) -> str:
         """The digest of a request with an `Idempotency-Key`, or whose client counts its attempts; "" of others."""
-        return sha256(self.digest + self.idempotency.encode()).hexdigest() if self.idempotency or self.count else ""
+        return sha256(self.digest + self.idempotency.encode()).hexdigest() if self.idempotency or self.retries else ""
 
     @property
     def repeats_seconds(self) -> float:
         """How long ago the attempt that this request repeats may have ended; 0 if it does not say that it repeats one."""
-        return KEY_SECONDS if self.idempotency else REPEAT_SECONDS if self.count not in ("", "0") else 0.0
+        return KEY_SECONDS if self.idempotency else REPEAT_SECONDS if self.retries not in ("", "0") else 0.0
 
 
 def attempt_of(name: str, answer: int = 0) -> str:
@@ -169,7 +169,7 @@ class Repeats:
         if any(each.weight > LARGE_BODY for each in begun):
             self._forget()
         self._sweep(asyncio.get_running_loop().time())
-        caller, digest, key, count = made_by = request_key(request)
+        caller, digest, key, retries = made_by = request_key(request)
         attempts = self._attempts.setdefault((caller, key or digest), [])
         if key and any(each.digest != digest for each in attempts):
             problem = "this Idempotency-Key was used for another request; send a new key with each request"
@@ -184,7 +184,7 @@ class Repeats:
             # This client may hang up, while the first one still waits for the same start.
             await asyncio.shield(found.started)
             return found
-        made = _attempt(digest, key, request.state.size, is_patient=bool(key or count))
+        made = _attempt(digest, key, request.state.size, is_patient=bool(key or retries))
         made.join()
         attempts.append(made)
         self._begun.append(made)

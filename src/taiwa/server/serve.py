@@ -475,8 +475,9 @@ def bind(host: str, port: int) -> socket.socket:
         )[0]
         # asyncio sends without delay (TCP_NODELAY) only on sockets with a protocol; each response would wait 40 ms for an ACK.
         bound = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise ConfigError(f"the host {host!r} cannot be used: {error.strerror or error}") from None
+    except (OSError, UnicodeError) as error:  # the latter for a name that DNS cannot hold
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"the host {host!r} cannot be used: {reason}") from None
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind(address)

@@ -460,7 +460,7 @@ def _store_begun(state: ServerState, repository: Repository, asked: ResponseRequ
     if asked.stores:
         begun: Body = {"response": asked.begun, "input": asked.items, "pieces": [], "included": asked.included}
         if asked.key is not None:
-            begun["key"] = [asked.key.digest.hex(), asked.key.idempotency, asked.key.count]
+            begun["key"] = [asked.key.digest.hex(), asked.key.idempotency, asked.key.retries]
         name = str(asked.begun["id"])
         alone = bool(asked.follows.conversation)
         if state.sharing.has_others and not repository.store.shared_runs.begin(name, session, alone=alone):
