@@ -30,6 +30,18 @@ def test_it_is_started_once_and_asked_many_times(process: IsolatedProcess) -> No
     assert second["question"] == {"n": 2}
 
 
+def test_no_module_of_the_current_folder_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("json", "tempfile", "taiwa"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(9)")
+    monkeypatch.chdir(tmp_path)
+
+    with ExitStack() as stack:
+        one = IsolatedProcess(ENTRY, {}, "echo", LIMITS)
+        stack.callback(one.end)
+
+        assert one.ask({"n": 1}, LIMITS)["question"] == {"n": 1}
+
+
 @pytest.mark.parametrize(("question", "code"), [({"sleep": 60}, "timeout"), ({"leave": True}, "crashed")])
 def test_text_without_an_answer_is_distinguished(process: IsolatedProcess, question: dict[str, int], code: str) -> None:
     with pytest.raises(ToolError) as caught:

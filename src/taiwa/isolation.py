@@ -4,7 +4,7 @@ A thread cannot be stopped and a signal is not seen by code that does not return
 The child starts fresh (never by fork, which copies the locks of other threads), imports its entry by name, and answers in
 JSON over a pipe of its own, separate from what the function prints. It is not a sandbox against hostile code.
 
-Both ends are in this file: the parent starts `python -m taiwa.isolation '{"entry": "my_module:entry", "start": {…}, …}'`.
+Both ends are in this file: the parent starts `python -P -m taiwa.isolation '{"entry": "my_module:entry", "start": {…}, …}'`.
 """
 
 import atexit
@@ -110,7 +110,8 @@ class IsolatedProcess:
         begin = {"entry": entry, "start": start, "path": path, "answers": write, "limits": asdict(limits)}
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", MODULE, json.dumps(begin)],
+                # -P: a json.py in the current folder, which may be one of documents, is not run.
+                [sys.executable, "-P", "-m", MODULE, json.dumps(begin)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=self._stderr,
