@@ -214,6 +214,9 @@ from taiwa.kernel.messages import StreamEnd, TextDelta
 
 print("imported")
 
+class Odd(BaseException):
+    pass
+
 class Model:
     capabilities = frozenset()
 
@@ -223,6 +226,8 @@ class Model:
     def stream(self, request):
         if self.name == "faulty:exit":
             sys.exit(3)
+        if self.name == "faulty:odd":
+            raise Odd("no\\nway")
         yield {"text": "hello", "delta": TextDelta('Hi.\\n@@delta\\n{"word": "tea"}')}[self.name.partition(":")[2]]
         yield StreamEnd("stop", None, None, self.name)
 
@@ -233,7 +238,10 @@ class Model:
 def divide(*_):
     return 1 / 0
 
-inverse = Reducer("inverse", divide)
+def leave(*_):
+    sys.exit("two\\nlines")
+
+inverse, last = Reducer("inverse", divide), Reducer("leave", leave)
 
 def read(raw):
     return 17
@@ -246,6 +254,7 @@ skipped = faulty_skipped
 faulty = faulty:Model
 [taiwa.reducers]
 inverse = faulty:inverse
+leave = faulty:last
 [taiwa.readers]
 num = faulty:read
 """
@@ -303,14 +312,23 @@ def test_a_model_that_ends_the_process_ends_only_its_answer(faulty: Taiwa) -> No
             answer()
 
 
-def test_an_error_in_the_code_of_a_package_names_the_package(faulty: Taiwa, tmp_path: Path) -> None:
-    text = "---\ntaiwa: 1\nstate:\n  word: {type: str, reduce: inverse}\n---\nTalk.\n"
+@pytest.mark.parametrize(
+    ("name", "reason"), [("inverse", "ZeroDivisionError: division by zero"), ("leave", "SystemExit: two lines")]
+)
+def test_a_reducer_that_fails_or_ends_the_process_ends_only_its_turn(
+    faulty: Taiwa, tmp_path: Path, name: str, reason: str
+) -> None:
+    text = f"---\ntaiwa: 1\nstate:\n  word: {{type: str, reduce: {name}}}\n---\nTalk.\n"
     (tmp_path / "words.md").write_text(text, encoding="utf-8")
 
-    with faulty.start("say", "words.md", "-m", "faulty:delta", "hello") as started:
+    failed = faulty("say", "words.md", "-m", "faulty:delta", "hello")
+
+    assert (failed.code, failed.err) == (2, f"taiwa: the reducer {name!r} of faulty 1.0 failed: {reason}\n")
+
+
+def test_an_error_in_the_code_of_a_package_names_the_package(faulty: Taiwa) -> None:
+    with faulty.start("say", "-m", "faulty:odd", "hello") as started:
         _, errors = started.communicate()
 
-    last = errors.decode().splitlines()[-1]
-    assert (
-        last == "taiwa: the package faulty 1.0 failed: ZeroDivisionError: division by zero; --debug shows the traceback"
-    )
+    last = "taiwa: the package faulty 1.0 failed: Odd: no way; --debug shows the traceback"
+    assert errors.decode().splitlines() == ["imported", last]

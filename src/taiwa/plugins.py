@@ -64,7 +64,7 @@ class Plugin:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # as of a test that is skipped
-            raise ConfigError(f"the {self} cannot be loaded: {_one_line(error)}") from error
+            raise ConfigError(f"the {self} cannot be loaded: {one_line(error)}") from error
 
     def make(self, *arguments: object) -> object:
         """Import the value and call it.
@@ -86,7 +86,7 @@ class Plugin:
         except TaiwaError:
             raise
         except FAILURES as error:
-            raise kind(f"the {self} failed: {_one_line(error)}") from error
+            raise kind(f"the {self} failed: {one_line(error)}") from error
 
 
 def installed() -> tuple[Plugin, ...]:
@@ -115,7 +115,8 @@ def _installed(_path: tuple[str, ...]) -> tuple[tuple[PluginKind, str, str, str,
     return tuple(sorted(points))
 
 
-def _one_line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
+    """Return the type and the text of an error of code of others."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
@@ -185,7 +186,7 @@ def plugin_app(plugin: Plugin) -> Path:
     try:
         spec = find_spec(module)
     except FAILURES as error:  # a parent package of the module, which is imported
-        raise ConfigError(f"the {plugin} cannot be found: {_one_line(error)}") from error
+        raise ConfigError(f"the {plugin} cannot be found: {one_line(error)}") from error
     folder = os.path.dirname((spec.origin if spec is not None else None) or "")  # noqa: PTH120
     path = Path(folder, f"{plugin.name}.md")
     if not folder or not path.is_file():

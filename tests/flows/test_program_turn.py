@@ -85,6 +85,11 @@ def raising(_: Conversation, text: str) -> Program[str]:
     raise KeyError(text)
 
 
+def leaving(_: Conversation, text: str) -> Program[str]:
+    yield from gather(())
+    raise SystemExit(f"no\n{text}")
+
+
 def odd(_: Conversation, text: str) -> Program[str]:
     yield text  # type: ignore[misc]
     return text
@@ -114,6 +119,7 @@ def unknown(_: Conversation, text: str) -> Program[Reply]:
     ("program", "error", "message"),
     [
         (raising, ConfigError, "the program raising failed: KeyError: 'tea'"),
+        (leaving, ConfigError, "the program leaving failed: SystemExit: no tea"),
         (odd, ConfigError, "the program odd yielded a str; yield an effect"),
         (nested, ConfigError, "the program nested yielded a generator; write `yield from`"),
         (len, ConfigError, "the program len failed: TypeError"),

@@ -14,13 +14,14 @@ from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
 from decimal import Decimal
-from typing import Literal, cast
+from typing import Literal, ParamSpec, cast
 
 from taiwa.conversation.code_files import IN_FILE, MODULE, function_named
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.serialization import Json, canonical, is_number, parse_json, value
-from taiwa.plugins import find_plugin, load_plugin, plugin_names
+from taiwa.plugins import FAILURES, Plugin, find_plugin, load_plugin, one_line, plugin_names
 
+P = ParamSpec("P")
 DeltaKind = Literal["value", "items", "table", "words"]
 """The delta of a field: a value of its type · a list of items · a table whose nulls remove entries · a list of words."""
 
@@ -189,15 +190,23 @@ def reducer_names() -> tuple[str, ...]:
 
 def _plugin(name: str) -> Reducer | None:
     if name not in KNOWN:
+        plugin = find_plugin("reducers", name)
         loaded = load_plugin("reducers", name, Reducer, f"a Reducer named {name!r}")
-        if loaded is None:
+        if plugin is None or loaded is None:
             return None
         if loaded.name != name:
-            raise ConfigError(
-                f"the {find_plugin('reducers', name)} must be a Reducer named {name!r}, not {loaded.name!r}"
-            )
-        KNOWN[name] = loaded
+            raise ConfigError(f"the {plugin} must be a Reducer named {name!r}, not {loaded.name!r}")
+        combine = loaded.combine and _blamed(plugin, loaded.combine)
+        KNOWN[name] = replace(loaded, step=_blamed(plugin, loaded.step), combine=combine)
     return KNOWN[name]
+
+
+def _blamed(plugin: Plugin, function: Callable[P, Json]) -> Callable[P, Json]:
+    def call(*arguments: P.args, **named: P.kwargs) -> Json:
+        with plugin.blamed(ConfigError):
+            return function(*arguments, **named)
+
+    return call
 
 
 def reducer(name: str) -> Reducer:
@@ -238,8 +247,8 @@ def _step(name: str, function: Callable[..., object], arguments: tuple[Json, ...
         try:
             after = function(deepcopy(before), deepcopy(delta), *arguments)
             return cast("Json", json.loads(canonical(cast("Json", after))))
-        except Exception as error:
-            raise InputError(f"the reducer {name} failed: {type(error).__name__}: {error}") from error
+        except FAILURES as error:
+            raise InputError(f"the reducer {name} failed: {one_line(error)}") from error
 
     return step
 

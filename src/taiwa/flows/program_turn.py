@@ -20,6 +20,7 @@ from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, 
 from taiwa.kernel.messages import Message, ToolResult, assistant, user
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.serialization import value as value_class
+from taiwa.plugins import FAILURES, one_line
 
 TurnProgram: TypeAlias = Callable[[Conversation, str], Program[Any]]
 """A program that makes a turn: it returns a `Reply`, the text of one, or a value of the type of the app's answers."""
@@ -110,7 +111,7 @@ def _begun(program: TurnProgram, conversation: Conversation, text: str) -> Progr
         begun: object = program(conversation, text)
     except TaiwaError:
         raise
-    except Exception as error:
+    except FAILURES as error:
         raise _failed(program, error) from error
     if not isinstance(begun, Generator):  # a user's function
         what = f"it returned {describe(begun)} at once"
@@ -130,7 +131,7 @@ def _until_question(program: Program[Any], answers: Iterable[str], calls: list[J
             return stop.value
         except TaiwaError:
             raise
-        except Exception as error:
+        except FAILURES as error:
             raise _failed(program, error) from error
         answer, problem = None, None
         if isinstance(effect, AskUser):
@@ -192,8 +193,8 @@ def read_result(app: App, result: object) -> Reply:
     return result
 
 
-def _failed(program: object, error: Exception) -> ConfigError:
-    return ConfigError(f"the program {_name(program)} failed: {type(error).__name__}: {error}")
+def _failed(program: object, error: BaseException) -> ConfigError:
+    return ConfigError(f"the program {_name(program)} failed: {one_line(error)}")
 
 
 def _name(program: object) -> str:
