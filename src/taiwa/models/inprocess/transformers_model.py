@@ -227,7 +227,7 @@ def _encode(tokenizer: Any, text: str, *, special: bool = False) -> Any:  # noqa
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a panic of Rust is not an Exception
-        raise ConfigError(f"the tokenizer of the model fails: {_reason(error)}") from None
+        raise ConfigError(f"the tokenizer of the model fails: {_reason(error)}") from error
 
 
 def _reason(error: BaseException) -> str:
