@@ -23,7 +23,7 @@ DOORS = (
     "explain --regex a+ --vocab FILE.tiktoken a", "extract FILE.json Hi", "extract int --file FILE.txt", "batch plain FILE.csv",
     "batch plain FILE.jsonl", "import FILE.jsonl", "apps check FILE.md", "apps confirm FILE.md",
     "solve --examples FILE.yaml 1+1?", "user set ann --file FILE.yaml", "eval reason --data FILE.jsonl", "say -m gguf:FILE.gguf Hi",
-    "chat FILE.md", "schema FILE.py:Type", "tools show FILE.py:tool", "index FILE.md --name tea", "find tea --in FILE.md",
+    "chat FILE.md", "say --in FILE.md Hi", "schema FILE.py:Type", "tools show FILE.py:tool", "index FILE.md --name tea", "find tea --in FILE.md",
 )  # fmt: skip
 
 

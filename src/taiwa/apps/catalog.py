@@ -14,7 +14,7 @@ from taiwa.apps.app_file import APP_NAME, Problem, Problems, quoted, read_app, s
 from taiwa.conversation.app import App, AppSource, Param, fit_params, restore_options
 from taiwa.conversation.code_files import CodeFile, code_files, pin_files
 from taiwa.i18n import gettext_noop
-from taiwa.kernel.attachments import FOLDER, NOT_REGULAR, open_regular, path_kind
+from taiwa.kernel.attachments import FOLDER, NOT_REGULAR, open_regular, path_kind, real_path
 from taiwa.kernel.errors import ConfigError, InputError, check_argument
 from taiwa.kernel.serialization import Json
 from taiwa.plugins import find_plugin, plugin_app, plugin_names
@@ -129,7 +129,7 @@ def with_places(app: App, values: Mapping[str, Json]) -> App:
 def _whole_path(name: str, folder: Path) -> str:
     """Return the whole path of what a name leads to from a folder; '' if there is nothing."""
     place = folder / os.path.expanduser(name)  # noqa: PTH111  (`Path` fails for an unknown user)
-    return str(place.resolve()) if name and path_kind(place) else ""
+    return str(real_path(place)) if name and path_kind(place) else ""
 
 
 def split_front(text: str) -> tuple[str, str, str, Table | None]:
