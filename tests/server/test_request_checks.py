@@ -1,5 +1,6 @@
 """What reaches no endpoint: foreign hosts and origins, missing keys, bodies of the wrong type and size."""
 
+import gzip
 import json
 import logging
 import socket
@@ -60,6 +61,7 @@ def test_the_names_of_loopback_are_hosts(served: Serving) -> None:
         {"authorization": "", "x-api-key": "wrong"},
         {"x-api-key": "wrong"},
         {"authorization": "Bearer wrong", "x-api-key": KEY},
+        {"authorization": f"Bearer {KEY}", "api-key": "wrong"},
         {"authorization": "", "cookie": f"taiwa={KEY}"},
     ],
 )
@@ -70,8 +72,8 @@ def test_a_missing_or_wrong_key_is_refused_wherever_it_stands(served: Serving, h
     assert KEY not in response.text
 
 
-def test_both_headers_carry_the_key(served: Serving) -> None:
-    for headers in ({"authorization": f"Bearer {KEY}"}, {"x-api-key": KEY}):
+def test_each_header_of_a_key_is_read(served: Serving) -> None:
+    for headers in ({"authorization": f"Bearer {KEY}"}, {"x-api-key": KEY}, {"api-key": KEY}):
         assert httpx.get(f"{served.url}/models", timeout=300, headers=headers).status_code == 200
 
 
@@ -123,6 +125,16 @@ def test_only_a_named_origin_gets_cors_headers() -> None:
 def test_a_body_that_a_form_could_send_is_refused(served: Serving, kind: str) -> None:
     response = served.client.post("/v1/chat/completions", content=b"{}", headers={"content-type": kind})
     assert response.status_code == 415
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "gzip, gzip", "br"])
+def test_a_compressed_body_is_refused_unread(served: Serving, coding: str) -> None:
+    bomb = gzip.compress(b" " * (10 << 20))
+    response = served.client.post(
+        "/v1/chat/completions", content=bomb, headers=JSON_TYPE | {"content-encoding": coding}
+    )
+    assert response.status_code == 415
+    assert error_of(response)["message"] == "compressed bodies are not read; send it without Content-Encoding"
 
 
 @pytest.mark.parametrize("name", ["seed", "temperature", "max_tokens", "n"])
@@ -198,7 +210,13 @@ def test_an_unknown_path_and_method_are_errors_of_the_wire(served: Serving) -> N
     assert error_of(served.client.get("/v1/nothing"))["code"] == "not_found"
     wrong = served.client.get("/v1/chat/completions")
     assert (wrong.status_code, error_of(wrong)["code"]) == (405, "method_not_allowed")
-    assert wrong.headers["allow"] == "POST"
+    assert (wrong.headers["allow"], error_of(wrong)["message"][-8:]) == ("POST", "use POST")
+    for path, shape in (
+        ("/api/chat", {"error": ...}),
+        ("/v1/messages", {"type": "error", "error": ..., "request_id": ...}),
+    ):
+        wrong = served.client.delete(path)
+        assert (wrong.status_code, wrong.headers["allow"], wrong.json().keys()) == (405, "POST", shape.keys())
     assert served.client.put("/v1/conversations/x").headers["allow"] == "DELETE, GET, HEAD, POST"
 
 

@@ -41,6 +41,8 @@ LOCAL_CALLER = ""
 COOKIE_SECONDS = 30 * 86400
 """Seconds that a browser stays logged in."""
 FEW = 4
+KEY_HEADERS = ("x-api-key", "api-key")
+"""Headers that carry a key alone: of Anthropic, of Azure."""
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -191,12 +193,12 @@ class Access:
         return self.exchange(self.new_code()) if self._token and await self._caller(key) == LOCAL_CALLER else None
 
     async def authenticate(self, headers: Mapping[str, str]) -> str:
-        """Return the caller of a request by its `Authorization`, `x-api-key` or cookie; header names are lower-case.
+        """Return the caller of a request by its `Authorization`, `x-api-key`, `api-key` or cookie; header names are lower-case.
 
         Raises:
             ApiError: a credential is missing or invalid.
         """
-        given = [key for key in (_bearer(headers.get("authorization", "")), headers.get("x-api-key")) if key]
+        given = {key for key in (_bearer(headers.get("authorization", "")), *map(headers.get, KEY_HEADERS)) if key}
         # Two credentials must be those of one caller; a valid one does not excuse a wrong one.
         found = {await self._caller(key) for key in given}
         if not self._token:
@@ -322,7 +324,9 @@ PUBLIC = frozenset({"/health", "/login", *ENTRY})
 """Paths without a key."""
 VISITED = frozenset({"/", "/login"})
 """Paths that a link on another site may open."""
-SINGLE = (b"authorization", b"x-api-key", b"origin", b"content-type", b"content-encoding", b"sec-fetch-site")
+SINGLE = (
+    b"authorization", b"x-api-key", b"api-key", b"origin", b"content-type", b"content-encoding", b"sec-fetch-site",
+)  # fmt: skip
 """Headers that a request may have only once."""
 SECURITY_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"))
 
@@ -529,7 +533,9 @@ class Guard:
             raise ApiError(415, "the Content-Type must be application/json", code="unsupported_media_type")
         # The limit counts bytes as they arrive, and a compressed body may unpack to any size.
         if headers.get("content-encoding", "identity") != "identity":
-            raise ApiError(415, "compressed bodies are not supported", code="unsupported_media_type")
+            raise ApiError(
+                415, "compressed bodies are not read; send it without Content-Encoding", code="unsupported_media_type"
+            )
 
 
 def is_browser(method: str, headers: Headers) -> bool:

@@ -72,7 +72,6 @@ WIRES: tuple[Wire, ...] = tuple(
 """The first wire formats the errors of paths that belong to none."""
 ESCAPED_SLASH = re.compile(rb"%(?=2[Ff5])")
 """Escapes in a path: a slash within a name, and a percent sign."""
-STATUS_CODES = {404: "not_found", 405: "method_not_allowed"}
 
 
 class _Endpoint:
@@ -139,17 +138,20 @@ def build(state: ServerState) -> ASGIApp:
     async def on_http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         path = request.url.path
+        if error.status_code == 405:
+            found = (each.methods or () for each in routes if each.path_regex.match(path))
+            allowed = ", ".join(sorted({method for each in found for method in each}))
+            text = f"{request.method} {path[:200]} is not allowed; use {allowed}"
+            response = failed(ApiError(405, text, INVALID, "method_not_allowed"), request)
+            response.headers["allow"] = allowed
+            return response
         text = f"{request.method} {path[:200]} does not exist here"
         parts = path.strip("/").split("/")
         ends = ["/".join(parts[at:]) for at in range(min(len(parts), 4))]  # behind a wrong base URL
         meant = (f"{start}{end}" for end in ends if end for start in ("/v1/", "/"))
         near = next((each for each in meant if any(route.path_regex.match(each) for route in routes)), "")
-        text += f"; did you mean {near[:200]}? Check the base URL" if near and error.status_code == 404 else ""
-        response = failed(ApiError(error.status_code, text, INVALID, STATUS_CODES.get(error.status_code)), request)
-        if error.status_code == 405:
-            methods = (each.methods or () for each in routes if each.path_regex.match(path))
-            response.headers["allow"] = ", ".join(sorted({method for each in methods for method in each}))
-        return response
+        text += f"; did you mean {near[:200]}? Check the base URL" if near else ""
+        return failed(ApiError(404, text, INVALID, "not_found"), request)
 
     async def on_failure(request: Request, _: Exception) -> Response:
         return error_response(INTERNAL, request)  # uvicorn logs the traceback
