@@ -281,11 +281,12 @@ def test_an_interrupted_turn_is_not_offered_once_its_conversation_went_on(tmp_pa
     ],
 )
 def test_a_request_does_not_choose_what_is_searched_for_whom(server: Serving, params: Json, problem: str) -> None:
-    asked = {"messages": [{"role": "user", "content": "What is the pay?"}], "input": "What is the pay?", "model": "ask"}
+    asked = {"model": "ask", "taiwa": {"params": params}}
+    messages = [{"role": "user", "content": "What is the pay?"}]
     status = 404 if "not found" in problem else 400
     begun = post(server, "/api/conversations", status, app="ask", text="What is the pay?", params=params)
-    chat = server.client.post("/v1/chat/completions", json={**asked, "taiwa": {"params": params}} | {"input": None})
-    responses = server.client.post("/v1/responses", json={**asked, "taiwa": {"params": params}} | {"messages": None})
+    chat = server.client.post("/v1/chat/completions", json={**asked, "messages": messages})
+    responses = server.client.post("/v1/responses", json={**asked, "input": "What is the pay?"})
 
     assert [chat.status_code, responses.status_code] == [status, status]
     for refused in (begun, chat.json(), responses.json()):

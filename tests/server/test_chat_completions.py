@@ -308,6 +308,7 @@ def ask_app(served: Serving, app: str, messages: list[dict[str, Any]]) -> dict[s
     ("fields", "param", "code"),
     [
         ({"nonsense": 1}, "nonsense", "unknown_parameter"),
+        ({"nonsense": None}, "nonsense", "unknown_parameter"),
         ({"model": 3}, "model", "invalid_type"),
         ({"model": "gpt-nothing"}, "model", "model_not_found"),
         ({"model": "http://127.0.0.1:9/v1#x"}, "model", "model_not_found"),
@@ -345,7 +346,7 @@ def ask_app(served: Serving, app: str, messages: list[dict[str, Any]]) -> dict[s
         ({"structured_outputs": {}}, "structured_outputs", "invalid_value"),
         ({"structured_outputs": {"regex": "a", "choice": ["b"]}}, "structured_outputs", "invalid_value"),
         ({"grammar": "start: /a/", "json_schema": {}}, "grammar", "invalid_value"),
-        ({"taiwa": {"nonsense": 1}}, "taiwa.nonsense", "unknown_parameter"),
+        ({"taiwa": {"nonsense": None}}, "taiwa.nonsense", "unknown_parameter"),
     ],
 )
 def test_a_wrong_field_is_named_in_the_error_and_nothing_is_sent(

@@ -41,7 +41,7 @@ SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The fields of an object. `null` counts as missing. Every method raises `ApiError` (400) for a value of another type."""
+    """The fields of an object. `null` counts as missing, except under an unknown name. Every method raises `ApiError` (400) for a value of another type."""
 
     data: dict[str, Json]
     path: str = ""
@@ -78,11 +78,11 @@ class Fields:
         """Return the fields besides the known ones; non-empty ones that this server does not support are refused."""
         found: dict[str, Json] = {}
         for name, value in self.data.items():
-            if name in known or value is None:
+            if name in known:
                 continue
             if name not in unsupported:
                 found[name] = value
-            elif value not in ("", []):
+            elif value not in (None, "", []):
                 raise self.error(name, "is not supported by this server", "unsupported_parameter")
         return found
 
