@@ -91,7 +91,7 @@ class EmbeddingServer:
         return 200, {"data": items[::-1] if self.shuffled else items, "usage": {"prompt_tokens": sum(map(len, texts))}}
 
     def vector(self, text: str) -> Sequence[float] | str:
-        found = topics_of(text)
+        found = topics_of(str(text))  # or of tokens
         if self.turned:
             found = [found[0], -found[1], found[2]]
         return base64.b64encode(struct.pack("<3f", *found)).decode() if self.packed else found

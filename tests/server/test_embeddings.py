@@ -59,8 +59,11 @@ def test_fewer_dimensions_are_the_first_ones_at_length_one(served: Serving) -> N
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"input": [1, 2]}, "arrays of tokens"),
-        ({"input": [[1, 2]]}, "arrays of tokens"),
+        ({"input": [1, 2]}, "send texts (LangChain: check_embedding_ctx_length=False)"),
+        ({"input": [[1, 2], [3]]}, "send texts (LangChain: check_embedding_ctx_length=False)"),
+        ({"input": [[1, 2], "a"]}, "input must be texts, or arrays of integers"),
+        ({"input": [1, True]}, "input must be texts, or arrays of integers"),
+        ({"input": [[]]}, "at least one text"),
         ({"input": []}, "at least one text"),
         ({"input": ""}, "at least one text"),
         ({"input": ["a", None]}, "input[1] must be a string"),
@@ -74,6 +77,18 @@ def test_a_wrong_field_is_named_in_the_error(served: Serving, fields: dict[str, 
     answer = post(served, **fields)
     assert answer.status_code == 400
     assert words in answer.json()["error"]["message"]
+
+
+def test_the_models_of_openai_read_the_tokens_that_langchain_sends(monkeypatch: pytest.MonkeyPatch) -> None:
+    with EmbeddingServer() as vectors:
+        monkeypatch.setenv("OPENAI_BASE_URL", vectors.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-own")
+        with serving(embeddings="openai:text-embedding-3-small") as served:
+            answers = [post(served, input=tokens) for tokens in ([2_465, 16_107], [[2_465], [40_209, 7]])]
+
+    assert [len(answer.json()["data"]) for answer in answers] == [1, 2]
+    assert [answer.json()["usage"]["prompt_tokens"] for answer in answers] == [2, 3]
+    assert vectors.texts[1:] == [[2_465, 16_107], [2_465], [40_209, 7]]
 
 
 def test_a_server_without_an_embedding_model_says_how_to_get_one() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from time import monotonic, time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from taiwa.apps.catalog import apps, find_path, load_app, load_unchanged
 from taiwa.conversation.app import App
@@ -16,9 +16,9 @@ from taiwa.kernel.runtime import AnyModel
 from taiwa.kernel.wording import Wording
 from taiwa.models.http_api.capabilities import REMEDIES
 from taiwa.models.http_api.client import HttpModel
-from taiwa.models.http_api.embeddings import open_embedder
+from taiwa.models.http_api.embeddings import EmbeddingEndpoint, open_embedder
 from taiwa.models.providers import expand_alias, resolve_probed
-from taiwa.server.http_responses import ApiError
+from taiwa.server.http_responses import ApiError, invalid
 from taiwa.sessions.commit_turn import PricedModel, no_attachments
 from taiwa.sessions.session import chosen_model, open_priced_model
 from taiwa.settings import Settings, remove_value, set_value
@@ -263,14 +263,22 @@ class EmbeddingModel:
         self._embedder: Embedder | None = None
         self._lock = Lock()
 
-    def embed(self, texts: Sequence[str]) -> "Vectors":
-        """Return one vector of length 1 for each text; a text that is too long for the model is cut.
+    def embed(self, texts: Sequence[str | list[int]]) -> "Vectors":
+        """Return one vector of length 1 for each text, or its tokens; a text that is too long for the model is cut.
 
         Raises:
+            ApiError: the model has other tokens.
             ConfigError: the model does not exist, or its key is missing.
             ModelError: the call failed.
         """
         with self._lock:
             if self._embedder is None:
                 self._embedder = open_embedder(self._place, self._settings)
-            return self._embedder.embed(texts, "passage")
+            if all(isinstance(each, str) for each in texts):
+                return self._embedder.embed(cast("Sequence[str]", texts), "passage")
+            if isinstance(self._embedder, EmbeddingEndpoint) and self._embedder.reads_tokens:
+                return self._embedder.embed(texts, "passage")
+        problem = (
+            "tokens of OpenAI are not those of this model; send texts (LangChain: check_embedding_ctx_length=False)"
+        )
+        raise invalid("input", problem, "unsupported_parameter")

@@ -7,7 +7,7 @@ from binascii import Error as Base64Error
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Literal
+from typing import Literal, cast
 
 from taiwa.kernel.attachments import path_kind
 from taiwa.kernel.errors import ConfigError, ModelError, ProtocolError, TaiwaError
@@ -53,8 +53,13 @@ class EmbeddingEndpoint:
     def __repr__(self) -> str:
         return f"EmbeddingEndpoint({self.model.name!r})"
 
-    def embed(self, texts: Sequence[str], what: Literal["passage", "question"]) -> Vectors:
-        """Return one vector of length 1 for each text; a text that is too long for the model is cut.
+    @property
+    def reads_tokens(self) -> bool:
+        """Whether the tokens of the clients of OpenAI are those of the model."""
+        return self.model.target.provider == "openai"
+
+    def embed(self, texts: Sequence[str | list[int]], what: Literal["passage", "question"]) -> Vectors:
+        """Return one vector of length 1 for each text, or its tokens; a text that is too long for the model is cut.
 
         Raises:
             ModelError: the call failed, or the response does not contain vectors.
@@ -96,7 +101,7 @@ class EmbeddingEndpoint:
         except ValueError as error:
             raise self._invalid(f"sent {error}") from None
 
-    def _request(self, texts: Sequence[str]) -> list[Sequence[float]]:
+    def _request(self, texts: Sequence[str | list[int]]) -> list[Sequence[float]]:
         """Request the vectors of some texts; split the list if it is too long, and cut a text that is too long."""
         try:
             return self._post(texts)
@@ -111,8 +116,8 @@ class EmbeddingEndpoint:
                 raise
             return self._request([texts[0][: len(texts[0]) // 2]])
 
-    def _post(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        inputs: list[Json] = [text or " " for text in texts]  # servers refuse an empty text
+    def _post(self, texts: Sequence[str | list[int]]) -> list[Sequence[float]]:
+        inputs: list[Json] = [cast("Json", text) or " " for text in texts]  # servers refuse an empty text
         body = to_json({"model": self.model.target.model, "input": inputs})
         raw = self.model.send(WireRequest(PATH, body, (("content-type", "application/json"),)))
         try:

@@ -2,7 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from starlette.requests import Request
 
@@ -30,16 +30,18 @@ def create(request: Request, body: Fields) -> Json:
     return {"object": "list", "data": data, "model": name, "usage": usage}
 
 
-def tokens_of(texts: Sequence[str]) -> int:
-    """Estimate the tokens of some texts."""
-    return sum(map(estimate_tokens, texts))
+def tokens_of(texts: Sequence[str | list[int]]) -> int:
+    """Estimate the tokens of some texts, and count those of others."""
+    return sum(estimate_tokens(each) if isinstance(each, str) else len(each) for each in texts)
 
 
-def vectors_of(request: Request, name: str, texts: Sequence[str], dimensions: int | None = None) -> "Vectors":
+def vectors_of(
+    request: Request, name: str, texts: Sequence[str | list[int]], dimensions: int | None = None
+) -> "Vectors":
     """Return a row of length 1 for each text; with `dimensions`, the first ones, normalised again.
 
     Raises:
-        ApiError: the model does not exist, or has fewer dimensions. TaiwaError: the call failed, or the caller has reached a
+        ApiError: the model does not exist, has other tokens, or fewer dimensions. TaiwaError: the call failed, or the caller has reached a
         limit.
     """
     model = state_of(request).embeddings
@@ -63,11 +65,18 @@ def vectors_of(request: Request, name: str, texts: Sequence[str], dimensions: in
     return unit_rows(vectors[:, :dimensions].tolist())
 
 
-def _read_input(body: Fields) -> tuple[str, ...]:
+def _read_input(body: Fields) -> Sequence[str | list[int]]:
+    """Read texts, or the tokens of texts: one array, or several."""
     given = body.data.get("input")
-    if isinstance(given, list) and given and isinstance(given[0], (int, list)):
-        raise invalid("input", "arrays of tokens are not supported; send texts", "unsupported_parameter")
-    texts = body.texts("input", or_one=True)
+    one = isinstance(given, list) and bool(given) and isinstance(given[0], int)
+    tokens = [given] if one else given
+    texts: Sequence[str | list[int]]
+    if isinstance(tokens, list) and tokens and isinstance(tokens[0], list):
+        if not all(isinstance(each, list) and all(type(token) is int for token in each) for each in tokens):
+            raise invalid("input", "input must be texts, or arrays of integers", "invalid_type")
+        texts = cast("list[list[int]]", tokens)
+    else:
+        texts = body.texts("input", or_one=True)
     if not texts or not all(texts):
         raise invalid("input", "input must have at least one text, and no empty one", "invalid_value")
     if len(texts) > MOST_TEXTS:
