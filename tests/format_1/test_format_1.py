@@ -6,7 +6,6 @@
 import json
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -16,8 +15,6 @@ from tests.database import Database
 from tests.format_1.write import DATA, write_inputs
 
 KINDS = ("sqlite", "postgres")
-SCHEMA_1 = Path(__file__).with_name("schema_1")
-"""Stores in which only the first migration has run."""
 
 
 def sessions(kind: str) -> list[str]:
@@ -33,26 +30,14 @@ def kind(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def golden(kind: str, request: pytest.FixtureRequest, place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A copy of the golden store, in either database, as the configured store."""
-    yield from configured(kind, DATA, request, place, monkeypatch)
-
-
-@pytest.fixture
-def oldest(kind: str, request: pytest.FixtureRequest, place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A copy of the store of schema 1, likewise."""
-    yield from configured(kind, SCHEMA_1, request, place, monkeypatch)
-
-
-def configured(
-    kind: str, folder: Path, request: pytest.FixtureRequest, place: Place, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[str]:
     if kind == "sqlite":
-        shutil.copy(folder / "store.db", place.store)
+        shutil.copy(DATA / "store.db", place.store)
         yield kind
         return
     database: Database = request.getfixturevalue("database")
     database.drop()
     with psycopg.connect(database.url, autocommit=True) as sql:
-        sql.execute((folder / "store.sql").read_bytes())
+        sql.execute((DATA / "store.sql").read_bytes())
     monkeypatch.setenv("TAIWA_STORE", database.url)
     yield kind
     database.drop()
@@ -62,23 +47,6 @@ def test_a_golden_store_opens_and_every_hash_is_right(taiwa: Taiwa, golden: str)
     assert sessions(golden)
     assert sorted(row["session"] for row in taiwa.ok("log", "--json").json) == sessions(golden)
     taiwa.ok("fsck")
-
-
-@pytest.mark.usefixtures("oldest")
-def test_a_store_of_schema_1_is_migrated_with_every_hash_right(taiwa: Taiwa) -> None:
-    taiwa.ok("undo", "-s", "travel")  # a writer migrates the store itself, not a copy
-
-    assert sorted(row["session"] for row in taiwa.ok("log", "--json").json) == [
-        "ask-1",
-        "order-1",
-        "translate-1",
-        "travel",
-    ]
-    assert "Good night!" in taiwa.ok("export", "translate-1", "--calls").out
-    assert taiwa.ok("user", "export", "ann").out
-    checked = taiwa("fsck")  # the key by which an app searched documents has changed since, before the first release
-    assert checked.err.splitlines()[-1].startswith("taiwa: the store has 1 problem")
-    assert "'flow'" in checked.out or "flow" in checked.out
 
 
 def test_a_golden_conversation_replays_without_a_call(taiwa: Taiwa, golden: str) -> None:

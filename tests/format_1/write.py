@@ -1,7 +1,6 @@
 """Write the golden files of format 1: `python -m tests.format_1.write`, the last time before the first release.
 
-Then they are not written again: a version of taiwa that cannot read them has broken its promise. The stores in `schema_1` were
-written by an earlier version, for the test of the migrations.
+Then they are not written again: a version of taiwa that cannot read them has broken its promise.
 """
 
 import json

@@ -17,9 +17,7 @@ from taiwa.sql.postgres import PostgresDatabase
 from tests.database import Database
 
 THING = (Migration(("CREATE TABLE thing(seq {pk}, word {text}){strict}",)),)
-BOX = DatabaseSpec(
-    "box", "taiwa_box", 0x626F7831, 0x6F6C6462, THING, created_by="`open box` creates one", repair="delete it"
-)
+BOX = DatabaseSpec("box", "taiwa_box", 0x626F7831, 1, THING, created_by="`open box` creates one", repair="delete it")
 SECRET = "zeugma"
 
 

@@ -14,10 +14,8 @@ from taiwa.sql import sqlite as module
 from taiwa.sql.sqlite import SqliteDatabase
 
 THING = (Migration(("CREATE TABLE thing(x)",)),)
-BOX = DatabaseSpec(
-    "box", "taiwa_box", 0x626F7831, 0x6F6C6462, THING, created_by="`open box` creates one", repair="delete it"
-)
-CRATE = DatabaseSpec("crate", "taiwa_crate", 0x63726174, 0x6F6C6463, THING, created_by="", repair="")
+BOX = DatabaseSpec("box", "taiwa_box", 0x626F7831, 1, THING, created_by="`open box` creates one", repair="delete it")
+CRATE = DatabaseSpec("crate", "taiwa_crate", 0x63726174, 1, THING, created_by="", repair="")
 
 
 def test_the_file_of_another_program_is_left_alone(tmp_path: Path) -> None:

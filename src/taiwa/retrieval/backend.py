@@ -35,7 +35,8 @@ from taiwa.sql import Database, DatabaseSpec, Migration, SqlRow
 
 MIGRATION = Migration(
     both=(
-        # `tallied` and `untallied` count the rows of sums that PostgreSQL keeps beside.
+        # `tallied` and `untallied` count the rows of sums that PostgreSQL keeps beside. The owner "" is the command line; a name is
+        # unique among all owners.
         """CREATE TABLE doc_index(
             seq {pk},
             name {text} NOT NULL UNIQUE,
@@ -45,7 +46,8 @@ MIGRATION = Migration(
             stamp {blob} NOT NULL,
             tallied {int} NOT NULL DEFAULT 0,
             untallied {int} NOT NULL DEFAULT 0,
-            at_us {int} NOT NULL){strict}""",
+            at_us {int} NOT NULL,
+            owner {text} NOT NULL DEFAULT ''){strict}""",
         # The names in an audience are sorted JSON: equal audiences are one row.
         """CREATE TABLE audience(
             seq {pk},
@@ -140,14 +142,12 @@ MIGRATION = Migration(
         "CREATE INDEX tally_index ON tally(doc_index)",
     ),
 )
-# The owner of an index: "" is the command line. A name is unique among all owners.
-OWNERS = Migration(("ALTER TABLE doc_index ADD COLUMN owner {text} NOT NULL DEFAULT ''",))
 LIBRARY = DatabaseSpec(
     "library",
     schema="taiwa_library",
     application_id=0x74776978,  # `twix`
-    unreleased_id=0x7461696C,
-    migrations=(MIGRATION, OWNERS),
+    first_format=3,
+    migrations=(MIGRATION,),
     created_by="`taiwa index FOLDER` creates one",
     repair="delete it with the folder beside it, and index again",
     # The planner underestimates the cost of comparing arrays, and would compare those of every passage instead of using GIN.

@@ -151,15 +151,15 @@ class Migration:
 class DatabaseSpec:
     """What distinguishes one kind of database: its mark, its tables, and its name in errors.
 
-    A SQLite file is marked by `application_id`; on a PostgreSQL server the tables are in `schema`. A database of version n
-    has run the first n migrations. `created_by` and `repair` complete error messages; `settings` are applied to every
-    PostgreSQL connection, as `name = value`. `unreleased_id` marked files before the first release.
+    A SQLite file is marked by `application_id`; on a PostgreSQL server the tables are in `schema`. The first migration makes
+    `first_format`, each further one the next; smaller numbers were never released. `created_by` and `repair` complete error
+    messages; `settings` are applied to every PostgreSQL connection, as `name = value`.
     """
 
     name: str
     schema: str
     application_id: int
-    unreleased_id: int
+    first_format: int
     migrations: tuple[Migration, ...]
     created_by: str
     repair: str
@@ -178,7 +178,7 @@ class MigrationTarget(Protocol):
         ...
 
     def read_version(self) -> int:
-        """Return the number of migrations already run, 0 for an empty database.
+        """Return the format of the tables, 0 for an empty database.
 
         Raises:
             StoreError: the database belongs to another program.
@@ -186,7 +186,7 @@ class MigrationTarget(Protocol):
         ...
 
     def write_version(self, version: int) -> None:
-        """Record the number of migrations run."""
+        """Record the format of the tables."""
         ...
 
     def execute(self, statement: str) -> object:
@@ -202,18 +202,18 @@ def migrate(target: MigrationTarget, spec: DatabaseSpec, where: object) -> None:
     """Run the pending migrations of a database, all in one transaction.
 
     Raises:
-        StoreError: the database belongs to another program or was written by a newer version of this one.
+        StoreError: the database belongs to another program, or was written by a newer or an unreleased version of this one.
     """
     if check_version(target, spec, where):
         return
     with target.alone():
         # Another process may have migrated while this one waited for its turn.
         version = target.read_version()
-        for migration in spec.migrations[version:]:
-            for statement in migration.statements(target.dialect):
-                target.execute(statement)
-        if version < len(spec.migrations):
-            target.write_version(len(spec.migrations))
+        for number, migration in enumerate(spec.migrations, spec.first_format):
+            if number > version:
+                for statement in migration.statements(target.dialect):
+                    target.execute(statement)
+                target.write_version(number)
 
 
 def check_version(target: MigrationTarget, spec: DatabaseSpec, where: object) -> bool:
@@ -222,18 +222,15 @@ def check_version(target: MigrationTarget, spec: DatabaseSpec, where: object) ->
     Raises:
         StoreError: as `migrate`.
     """
-    version, newest = target.read_version(), len(spec.migrations)
+    version, newest = target.read_version(), spec.first_format + len(spec.migrations) - 1
+    if 0 < version < spec.first_format:
+        raise StoreError(
+            f"{spec} {where} was written by an unreleased version of taiwa and cannot be opened; move it away or delete it"
+        )
     if version > newest:
         versions = f"has format {version}, this version of taiwa reads up to {newest}"
         raise StoreError(f"{spec} {where} {versions}; update taiwa, or choose another {spec.name}")
     return version == newest
-
-
-def unreleased(where: object) -> StoreError:
-    """Return the error for a database in a format from before the first release."""
-    return StoreError(
-        f"{where} was written by an unreleased version of taiwa and cannot be opened; move it away or delete it"
-    )
 
 
 FaultTable: TypeAlias = Mapping[Any, tuple[type[TaiwaError], str]]

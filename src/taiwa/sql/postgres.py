@@ -45,7 +45,6 @@ PLACEHOLDER = re.compile(r"\?(\d*)")
 READS = ("SELECT", "WITH")
 MARK = "taiwa_format"
 """The table that marks a schema as ours and holds its version."""
-UNRELEASED_MARK = "taiwa_version"
 
 BUSY = "has no free connection left; try again in a moment"
 FIRST = "was changed by another program first; nothing was changed here, try again"
@@ -397,8 +396,6 @@ class _Migrating:
         schema = self._spec.schema
         select = b"SELECT tablename FROM pg_tables WHERE schemaname = $1"
         tables = {name for (name,) in self._sql.execute(select, [schema])}
-        if UNRELEASED_MARK in tables:
-            raise base.unreleased(f"the schema {schema} on {self._url}")
         if MARK in tables:
             return int(self._sql.execute(f"SELECT version FROM {schema}.{MARK}".encode()).fetchall()[0][0])  # noqa: S608
         if tables:

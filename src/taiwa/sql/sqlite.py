@@ -414,8 +414,6 @@ class _Migrating:
 
     def read_version(self) -> int:
         mark, version, filled = self._sql.execute(MARK).fetchone()
-        if mark == self._spec.unreleased_id:
-            raise base.unreleased(self._path)
         if mark != self._spec.application_id and (mark or version or filled):
             raise StoreError(
                 f"the SQLite file {self._path} belongs to another program; name another file for {self._spec}"

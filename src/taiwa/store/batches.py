@@ -10,7 +10,7 @@ from taiwa.store.nodes import check_json, hash_to_bytes, pack, short_hash, unpac
 BatchStatus: TypeAlias = Literal["open", "done", "failed"]
 
 BEGIN = """
-INSERT INTO batch_item(owner, key, status, attempts, cost_nano, pid, token, at_us) VALUES(?, ?, 'open', 1, 0, ?, '', ?)
+INSERT INTO batch_item(owner, key, status, attempts, cost_nano, pid, at_us) VALUES(?, ?, 'open', 1, 0, ?, ?)
 ON CONFLICT(key) DO UPDATE SET status = 'open', attempts = batch_item.attempts + 1, pid = excluded.pid,
     at_us = excluded.at_us
 WHERE batch_item.status <> 'done'"""

@@ -1,4 +1,4 @@
-"""The tables of a store, one list for SQLite and PostgreSQL. A migration is never edited: a change is a new migration.
+"""The tables of a store, one list for SQLite and PostgreSQL. A released migration is never edited: a change is a new migration.
 
 Wide rows are in rowid tables with a separate unique 16-byte hash (a WITHOUT ROWID table of the same rows was three times as
 large). Inside a store nodes refer to each other by row number (`seq`), which is never shown and not part of a hash. Only
@@ -9,11 +9,18 @@ large). Inside a store nodes refer to each other by row number (`seq`), which is
 from taiwa.sql import DatabaseSpec, Migration
 
 TABLES = (
+    # Whose the rows are: "" is the owner where there is only one. Nodes and apps are shared by their hashes: they belong to those in
+    # `owned_node` and `owned_app`, and to "" if they are not listed.
     """CREATE TABLE app(
         seq {pk},
         hash {blob} NOT NULL UNIQUE CHECK (length(hash) = 16),
         name {text} NOT NULL,
         body {blob} NOT NULL){strict}""",
+    """CREATE TABLE owned_app(
+        app {int} NOT NULL REFERENCES app(seq) ON DELETE CASCADE, owner {text} NOT NULL, PRIMARY KEY(app, owner)){strict}""",
+    # Imported content is untrusted until the user trusts it.
+    """CREATE TABLE untrusted_app(
+        app {int} NOT NULL REFERENCES app(seq) ON DELETE CASCADE, owner {text} NOT NULL, PRIMARY KEY(app, owner)){strict}""",
     # `base` is the tip before the node's commit, to which undo goes back. It is not a foreign key, because deleting
     # a node would then scan the table; an ancestor is reachable whenever its descendant is.
     """CREATE TABLE node(
@@ -28,9 +35,23 @@ TABLES = (
         body {blob} NOT NULL,
         at_us {int} NOT NULL){strict}""",
     "CREATE INDEX node_parent ON node(parent)",
-    # A deleted ref keeps its row, with node NULL, so that its reflog stays complete when the name is used again.
-    "CREATE TABLE ref(seq {pk}, name {text} NOT NULL, node {int}, moved {int} NOT NULL){strict}",
-    "CREATE UNIQUE INDEX ref_name ON ref(name) WHERE node IS NOT NULL",
+    """CREATE TABLE owned_node(
+        node {int} NOT NULL REFERENCES node(seq) ON DELETE CASCADE, owner {text} NOT NULL, PRIMARY KEY(node, owner)){strict}""",
+    """CREATE TABLE snapshot(
+        node {int} PRIMARY KEY REFERENCES node(seq) ON DELETE CASCADE,
+        state {blob} NOT NULL){strict}""",
+    # A deleted ref keeps its row, with node NULL, so that its reflog stays complete when the name is used again. `place`: pinned (1)
+    # or archived (-1); `tags`: one a line.
+    """CREATE TABLE ref(
+        seq {pk},
+        name {text} NOT NULL,
+        node {int},
+        moved {int} NOT NULL,
+        owner {text} NOT NULL DEFAULT '',
+        title {text} NOT NULL DEFAULT '',
+        place {int} NOT NULL DEFAULT 0,
+        tags {text} NOT NULL DEFAULT ''){strict}""",
+    "CREATE UNIQUE INDEX ref_name ON ref(owner, name) WHERE node IS NOT NULL",
     """CREATE TABLE reflog(
         seq {pk},
         ref {int} NOT NULL REFERENCES ref(seq) ON DELETE CASCADE,
@@ -40,7 +61,9 @@ TABLES = (
         reason {text} NOT NULL,
         at_us {int} NOT NULL){strict}""",
     "CREATE INDEX reflog_ref ON reflog(ref)",
-    # `requests` counts what was sent to a model, answered or not.
+    # `requests` counts what was sent to a model, answered or not; `attempt` is the request of a client that may repeat it; `reserved`
+    # is what calls may cost that are open, or ended with an unknown cost; `partial` is what a model has written of an answer that
+    # has not ended yet, or failed.
     """CREATE TABLE run(
         seq {pk},
         ref {text} NOT NULL,
@@ -53,11 +76,18 @@ TABLES = (
         requests {int} NOT NULL DEFAULT 0,
         model {text} NOT NULL DEFAULT '',
         pid {int} NOT NULL,
-        token {text} NOT NULL,
-        at_us {int} NOT NULL){strict}""",
+        attempt {text} NOT NULL,
+        at_us {int} NOT NULL,
+        owner {text} NOT NULL DEFAULT '',
+        reserved {int} NOT NULL DEFAULT 0,
+        partial {blob}){strict}""",
     "CREATE INDEX run_node ON run(node)",
     "CREATE INDEX run_open ON run(seq) WHERE status = 'open'",
-    # Several entries of one position are several payments: the last one counts for resuming, all of them cost.
+    "CREATE INDEX run_attempt ON run(attempt) WHERE attempt <> ''",
+    "CREATE INDEX run_begun ON run(owner, at_us) WHERE owner <> ''",
+    "CREATE INDEX run_reserved ON run(at_us) WHERE reserved > 0",
+    # Several entries of one position are several payments: the last one counts for resuming, all of them cost. `thought_ms` is the
+    # measured time of the reasoning before an answer.
     """CREATE TABLE call(
         seq {pk},
         run {int} NOT NULL REFERENCES run(seq) ON DELETE CASCADE,
@@ -77,9 +107,11 @@ TABLES = (
         cost_nano {int},
         price {text} NOT NULL,
         ms {int} NOT NULL,
-        at_us {int} NOT NULL){strict}""",
+        at_us {int} NOT NULL,
+        thought_ms {int} NOT NULL DEFAULT 0){strict}""",
     "CREATE INDEX call_run ON call(run)",
-    # `pid` is the number of the process that works on an open row, as in `run`; `token` is no longer used.
+    "CREATE INDEX call_at ON call(at_us)",
+    # `pid` is the number of the process that works on an open row, as in `run`.
     """CREATE TABLE batch_item(
         key {blob} PRIMARY KEY CHECK (length(key) = 16),
         status {text} NOT NULL,
@@ -87,13 +119,32 @@ TABLES = (
         cost_nano {int},
         result {blob},
         pid {int} NOT NULL,
-        token {text} NOT NULL,
-        at_us {int} NOT NULL){strict}""",
-    """CREATE TABLE snapshot(
-        node {int} PRIMARY KEY REFERENCES node(seq) ON DELETE CASCADE,
-        state {blob} NOT NULL){strict}""",
+        at_us {int} NOT NULL,
+        owner {text} NOT NULL DEFAULT ''){strict}""",
+    # The bytes of attachments, without data where an import left them out; each owner has rows of their own, since a hash proves
+    # nothing. A node names its attachments in its body; the rows here let a collection find those that nothing refers to.
+    """CREATE TABLE blob(
+        seq {pk},
+        owner {text} NOT NULL,
+        hash {blob} NOT NULL CHECK (length(hash) = 32),
+        data {blob},
+        UNIQUE(owner, hash)){strict}""",
+    """CREATE TABLE node_blob(
+        node {int} NOT NULL REFERENCES node(seq) ON DELETE CASCADE,
+        blob {int} NOT NULL REFERENCES blob(seq),
+        PRIMARY KEY (node, blob)){strict}""",
+    """CREATE TABLE run_blob(
+        run {int} NOT NULL REFERENCES run(seq) ON DELETE CASCADE,
+        blob {int} NOT NULL REFERENCES blob(seq),
+        PRIMARY KEY (run, blob)){strict}""",
     # `user` is a keyword of PostgreSQL. What feedback teaches is not stored: it is derived when it is read.
-    "CREATE TABLE user_profile(seq {pk}, name {text} NOT NULL UNIQUE, body {blob} NOT NULL, at_us {int} NOT NULL){strict}",
+    """CREATE TABLE user_profile(
+        seq {pk},
+        name {text} NOT NULL,
+        body {blob} NOT NULL,
+        at_us {int} NOT NULL,
+        owner {text} NOT NULL DEFAULT '',
+        UNIQUE(owner, name)){strict}""",
     """CREATE TABLE feedback(
         seq {pk},
         user_profile {int} NOT NULL REFERENCES user_profile(seq) ON DELETE CASCADE,
@@ -104,6 +155,55 @@ TABLES = (
         ref {int} PRIMARY KEY REFERENCES ref(seq) ON DELETE CASCADE,
         user_profile {int} NOT NULL REFERENCES user_profile(seq) ON DELETE CASCADE){strict}""",
     "CREATE INDEX user_session_user ON user_session(user_profile)",
+    # Histories that clients of the server resend are found by their content; deleting the node deletes what leads to it.
+    """CREATE TABLE transcript(
+        seq {pk},
+        owner {text} NOT NULL,
+        app {text} NOT NULL,
+        address {blob} NOT NULL CHECK (length(address) = 16),
+        turn {blob} NOT NULL CHECK (length(turn) = 16),
+        node {int} NOT NULL REFERENCES node(seq) ON DELETE CASCADE,
+        session {text} NOT NULL){strict}""",
+    "CREATE INDEX transcript_address ON transcript(address)",
+    "CREATE INDEX transcript_turn ON transcript(turn)",
+    "CREATE INDEX transcript_node ON transcript(node)",
+    """CREATE TABLE served(
+        seq {pk},
+        owner {text} NOT NULL,
+        id {text} NOT NULL,
+        kind {text} NOT NULL,
+        session {text} NOT NULL,
+        node {int} REFERENCES node(seq) ON DELETE CASCADE,
+        body {blob} NOT NULL,
+        UNIQUE(owner, id)){strict}""",
+    "CREATE INDEX served_session ON served(session)",
+    "CREATE INDEX served_node ON served(node)",
+    # The callers of a server, who own rows by their names.
+    """CREATE TABLE caller(
+        seq {pk},
+        name {text} NOT NULL UNIQUE,
+        key {blob} NOT NULL UNIQUE CHECK (length(key) = 32),
+        max_cost {int},
+        rate {int},
+        principals {text} NOT NULL,
+        at_us {int} NOT NULL){strict}""",
+    # Servers of one store; the runs of one that the others follow, with events in portions, from `start` up to `until`.
+    "CREATE TABLE server(process {int} PRIMARY KEY){strict}",
+    """CREATE TABLE shared_run(
+        seq {pk},
+        owner {text} NOT NULL,
+        id {text} NOT NULL,
+        session {text} NOT NULL,
+        process {int} NOT NULL,
+        stop {int} NOT NULL,
+        ended {int} NOT NULL,
+        UNIQUE(owner, id)){strict}""",
+    """CREATE TABLE shared_event(
+        run {int} NOT NULL REFERENCES shared_run(seq) ON DELETE CASCADE,
+        until {int} NOT NULL,
+        start {int} NOT NULL,
+        body {blob} NOT NULL,
+        PRIMARY KEY(run, until)){strict}""",
 )
 SQLITE = (
     # Texts are cut into words and pairs of characters beforehand (search.py), positions are not kept. For 213 KB of Japanese
@@ -133,185 +233,12 @@ POSTGRES = (
         AS $$ SELECT CAST(one AS bigint) FROM json_array_elements_text(CAST(listed AS json)) AS one $$""",
     "CREATE SEQUENCE owner AS integer CYCLE",
 )
-# Imported content is untrusted until the user trusts it.
-TRUST = (
-    "CREATE TABLE untrusted_app(app {int} PRIMARY KEY REFERENCES app(seq) ON DELETE CASCADE){strict}",
-    """INSERT INTO untrusted_app SELECT DISTINCT node.app FROM reflog JOIN node ON node.seq = reflog.new
-        WHERE reflog.op = 'create' AND reflog.reason = 'import'""",
-)
-# Whose the rows are: "" is the owner where there is only one. A name is unique among those of its owner. Nodes and apps are
-# shared by their hashes: they belong to those in `owned_node` and `owned_app`, and to "" if they are not listed.
-OWNERS = (
-    "ALTER TABLE ref ADD COLUMN owner {text} NOT NULL DEFAULT ''",
-    "DROP INDEX ref_name",
-    "CREATE UNIQUE INDEX ref_name ON ref(owner, name) WHERE node IS NOT NULL",
-    "ALTER TABLE run ADD COLUMN owner {text} NOT NULL DEFAULT ''",
-    "ALTER TABLE batch_item ADD COLUMN owner {text} NOT NULL DEFAULT ''",
-    """CREATE TABLE owned_node(
-        node {int} NOT NULL REFERENCES node(seq) ON DELETE CASCADE, owner {text} NOT NULL, PRIMARY KEY(node, owner)){strict}""",
-    """CREATE TABLE owned_app(
-        app {int} NOT NULL REFERENCES app(seq) ON DELETE CASCADE, owner {text} NOT NULL, PRIMARY KEY(app, owner)){strict}""",
-    "CREATE TEMPORARY TABLE kept AS SELECT app FROM untrusted_app",
-    "DROP TABLE untrusted_app",
-    """CREATE TABLE untrusted_app(
-        app {int} NOT NULL REFERENCES app(seq) ON DELETE CASCADE, owner {text} NOT NULL, PRIMARY KEY(app, owner)){strict}""",
-    "INSERT INTO untrusted_app SELECT app, '' FROM kept",
-    "DROP TABLE kept",
-)
-# SQLite cannot drop the constraint that made the names of users unique among all owners: the tables are made again.
-OWNERS_SQLITE = (
-    "CREATE TEMPORARY TABLE kept_profile AS SELECT * FROM user_profile",
-    "CREATE TEMPORARY TABLE kept_feedback AS SELECT * FROM feedback",
-    "CREATE TEMPORARY TABLE kept_session AS SELECT * FROM user_session",
-    "DROP TABLE user_session",
-    "DROP TABLE feedback",
-    "DROP TABLE user_profile",
-    """CREATE TABLE user_profile(
-        seq INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, body BLOB NOT NULL, at_us INTEGER NOT NULL,
-        owner TEXT NOT NULL DEFAULT '', UNIQUE(owner, name)) STRICT""",
-    """CREATE TABLE feedback(
-        seq INTEGER PRIMARY KEY AUTOINCREMENT,
-        user_profile INTEGER NOT NULL REFERENCES user_profile(seq) ON DELETE CASCADE,
-        body BLOB NOT NULL,
-        at_us INTEGER NOT NULL) STRICT""",
-    "CREATE INDEX feedback_user ON feedback(user_profile)",
-    """CREATE TABLE user_session(
-        ref INTEGER PRIMARY KEY REFERENCES ref(seq) ON DELETE CASCADE,
-        user_profile INTEGER NOT NULL REFERENCES user_profile(seq) ON DELETE CASCADE) STRICT""",
-    "CREATE INDEX user_session_user ON user_session(user_profile)",
-    "INSERT INTO user_profile SELECT *, '' FROM kept_profile",
-    "INSERT INTO feedback SELECT * FROM kept_feedback",
-    "INSERT INTO user_session SELECT * FROM kept_session",
-    "DROP TABLE kept_profile",
-    "DROP TABLE kept_feedback",
-    "DROP TABLE kept_session",
-)
-OWNERS_POSTGRES = (
-    """ALTER TABLE user_profile ADD COLUMN owner text COLLATE "C" NOT NULL DEFAULT ''""",
-    "ALTER TABLE user_profile DROP CONSTRAINT user_profile_name_key",
-    "ALTER TABLE user_profile ADD UNIQUE(owner, name)",
-)
-# The bytes of attachments, without data where an import left them out; each owner has rows of their own, since a hash proves
-# nothing. A node names its attachments in its body; the rows here let a collection find those that nothing refers to.
-BLOBS = (
-    """CREATE TABLE blob(
-        seq {pk},
-        owner {text} NOT NULL,
-        hash {blob} NOT NULL CHECK (length(hash) = 32),
-        data {blob},
-        UNIQUE(owner, hash)){strict}""",
-    """CREATE TABLE node_blob(
-        node {int} NOT NULL REFERENCES node(seq) ON DELETE CASCADE,
-        blob {int} NOT NULL REFERENCES blob(seq),
-        PRIMARY KEY (node, blob)){strict}""",
-    """CREATE TABLE run_blob(
-        run {int} NOT NULL REFERENCES run(seq) ON DELETE CASCADE,
-        blob {int} NOT NULL REFERENCES blob(seq),
-        PRIMARY KEY (run, blob)){strict}""",
-)
-# Histories that clients of the server resend are found by their content; deleting the node deletes what leads to it.
-TRANSCRIPTS = (
-    """CREATE TABLE transcript(
-        seq {pk},
-        owner {text} NOT NULL,
-        app {text} NOT NULL,
-        address {blob} NOT NULL CHECK (length(address) = 16),
-        turn {blob} NOT NULL CHECK (length(turn) = 16),
-        node {int} NOT NULL REFERENCES node(seq) ON DELETE CASCADE,
-        session {text} NOT NULL){strict}""",
-    "CREATE INDEX transcript_address ON transcript(address)",
-    "CREATE INDEX transcript_turn ON transcript(turn)",
-    "CREATE INDEX transcript_node ON transcript(node)",
-)
-SERVED = (
-    """CREATE TABLE served(
-        seq {pk},
-        owner {text} NOT NULL,
-        id {text} NOT NULL,
-        kind {text} NOT NULL,
-        session {text} NOT NULL,
-        node {int} REFERENCES node(seq) ON DELETE CASCADE,
-        body {blob} NOT NULL,
-        UNIQUE(owner, id)){strict}""",
-    "CREATE INDEX served_session ON served(session)",
-    "CREATE INDEX served_node ON served(node)",
-)
-# The callers of a server, who own rows by their names. `reserved` is what calls of a run may cost that are open, or ended with an
-# unknown cost.
-CALLERS = (
-    """CREATE TABLE caller(
-        seq {pk},
-        name {text} NOT NULL UNIQUE,
-        key {blob} NOT NULL UNIQUE CHECK (length(key) = 32),
-        max_cost {int},
-        rate {int},
-        principals {text} NOT NULL,
-        at_us {int} NOT NULL){strict}""",
-    "ALTER TABLE run ADD COLUMN reserved {int} NOT NULL DEFAULT 0",
-    "CREATE INDEX run_reserved ON run(owner, at_us) WHERE owner <> ''",
-    "CREATE INDEX call_at ON call(at_us)",
-)
-RESERVED = (
-    "UPDATE run SET reserved = 0",
-    "DROP INDEX run_reserved",
-    "CREATE INDEX run_begun ON run(owner, at_us) WHERE owner <> ''",
-    "CREATE INDEX run_reserved ON run(at_us) WHERE reserved > 0",
-)
-# Servers of one store; the runs of one that the others follow, with events in portions, from `start` up to `until`.
-SHARED = (
-    "CREATE TABLE server(process {int} PRIMARY KEY){strict}",
-    """CREATE TABLE shared_run(
-        seq {pk},
-        owner {text} NOT NULL,
-        id {text} NOT NULL,
-        session {text} NOT NULL,
-        process {int} NOT NULL,
-        stop {int} NOT NULL,
-        ended {int} NOT NULL,
-        UNIQUE(owner, id)){strict}""",
-    """CREATE TABLE shared_event(
-        run {int} NOT NULL REFERENCES shared_run(seq) ON DELETE CASCADE,
-        until {int} NOT NULL,
-        start {int} NOT NULL,
-        body {blob} NOT NULL,
-        PRIMARY KEY(run, until)){strict}""",
-)
-# What a model has written of an answer that has not ended yet, or failed; a title in free words, and whether a session is pinned (1)
-# or archived (-1).
-LABELS = (
-    "ALTER TABLE run ADD COLUMN partial {blob}",
-    "ALTER TABLE ref ADD COLUMN title {text} NOT NULL DEFAULT ''",
-    "ALTER TABLE ref ADD COLUMN place {int} NOT NULL DEFAULT 0",
-)
-# The measured time of the reasoning before an answer; the tags of a session, one a line.
-TAGS = (
-    "ALTER TABLE call ADD COLUMN thought_ms {int} NOT NULL DEFAULT 0",
-    "ALTER TABLE ref ADD COLUMN tags {text} NOT NULL DEFAULT ''",
-)
-# The request of a client that may repeat it, for the run that it began.
-ATTEMPTS = (
-    "ALTER TABLE run RENAME COLUMN token TO attempt",
-    "CREATE INDEX run_attempt ON run(attempt) WHERE attempt <> ''",
-)
 STORE = DatabaseSpec(
     "store",
     schema="taiwa_store",
     application_id=0x74777374,  # `twst`
-    unreleased_id=0x74616977,
-    migrations=(
-        Migration(TABLES, SQLITE, POSTGRES),
-        Migration(TRUST),
-        Migration(OWNERS, OWNERS_SQLITE, OWNERS_POSTGRES),
-        Migration(BLOBS),
-        Migration(TRANSCRIPTS),
-        Migration(SERVED),
-        Migration(CALLERS),
-        Migration(SHARED),
-        Migration(RESERVED),
-        Migration(LABELS),
-        Migration(TAGS),
-        Migration(ATTEMPTS),
-    ),
+    first_format=13,
+    migrations=(Migration(TABLES, SQLITE, POSTGRES),),
     created_by="`taiwa chat` creates one",
     repair="run `taiwa fsck`, and export what is still readable or restore a backup",
 )
