@@ -1,4 +1,4 @@
-"""A real PostgreSQL server with pgvector for tests, shared by all workers of a run and stopped with the last one."""
+"""A real PostgreSQL server for tests, shared by all workers of a run and stopped with the last one."""
 
 import fcntl
 import importlib.util

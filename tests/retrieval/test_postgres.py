@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from taiwa.kernel.errors import ConflictError, InputError, StoreError
+from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.retrieval import Library
 from taiwa.retrieval import postgres as module
 from taiwa.retrieval.analyzer import Analyzer
@@ -181,20 +181,6 @@ def test_an_indexer_that_is_killed_leaves_whole_documents_and_no_lock(database: 
 def test_within_one_process_too_one_indexes_at_a_time(shelves: PostgresLibraryBackend, shelf: IndexBackend) -> None:
     with shelf.write_lock(0.0), pytest.raises(ConflictError), shelves.open("docs").write_lock(0.06):
         pass
-
-
-def test_a_server_without_pgvector_is_said_and_words_are_found_all_the_same(
-    shelf: IndexBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put(shelf, document("a", "apples"))
-    (passage,) = shelf.search({"appl": 1.0}, 1, NOBODY)
-    monkeypatch.setattr(module, "AVAILABLE", "SELECT 1 FROM pg_available_extensions WHERE name = 'none'")
-    monkeypatch.setattr(module, "HAS_TABLE", "SELECT NULL")
-
-    assert shelf.nearest("m", np.ones(3, np.float32), 1, NOBODY) == ()
-    assert len(shelf.without_vectors("m", 5)) == 1
-    with pytest.raises(StoreError, match="does not have pgvector, which vectors need"):
-        shelf.put_vectors("m", [(passage.id, np.ones(3, np.float32))])
 
 
 def test_an_address_that_is_none_is_not_repeated() -> None:

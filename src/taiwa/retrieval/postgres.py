@@ -3,8 +3,7 @@ documents.
 
 The inverted index (GIN) of PostgreSQL gives candidates, and BM25 ranks them here. Only passages with at least one of the rarer
 terms are scored; an upper bound for the more common ones shows when no other passage can be among the best; until then more
-terms are included, up to a limit. Passages that the principals may not see never leave the server. Vectors are compared by
-pgvector, exhaustively.
+terms are included, up to a limit. Passages that the principals may not see never leave the server.
 """
 
 import json
@@ -18,17 +17,16 @@ from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from taiwa.kernel.errors import ConflictError, InputError, StoreError
+from taiwa.kernel.errors import ConflictError, StoreError
 from taiwa.kernel.messages import Passage
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.backend import (
     LIBRARY,
-    PASSAGES,
+    MOST,
     IndexBackend,
     LibraryBackend,
     access_json,
     passage_terms,
-    stored_passage,
 )
 from taiwa.retrieval.types import Batch, Chunk, Document, DocumentListing, FileFacts, Principals, TermCounts, may_see
 from taiwa.sql import Clock, PostgresUrl, now_us
@@ -37,32 +35,6 @@ from taiwa.sql.postgres import PostgresDatabase
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from taiwa.retrieval.types import Vector
-
-VECTORS = """
-CREATE TABLE IF NOT EXISTS embedding(
-    passage bigint NOT NULL REFERENCES passage(seq) ON DELETE CASCADE,
-    model text COLLATE "C" NOT NULL,
-    cells {type} NOT NULL,
-    PRIMARY KEY(passage, model))"""
-"""Created with the first vector, because only vectors need the extension pgvector."""
-HAS_TABLE = "SELECT to_regclass('embedding')"
-AVAILABLE = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
-VECTOR_SCHEMA = """
-SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector'"""
-OWN_PASSAGES = "SELECT passage.seq FROM passage JOIN document ON document.seq = passage.document WHERE doc_index = ?"
-WITHOUT_VECTOR = "NOT EXISTS(SELECT 1 FROM embedding WHERE embedding.passage = passage.seq AND model = ?)"
-PUT_VECTOR = """
-INSERT INTO embedding(passage, model, cells) VALUES(?, ?, CAST(? AS {type}))
-ON CONFLICT(passage, model) DO UPDATE SET cells = excluded.cells"""
-NEAREST = """
-SELECT passage.seq, document.audience, document.path, document.title, document.seq, document.digest,
-    passage.start, passage.page, passage.heading, passage.text,
-    -(cells OPERATOR({schema}.<#>) CAST(? AS {schema}.vector)) AS score
-FROM embedding JOIN passage ON passage.seq = embedding.passage JOIN document ON document.seq = passage.document
-WHERE document.doc_index = ? AND model = ? AND document.audience = ANY(CAST(? AS bigint[]))
-ORDER BY score DESC, passage.seq LIMIT ?"""
 
 K1, B = 1.2, 0.75
 ENOUGH_AT_FIRST = 250
@@ -224,8 +196,6 @@ COMPACT = """
 WITH old AS (DELETE FROM tally WHERE doc_index = ?1 RETURNING term, audience, holders)
 INSERT INTO tally(doc_index, term, audience, holders)
 SELECT ?1, term, audience, sum(holders) FROM old GROUP BY term, audience HAVING sum(holders) <> 0"""
-MOST = 10_000
-"""Maximum number of passages returned for one query."""
 INDEXER = 0x7461696C
 """The class of the locks of indexing processes."""
 HOLDING = """
@@ -436,81 +406,6 @@ class PostgresIndexBackend(IndexBackend):
             audiences = [seq for seq, audience in self._audiences().items() if may_see(audience, principals)]
             cache[principals] = _Visible(audiences, Holding(*self._db.rows(HOLDING, self.seq, audiences)[0]))
         return cache[principals]
-
-    # --- vectors ------------------------------------------------------------------------------------------------------
-
-    def without_vectors(self, model: str, k: int) -> tuple[Passage, ...]:
-        """Return at most k passages that have no vector of a model yet."""
-        without, values = (WITHOUT_VECTOR, (model,)) if self._has_vectors() else ("true", ())
-        rows = self._db.rows(f"{PASSAGES} {without} ORDER BY passage.seq LIMIT ?", self.seq, *values, k)
-        return tuple(stored_passage(row).passage for row in rows)
-
-    def put_vectors(self, model: str, vectors: "Sequence[tuple[str, Vector]]") -> None:
-        """Store the vectors of passages, in one transaction; deleted passages are skipped.
-
-        Raises:
-            StoreError: the server has no pgvector.
-        """
-        if not vectors:
-            return
-        putting = PUT_VECTOR.format(type=self._create_vectors())
-        with self._db.transaction():
-            for name, vector in vectors:
-                if (stored := self._stored(name)) is not None:
-                    self._db.run(putting, stored.seq, model, _vector_text(vector))
-
-    def vectors(self, model: str) -> int:
-        """Count the passages that have a vector of a model."""
-        counted = f"SELECT count(*) FROM embedding WHERE model = ? AND passage IN ({OWN_PASSAGES})"  # noqa: S608
-        return int(self._db.one(counted, model, self.seq) or 0) if self._has_vectors() else 0
-
-    def keep_vectors(self, model: str) -> None:
-        """Delete the vectors of every other model."""
-        if self._has_vectors():
-            delete = f"DELETE FROM embedding WHERE model <> ? AND passage IN ({OWN_PASSAGES})"  # noqa: S608  (constants)
-            self._db.run(delete, model, self.seq)
-
-    def nearest(self, model: str, vector: "Vector", k: int, principals: Principals) -> tuple[Passage, ...]:
-        """Return at most k passages whose vectors are nearest, best first."""
-        with self._db.transaction(write=False):
-            if k < 1 or not self._has_vectors():
-                return ()
-            schema = str(self._db.one(VECTOR_SCHEMA))
-            select = f"SELECT {schema}.vector_dims(cells) FROM embedding WHERE model = ? AND passage IN ({OWN_PASSAGES}) LIMIT 1"  # noqa: S608
-            length = self._db.one(select, model, self.seq)
-            if length is not None and length != len(vector):
-                raise InputError(f"the vectors of {model!r} have {length} numbers, not {len(vector)}")
-            audiences = self._visible_audiences(principals)
-            rows = self._db.rows(
-                NEAREST.format(schema=schema), _vector_text(vector), self.seq, model, audiences, min(k, MOST)
-            )
-            return tuple(stored_passage(row[:-1], float(row[-1])).passage for row in rows if row[-1] > 0)
-
-    def _has_vectors(self) -> bool:
-        return self._db.one(HAS_TABLE) is not None
-
-    def _create_vectors(self) -> str:
-        """Return the type of vectors; the first call creates the extension and the table."""
-        if not self._has_vectors():
-            if self._db.one(AVAILABLE) is None:
-                why = "does not have pgvector, which vectors need; install it there"
-                raise StoreError(f"the server {self._server.url} {why}")
-            with self._db.transaction():
-                # Several processes may store the first vector at once.
-                self._server.lock("embedding")
-                try:
-                    self._db.run("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
-                except StoreError as error:
-                    raise StoreError(
-                        "cannot create the extension pgvector here; let the owner of the database run"
-                        f" CREATE EXTENSION vector ({error.message})"
-                    ) from error
-                self._db.run(VECTORS.format(type=f"{self._db.one(VECTOR_SCHEMA)}.vector"))
-        return f"{self._db.one(VECTOR_SCHEMA)}.vector"
-
-
-def _vector_text(vector: "Vector") -> str:
-    return "[" + ",".join(f"{float(cell):.7g}" for cell in vector) + "]"
 
 
 def _heading_json(chunk: Chunk) -> str:

@@ -3,8 +3,7 @@
 SQLite is authoritative: each batch is one transaction. The tantivy index contains terms and numbers, no text; it can be
 deleted and rebuilt, and is updated by the first search that finds it outdated: a marker among its documents records which
 transaction of the tables it has seen. Its results are looked up in SQLite immediately, so passages deleted or restricted a
-moment ago are not shown, even while another process holds tantivy's only writer. Vectors are int8 in SQLite and in memory
-while in use; comparing all of them takes 20 ms for 100,000 vectors of 384 dimensions.
+moment ago are not shown, even while another process holds tantivy's only writer.
 """
 
 import json
@@ -26,13 +25,12 @@ from taiwa.kernel.messages import Passage
 from taiwa.retrieval.analyzer import Analyzer
 from taiwa.retrieval.backend import (
     LIBRARY,
-    PASSAGES,
+    MOST,
     IndexBackend,
     LibraryBackend,
     State,
     access_json,
     passage_terms,
-    stored_passage,
 )
 from taiwa.retrieval.types import Batch, Document, FileFacts, Principals, TermCounts, may_see, reason_of
 from taiwa.sql import Clock, now_us
@@ -42,11 +40,7 @@ if sys.platform != "win32":
     import fcntl
 
 if TYPE_CHECKING:
-    import numpy as np
     import tantivy
-    from numpy.typing import NDArray
-
-    from taiwa.retrieval.types import Vector
 
 
 HEAP = 64_000_000
@@ -301,25 +295,9 @@ def file_lock(path: Path, wait: float, what: str) -> Generator[None]:
         os.close(file)
 
 
-MULTIPLIED_TOGETHER = 8_192
-"""Number of vectors multiplied at once."""
 PATIENCE = 5.0
 """Seconds that a search waits for another process that updates the index; then it uses the index as it is."""
-MOST = 10_000
-"""Maximum number of passages examined for one query."""
 TEXTS_AT_ONCE = 2_000
-OWN_VECTORS = (
-    "FROM vector JOIN passage ON passage.seq = vector.passage JOIN document ON document.seq = passage.document"
-    " WHERE doc_index = ? AND model = ?"
-)
-
-
-class _LoadedVectors(NamedTuple):
-    state: State
-    passages: "NDArray[np.int64]"
-    audiences: "NDArray[np.int64]"
-    scales: "NDArray[np.float32]"
-    cells: "NDArray[np.int8]"
 
 
 class SqliteIndexBackend(IndexBackend):
@@ -330,7 +308,6 @@ class SqliteIndexBackend(IndexBackend):
         self._folder = folder
         self._words = TantivyIndex(folder)
         self._words_state: State | None = None
-        self._loaded_vectors: dict[str, _LoadedVectors] = {}
 
     def close(self) -> None:
         """Close the tantivy index."""
@@ -501,80 +478,6 @@ class SqliteIndexBackend(IndexBackend):
             visible = frozenset(seq for seq, audience in audiences.items() if may_see(audience, principals))
             cache[principals] = None if len(visible) == len(audiences) else visible
         return cache[principals]
-
-    def _visible_passages(self, scores: Mapping[int, float], principals: Principals) -> tuple[Passage, ...]:
-        """Return the passages of hits; those deleted or restricted since the index was written are left out."""
-        stored = self._scored({seq: score for seq, score in scores.items() if score > 0})
-        visible = self._visible_audiences(principals)
-        return tuple(each.passage for each in stored if visible is None or each.audience in visible)
-
-    # --- vectors ------------------------------------------------------------------------------------------------------
-
-    def without_vectors(self, model: str, k: int) -> tuple[Passage, ...]:
-        """Return at most k passages that have no vector of a model yet."""
-        without = "NOT EXISTS(SELECT 1 FROM vector WHERE vector.passage = passage.seq AND model = ?)"
-        rows = self._db.rows(f"{PASSAGES} {without} ORDER BY passage.seq LIMIT ?", self.seq, model, k)
-        return tuple(stored_passage(row).passage for row in rows)
-
-    def put_vectors(self, model: str, vectors: "Sequence[tuple[str, Vector]]") -> None:
-        """Store the vectors of passages, in one transaction; deleted passages are skipped."""
-        import numpy as np
-
-        self._loaded_vectors.pop(model, None)
-        with self._db.transaction():
-            for name, vector in vectors:
-                if (stored := self._stored(name)) is None:
-                    continue
-                scale = float(np.abs(vector).max()) / 127 or 1.0
-                cells = np.round(vector / scale).astype(np.int8).tobytes()
-                self._db.run(
-                    "INSERT INTO vector(passage, model, scale, cells) VALUES(?, ?, ?, ?)"
-                    " ON CONFLICT(passage, model) DO UPDATE SET scale = excluded.scale, cells = excluded.cells",
-                    stored.seq, model, scale, cells,
-                )  # fmt: skip
-
-    def vectors(self, model: str) -> int:
-        """Count the passages that have a vector of a model."""
-        return int(self._db.one(f"SELECT count(*) {OWN_VECTORS}", self.seq, model))
-
-    def keep_vectors(self, model: str) -> None:
-        """Delete the vectors of every other model."""
-        own = "SELECT passage.seq FROM passage JOIN document ON document.seq = passage.document WHERE doc_index = ?"
-        self._db.run(f"DELETE FROM vector WHERE model <> ? AND passage IN ({own})", model, self.seq)  # noqa: S608
-        self._loaded_vectors.clear()
-
-    def nearest(self, model: str, vector: "Vector", k: int, principals: Principals) -> tuple[Passage, ...]:
-        """Return at most k passages whose vectors are nearest, best first."""
-        import numpy as np
-
-        k = min(k, MOST)
-        loaded = self._vectors_of(model)
-        if not len(loaded.passages) or k < 1:
-            return ()
-        length = loaded.cells.shape[1]
-        if length != len(vector):
-            raise InputError(f"the vectors of {model!r} have {length} numbers, not {len(vector)}")
-        starts = range(0, len(loaded.passages), MULTIPLIED_TOGETHER)
-        parts = [loaded.cells[at : at + MULTIPLIED_TOGETHER].astype(np.float32) @ vector for at in starts]
-        scores = np.concatenate(parts) * loaded.scales
-        audiences = self._visible_audiences(principals)
-        if audiences is not None:
-            scores = np.where(np.isin(loaded.audiences, list(audiences)), scores, -np.inf)
-        best = np.argpartition(-scores, min(k, len(scores)) - 1)[:k]
-        best = best[np.argsort(-scores[best], kind="stable")]
-        return self._visible_passages({int(loaded.passages[at]): float(scores[at]) for at in best}, principals)
-
-    def _vectors_of(self, model: str) -> _LoadedVectors:
-        import numpy as np
-
-        state, loaded = self._state(), self._loaded_vectors.get(model)
-        if loaded is None or loaded.state != state or len(loaded.passages) != self.vectors(model):
-            rows = self._db.rows(f"SELECT passage.seq, audience, scale, cells {OWN_VECTORS}", self.seq, model)
-            cells = np.frombuffer(b"".join(row[3] for row in rows), np.int8).reshape(len(rows), -1 if rows else 0)
-            numbers = np.array([row[:2] for row in rows], np.int64).reshape(-1, 2)
-            scales = np.array([row[2] for row in rows], np.float32)
-            loaded = self._loaded_vectors[model] = _LoadedVectors(state, numbers[:, 0], numbers[:, 1], scales, cells)
-        return loaded
 
 
 class SqliteLibraryBackend(LibraryBackend[SqliteIndexBackend]):
