@@ -45,7 +45,6 @@ def talking(subject: Subject, kind: str, place: str, file: dict[str, float]) -> 
         "append: run, journal of a call, nodes, name, log": walls,
         f"check out any of {TURNS:,} turns": each(lambda n: repository.checkout(tips[n]), len(tips)),
         "undo": each(lambda _: repository.store.undo("s"), 100),
-        "search two words": each(lambda _: repository.store.search("the function"), 50),
     }
     for what, values in measured.items():
         subject.median(f"{what}, {kind}", values, "ms", beside(median(values), file.get(what)))

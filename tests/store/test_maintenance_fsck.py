@@ -36,8 +36,6 @@ DAMAGE = [
     ("UPDATE run SET node = 99", "run ", "refers to a node or move that does not exist"),
     ("UPDATE snapshot SET state = x'7800'", "snapshot ", "body cannot be read"),
     ("UPDATE batch_item SET result = x'78'", "batch_item ", "body cannot be read"),
-    ("INSERT INTO search(rowid, words) VALUES(99, 'zeugma')", "search", "1 text is indexed that does not exist"),
-    ("INSERT INTO search(search) VALUES('delete-all')", "node ", "its words are missing from the search index"),
 ]
 
 
@@ -50,7 +48,6 @@ def filled(store: Store) -> Store:
     store.snapshots.put(tip, {"a": SECRET})
     store.batches.begin("ab" * 16)
     store.batches.finish("ab" * 16, SECRET)
-    store.search(SECRET)
     return store
 
 
@@ -68,10 +65,6 @@ def _for_server(statement: str) -> str:
         return (
             "UPDATE node SET body = replace(convert_from(body, 'UTF8'), 'zeugma', 'enigma')::bytea WHERE kind = 'turn'"
         )
-    if statement.startswith("INSERT INTO search(rowid"):
-        return "INSERT INTO search VALUES(99, array_to_tsvector(ARRAY['zeugma']))"
-    if "delete-all" in statement:
-        return "DELETE FROM search"
     return re.sub(r"x'([0-9a-f]*)'", r"decode('\1', 'hex')", statement)
 
 

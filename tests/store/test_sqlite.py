@@ -310,7 +310,7 @@ def test_an_interrupt_right_after_begin_leaves_no_transaction_open(tmp_path: Pat
         pass
 
     with db.transaction():
-        db.run("UPDATE indexed SET seq = 7")
+        db.run("INSERT INTO server VALUES(7)")
 
     other = SqliteDatabase(tmp_path / "s.db", STORE)
-    assert other.one("SELECT seq FROM indexed") == 7
+    assert other.one("SELECT process FROM server") == 7

@@ -20,7 +20,7 @@ from taiwa.cli.output import (
 from taiwa.conversation.state import Change
 from taiwa.i18n import _, gettext_noop
 from taiwa.kernel.effects import Complete
-from taiwa.kernel.errors import InputError, StoreError
+from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import tag_of
 from taiwa.kernel.usage_limits import format_cost
 from taiwa.operations import log as read
@@ -250,11 +250,7 @@ def search(common: CommonOptions, text: str | None, limit: int) -> None:
     taiwa search "apple pie" -n 5
     """
     text = require_query(text, "search takes a TEXT, or piped text")
-    try:
-        repository = common.repository()  # a search adds new turns to the index if the store is writable
-    except StoreError:
-        repository = common.repository(reading=True)
-    hits = repository.store.search(text, limit)
+    hits = common.repository(reading=True).store.search(text, limit)
     rows = [
         (hit.hash[:12], ", ".join((hit.refs or hit.left)[:3]), bracketed(hit.excerpt.text, hit.excerpt.marks))
         for hit in hits

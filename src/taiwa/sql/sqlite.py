@@ -48,9 +48,7 @@ MARK = """
 SELECT application_id, user_version, EXISTS(SELECT 1 FROM sqlite_master)
 FROM pragma_application_id, pragma_user_version"""
 """One statement, and so one snapshot: another process that creates the tables sets the mark and the version together."""
-SCHEMA = """
-SELECT type, name, sql FROM sqlite_master
-WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!' AND name NOT IN (SELECT name FROM pragma_table_list WHERE type = 'shadow')"""
+SCHEMA = "SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'"
 FAULTS = (sqlite3.Error, sqlite3.Warning, UnicodeError, OverflowError)
 
 NOT_WRITABLE = "cannot be written; correct the permissions of the file and its folder, or choose another {name}"

@@ -15,10 +15,9 @@ from taiwa.kernel.errors import CorruptError, InputError, NotFoundError, StoreEr
 from taiwa.kernel.serialization import value
 from taiwa.kernel.wording import Wording
 from taiwa.sql import Database
-from taiwa.store.nodes import COLUMNS, app_from_row, decoding, node_from_row, searchable_texts, unpack
+from taiwa.store.nodes import COLUMNS, app_from_row, decoding, node_from_row, unpack
 from taiwa.store.refs import Refs, check_name, composed
 from taiwa.store.runs import DAY_US, MINUTE_US, MOST_TOKENS
-from taiwa.store.search import index_text, text_index
 
 BATCH = 500
 NODES = f"""
@@ -89,7 +88,6 @@ def fsck(db: Database) -> tuple[FsckProblem, ...]:
     """Check the file, every hash, parent, name, body and word of the index, in one snapshot; nothing is changed."""
     parts: dict[str, Callable[[Database], Iterable[FsckProblem]]] = {
         "file": _file, "nodes": _nodes, "attachments": _blobs, "names": _names, "bodies": _bodies, "numbers": _numbers,
-        "search index": _index_words,
     }  # fmt: skip
     problems: list[FsckProblem] = []
     with suppress(StoreError), db.transaction(write=False):  # a damaged file may raise again at the end
@@ -211,26 +209,6 @@ def _numbers(db: Database) -> Iterator[FsckProblem]:
         yield FsckProblem(f"call {row}", "its numbers of tokens cannot be right")
 
 
-def _index_words(db: Database) -> Iterator[FsckProblem]:
-    """Compare the indexed words with those of the texts, by a sum of hashes per node."""
-    index = text_index(db)
-    indexed: dict[int, int] = {}
-    for seq, word in index.words():
-        indexed[seq] = indexed.get(seq, 0) + hash(word)
-    for seq, hashed, body in index.covered():
-        try:
-            words = index_text(*searchable_texts(body)).split()
-        except CorruptError:
-            continue  # reported already
-        if indexed.pop(seq, 0) != sum(map(hash, words)):
-            what = "its words are missing from the search index; run `taiwa gc`, which empties the index"
-            yield FsckProblem(f"node {hashed.hex()}", what)
-    if indexed:
-        texts = "text is indexed that does" if len(indexed) == 1 else "texts are indexed that do"
-        what = f"{len(indexed):,} {texts} not exist; run `taiwa gc`, which empties the index"
-        yield FsckProblem("search", what)
-
-
 ALL_MOVES = "ref IN (SELECT seq FROM ref WHERE node IS NOT NULL)"
 NEWEST_MOVES = "seq > coalesce((SELECT seq FROM reflog ORDER BY seq DESC LIMIT 1 OFFSET {keep:d}), 0)"
 """The moves of names whose nodes `gc` keeps for undo, redo and `name@{n}`."""
@@ -302,8 +280,8 @@ class DeleteResult:
 def gc(db: Database, keep: int | None = None, *, dry_run: bool = False) -> GcResult:
     """Delete the nodes, apps and attachments that no session reaches, and none ever did: what a session left by an edit or undo stays.
 
-    With `keep`, only what one of the newest `keep` moves of all names left stays, and older moves are deleted. The search index is
-    emptied; the next search rebuilds it. The costs of deleted nodes stay. With `dry_run` nothing is changed.
+    With `keep`, only what one of the newest `keep` moves of all names left stays, and older moves are deleted. The costs
+    of deleted nodes stay. With `dry_run` nothing is changed.
     """
     if keep is not None and keep < 0:
         raise InputError(f"the number of moves to keep must not be negative, got {keep}")
@@ -316,7 +294,6 @@ def gc(db: Database, keep: int | None = None, *, dry_run: bool = False) -> GcRes
         if not dry_run:
             db.run(f"DELETE {OLD_MOVES.format(kept=kept)}")
             _delete(db, deleted, apps, blobs)
-            text_index(db).clear()
     if not dry_run:
         db.vacuum()
     return GcResult(len(deleted), len(apps), moves, len(blobs))
@@ -424,5 +401,3 @@ def _delete(db: Database, deleted: set[int], apps: list[int], blobs: list[int]) 
     db.run("DELETE FROM run_blob WHERE blob IN (SELECT value FROM json_each(?))", _as_json(blobs))
     db.run("DELETE FROM blob WHERE seq IN (SELECT value FROM json_each(?))", _as_json(blobs))
     db.run("DELETE FROM ref WHERE node IS NULL AND seq NOT IN (SELECT ref FROM reflog)")
-    if db.dialect == "sqlite":
-        text_index(db).clear()  # deleting single rows would leave their words in the file

@@ -614,13 +614,6 @@ class Nodes:
         """Return the number of nodes."""
         return int(self._db.one(f"SELECT count(*) {OWNED}", self.owner))
 
-    def owned(self, seqs: Iterable[int]) -> set[int]:
-        """Return those of some rows that belong to the owner."""
-        select = f"SELECT node.seq {OWNED} AND node.seq IN (SELECT value FROM json_each(?))"  # noqa: S608
-        with decoding("row"):
-            listed = json.dumps(list(seqs))
-        return {seq for (seq,) in self._db.rows(select, self.owner, listed)}
-
 
 # The walk ends at the first node that has a snapshot.
 STEPS = f"""

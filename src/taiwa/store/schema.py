@@ -205,29 +205,10 @@ TABLES = (
         body {blob} NOT NULL,
         PRIMARY KEY(run, until)){strict}""",
 )
-SQLITE = (
-    # Texts are cut into words and pairs of characters beforehand (search.py), positions are not kept. For 213 KB of Japanese
-    # text this takes 61 KB; FTS5's own trigrams take 266 KB and find no word of two characters. `search` itself updates the
-    # index, so that a turn does not pay for it; `indexed` is the last node in it.
-    "CREATE VIRTUAL TABLE search USING fts5(words, content='', columnsize=0, detail=none, tokenize='ascii')",
-    "CREATE TABLE indexed(seq INTEGER NOT NULL) STRICT",
-    "INSERT INTO indexed VALUES(0)",
-)
 POSTGRES = (
     "CREATE INDEX node_app ON node(app)",
     "CREATE INDEX run_app ON run(app)",
     "CREATE INDEX run_ref ON run(ref)",
-    # Words are cut by search.py; a tsvector is only their container here, and finds a word by its beginning.
-    "CREATE TABLE search(node bigint PRIMARY KEY REFERENCES node(seq) ON DELETE CASCADE, words tsvector NOT NULL)",
-    "CREATE INDEX search_words ON search USING gin(words)",
-    # Nodes that are not indexed yet, by a trigger: concurrent turns need not be committed in the order of their numbers.
-    # A `large` text has more words than a tsvector can contain, stays here, and is scanned by every search.
-    """CREATE TABLE unindexed(
-        node bigint PRIMARY KEY REFERENCES node(seq) ON DELETE CASCADE,
-        large bigint NOT NULL DEFAULT 0)""",
-    """CREATE FUNCTION note_unindexed() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN INSERT INTO unindexed(node) VALUES(NEW.seq); RETURN NULL; END $$""",
-    "CREATE TRIGGER node_unindexed AFTER INSERT ON node FOR EACH ROW EXECUTE FUNCTION note_unindexed()",
     # As SQLite has it, for lists of row numbers.
     """CREATE FUNCTION json_each(listed text) RETURNS TABLE(value bigint) LANGUAGE sql STABLE
         AS $$ SELECT CAST(one AS bigint) FROM json_array_elements_text(CAST(listed AS json)) AS one $$""",
@@ -238,7 +219,7 @@ STORE = DatabaseSpec(
     schema="taiwa_store",
     application_id=0x74777374,  # `twst`
     first_format=13,
-    migrations=(Migration(TABLES, SQLITE, POSTGRES),),
+    migrations=(Migration(TABLES, postgres=POSTGRES),),
     created_by="`taiwa chat` creates one",
     repair="run `taiwa fsck`, and export what is still readable or restore a backup",
 )
