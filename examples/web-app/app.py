@@ -76,4 +76,4 @@ async def why(name: str, field: str, client: Client) -> dict[str, Any]:
         raise HTTPException(404)
     session = await client.session(name=name)
     origin = await session.why(field)
-    return {"value": origin.after, "turn": origin.turn, "said": origin.node.user}
+    return {"value": origin.after, "turn": origin.turn, "said": [source.words for source in origin.sources]}

@@ -159,6 +159,7 @@ def test_an_interrupted_turn_prints_how_to_continue(taiwa: Taiwa, model_server: 
     assert process.returncode == 130
     assert b"taiwa resume finishes it without paying again" in err
     assert b"Traceback" not in err
+    assert taiwa("say", "-c", "Hi").err == "taiwa: the first turn of 'chat-1' was cut off; `taiwa resume` finishes it\n"
     model_server(delta("Hello!"))
     assert taiwa.ok("resume").out == "Hello!\n"
 

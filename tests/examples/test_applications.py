@@ -72,7 +72,7 @@ def test_the_web_application_reads_orders_and_keeps_chats(web: ModuleType, tmp_p
 
     assert order.json() == [{"drink": "tea", "size": "medium", "cups": 2}]
     assert chat.json()["state"]["items"]["1"]["name"] == "green tea"
-    assert why.json() == {"value": 2, "turn": 1, "said": "Two green teas, please."}
+    assert why.json() == {"value": 2, "turn": 1, "said": ["Two green teas, please."]}
     assert http.get("/chats/ken/why/items").status_code == 404
 
 

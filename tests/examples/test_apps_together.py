@@ -44,7 +44,7 @@ def changes(**values: Json) -> str:
 
 
 def sources(session: Session, path: str) -> list[tuple[str, str, str]]:
-    found = why(session.repository, path, session.name).sources
+    found = why(session.repository, path, session.name).origin.sources
     return [(each.path, each.kind, each.words) for each in found]
 
 

@@ -10,9 +10,11 @@ from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, begin
 from taiwa.flows.program_turn import AskUser, run_turn
 from taiwa.flows.turn import Reply, say
-from taiwa.kernel.effects import CallTool, Program, gather, perform
+from taiwa.kernel.effects import CallTool, Program, Retrieve, gather, perform
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, TaiwaError
+from taiwa.kernel.messages import Passage
 from taiwa.models.scripted import scripted_model
+from taiwa.retrieval import InMemoryRetriever
 from taiwa.sessions.session import Session
 from taiwa.tools.function_tool import tool
 from tests.flows.driving import Drive
@@ -22,6 +24,9 @@ from tests.flows.driving import Drive
 def price(item: str) -> int:
     """Return the price of an item."""
     return len(item)
+
+
+FIELDS = {"inn": "str | null", "city": "str | null", "size": "str | null", "cost": "int | null"}
 
 
 def app(front: str = "state: { item: str, cost: int }\n") -> App:
@@ -179,6 +184,28 @@ def test_what_an_earlier_turn_paid_is_not_counted_again(open_session: Callable[.
     assert (asked.spent.requests, done.spent.requests, done.text) == (1, 0, "A poem. yes")
 
 
+def test_the_sources_of_a_program_that_asked_are_all_that_it_was_told_and_retrieved(
+    open_session: Callable[..., Session],
+) -> None:
+    def booking(_: Conversation, text: str) -> Program[Reply]:
+        yield from perform(Retrieve("rooms", 3))
+        size = yield AskUser("Which size?", ("small", "large"))
+        return Reply(text, {"inn": "Seaview", "city": "Brenbay", "size": size, "cost": 7})
+
+    fields = "".join(f"  {name}: {{ type: {of}, cite: true }}\n" for name, of in FIELDS.items())
+    retriever = InMemoryRetriever([Passage("inns.md", "The Seaview has rooms.", id="p1")])
+    session = open_session(app(f"documents: {{}}\nstate:\n{fields}"), retriever=retriever)
+
+    session.run(booking, "A room in Brenbay, please.")
+    done = session.run(booking, "1")
+
+    assert done.state == {"inn": "Seaview", "city": "Brenbay", "size": "small", "cost": None}
+    assert done.warnings == ("cost: no source holds 7, so it was left out",)
+    assert [(each.kind, each.words) for name in ("inn", "city", "size") for each in session.why(name).sources] == [
+        ("passage", "The Seaview has rooms."), ("user", "A room in Brenbay, please."), ("answer", "small"),
+    ]  # fmt: skip
+
+
 def test_an_answer_may_only_be_asked_for_by_the_turn_itself(drive: Drive) -> None:
     def both(_: Conversation, text: str) -> Program[str]:
         yield from gather([perform(AskUser(text))])
@@ -192,7 +219,8 @@ def test_an_answer_may_only_be_asked_for_by_the_turn_itself(drive: Drive) -> Non
 def open_session() -> Callable[..., Session]:
     import taiwa
 
-    def opened(of: App, model: object = None, tools: tuple[object, ...] = ()) -> Session:
-        return taiwa.open(app=of, model=model or scripted_model(), store=":memory:", tools=list(tools))
+    def opened(of: App, model: Any = None, tools: tuple[Any, ...] = (), retriever: Any = None) -> Session:
+        client = taiwa.Client(model or scripted_model(), store=":memory:", retriever=retriever)
+        return client.session(of, tools=list(tools))
 
     return opened

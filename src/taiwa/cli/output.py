@@ -435,8 +435,8 @@ def print_stream(
     ):  # otherwise nothing was stored that needs a warning
         _print_notes(notes, verbose=verbose)
     if verbose:
-        waited = _("first word after {seconds} s", seconds=f"{first:.2f}")
-        print_notice(f"{turn.session} {turn.node[:12]} · {bill_line(turn.spent)} · {waited}")
+        waited = [_("first word after {seconds} s", seconds=f"{first:.2f}")] if first else []
+        print_notice(" · ".join((f"{turn.session} {turn.node[:12]}", bill_line(turn.spent), *waited)))
     return turn
 
 

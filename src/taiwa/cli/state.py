@@ -60,7 +60,7 @@ def print_why(repository: "Repository", path: str, revision: str, *, as_json: bo
     )
     before = _(", before: {value}", value=shown(origin.before)) if origin.before is not None else ""
     print_line(f"  {done}{before}")
-    fields = [(_("from"), _describe_source(source)) for source in found.sources]
+    fields = [(_("from"), _describe_source(source)) for source in origin.sources]
     if node.user is not None:
         fields += [(_("you"), node.user), (_("answer"), node.answer or "")]
     if node.delta is not None:

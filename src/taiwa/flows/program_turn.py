@@ -17,7 +17,7 @@ from taiwa.flows.turn import Reply, call_json, compress_fields, shorten_history
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import CallTool, Effect, Program, Step
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, TaiwaError, describe
-from taiwa.kernel.messages import Message, ToolResult, assistant, user
+from taiwa.kernel.messages import Found, Message, Passage, ToolResult, assistant, user
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.serialization import value as value_class
 from taiwa.plugins import FAILURES, one_line
@@ -88,7 +88,8 @@ def run_turn(
         start = conversation if paused is None else paused.base
         start = yield from compress_fields((yield from shorten_history(start)))
         calls: list[Json] = []
-        result = yield from _until_question(_begun(program, start, texts[0]), texts[1:], calls)
+        passages: list[Passage] = []
+        result = yield from _until_question(_begun(program, start, texts[0]), texts[1:], calls, passages)
         findings: dict[str, Json] = {"program": _name(program)}
         if isinstance(result, AskUser):
             listed = "".join(f"\n{number}. {option}" for number, option in enumerate(result.options, 1))
@@ -100,6 +101,11 @@ def run_turn(
             findings["calls"] = calls
         findings |= reply.findings.to_json()
         here = start if paused is None else conversation
+        if isinstance(reply.delta, dict) and any(field.cite for field in start.app.model_fields):
+            from taiwa.flows.ask.provenance import cited_only
+
+            kept, uncited = cited_only(here, "\n".join(texts), reply.delta, findings, passages)
+            reply = replace(reply, delta=kept, warnings=(*reply.warnings, *uncited))
         after = add_turn(here, text, reply.text, reply.delta or {}, attachments, by=by, findings=findings)
         return replace(reply, delta=after.new_nodes[-1].delta), after
 
@@ -119,8 +125,10 @@ def _begun(program: TurnProgram, conversation: Conversation, text: str) -> Progr
     return begun
 
 
-def _until_question(program: Program[Any], answers: Iterable[str], calls: list[Json]) -> Program[object]:
-    """Run a program to its end, or to a question without an answer; its calls of tools are added to `calls`."""
+def _until_question(
+    program: Program[Any], answers: Iterable[str], calls: list[Json], passages: list[Passage]
+) -> Program[object]:
+    """Run a program to its end, or to a question without an answer; add its calls of tools and what it retrieved to the lists."""
     given: Iterator[str] = iter(answers)
     answer: object = None
     problem: BaseException | None = None
@@ -149,7 +157,9 @@ def _until_question(program: Program[Any], answers: Iterable[str], calls: list[J
                 answer = yield effect
             except TaiwaError as error:
                 problem = error
-            if isinstance(effect, CallTool):
+            if isinstance(answer, Found):
+                passages += answer.passages
+            elif isinstance(effect, CallTool):
                 written = json.dumps(dict(effect.arguments), ensure_ascii=False)
                 failed = ToolResult("", effect.name, error=str(problem))
                 calls.append(call_json(effect.name, written, answer if isinstance(answer, ToolResult) else failed))

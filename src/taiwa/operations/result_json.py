@@ -328,7 +328,7 @@ class Cause(TypedDict):
     delta: Annotated[Json, "origin.node.delta"]
     findings: Annotated[Json, "origin.node.findings"]
     models: list[str]
-    sources: list[PartSource]
+    sources: Annotated[list[PartSource], "origin.sources"]
 
 
 class StateChange(TypedDict):

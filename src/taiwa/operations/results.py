@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from taiwa.conversation.history import Conversation, Node
     from taiwa.conversation.state import Change, StatePath
     from taiwa.flows.ask.ask_result import AskResult
-    from taiwa.flows.ask.provenance import ValueSource
     from taiwa.kernel.messages import Passage, Request, Response
     from taiwa.retrieval.types import EmbedderChoice
     from taiwa.sessions.repository import ValueOrigin
@@ -221,17 +220,16 @@ class DiffResult:
 
 @value
 class WhyResult:
-    """The node that set or removed a value last, its calls, and where each part of the value comes from."""
+    """The node that set or removed a value last, and its calls."""
 
     path: "StatePath"
     origin: "ValueOrigin"
     calls: "tuple[CallRecord, ...]"
-    sources: "tuple[ValueSource, ...]" = ()
 
     @property
     def models(self) -> tuple[str, ...]:
         """The models that the node called."""
-        return tuple(call.model for call in self.calls if call.model)
+        return tuple(dict.fromkeys(call.model for call in self.calls if call.model))
 
 
 @value

@@ -30,7 +30,7 @@ def why(repository: Repository, path: str, revision: str) -> WhyResult:
             f"no value at {format_path(where)} in {name!r} (app {app}); `taiwa log` lists the conversations"
         )
     calls = model_calls(store.runs.calls(origin.hash, store.refs.session_of(revision)))
-    return WhyResult(where, origin, calls, repository.sources(origin))
+    return WhyResult(where, origin, calls)
 
 
 def value_at(state: Json, path: str) -> Json:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from taiwa.apps.catalog import load_app, load_source
 from taiwa.conversation.app import SOLVE, TYPE, App
@@ -34,7 +34,7 @@ from taiwa.kernel.errors import (
     StoreError,
     TaiwaError,
 )
-from taiwa.kernel.messages import Passage
+from taiwa.kernel.messages import Found
 from taiwa.kernel.serialization import Json, canonical, digest, value
 from taiwa.kernel.text import plural
 from taiwa.kernel.usage_limits import Budget, SharedBudget, UsageLimits
@@ -77,9 +77,10 @@ class HistoryEntry:
 
 @value
 class ValueOrigin:
-    """The origin of a value: the node that set it last, the number of its turn, and the value before.
+    """The origin of a value: the node that set it last, the number of its turn, the value before, and whose words it is.
 
-    `is_removed`: the node removed the value, and `after` is None.
+    `is_removed`: the node removed the value, and `after` is None. `sources` has each text and number of the value; it is empty if
+    no turn set it.
     """
 
     hash: str
@@ -88,12 +89,14 @@ class ValueOrigin:
     before: Json
     after: Json
     is_removed: bool = False
+    sources: "tuple[ValueSource, ...]" = ()
 
     def _repr_markdown_(self) -> str:
-        """Return what a notebook shows: what the value was and became, and the texts of the turn."""
+        """Return what a notebook shows: what the value was and became, its sources, and the texts of the turn."""
         before, after = (json.dumps(each, ensure_ascii=False) for each in (self.before, self.after))
         change = f"{before} → {'removed' if self.is_removed else after}"
-        return f"**turn {self.turn}**: `` {change} ``\n\n{self.node._repr_markdown_()}"
+        sources = "".join(f"\n- {each.path or 'from'}, {each.kind}: `` {each.words} ``" for each in self.sources)
+        return f"**turn {self.turn}**: `` {change} ``\n{sources}\n\n{self.node._repr_markdown_()}"
 
 
 def value_changes(
@@ -296,6 +299,8 @@ class Repository:
         Raises:
             InputError: it does not exist.
         """
+        if not name and self.store.refs.latest() is None and (begun := self.store.runs.open_runs()):
+            raise InputError(f"the first turn of {begun[-1].ref!r} was cut off; `taiwa resume` finishes it")
         session = name or self.store.refs.require_latest()
         self.store.refs.tip(session)
         return session
@@ -533,23 +538,34 @@ class Repository:
             return None
         ((entry, *values),) = last
         before, after = (None if isinstance(each, Missing) else each for each in values)
-        return ValueOrigin(entry.hash, entry.node, entry.after.count, before, after, values[1] is MISSING)
+        origin = ValueOrigin(entry.hash, entry.node, entry.after.count, before, after, values[1] is MISSING)
+        return replace(origin, sources=self._sources(origin))
 
-    def sources(self, origin: ValueOrigin) -> "tuple[ValueSource, ...]":
+    def _sources(self, origin: ValueOrigin) -> "tuple[ValueSource, ...]":
         """Return where each text and number of a value comes from; () if no turn set it."""
         node = origin.node
         if node.kind != "turn" or origin.is_removed:
             return ()
         from taiwa.flows.ask.answer import values_in
+        from taiwa.flows.ask.ask_result import AskResult
         from taiwa.flows.ask.provenance import sources_of
 
-        path = () if node.parent is None else self.store.nodes.path(node.parent)
-        before = next((each.answer or "" for _, each in path if each.kind == "turn"), "")
-        answers = (entry.answer for entry in self.store.runs.journal_of(origin.hash))
-        found = (each for answer in answers if isinstance(answer, tuple) for each in cast("tuple[object, ...]", answer))
-        passages = tuple(dict.fromkeys(each for each in found if isinstance(each, Passage)))
+        before, names, texts = None, [origin.hash], [node.user or ""]
+        for name, each in () if node.parent is None else self.store.nodes.path(node.parent):
+            if each.kind != "turn":
+                continue
+            before = each.answer or "" if before is None else before
+            if not (isinstance(each.findings, dict) and "asked" in each.findings):
+                break
+            # A program that asked the user continues in the next turn, with all that it was told and found.
+            names, texts = [*names, name], [each.user or "", *texts]
+        documents = AskResult.of(node.findings)
+        read = None if documents is None else {(each.source, each.start) for each in documents.passages}
+        answers = (entry.answer for name in names for entry in self.store.runs.journal_of(name))
+        found = (each for answer in answers if isinstance(answer, Found) for each in answer.passages)
+        passages = tuple(dict.fromkeys(each for each in found if read is None or (each.source, each.start) in read))
         known = [part for _, part in values_in(origin.before)]
-        found_in = sources_of(origin.after, node.user or "", node.findings, before, passages)
+        found_in = sources_of(origin.after, "\n".join(texts), node.findings, before or "", passages)
         parts = [part for _, part in values_in(origin.after)]
         return tuple(each for each, part in zip(found_in, parts, strict=True) if part not in known)
 

@@ -95,9 +95,7 @@ def test_why_goes_to_the_words_of_the_user_the_tool_or_the_passage() -> None:
     session.say("The Harbour Inn.")
     session.say("A room for two.")
 
-    from taiwa.operations.state_values import why
-
-    (inn,), (rooms,) = (why(session.repository, path, session.name).sources for path in ("inn", "rooms"))
+    (inn,), (rooms,) = (session.why(path).sources for path in ("inn", "rooms"))
     assert (inn.kind, inn.words) == ("user", "The Harbour Inn.")
     assert (rooms.kind, rooms.words) == ("user", "A room for two.")
 

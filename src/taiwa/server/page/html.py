@@ -167,9 +167,7 @@ class Page:
         answer = marked(node.answer or "", spans_of(node.answer or "", value))
         bill = self.repository.store.runs.bill_of(story.origin.hash)
         origin = self.repository.find_origin(place.at, parse_path(path))
-        sources = (
-            () if origin is None else (_source_view(each, self.language) for each in self.repository.sources(origin))
-        )
+        sources = () if origin is None else (_source_view(each, self.language) for each in origin.sources)
         return self.render(
             "why.html", path=path, problem=False, story=story, sources=tuple(sources), user=user, delta=pretty(node.delta) if node.delta else "", bill=bill,
             answer=[] if any(hit for _, hit in user) or not any(hit for _, hit in answer) else answer,
