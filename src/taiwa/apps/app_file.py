@@ -607,7 +607,7 @@ def _flow(keys: Keys) -> str:
         found = function_named(name)
     except ConfigError as error:
         keys.error("flow", f"flow: {error.message}")
-        return ""
+        return name
     if not callable(found):
         keys.error("flow", f"{name} is not a function", "name a generator function")
     return name
@@ -724,7 +724,7 @@ def read_app(text: str, name: str) -> tuple[App | None, tuple[Problem, ...]]:
     tree = parse_yaml(parts.front.text, problems.error, parts.front.line)
     front = read_front(tree, problems)
     sound = not problems.fatal
-    if not parts.body.text.strip() and (front.app.fields or parts.examples):
+    if not parts.body.text.strip() and not front.app.runs_file and (front.app.fields or parts.examples):
         problems.error(Location(parts.body.line), "the instructions are missing", "write them below the front matter")
     own_name = front.app.name
     if own_name not in ("", name):
