@@ -1,7 +1,7 @@
 """One turn with several parts at once: what the reply must hold, and what is kept of each part."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pytest
 
@@ -67,6 +67,25 @@ def test_an_answer_of_another_type_is_asked_for_again_and_then_refused() -> None
 
     with pytest.raises(OutputValidationError, match="not of the type Answer"):
         turn(app(TYPED), scripted_model(wrong, wrong))
+
+
+def test_the_names_in_a_typed_answer_are_not_searched_for_in_the_next_turn() -> None:
+    searched: list[str] = []
+
+    class Shelf:
+        find = staticmethod(SHELF.find)
+
+        def after(self, history: Sequence[Message]) -> "Shelf":
+            searched.extend(message.text for message in history)
+            return self
+
+    program = say("How many days?", documents=NEVER)
+    of = app("answer: { days: int, why: str }\ndocuments: {}\n")
+    model = scripted_model(*['{"days": 20, "why": "The moon."}'] * 2)
+    _, after = Runtime(model, retriever=Shelf()).run(program(begin(of)))
+    Runtime(model, retriever=Shelf()).run(program(after))
+
+    assert searched == ["How many days?", "20\nThe moon."]
 
 
 def test_a_typed_answer_cites_the_sentences_that_hold_its_values() -> None:

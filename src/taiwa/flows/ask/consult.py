@@ -21,6 +21,7 @@ from taiwa.flows.ask.answer import (
     cite_value,
     passages_text,
     read_answer,
+    values_in,
 )
 from taiwa.flows.ask.ask_result import Answer, AskResult, AskTurnOptions, FoundPassage, LookUp
 from taiwa.flows.ask.assess_question import assess
@@ -85,7 +86,7 @@ from taiwa.i18n import dialogue_catalogue
 from taiwa.kernel.effects import Program, Retrieve, by_role, notify, perform
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Evidence, Message, Passage, Request, Response, assistant, passage_key, user
-from taiwa.kernel.serialization import Json, value
+from taiwa.kernel.serialization import Json, parse_json, value
 from taiwa.kernel.text import guess_language
 
 FIRST_SEARCH_SIZE = 10
@@ -502,7 +503,7 @@ def consult(
     if options.notice:
         yield from notify(options.notice, code="place", warning=True)
     clarification = _drop_offer(clarification_of(conversation), text)
-    earlier = dialogue_of(conversation.turns)
+    earlier = dialogue_of(conversation.turns, is_typed=conversation.app.output_type is not None)
     found = yield from clarify(
         text, options.clarify, earlier=earlier, clarification=clarification, profile=options.profile, known=known
     )  # fmt: skip
@@ -519,9 +520,17 @@ def clarification_of(conversation: Conversation) -> ClarificationState:
     return ClarificationState() if result is None else result.clarification
 
 
-def dialogue_of(turns: Sequence[PastTurn]) -> tuple[Message, ...]:
-    """Return the turns as messages; answers without their lists of sources."""
-    return tuple(message for past in turns for message in (user(past.user), assistant(past.said)))
+def dialogue_of(turns: Sequence[PastTurn], *, is_typed: bool = False) -> tuple[Message, ...]:
+    """Return the turns as messages; answers without their lists of sources, and of typed ones the values, without their names."""
+    answers = (_values(past.said) if is_typed else past.said for past in turns)
+    return tuple(each for past, said in zip(turns, answers, strict=True) for each in (user(past.user), assistant(said)))
+
+
+def _values(said: str) -> str:
+    try:
+        return "\n".join(str(part) for _, part in values_in(parse_json(said)))
+    except ValueError:  # an earlier app had no type
+        return said
 
 
 def other_meanings(found: Clarified, text: str) -> tuple[Option, ...]:
