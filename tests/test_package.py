@@ -130,7 +130,10 @@ WRONG: list[tuple[Call, str]] = [
     (lambda c: Client(c.model, handlers=[1]), "handlers must be a dict"),
     (lambda c: Client(c.model, observers=len), "observers must be a list of functions, got the function len"),
     (lambda c: taiwa.load_app(3), "the app must be a name or a path"),
-    (lambda c: taiwa.scripted_model(3), "each of answers must be texts, responses, errors or functions, got an int"),
+    (
+        lambda c: taiwa.scripted_model(3),
+        "each of answers must be texts, tool calls, responses, errors or functions, got an int",
+    ),
     (lambda c: taiwa.function_model("x"), "answer must be a function of the request, got a str"),
 ]
 

@@ -91,6 +91,17 @@ def test_a_function_in_the_script_sees_the_request() -> None:
     assert collect_response(model.stream(ASK)).text == "HOW ARE YOU?"
 
 
+def test_a_tool_call_in_the_script_ends_the_answer_for_the_calls() -> None:
+    call = ToolCall("clock", "{}")
+    model = scripted_model(call, lambda _: call, usage=Usage(3, 4))
+
+    answers = [collect_response(model.stream(ASK)) for _ in range(2)]
+
+    assert [(each.message.tool_calls, each.finish, each.usage) for each in answers] == [
+        ((call,), "tool_calls", Usage(3, 4))
+    ] * 2
+
+
 def test_a_whole_response_is_played_as_it_is() -> None:
     parts = (Thinking("a tool, then"), Text("Let me see."), ToolCall("clock", "{}", "call_0"))
     response = Response(Message("assistant", parts), "tool_calls", None, Usage(3, 4), "m")

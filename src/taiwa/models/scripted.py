@@ -9,6 +9,7 @@ from taiwa.kernel.errors import ModelError, check_argument, check_list
 from taiwa.kernel.messages import (
     Capability,
     Chunk,
+    Message,
     Request,
     Response,
     StreamEnd,
@@ -16,13 +17,15 @@ from taiwa.kernel.messages import (
     TextDelta,
     Thinking,
     ThinkingDelta,
+    ToolCall,
     Usage,
     assistant,
 )
 from taiwa.kernel.text import plural
 
-Entry: TypeAlias = str | Response | Exception | Callable[[Request], str | Response]
-"""One answer: its text, the whole response, an error to raise, or a function of the request that returns a text or a response."""
+Answer: TypeAlias = str | ToolCall | Response
+Entry: TypeAlias = Answer | Exception | Callable[[Request], Answer]
+"""One answer: its text, a tool call, the whole response, an error to raise, or a function of the request that returns an answer."""
 
 ALL_CAPABILITIES: frozenset[Capability] = frozenset(get_args(Capability)) - {"local", "small"}
 
@@ -62,7 +65,7 @@ class ScriptedModel:
             await sleep(0)
             yield chunk
 
-    def _next(self, request: Request) -> str | Response:
+    def _next(self, request: Request) -> Answer:
         with self._lock:
             turn = len(self.requests)
             self.requests.append(request)
@@ -76,10 +79,10 @@ class ScriptedModel:
         entry = self.entries[turn]
         if isinstance(entry, Exception):
             raise entry
-        return entry if isinstance(entry, (str, Response)) else entry(request)
+        return entry if isinstance(entry, (str, ToolCall, Response)) else entry(request)
 
-    def _play(self, answer: str | Response, request: Request) -> Iterator[Chunk]:
-        response = self._respond_with(answer, request) if isinstance(answer, str) else answer
+    def _play(self, answer: Answer, request: Request) -> Iterator[Chunk]:
+        response = answer if isinstance(answer, Response) else self._respond_with(answer, request)
         for part in response.message.parts:
             if isinstance(part, (Text, Thinking)):
                 kind = TextDelta if isinstance(part, Text) else ThinkingDelta
@@ -94,8 +97,11 @@ class ScriptedModel:
             thinking=blocks,
         )  # fmt: skip
 
-    def _respond_with(self, text: str, request: Request) -> Response:
-        """Build a plain answer, cut before the earliest stop string of the request."""
+    def _respond_with(self, text: str | ToolCall, request: Request) -> Response:
+        """Build a tool call, or a plain answer that is cut before the earliest stop string of the request."""
+        if isinstance(text, ToolCall):
+            message = Message("assistant", (text,))
+            return Response(message, finish="tool_calls", usage=self.usage, model=self.name)
         found = [(text.index(stop), stop) for stop in request.stop if stop and stop in text]
         end, stop = min(found) if found and "stop" in self.capabilities else (len(text), None)
         return Response(assistant(text[:end]), stop=stop, usage=self.usage, model=self.name)
@@ -115,7 +121,8 @@ def scripted_model(
     >>> collect_response(model.stream(Request((user("Hi"),)))).text
     'Hello'
     """
-    check_list("answers", entries, (str, Response, Exception, Callable), "texts, responses, errors or functions")
+    allowed = (str, ToolCall, Response, Exception, Callable)
+    check_list("answers", entries, allowed, "texts, tool calls, responses, errors or functions")
     return ScriptedModel(entries, name, capabilities, chunk, usage)
 
 
@@ -123,7 +130,7 @@ def scripted_model(
 class FunctionModel(ScriptedModel):
     """Answers every request by a function of it, and records the `requests`."""
 
-    def _next(self, request: Request) -> str | Response:
+    def _next(self, request: Request) -> Answer:
         self.requests.append(request)
         answer = self.entries[0]
         assert callable(answer), "function_model passes a function"
@@ -131,7 +138,7 @@ class FunctionModel(ScriptedModel):
 
 
 def function_model(
-    answer: Callable[[Request], str | Response],
+    answer: Callable[[Request], Answer],
     *,
     name: str = "function",
     capabilities: frozenset[Capability] = ALL_CAPABILITIES,
