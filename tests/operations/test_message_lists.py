@@ -153,9 +153,35 @@ def test_of_several_conversations_all_are_imported_or_none(repository: Repositor
     assert repository.store.refs.list() == ()
 
 
+def logged(prompt: str, response: str, of: str, **more: Json) -> Json:
+    return {"prompt": prompt, "response": response, "conversation_id": of, "system": None, "attachments": [], **more}
+
+
+def test_the_log_of_llm_is_read_by_its_conversations(repository: Repository) -> None:
+    log: Json = [
+        logged("Two teas", "Coming.", "a", system="Be kind.", conversation_name="Teas"),
+        logged("Other", "Yes.", "b"),
+        logged("And a coffee", "Coming, too.", "a", system="Be kind."),
+    ]
+
+    first, second = imported(repository, log)
+
+    here = repository.at(first)
+    assert [(turn.user, turn.answer) for turn in here.turns] == [
+        ("Two teas", "Coming."),
+        ("And a coffee", "Coming, too."),
+    ]
+    assert (here.app.answer_options.system, repository.store.refs.list()[-1].title) == ("Be kind.", "Teas")
+    assert [(turn.user, turn.answer) for turn in repository.at(second).turns] == [("Other", "Yes.")]
+
+
 @pytest.mark.parametrize(
     ("data", "why"),
     [
+        (
+            [logged("x", "y", "a", attachments=[{"type": "image/png"}])],
+            "message 1: content of type 'image/png' cannot be",
+        ),
         ({"messages": []}, "messages must be a list that is not empty"),
         ({"messages": ["x"]}, "message 1 is not an object"),
         ([{"role": "usr", "content": "x"}], "message 1: unknown role 'usr'; use system, user, assistant or tool"),

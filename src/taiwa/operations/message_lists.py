@@ -1,4 +1,4 @@
-"""Read and write conversations as the message lists of OpenAI and Anthropic, and as ShareGPT; read what ChatGPT and Claude export."""
+"""Read and write conversations as the message lists of OpenAI and Anthropic, and as ShareGPT; read what ChatGPT, Claude and llm export."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ def read_message_lists(text: str) -> tuple[MessageList, ...] | None:
     """Return the conversations in a file; None if it is an export of taiwa, or of nothing that is known.
 
     The file is one list of messages, one object with `messages` or `conversations`, or several of them: a list, or one a line; or
-    the `conversations.json` of ChatGPT or Claude, of whose conversations those without an answer are left out.
+    the `conversations.json` of ChatGPT or Claude, of whose conversations those without an answer are left out; or `llm logs --json`.
 
     Raises:
         InputError: a message cannot be read, or nothing was answered.
@@ -57,6 +57,8 @@ def read_message_lists(text: str) -> tuple[MessageList, ...] | None:
         items = [each for each in map(_exported, items) if each["messages"]]
         if not items:
             raise InputError(NO_ANSWER)
+    elif {"prompt", "response"} <= items[0].keys():
+        items = _logged(items)
     elif {"role", "from"} & items[0].keys():
         whole: Fields = {"messages": data}
         items = [whole]
@@ -92,6 +94,19 @@ def _exported(item: Fields) -> Fields:
     if said and said[-1][0] == "user":
         messages.pop()
     return {"messages": messages, "title": text_at(item, "title") or text_at(item, "name")}
+
+
+def _logged(items: Iterable[Fields]) -> list[Fields]:
+    """Return the conversations in a log of llm, which lists prompts with their responses."""
+    found: dict[str, Fields] = {}
+    for item in items:
+        begun: Fields = {"messages": [], "system": item.get("system"), "title": item.get("conversation_name")}
+        files = (*items_at(item, "prompt_fragments"), *items_at(item, "attachments"))
+        items_at(found.setdefault(text_at(item, "conversation_id"), begun), "messages").extend((
+            {"role": "user", "content": [item.get("prompt"), *files]},
+            {"role": "assistant", "content": item.get("response")},
+        ))  # fmt: skip
+    return list(found.values())
 
 
 def _said_in(message: Json) -> tuple[Role | None, str]:

@@ -426,7 +426,9 @@ def _header(line: str) -> dict[str, Any]:
         data = _read(line)
     if data.get("taiwa") != KIND or not isinstance(data.get("tip"), str) or not isinstance(data.get("name"), str):
         raise InputError(
-            Wording("neither an exported session nor conversations of OpenAI, Anthropic, ShareGPT, ChatGPT or Claude")
+            Wording(
+                "neither an exported session nor conversations of OpenAI, Anthropic, ShareGPT, ChatGPT, Claude or llm"
+            )
         )
     version = data.get("format")
     if version is None:
