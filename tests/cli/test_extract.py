@@ -438,11 +438,12 @@ def test_a_table_of_a_spreadsheet_is_read_in_its_encoding(
 ) -> None:
     model_server('{"age": 3}')
     file = place.folder / "people.tsv"
-    file.write_bytes("名前\tage\r\n花子\t3\r\n".encode("utf-16"))
+    file.write_bytes("id\t名前\tage\r\nh7\t花子\t3\r\n".encode("utf-16"))
 
-    taiwa.ok("extract", "age int", "--file", str(file))
+    (row,) = taiwa.ok("extract", "age int", "--file", str(file)).rows
 
-    assert model_server.last_message() == "名前: 花子\nage: 3"
+    assert (row["id"], row["text"]) == ("h7", model_server.last_message())
+    assert model_server.last_message() == "id: h7\n名前: 花子\nage: 3"
 
 
 @pytest.mark.parametrize("raw", [b"a,b\n\xff,2\n", b'a,b\n"' + b"x" * 9_000_000 + b'",2\n'])

@@ -403,7 +403,7 @@ def _table_rows(name: str, stream: BinaryIO) -> Iterator[BatchInput]:
         for row in rows:
             named = [(each.strip(), cell.strip()) for each, cell in zip_longest(header, row, fillvalue="")]
             if text := "\n".join(f"{each}: {cell}" if each else cell for each, cell in named if cell):
-                yield BatchInput(skipped + rows.line_num, text)
+                yield BatchInput(skipped + rows.line_num, text, dict(named).get("id") or None)
     except (csv.Error, UnicodeDecodeError) as error:
         raise InputError(f"{name}: cannot be read as a table in UTF-8: {error}") from None
     finally:
