@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from taiwa.cli.output import bill_line, table
-from taiwa.kernel.messages import Usage
+from taiwa.cli.output import bill_line, table, wait_text
+from taiwa.kernel.messages import Notice, Usage
 from taiwa.kernel.text import IGNORABLE, inert, plain
 from taiwa.kernel.usage_limits import RunUsage
+from taiwa.kernel.wording import Wording
 from tests.cli.conftest import Place
 from tests.cli.terminal import Terminal
 
@@ -108,3 +109,12 @@ def test_colours_are_for_terminals(place: Place) -> None:
 @pytest.mark.parametrize(("seconds", "shown"), [(8.0, "· 8.00 s · 5.0 tokens/s"), (0.2, "· 0.20 s")])
 def test_bill_has_the_tokens_per_second_of_calls_that_took_a_while(seconds: float, shown: str) -> None:
     assert bill_line(RunUsage(requests=1, usage=Usage(10, 40), seconds=seconds)).endswith(shown)
+
+
+def test_a_wait_is_described_in_the_language_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    notice = Notice(Wording("reading the prompt: {part}", part="44%"), code="waiting", seconds=8.0)
+    assert wait_text(notice) == "waiting 8 s: reading the prompt: 44%"
+
+    monkeypatch.setenv("TAIWA_LANG", "ja")
+
+    assert wait_text(notice) == "8 秒待っています: プロンプトを読んでいます: 44%"

@@ -366,10 +366,8 @@ class HiddenAnswer:
             self._text += event.text
             if self._display is not None:
                 self._display.wait(ngettext("about {n} token", "about {n} tokens", estimate_tokens(self._text)))
-        elif isinstance(event, Notice) and self._display is not None and event.code == "waiting":
-            self._display.wait(plain(str(event)))
         elif isinstance(event, Notice) and event.code == "waiting":
-            print_notice(str(event))
+            (print_notice if self._display is None else self._display.wait)(wait_text(event))
 
     def end(self) -> None:
         """Remove what is shown."""
@@ -474,7 +472,7 @@ def wait_for_turn(
                 on_text(event.text)
             elif event.code == "waiting":
                 if ends_line:  # a wait within an answer would stand in its line
-                    on_wait(plain(str(event)))
+                    on_wait(wait_text(event))
             elif event.code == "result":
                 ends_line = event.text.endswith("\n")
                 on_result(event.text)
@@ -508,6 +506,11 @@ def _print_notes(notes: list[Notice], *, verbose: bool) -> None:
             continue
         if note.level == "warning" or verbose:
             print_notice(_warning(note.text), "yellow")
+
+
+def wait_text(notice: Notice) -> str:
+    """Describe what an answer waits for, in the language of the user."""
+    return plain(translated(str(notice), user_language()))
 
 
 def _warning(text: str) -> str:

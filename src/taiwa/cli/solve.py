@@ -35,6 +35,7 @@ from taiwa.cli.output import (
     print_notice,
     print_rows,
     table,
+    wait_text,
 )
 from taiwa.flows.solve.tool_call_formats import TaggedFormat
 from taiwa.i18n import _, gettext_noop
@@ -306,7 +307,7 @@ def _print_rationale(events: "Iterable[TurnEvent]", notes: list[Notice], *, sile
             if isinstance(event, TurnResult):
                 done = event
             elif isinstance(event, Notice) and event.code == "waiting":
-                print_notice(str(event))
+                print_notice(wait_text(event))
             elif isinstance(event, Notice) and event.code not in TRANSCRIPT_CODES:
                 notes.append(event)
             elif not silent:

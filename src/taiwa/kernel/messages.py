@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias, cast
 from taiwa.kernel.attachments import Attachment, AttachmentSource, read_attachments
 from taiwa.kernel.errors import InputError, check_list
 from taiwa.kernel.serialization import Json, canonical, digest, parse_json, to_json, value
+from taiwa.kernel.wording import Wording
 
 RANK_CONSTANT = 60
 """The constant of reciprocal rank fusion (Cormack, Clarke and Buettcher 2009)."""
@@ -490,7 +491,9 @@ class Notice:
     seconds: float = 0.0
 
     def __str__(self) -> str:
-        return f"waiting {self.seconds:.0f} s: {self.text}" if self.seconds else self.text
+        if not self.seconds:
+            return self.text
+        return Wording("waiting {seconds} s: {text}", seconds=f"{self.seconds:.0f}", text=self.text)
 
 
 @value
