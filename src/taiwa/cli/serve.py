@@ -18,6 +18,7 @@ from taiwa.extras import missing_extra
 from taiwa.i18n import _
 from taiwa.kernel.attachments import read_regular_text
 from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.kernel.text import plural
 from taiwa.kernel.usage_limits import format_cost
 
 if TYPE_CHECKING:
@@ -152,9 +153,8 @@ def serve(
     key = given or ("" if no_token else kept_key(settings))
     options = ServerOptions(token=key, indexes=read_indexes(settings, indexes), **values)
     server = TaiwaServer(common.repository(settings), settings, options)
-    print_line(
-        f"taiwa serves {', '.join(server.state.served.models) or 'no model'} and {len(server.state.served.apps)} apps at {server.url}"
-    )
+    models, apps = ", ".join(server.state.served.models) or "no model", plural(len(server.state.served.apps), "app")
+    print_line(f"taiwa serves {models} and {apps} at {server.url}")
     print_line(f"base URL  {server.url}/v1")
     if key:
         print_line(f"API key   {'as given' if given else key}")

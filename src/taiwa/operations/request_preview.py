@@ -75,7 +75,7 @@ def first_turn_request(
     """
     if conversation.app.documents is not None:
         raise InputError(
-            f"the app {conversation.app.name!r} searches documents before its first request; see taiwa ask -v"
+            f"the app {conversation.app.name!r} searches documents before its first request; taiwa find shows what they hold"
         )
     turn_input = TurnInput(conversation, text, attachments=tuple(attachments))
     turn_input.check()
