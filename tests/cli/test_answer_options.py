@@ -232,6 +232,7 @@ def shop(taiwa: Taiwa, model_server: ModelServer, tmp_path: Path) -> Path:
     file.write_text(TOOL)
     model_server("It costs <<price: latte>>", " dollars.", *["One."] * 6)
     assert "4.20" in taiwa.ok("say", "-s", "k", "--tool", f"{file}:price", "What is a latte?").out
+    assert "call: price, result 4.20, " in taiwa.ok("show", "k").out
     return file
 
 

@@ -305,8 +305,8 @@ def print_changes(changes: Iterable[Change]) -> None:
 def describe_call(call: "CallRecord") -> str:
     """Describe a call on one line: model, tokens and duration."""
     if isinstance(call.answer, dict) and call.answer.get("~") == "tool-result":
-        result = one_line(str(call.answer.get("text")), FIRST_WORDS)
-        return _("tool, result {result}, {ms} ms", result=result, ms=call.time.ms)
+        name, result = (one_line(str(call.answer.get(key)), FIRST_WORDS) for key in ("name", "text"))
+        return _("{name}, result {result}, {ms} ms", name=name, result=result, ms=call.time.ms)
     tokens = _("tokens not reported")
     if call.usage is not None:
         tokens = _("{read} in + {written} out tokens", read=call.usage.input_tokens, written=call.usage.output_tokens)
