@@ -18,7 +18,7 @@ from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import CallTool, Effect, Program, Step
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, TaiwaError, describe
 from taiwa.kernel.messages import Found, Message, Passage, ToolResult, assistant, user
-from taiwa.kernel.serialization import Json
+from taiwa.kernel.serialization import Json, item_at, items_at, text_at
 from taiwa.kernel.serialization import value as value_class
 from taiwa.plugins import FAILURES, one_line
 
@@ -43,6 +43,12 @@ class Paused:
 
     base: Conversation
     texts: tuple[str, ...]
+
+
+def question_of(findings: Json) -> AskUser | None:
+    """Return the question of a program with which a turn ended, from its findings; None for every other turn."""
+    asked = item_at(findings, "asked")
+    return None if asked is None else AskUser(text_at(asked, "question"), tuple(map(str, items_at(asked, "options"))))
 
 
 def program_of(flow: str) -> TurnProgram:

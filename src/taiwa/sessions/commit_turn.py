@@ -38,7 +38,7 @@ from taiwa.kernel.errors import ApprovalRequiredError, ConflictError, InputError
 from taiwa.kernel.execution import EffectStarted, Entry, Event, Journal, Observer
 from taiwa.kernel.messages import Message, TextDelta, ToolResult, Usage, result_files
 from taiwa.kernel.runtime import AnyModel, Interrupts, Retriever, Tool, start_in_thread
-from taiwa.kernel.serialization import Json, items_at, record, restore, value
+from taiwa.kernel.serialization import Json, item_at, items_at, record, restore, value
 from taiwa.kernel.text import truncate
 from taiwa.kernel.usage_limits import Budget, Price, Prices, RunUsage, UsageLimits, currency_units
 from taiwa.kernel.wording import Wording
@@ -619,12 +619,12 @@ def resume_turn(
 def find_paused(repository: Repository, base: Conversation) -> "tuple[Paused | None, tuple[Entry, ...]]":
     """Return the program that waits for the next text, with the records of its turns so far, which were paid for."""
     last = base.turns[-1].findings if base.turns else None
-    if base.stored_tip is None or not isinstance(last, dict) or "asked" not in last:
+    if base.stored_tip is None or item_at(last, "asked") is None:
         return None, ()
     from taiwa.flows.program_turn import Paused
 
     path = ((name, node) for name, node in repository.store.nodes.path(base.stored_tip) if node.kind == "turn")
-    turns = list(takewhile(lambda turn: isinstance(turn[1].findings, dict) and "asked" in turn[1].findings, path))[::-1]
+    turns = list(takewhile(lambda turn: item_at(turn[1].findings, "asked") is not None, path))[::-1]
     start = repository.checkout(repository.before_turn(base.stored_tip, len(turns)))
     if start.app.hash != base.app.hash:  # its program may be another one
         return None, ()

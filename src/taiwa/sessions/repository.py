@@ -35,7 +35,7 @@ from taiwa.kernel.errors import (
     TaiwaError,
 )
 from taiwa.kernel.messages import Found
-from taiwa.kernel.serialization import Json, canonical, digest, value
+from taiwa.kernel.serialization import Json, canonical, digest, item_at, value
 from taiwa.kernel.text import plural
 from taiwa.kernel.usage_limits import Budget, SharedBudget, UsageLimits
 from taiwa.sessions.budgets import Quota, StoredBudget
@@ -555,7 +555,7 @@ class Repository:
             if each.kind != "turn":
                 continue
             before = each.answer or "" if before is None else before
-            if not (isinstance(each.findings, dict) and "asked" in each.findings):
+            if item_at(each.findings, "asked") is None:
                 break
             # A program that asked the user continues in the next turn, with all that it was told and found.
             names, texts = [*names, name], [each.user or "", *texts]

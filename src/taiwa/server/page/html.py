@@ -11,6 +11,7 @@ from taiwa.conversation.app import App
 from taiwa.conversation.state import format_path, parse_path
 from taiwa.flows.ask.ask_result import format_source
 from taiwa.flows.ask.provenance import ValueSource
+from taiwa.flows.program_turn import question_of
 from taiwa.i18n import LANGUAGES, catalogue, dialogue_catalogue, translated, translator
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
@@ -178,8 +179,9 @@ class Page:
         """Render what is open at the end of a conversation: the turn that failed or was interrupted, and the options of the
         clarifying question at which it pauses, or of its last answer.
         """
-        turn = find_ask_turn(self.repository, self.repository.store.refs.tip(session))
-        options: list[Mapping[str, str]] = []
+        tip = self.repository.store.refs.tip(session)
+        turn, asked = find_ask_turn(self.repository, tip), question_of(self.repository.store.nodes.get(tip).findings)
+        options: list[Mapping[str, str]] = [{"text": each, "passage": ""} for each in (asked.options if asked else ())]
         if turn is not None:
             for option, passages in zip(turn.result.options, turn.candidates, strict=True):
                 options.append({"text": option.label, "passage": passages[0].text if passages else ""})

@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from taiwa.apps.catalog import load_unchanged
 from taiwa.conversation.app import AnswerOptions, UnknownTurns
+from taiwa.flows.program_turn import question_of
 from taiwa.kernel.async_runtime import Now, make_step
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import InputError
@@ -92,6 +93,9 @@ class Extension:
         if (turn := find_ask_turn(repository, result.node)) is not None:
             found = cast("dict[str, Json]", to_json(turn))
             written |= {name: found[name] for name in ("question", "options", "citations", "passages")}
+        elif (asked := question_of(result.findings)) is not None:
+            options: list[Json] = [{"number": at, "label": each} for at, each in enumerate(asked.options, 1)]
+            written |= {"question": asked.question, "options": options}
         if "state" in self.include:
             written["state"] = dict(repository.checkout(result.node).state)
         if "trace" in self.include:

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App
 from taiwa.flows.ask.dialogue import select_option
+from taiwa.flows.program_turn import question_of
 from taiwa.kernel.attachments import Attachment, read_attachments
 from taiwa.kernel.errors import ConflictError, CorruptError, InputError, TaiwaError
 from taiwa.kernel.messages import Constraint, Grammar, Notice, Regex, Sampling, TextDelta, ThinkingDelta
@@ -298,12 +299,16 @@ def estimate(request: Request) -> api_types.TurnEstimate:
 
 
 def _option(repository: Repository, name: str, number: int) -> str:
-    """Return the text that selects an option of the clarifying question of a conversation, or of its last answer."""
-    turn = find_ask_turn(repository, repository.store.refs.tip(name))
+    """Return the text that selects an option of the question of a conversation, or of its last answer."""
+    tip = repository.store.refs.tip(name)
+    turn, asked = find_ask_turn(repository, tip), question_of(repository.store.nodes.get(tip).findings)
     options = () if turn is None else turn.result.options
-    if number > len(options):
-        what = f"choose from 1 to {len(options)}" if options else "the last turn offers none"
+    count = len(options if asked is None else asked.options)
+    if number > count:
+        what = f"choose from 1 to {count}" if count else "the last turn offers none"
         raise ApiError(409, f"option {number} does not exist; {what}", "conflict_error", "conflict", "option")
+    if asked is not None:
+        return str(number)
     label = options[number - 1].label
     return label if select_option(label, options) == options[number - 1] else str(number)
 
