@@ -79,7 +79,7 @@ def test_a_limit_that_came_with_an_import_counts_only_for_a_trusted_app(
     model_server("One.", "Two.", prices=COSTLY, max_cost=0.5)
     taiwa.ok("say", "-s", "k", "--max-cost", "9", "Hi")
     file, other = tmp_path / "k.jsonl", ("--store", str(tmp_path / "other.db"))
-    taiwa.ok("export", "k", "--app", "-o", str(file))
+    taiwa.ok("export", "k", "-o", str(file))
     imported = taiwa.ok("import", str(file), *other)
 
     assert "max cost: 9" in imported.out
@@ -140,7 +140,7 @@ def test_an_exported_conversation_takes_its_options_along(
     model_server("One.", "Two.")
     taiwa.ok("say", "-s", "k", "--system", "Be brief.", "--temperature", "0.7", "Hi")
     file = tmp_path / "k.jsonl"
-    taiwa.ok("export", "k", "--app", "-o", str(file))
+    taiwa.ok("export", "k", "-o", str(file))
     other = ("--store", str(tmp_path / "other.db"))
 
     taiwa.ok("import", str(file), *other)
@@ -197,7 +197,7 @@ def test_options_of_an_imported_app_that_names_tools_wait_for_trust(
     model_server("One.", "Two.")
     taiwa.ok("say", "-s", "k", "--tool", "calculator", "Hi")
     file = tmp_path / "k.jsonl"
-    taiwa.ok("export", "k", "--app", "-o", str(file))
+    taiwa.ok("export", "k", "-o", str(file))
     other = ("--store", str(tmp_path / "other.db"))
     taiwa.ok("import", str(file), *other)
 

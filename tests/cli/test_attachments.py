@@ -209,7 +209,7 @@ def test_an_export_carries_the_bytes_unless_they_are_left_out(
 ) -> None:
     model_server("A cat.", "Yes.")
     taiwa.ok("say", "-s", "cat", "-a", "cat.png", "What is this?")
-    whole, bare = (taiwa.ok("export", "cat", "--app", *more).out for more in ((), ("--no-attachments",)))
+    whole, bare = (taiwa.ok("export", "cat", *more).out for more in ((), ("--no-attachments",)))
     monkeypatch.setenv("TAIWA_STORE", str(files / "other.db"))
 
     taiwa.ok("import", "-", input=bare)

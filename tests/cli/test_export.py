@@ -47,19 +47,19 @@ class Page(HTMLParser):
 
 
 def test_an_imported_conversation_equals_the_exported_one(talked: Taiwa, place: Place, tmp_path: Path) -> None:
-    exported = talked.ok("export", "chat-1", "--app").out
+    exported = talked.ok("export", "chat-1").out
     file = tmp_path / "chat-1.jsonl"
     file.write_text(exported)
 
     brought = talked.ok("import", str(file), "again", "--store", str(tmp_path / "other.db"))
 
     assert brought.out.splitlines()[-1] == "again: 2 turns, every hash is right"
-    written = talked.ok("export", "again", "--app", "--store", str(tmp_path / "other.db")).out
+    written = talked.ok("export", "again", "--store", str(tmp_path / "other.db")).out
     assert written.replace('"again"', '"chat-1"') == exported
 
 
 def test_importing_the_same_conversation_twice_is_not_a_conflict(talked: Taiwa) -> None:
-    exported = talked.ok("export", "chat-1", "--app").out
+    exported = talked.ok("export", "chat-1").out
 
     assert talked.ok("import", "-", input=exported).out == "chat-1: 2 turns, every hash is right\n"
 
@@ -74,10 +74,10 @@ def test_a_dash_is_standard_output(talked: Taiwa, tmp_path: Path, monkeypatch: p
 
 
 def test_calls_are_exported_on_request(talked: Taiwa, tmp_path: Path) -> None:
-    exported = talked.ok("export", "chat-1", "--app", "--calls").out
+    exported = talked.ok("export", "chat-1", "--calls").out
 
     assert "input" in exported
-    assert "input" not in talked.ok("export", "chat-1", "--app").out.replace('"input', "")
+    assert "input" not in talked.ok("export", "chat-1").out.replace('"input', "")
     talked.ok("import", "-", "--store", str(tmp_path / "other.db"), input=exported)
 
 
@@ -120,7 +120,7 @@ def test_a_file_that_cannot_be_is_one_line(talked: Taiwa, command: tuple[str, ..
 
 
 def test_a_changed_line_is_refused_and_nothing_is_kept(talked: Taiwa, tmp_path: Path) -> None:
-    lines = talked.ok("export", "chat-1", "--app").out.splitlines()
+    lines = talked.ok("export", "chat-1").out.splitlines()
     changed = [line.replace("こんにちは", "さようなら") for line in lines]
     other = ("--store", str(tmp_path / "other.db"))
 
@@ -140,7 +140,7 @@ def test_a_file_that_is_not_an_export_is_an_error_of_one_line(taiwa: Taiwa, give
 
 
 def test_an_import_under_a_taken_name_changes_nothing(talked: Taiwa, model_server: ModelServer) -> None:
-    exported = talked.ok("export", "chat-1~1", "--app").out
+    exported = talked.ok("export", "chat-1~1").out
     model_server(delta("Other."))
     talked.ok("say", "chat", "-s", "mine", "Hi")
 
@@ -190,14 +190,16 @@ def test_an_exported_file_is_for_its_owner_only(talked: Taiwa, tmp_path: Path, s
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_the_app_and_the_bill_are_exported_only_on_request(talked: Taiwa, tmp_path: Path) -> None:
-    exported = talked.ok("export", "chat-1").out
+def test_the_bill_is_exported_only_on_request_and_the_app_unless_it_is_left_out(talked: Taiwa, tmp_path: Path) -> None:
+    whole, exported = (talked.ok("export", "chat-1", *more).out for more in ((), ("--no-app",)))
 
-    assert not [line for line in map(json.loads, exported.splitlines()) if "source" in line or "call" in line]
+    assert talked.ok("import", "-", "--store", str(tmp_path / "empty.db"), input=whole).code == 0
+    assert not [line for line in map(json.loads, whole.splitlines()) if "call" in line]
+    assert not [line for line in map(json.loads, exported.splitlines()) if "source" in line]
     assert talked.ok("import", "-", "copy", input=exported).code == 0  # this store has the app
     refused = talked("import", "-", "--store", str(tmp_path / "other.db"), input=exported)
     assert refused.code == 2
-    assert "a file has it after `export --app`" in refused.err
+    assert "the file was exported with --no-app" in refused.err
 
 
 ATTACKS = (

@@ -64,7 +64,7 @@ def test_options_that_do_not_go_together_are_refused(talked: Taiwa, more: list[s
 
 def test_an_imported_history_has_no_spans(talked: Taiwa, tmp_path: Path) -> None:
     file = tmp_path / "chat-1.jsonl"
-    file.write_text(talked.ok("export", "chat-1", "--app").out)
+    file.write_text(talked.ok("export", "chat-1").out)
     store = str(tmp_path / "other.db")
     talked.ok("import", str(file), "again", "--store", store)
 

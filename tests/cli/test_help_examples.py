@@ -187,7 +187,7 @@ def prepare(taiwa: Taiwa, line: str) -> None:
         taiwa.ok("fork", "chat-1~1", "plan-b")
         taiwa.ok("switch", "chat-1")
     if command.startswith("import chat-1"):
-        Path("chat-1.jsonl").write_text(taiwa.ok("export", "chat-1", "--app").out)
+        Path("chat-1.jsonl").write_text(taiwa.ok("export", "chat-1").out)
         taiwa.ok("delete", "chat-1", "--yes")
     if "tutor" in command and command.startswith("apps update"):
         taiwa.ok("apps", "new", "tutor")

@@ -13,17 +13,17 @@ def test_what_was_exported_is_imported_whatever_its_texts_hold(
 ) -> None:
     model_server(delta(f"one{separator}two", topics=[f"a{separator}b"]))
     taiwa.ok("say", "chat", f"said{separator}so")
-    exported = taiwa.ok("export", "chat-1", "--app").out
+    exported = taiwa.ok("export", "chat-1").out
 
     taiwa.ok("import", "-", "again", input=exported)
 
-    assert taiwa.ok("export", "again", "--app").out == exported.replace('"name":"chat-1"', '"name":"again"', 1)
+    assert taiwa.ok("export", "again").out == exported.replace('"name":"chat-1"', '"name":"again"', 1)
 
 
 def test_an_import_that_fails_leaves_nothing_behind(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("one", topics=["a"]))
     taiwa.ok("say", "chat", "hello")
-    exported = taiwa.ok("export", "chat-1", "--app").out
+    exported = taiwa.ok("export", "chat-1").out
 
     result = taiwa("import", "-", "again", input=exported.replace("hello", "hullo"))
 

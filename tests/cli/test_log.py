@@ -329,7 +329,7 @@ def test_the_model_of_an_imported_turn_is_shown_and_not_called(
     other = model_server.model.replace("#test-model", "#other-model")
     taiwa.ok("say", "-s", "one", "-m", other, "Hi")
     file = tmp_path / "one.jsonl"
-    file.write_text(taiwa.ok("export", "one", "--app").out)
+    file.write_text(taiwa.ok("export", "one").out)
     store = ("--store", str(tmp_path / "other.db"))
     taiwa.ok("import", str(file), *store)
 

@@ -48,7 +48,7 @@ def test_a_conversation_is_continued_on_another_machine(
     assert "京都" in ok("search", "京都")
     assert taiwa.ok("cost", "--json").json
     exported = place.folder / "one.jsonl"
-    exported.write_text(ok("export", "chat-1", "--app"), encoding="utf-8")
+    exported.write_text(ok("export", "chat-1"), encoding="utf-8")
     ok("delete", "other", "--yes")
     assert "log" in ok("delete", "chat-1", "--yes")
     ok("import", str(exported))

@@ -22,7 +22,7 @@ from tests.format_1.write import DATA
 UNPRIVILEGED = 65534
 COMMANDS = (
     "log", "log translate-1", "log --tree", "show translate-1", "why dictionary.犬 translate-1", "state -s travel",
-    "search good", "diff travel translate-1", "export translate-1 --calls --app", "export travel --format md", "cost", "fsck",
+    "search good", "diff travel translate-1", "export translate-1 --calls", "export travel --format md", "cost", "fsck",
     "replay translate-1", "user list", "user export ann", "gc --dry-run",
 )  # fmt: skip
 WRITE_AND_DIE = """

@@ -30,7 +30,7 @@ def foreign(
         )
         model_server("Hello!")
         taiwa.ok("say", "foreign", "Hi", "--store", str(other), "-m", model_server.model)
-        taiwa.ok("export", "foreign-1", "--app", "-o", str(file), "--store", str(other))
+        taiwa.ok("export", "foreign-1", "-o", str(file), "--store", str(other))
         path.unlink()
         return taiwa.ok("import", str(file), "gift", *options).err
 
@@ -133,7 +133,7 @@ def test_an_imported_app_searches_no_documents(
     other, file = place.folder / "other.db", place.folder / "gift.jsonl"
     asked = ("ask", "What is the key?", "--in", str(secret), "--as", "group:hr", "--store", str(other))
     taiwa(*asked)
-    taiwa.ok("export", "ask-1", "--app", "-o", str(file), "--store", str(other))
+    taiwa.ok("export", "ask-1", "-o", str(file), "--store", str(other))
     taiwa.ok("import", str(file), "gift")
 
     refused = taiwa("ask", "What is the key?", "-s", "gift")
@@ -191,7 +191,7 @@ def test_an_imported_app_that_is_updated_to_a_file_of_its_name_searches_no_docum
     other, file = place.folder / "other.db", place.folder / "gift.jsonl"
     older = apps("ask", (BUILT_IN / "ask.md").read_text(encoding="utf-8") + "\nAn older text.\n")
     taiwa("ask", "What is the key?", "--in", str(secret), "--as", "group:hr", "--store", str(other))
-    taiwa.ok("export", "ask-1", "--app", "-o", str(file), "--store", str(other))
+    taiwa.ok("export", "ask-1", "-o", str(file), "--store", str(other))
     older.unlink()
     taiwa.ok("import", str(file), "gift")
 
@@ -262,7 +262,7 @@ def test_an_imported_app_runs_no_file_of_a_type_though_it_was_named_earlier(
     app = apps("foreign", FRONT.format(keys="about: orders"))
     model_server('{"name": "tea"}', '{"name": "tea"}', '{"name": "tea"}')
     taiwa.ok("say", "foreign", "Tea", "--type", f"{code}:Order", "--store", str(other))
-    taiwa.ok("export", "foreign-1", "--app", "-o", str(file), "--store", str(other))
+    taiwa.ok("export", "foreign-1", "-o", str(file), "--store", str(other))
     app.unlink()
     ran.unlink()
     del sys.modules["orders"]

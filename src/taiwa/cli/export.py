@@ -31,7 +31,7 @@ FORMATS = {".jsonl": "jsonl", ".md": "md", ".html": "html"}
     help="Set the format; import reads jsonl and the messages of openai, anthropic and sharegpt, and verifiable is HTML whose script checks every hash.",
 )
 @click.option("--calls", is_flag=True, help="Include the bill of each turn (jsonl).")
-@click.option("--app", is_flag=True, help="Include the app, to import into another store (jsonl).")
+@click.option("--no-app", is_flag=True, help="Leave out the app; only a store that has it can import the file (jsonl).")
 @click.option("--no-attachments", is_flag=True, help="Leave out the bytes of attachments (jsonl) and images (html).")
 @click.option(
     "--otel", is_flag=True, help="Write the spans of its turns for OpenTelemetry (OTLP JSON lines), without texts."
@@ -45,7 +45,7 @@ def export(
     output: Path | None,
     form: str | None,
     calls: bool,
-    app: bool,
+    no_app: bool,
     no_attachments: bool,
     *,
     otel: bool,
@@ -55,14 +55,14 @@ def export(
     """Write the conversation at REVISION as JSONL (for import), Markdown, one HTML page, or messages of other programs.
 
     \b
-    taiwa export chat-1 --app > chat-1.jsonl
+    taiwa export chat-1 > chat-1.jsonl
     taiwa export chat-1 -o chat-1.html
     taiwa export chat-1 --format openai > messages.json
     taiwa export chat-1 --otel > spans.jsonl
     """
     repository, revision = common.repository(reading=True), common.place(revision)
     if otel or otel_endpoint is not None:
-        if form or calls or app or no_attachments or (output is not None and otel_endpoint is not None):
+        if form or calls or no_app or no_attachments or (output is not None and otel_endpoint is not None):
             raise InputError("--otel goes with -o or --otel-endpoint, and with --otel-content, not with other options")
         _export_spans(repository, revision, output, otel_endpoint, content=otel_content)
         return
@@ -71,7 +71,7 @@ def export(
     form = form or (_format_of(output) if output else "jsonl")
     if form == "verifiable" and output is None:  # its texts may contain control codes
         raise InputError("--format verifiable requires a file: -o FILE.html")
-    _write(_exported(repository, revision, form, calls=calls, app=app, attachments=not no_attachments), output)
+    _write(_exported(repository, revision, form, calls=calls, app=not no_app, attachments=not no_attachments), output)
 
 
 def _write(text: str, output: Path | None) -> None:

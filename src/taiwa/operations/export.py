@@ -53,7 +53,7 @@ def export(
     form: str,
     *,
     calls: bool = False,
-    app: bool = False,
+    app: bool = True,
     attachments: bool = True,
     language: str = "en",
     title: str = "",

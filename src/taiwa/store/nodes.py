@@ -453,7 +453,7 @@ class Nodes:
                 if app is None:
                     raise InputError(
                         Wording(
-                            "app {app} of the node not found in the store; a file has it after `export --app`",
+                            "app {app} of the node not found in the store; the file was exported with --no-app",
                             app=short_hash(node.app),
                         )
                     )
