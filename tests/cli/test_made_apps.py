@@ -32,9 +32,11 @@ def test_options_put_documents_state_and_a_tool_into_one_turn(
         "say", "--in", str(guides), "--state", FIELDS, "--tool", "calculator", "--system", "You are a travel desk.",
         "What does the Inn of the Cat in Osaka cost a night? We stay two nights.", "--json",
     ).json  # fmt: skip
-    taiwa.ok("say", "-c", "Make it three nights at the Inn of the Cat.")
+    shown = taiwa.ok("say", "-c", "Make it three nights at the Inn of the Cat.", "-v")
 
     assert said["delta"] == {"city": "Osaka", "nights": 2}
+    assert "searched for: Make it three nights at the Inn of the Cat." in shown.err
+    assert "osaka.md › Osaka" in shown.err
     assert taiwa.ok("state", "--json").json["state"]["nights"] == 3
     prompt = str(model_server.requests[0]["messages"])
     assert "You are a travel desk." in prompt

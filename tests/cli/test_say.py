@@ -78,6 +78,13 @@ def test_verbose_prints_the_bill_to_standard_error(taiwa: Taiwa, model_server: M
     assert result.out == "Hello!\n"
     assert result.err.startswith("chat-1 ")
     assert "1 call · 7 in (4 cached) + 3 out tokens · 0 USD" in result.err
+    assert "first word after" in result.err
+
+
+def test_an_answer_that_is_not_streamed_has_no_time_of_its_first_word(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server('{"age": 3}')
+
+    assert "first word" not in taiwa.ok("say", "--type", "age int", "-v", "Hi").err
 
 
 def test_dry_run_shows_the_exact_request_and_sends_nothing(taiwa: Taiwa, model_server: ModelServer) -> None:

@@ -36,7 +36,7 @@ from taiwa.cli.output import (
     wait_for_turn,
 )
 from taiwa.flows.ask.types import Feedback, UserProfile, parse_verdict
-from taiwa.i18n import _, ngettext
+from taiwa.i18n import _, ngettext, translated, user_language
 from taiwa.kernel.attachments import path_kind
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json
@@ -170,7 +170,7 @@ def _turn(session: "Session", text: str, common: CommonOptions) -> int:
     code = _exit_code(result)
     for note in notes:
         if note.level == "warning" or common.verbose:
-            print_notice(note.text, "yellow")
+            print_notice(translated(note.text, user_language()), "yellow")
     if common.as_json:
         print_json(ask_to_json(text, turn))
         return code
@@ -179,7 +179,7 @@ def _turn(session: "Session", text: str, common: CommonOptions) -> int:
     else:
         _print_answer(answer)
     if common.verbose:
-        print_each(_details(result))
+        print_each(details(result))
         print_notice(f"{turn.session} {turn.node[:12]} · {bill_line(turn.spent)}")
     return code
 
@@ -200,7 +200,7 @@ def _print_answer(text: str) -> None:
     console().print(Wrapped(shown))
 
 
-def _details(result: "AskResult") -> list[str]:
+def details(result: "AskResult") -> list[str]:
     """Describe the act with its reasons, the scores, the evidence, the queries and the passages, a line each."""
     decision = result.decision
     lines = [f"{decision.policy}: {result.act_name} ({', '.join(decision.reasons)})"]

@@ -432,6 +432,11 @@ def print_stream(
         note.text != INTERRUPTED for note in notes
     ):  # otherwise nothing was stored that needs a warning
         _print_notes(notes, verbose=verbose)
+    if verbose and turn.ask is not None:
+        from taiwa.cli.ask import details
+
+        for line in details(turn.ask):
+            print_notice(line)
     if verbose:
         waited = [_("first word after {seconds} s", seconds=f"{first:.2f}")] if first else []
         print_notice(" · ".join((f"{turn.session} {turn.node[:12]}", bill_line(turn.spent), *waited)))

@@ -75,7 +75,7 @@ def first_turn_request(
     """
     if conversation.app.documents is not None:
         raise InputError(
-            f"the app {conversation.app.name!r} searches documents before its first request; taiwa find shows what they hold"
+            f"the app {conversation.app.name!r} searches documents before its first request; send the text with -v to see what it found"
         )
     turn_input = TurnInput(conversation, text, attachments=tuple(attachments))
     turn_input.check()
