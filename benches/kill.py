@@ -98,7 +98,7 @@ class Home:
         }  # fmt: skip
         for number in range(8):
             self.ok("say", "chat", "-s", "old", "-m", server.model, f"old {number}")
-        exported = self.ok("export", "old", "--app").splitlines()
+        exported = self.ok("export", "old").splitlines()
         (folder / "old.jsonl").write_text("\n".join(exported))
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":

@@ -92,7 +92,7 @@ class World:
         with TaiwaClient(theirs, store=other) as client:
             session = client.session(app)
             session.say(text)
-        self.taiwa.ok("export", session.name, "--app", "-o", file, "--store", other)
+        self.taiwa.ok("export", session.name, "-o", file, "--store", other)
         (self.place.config.parent / "apps" / f"{app}.md").unlink()
         self.taiwa.ok("import", file, "gift")
         return "gift"

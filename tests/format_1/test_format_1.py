@@ -57,7 +57,7 @@ def test_a_golden_conversation_replays_without_a_call(taiwa: Taiwa, golden: str)
 def test_a_golden_store_is_exported_byte_for_byte(taiwa: Taiwa, golden: str) -> None:
     for name in sessions(golden):
         folder = DATA / golden
-        assert taiwa.ok("export", name, "--calls", "--app").out.encode() == (folder / f"{name}.jsonl").read_bytes()
+        assert taiwa.ok("export", name, "--calls").out.encode() == (folder / f"{name}.jsonl").read_bytes()
         assert taiwa.ok("state", "-s", name, "--json").json == json.loads((folder / f"{name}.state.json").read_bytes())
     assert taiwa.ok("user", "export", "ann").out.encode() == (DATA / golden / "ann.yaml").read_bytes()
     assert taiwa.ok("user", "export", "ann", "--json").out.encode() == (DATA / golden / "ann.json").read_bytes()
@@ -69,7 +69,7 @@ def test_a_golden_export_is_imported_and_exported_byte_for_byte(taiwa: Taiwa, ki
         path = DATA / kind / f"{name}.jsonl"
         taiwa.ok("import", str(path), name)
         nodes = [line for line in path.read_text("utf-8").splitlines() if json.loads(line).get("kind") != "call"]
-        again = taiwa.ok("export", name, "--app").out.splitlines()
+        again = taiwa.ok("export", name).out.splitlines()
         assert [line for line in again if line in nodes] == again, name
 
 

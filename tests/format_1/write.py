@@ -78,7 +78,7 @@ def exported(taiwa: Taiwa, folder: Path) -> None:
     folder.mkdir()
     for session in taiwa.ok("log", "--json").json:
         name = session["session"]
-        (folder / f"{name}.jsonl").write_text(taiwa.ok("export", name, "--calls", "--app").out, encoding="utf-8")
+        (folder / f"{name}.jsonl").write_text(taiwa.ok("export", name, "--calls").out, encoding="utf-8")
         (folder / f"{name}.state.json").write_text(taiwa.ok("state", "-s", name, "--json").out, encoding="utf-8")
     (folder / "ann.yaml").write_text(taiwa.ok("user", "export", "ann").out, encoding="utf-8")
     (folder / "ann.json").write_text(taiwa.ok("user", "export", "ann", "--json").out, encoding="utf-8")

@@ -22,9 +22,9 @@ from taiwa.cli.options import (
 )
 from taiwa.cli.output import (
     NOT_ANSWERED,
+    ask_details,
     bill_line,
     console,
-    format_place,
     print_each,
     print_item,
     print_json,
@@ -179,7 +179,7 @@ def _turn(session: "Session", text: str, common: CommonOptions) -> int:
     else:
         _print_answer(answer)
     if common.verbose:
-        print_each(details(result))
+        print_each(ask_details(result))
         print_notice(f"{turn.session} {turn.node[:12]} · {bill_line(turn.spent)}")
     return code
 
@@ -198,23 +198,6 @@ def _print_answer(text: str) -> None:
         is_quoted = QUOTED.fullmatch(part)
         shown.append(part.strip("⟦⟧") if is_quoted else part, "bold yellow" if is_quoted else "")
     console().print(Wrapped(shown))
-
-
-def details(result: "AskResult") -> list[str]:
-    """Describe the act with its reasons, the scores, the evidence, the queries and the passages, a line each."""
-    decision = result.decision
-    lines = [f"{decision.policy}: {result.act_name} ({', '.join(decision.reasons)})"]
-    for name, value in (("numbers", dict(decision.numbers)), ("scores", result.scores), ("evidence", result.evidence)):
-        if value:
-            lines.append(f"{name}: " + ", ".join(f"{key} {_figure(each)}" for key, each in value.items()))
-    lines += [f"searched for: {query}" for query in result.look_up.queries]
-    for passage in result.passages:
-        lines.append(f"  {passage.score:>8}  {format_place(passage.source, passage.heading, passage.page)}")
-    return lines
-
-
-def _figure(value: Json) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 @click.group(cls=Group)

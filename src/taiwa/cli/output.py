@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from taiwa.cli.display import AnswerDisplay
     from taiwa.cli.line_breaks import Wrapped
+    from taiwa.flows.ask.ask_result import AskResult
     from taiwa.flows.extract import Attempt
     from taiwa.kernel.execution import Event
     from taiwa.models.weights.fetch import FetchEvent
@@ -432,15 +433,29 @@ def print_stream(
         note.text != INTERRUPTED for note in notes
     ):  # otherwise nothing was stored that needs a warning
         _print_notes(notes, verbose=verbose)
-    if verbose and turn.ask is not None:
-        from taiwa.cli.ask import details
-
-        for line in details(turn.ask):
-            print_notice(line)
+    for line in ask_details(turn.ask) if verbose and turn.ask is not None else ():
+        print_notice(line)
     if verbose:
         waited = [_("first word after {seconds} s", seconds=f"{first:.2f}")] if first else []
         print_notice(" · ".join((f"{turn.session} {turn.node[:12]}", bill_line(turn.spent), *waited)))
     return turn
+
+
+def ask_details(result: "AskResult") -> list[str]:
+    """Describe the act with its reasons, the scores, the evidence, the queries and the passages, a line each."""
+    decision = result.decision
+    lines = [f"{decision.policy}: {result.act_name} ({', '.join(decision.reasons)})"]
+    for name, value in (("numbers", dict(decision.numbers)), ("scores", result.scores), ("evidence", result.evidence)):
+        if value:
+            lines.append(f"{name}: " + ", ".join(f"{key} {_figure(each)}" for key, each in value.items()))
+    lines += [f"searched for: {query}" for query in result.look_up.queries]
+    for passage in result.passages:
+        lines.append(f"  {passage.score:>8}  {format_place(passage.source, passage.heading, passage.page)}")
+    return lines
+
+
+def _figure(value: Json) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def print_kept_apart(session: "Session", interrupted: str) -> None:
