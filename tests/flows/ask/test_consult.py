@@ -9,7 +9,7 @@ import pytest
 from taiwa.apps.catalog import load_text
 from taiwa.conversation.history import Conversation, begin
 from taiwa.flows.ask.ask_result import AskResult, AskTurnOptions, options_of
-from taiwa.flows.ask.consult import clarification_of, dialogue_of
+from taiwa.flows.ask.consult import clarification_of, clarify, dialogue_of
 from taiwa.flows.ask.decide_search_or_clarify import decide
 from taiwa.flows.ask.prompts import read_policy
 from taiwa.flows.ask.types import ClarifyOptions, UserProfile
@@ -83,6 +83,19 @@ def test_a_number_that_no_option_has_offers_the_same_again() -> None:
     assert documents(slip)["reasons"] == ["no_such_option"]
     assert [option.label for option in clarification_of(conversation).offered] == ["Paid leave", "Sick leave"]
     assert right.text.startswith("For sick leave a note is due on day 3. [1]")
+
+
+def test_a_heading_alone_takes_no_place_among_the_passages() -> None:
+    trips = [Passage("trips.md", "# Trains", heading=("Trains",), id="t1"), TRAINS]
+    options = ClarifyOptions(assess_by="documents", k=1)
+
+    def found(*passages: Passage) -> list[str]:
+        return [
+            each.id for each in Runtime(retriever=InMemoryRetriever(passages)).run(clarify("trains", options)).passages
+        ]
+
+    assert found(*trips) == ["p3"]
+    assert found(*trips[:1]) == ["t1"]
 
 
 def test_only_the_chosen_option_is_quoted() -> None:

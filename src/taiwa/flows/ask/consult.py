@@ -330,14 +330,14 @@ class _DialogueStep:
             return found.passages
         new = tuple(query for query in queries if query != self.query)
         if not new:
-            return self.found[: self.options.k]
+            return with_content(self.found)[: self.options.k]
         return (yield from retrieve_fused(new, self.options.k, known=(self.found,)))
 
     def prefer_option(self, act: Search, found: tuple[Passage, ...]) -> tuple[Passage, ...]:
         """Put the passages of the chosen or assumed option first; without a model, drop all others."""
         option = self.option or (act.options[0] if act.assumption and act.options else None)
         keys = () if option is None else option.passages
-        by_key = {passage_key(passage): passage for passage in (*found, *self.found)}
+        by_key = {passage_key(passage): passage for passage in (*found, *with_content(self.found))}
         first = tuple(passage for key, passage in by_key.items() if key in keys)[: self.options.k]
         if not first or self.options.assess_by == "no-model":
             return first or found
@@ -531,6 +531,11 @@ def _values(said: str) -> str:
         return "\n".join(str(part) for _, part in values_in(parse_json(said)))
     except ValueError:  # an earlier app had no type
         return said
+
+
+def with_content(passages: Sequence[Passage]) -> tuple[Passage, ...]:
+    """Leave out passages of headings alone, which answer nothing, unless there are no others."""
+    return tuple(each for each in passages if not ONLY_HEADINGS.fullmatch(each.text)) or tuple(passages)
 
 
 def other_meanings(found: Clarified, text: str) -> tuple[Option, ...]:
