@@ -125,6 +125,17 @@ def test_a_retriever_of_a_package_answers(tea: Path) -> None:
         taiwa.Client(retriever="menue")
 
 
+def test_an_app_and_a_command_search_by_the_retriever_of_a_package(run: Taiwa, tmp_path: Path) -> None:
+    (tmp_path / "shop.md").write_text("---\ntaiwa: 1\ndocuments: [menu]\n---\nSell.\n")
+    asked = ("What does a tea cost?", "-m", "shout:loud")
+
+    for words in (("ask", "--in", "menu"), ("say", "shop.md")):
+        assert "A tea costs 3.50 euros." in run.ok(*words, *asked).out
+    assert "'menu' is neither an index" in run("ask", "--in", "menu", "--as", "user:ann", *asked).err
+    (tmp_path / "menu").mkdir()
+    assert "menu" in run("ask", "--in", "menu", *asked).err
+
+
 def test_a_package_is_switched_off_in_the_settings(run: Taiwa) -> None:
     run.ok("config", "set", "plugins.Taiwa_Tea", "off")
     assert {each["state"] for each in run.ok("plugins", "--json").json} == {"off"}

@@ -16,7 +16,7 @@ Built-in names take precedence. A name that two packages offer is refused, until
 import os
 import re
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
@@ -192,6 +192,11 @@ def plugin_app(plugin: Plugin) -> Path:
     if not folder or not path.is_file():
         raise ConfigError(f"the {plugin} has no file {plugin.name}.md beside the module {module}")
     return path
+
+
+def names_retriever(names: Sequence[str]) -> bool:
+    """Whether documents are named by the retriever of a plug-in; an existing path of that name precedes it."""
+    return len(names) == 1 and not Path(names[0]).exists() and names[0] in plugin_names("retrievers")
 
 
 def make_retriever(name: str) -> object:

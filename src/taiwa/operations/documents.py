@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from taiwa.kernel.attachments import path_kind, read_regular_text
 from taiwa.kernel.errors import ConfigError, ConflictError, InputError, NotFoundError, StoreError, TaiwaError
 from taiwa.kernel.messages import Found, Passage, passage_key
-from taiwa.kernel.serialization import Json
+from taiwa.kernel.serialization import Json, items_at
 from taiwa.kernel.text import plural
 from taiwa.models.http_api.embeddings import EmbeddingEndpoint, add_missing_vectors, open_embedder, with_embeddings
 from taiwa.operations.results import AskTurn, DocumentText, EmbeddingsResult, FindResult, MarkedPassage
+from taiwa.plugins import names_retriever
 from taiwa.retrieval import Index, Library, ScopedRetriever
 from taiwa.retrieval.index import Fits
 from taiwa.retrieval.ingest import count_unsupported
@@ -353,9 +354,10 @@ def open_ask_app(settings: Settings, params: Mapping[str, Json], reporter: Repor
     """
     from taiwa.apps.catalog import load_app
 
-    values = {name: each for name, each in params.items() if each not in (None, "", [])}
-    if isinstance(named := values.get("in"), list):
-        values["in"] = list[Json](index_documents(settings, [str(name) for name in named], reporter))
+    values: dict[str, Json] = {name: each for name, each in params.items() if each not in (None, "", [])}
+    names = [str(name) for name in items_at(values, "in")]
+    if names and not names_retriever(names):
+        values["in"] = list[Json](index_documents(settings, names, reporter))
     if isinstance(policy := values.get("policy"), str):
         values["policy"] = read_policy_file(policy)
     return load_app("ask").with_params(values)

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from taiwa.apps.catalog import HANDBOOK
 from taiwa.conversation.app import App
@@ -23,6 +23,7 @@ from taiwa.kernel.errors import ConfigError, InputError, NotFoundError
 from taiwa.kernel.messages import Capability, Chunk, Request
 from taiwa.kernel.runtime import AnyModel, Retriever
 from taiwa.kernel.serialization import Json
+from taiwa.plugins import make_retriever, names_retriever
 from taiwa.sessions.users import UserProfiles
 from taiwa.settings import NoModelError
 from taiwa.sql import PostgresUrl
@@ -126,12 +127,13 @@ def open_rag_resources(
     """
     options = recorded or _options(app, repository, model)
     with ExitStack() as stack:
-        if repository.retriever is not None and not app.document_settings.get("in"):
+        names = _strings(app.document_settings.get("in"))
+        if (retriever := _plug_in(app, names, repository) if names else repository.retriever) is not None:
             if recorded is None:
                 from taiwa.retrieval.analyzer import Analyzer
 
                 options = replace(options, terms=Analyzer().name)
-            return RagResources(options, repository.retriever, stack.pop_all())
+            return RagResources(options, retriever, stack.pop_all())
         from taiwa.retrieval import ScopedRetriever
         from taiwa.retrieval.index import documents_that_fit
 
@@ -206,6 +208,20 @@ def profile_of(name: str, store: "Store") -> UserProfile:
     return users.get(name)
 
 
+def _plug_in(app: App, names: tuple[str, ...], repository: "Repository") -> Retriever | None:
+    """Return the retriever of a plug-in that an app names in place of indexes; a request to a server cannot name one, and a
+    principal has no meaning for it.
+    """
+    may_name = (repository.scope is None or _names_documents(app)) and not app.document_settings.get("as")
+    return cast("Retriever", make_retriever(names[0])) if may_name and names_retriever(names) else None
+
+
+def _names_documents(app: App) -> bool:
+    """Whether the file of an app names the documents that it searches."""
+    own = app.documents is not None and isinstance(app.documents.settings, dict) and "in" in app.documents.settings
+    return own or any(param.name == "in" and param.default for param in app.params)
+
+
 def _indexes(app: App, repository: "Repository", stack: ExitStack) -> "list[Index]":
     """Open the indexes that an app names, by default all that may be searched; the handbook if there are none.
 
@@ -220,10 +236,8 @@ def _indexes(app: App, repository: "Repository", stack: ExitStack) -> "list[Inde
     if wanted or (there and not names):
         library = _library(beside, stack)
         listed = library.names() if scope is None else scope.names(library)
-        own = app.documents is not None and isinstance(app.documents.settings, dict) and "in" in app.documents.settings
-        given = own or any(param.name == "in" and param.default for param in app.params)  # by the file of the app
         unserved = next((name for name in wanted if name not in listed), None)
-        if scope is not None and not scope.is_whole and not given and unserved is not None:
+        if scope is not None and not scope.is_whole and not _names_documents(app) and unserved is not None:
             raise NotFoundError(f"index {unserved!r} not found; begin a conversation with another one")
         found = [_index(library, name) for name in (wanted or listed)]
     if found and BUNDLED_HANDBOOK not in names:
