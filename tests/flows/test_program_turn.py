@@ -1,6 +1,8 @@
 """A turn that is a program: what it returns, what it may not do, and that a question pauses it."""
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,14 +10,15 @@ import pytest
 from taiwa.apps.catalog import load_text
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, begin
-from taiwa.flows.program_turn import AskUser, run_turn
+from taiwa.flows.program_turn import AskUser, DefaultTurn, run_turn
 from taiwa.flows.turn import Reply, say
 from taiwa.kernel.effects import CallTool, Program, Retrieve, gather, perform
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, TaiwaError
-from taiwa.kernel.messages import Passage
+from taiwa.kernel.messages import Passage, ToolCall
 from taiwa.models.scripted import scripted_model
 from taiwa.retrieval import InMemoryRetriever
 from taiwa.sessions.session import Session
+from taiwa.tools.calculator import calculator
 from taiwa.tools.function_tool import tool
 from tests.flows.driving import Drive
 
@@ -204,6 +207,34 @@ def test_the_sources_of_a_program_that_asked_are_all_that_it_was_told_and_retrie
     assert [(each.kind, each.words) for name in ("inn", "city", "size") for each in session.why(name).sources] == [
         ("passage", "The Seaview has rooms."), ("user", "A room in Brenbay, please."), ("answer", "small"),
     ]  # fmt: skip
+
+
+def test_a_program_takes_the_turn_of_its_app_with_tools_documents_and_state_as_a_part(
+    open_session: Callable[..., Session],
+) -> None:
+    def drafting(_: Conversation, text: str) -> Program[Reply]:
+        reply = yield DefaultTurn(text)
+        sent = yield AskUser(f"{reply.text} Send it?", ("yes", "no"))
+        done = yield from perform(CallTool("price", {"item": sent}))
+        return replace(reply, text=f"{sent}: {done.text}")
+
+    front = "tools: [calculator]\ndocuments: { policy: never }\nstate:\n"
+    fields = "".join(f"  {name}: {{ type: {of}, cite: true }}\n" for name, of in FIELDS.items())
+    delta = json.dumps({"inn": "Seaview", "cost": 42, "city": "Brenbay"})
+    model = scripted_model(ToolCall("calculator", '{"expression": "6 * 7"}'), f"The Seaview, 42.\n@@delta\n{delta}")
+    retriever = InMemoryRetriever([Passage("inns.md", "The Seaview has rooms.", id="p1")])
+    session = open_session(app(front + fields), model, (price, calculator), retriever=retriever)
+
+    asked = session.run(drafting, "A room with rooms?")
+    done = session.run(drafting, "1")
+
+    assert asked.text == "The Seaview, 42. Send it?\n1. yes\n2. no"
+    assert (done.text, done.state["inn"], done.state["cost"], done.state["city"]) == ("yes: 3", "Seaview", 42, None)
+    assert [(session.why(name).sources[0].kind) for name in ("inn", "cost")] == ["passage", "tool"]
+    assert [spec.name for spec in model.requests[0].tools] == ["calculator", "price"]
+    assert [turn.said for turn in session.conversation.turns] == [asked.text, done.text]
+    assert [each.difference for each in session.replay()] == ["", "", ""]
+    assert len(model.requests) == 2
 
 
 def test_an_answer_may_only_be_asked_for_by_the_turn_itself(drive: Drive) -> None:

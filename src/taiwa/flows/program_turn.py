@@ -13,7 +13,7 @@ from unicodedata import normalize
 from taiwa.conversation.app import App
 from taiwa.conversation.code_files import function_named
 from taiwa.conversation.history import NO_MODEL, AnsweredBy, Conversation, add_turn
-from taiwa.flows.turn import Reply, call_json, compress_fields, shorten_history
+from taiwa.flows.turn import Reply, call_json, compress_fields, say, shorten_history
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import CallTool, Effect, Program, Step
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, TaiwaError, describe
@@ -35,6 +35,16 @@ class AskUser(Effect[str]):
 
     question: str
     options: tuple[str, ...] = ()
+
+
+@value_class(tag="default-turn")
+class DefaultTurn(Effect[Reply]):
+    """Make the turn that the app would make of a text without its program, with its tools and documents, and return the reply.
+
+    Only the program of a turn can, and not within `gather`.
+    """
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +89,10 @@ def run_turn(
     *,
     paused: Paused | None = None,
     by: AnsweredBy = NO_MODEL,
+    default: Callable[[str], Step[Conversation, Reply]] = say,
 ) -> Step[Conversation, Reply]:
-    """Make a turn of a program; with `paused`, the text answers its last question. `attachments` and `by` are recorded in the turn.
+    """Make a turn of a program; with `paused`, the text answers its last question. `attachments` and `by` are recorded in the turn,
+    and `default` makes the turns that the program asks for by `DefaultTurn`.
 
     Raises (when run):
         InputError: the state delta of the reply does not fit the fields.
@@ -95,7 +107,20 @@ def run_turn(
         start = yield from compress_fields((yield from shorten_history(start)))
         calls: list[Json] = []
         passages: list[Passage] = []
-        result = yield from _until_question(_begun(program, start, texts[0]), texts[1:], calls, passages)
+        made: list[Reply] = []
+
+        def performed(effect: Effect[Any]) -> Program[object]:
+            if not isinstance(effect, DefaultTurn):
+                return (yield effect)
+            reply, _ = yield from default(effect.text)(start)
+            made.append(reply)
+            found = reply.findings
+            calls.extend(items_at(found.to_json(), "calls"))
+            if found.documents is not None and found.documents.answer is not None:
+                passages.extend(found.documents.answer.passages)
+            return replace(reply, findings=replace(found, calls=()))
+
+        result = yield from _until_question(_begun(program, start, texts[0]), texts[1:], performed, calls, passages)
         findings: dict[str, Json] = {"program": _name(program)}
         if isinstance(result, AskUser):
             listed = "".join(f"\n{number}. {option}" for number, option in enumerate(result.options, 1))
@@ -106,6 +131,10 @@ def run_turn(
         if calls:
             findings["calls"] = calls
         findings |= reply.findings.to_json()
+        if made and (documents := made[-1].findings.documents) is not None:
+            # Later turns read what the program replied, and a replay the options of the search.
+            own: dict[str, Json] = {} if reply.text == made[-1].text else {"answer": reply.text}
+            findings["documents"] = documents.to_json() | own
         here = start if paused is None else conversation
         if isinstance(reply.delta, dict) and any(field.cite for field in start.app.model_fields):
             from taiwa.flows.ask.provenance import cited_only
@@ -132,7 +161,11 @@ def _begun(program: TurnProgram, conversation: Conversation, text: str) -> Progr
 
 
 def _until_question(
-    program: Program[Any], answers: Iterable[str], calls: list[Json], passages: list[Passage]
+    program: Program[Any],
+    answers: Iterable[str],
+    performed: Callable[[Effect[Any]], Program[object]],
+    calls: list[Json],
+    passages: list[Passage],
 ) -> Program[object]:
     """Run a program to its end, or to a question without an answer; add its calls of tools and what it retrieved to the lists."""
     given: Iterator[str] = iter(answers)
@@ -160,7 +193,7 @@ def _until_question(
             raise ConfigError(f"the program {_name(program)} yielded {describe(effect)}; {hint}")
         else:
             try:
-                answer = yield effect
+                answer = yield from performed(effect)
             except TaiwaError as error:
                 problem = error
             if isinstance(answer, Found):

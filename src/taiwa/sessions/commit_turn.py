@@ -376,6 +376,11 @@ def step_of(
 ) -> Step[Conversation, Reply]:
     """Return the step of a turn: what its app, its options and its input make it; unknown turns are recorded first."""
     app, text, attachments = turn_input.base.app, turn_input.text, turn_input.attachments
+    options_of_search, term_weights = documents or (None, None)
+    default = partial(
+        say, strict=options.strict, repairs=options.repairs, tools=[tool.spec for tool in tools], by=by,
+        documents=options_of_search, term_weights=term_weights,
+    )  # fmt: skip
     turn: Step[Conversation, Reply]
     if turn_input.compacts:
         turn = compact
@@ -384,15 +389,11 @@ def step_of(
         from taiwa.sessions.turn_programs import turn_program
 
         program = turn_input.program or turn_program(app, tools, attachments)
-        turn = run_turn(program, text, attachments, paused=paused, by=by)
+        turn = run_turn(program, text, attachments, paused=paused, by=by, default=default)
     elif turn_input.messages:
         turn = complete_turn(turn_input.messages, attachments, turn_input.prefix, by)
     else:
-        options_of_search, term_weights = documents or (None, None)
-        turn = say(
-            text, attachments, strict=options.strict, repairs=options.repairs, tools=[tool.spec for tool in tools],
-            prefix=turn_input.prefix, by=by, documents=options_of_search, term_weights=term_weights,
-        )  # fmt: skip
+        turn = default(text, attachments, prefix=turn_input.prefix)
     unknown = turn_input.resent.unknown
     return record_first(unknown, turn) if unknown else turn
 

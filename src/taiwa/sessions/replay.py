@@ -147,7 +147,7 @@ def _replay_turn(
         return result
     difference = ""
     # One answer is the reply, later ones are repairs; a summary of a full window and tool calls may precede it.
-    for repairs in (0,) if made_by_program else range(max(answers - 1, 0), -1, -1):
+    for repairs in range(max(answers - 1, 0), -1, -1):
         started.clear()
         try:
             program, earlier = _program(repository, node, before, recorded, repairs)

@@ -182,7 +182,7 @@ class Page:
         tip = self.repository.store.refs.tip(session)
         turn, asked = find_ask_turn(self.repository, tip), question_of(self.repository.store.nodes.get(tip).findings)
         options: list[Mapping[str, str]] = [{"text": each, "passage": ""} for each in (asked.options if asked else ())]
-        if turn is not None:
+        if turn is not None and asked is None:
             for option, passages in zip(turn.result.options, turn.candidates, strict=True):
                 options.append({"text": option.label, "passage": passages[0].text if passages else ""})
         return self.render("pending.html", options=options, unfinished=unfinished_view(self.repository, session))

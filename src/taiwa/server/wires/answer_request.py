@@ -93,7 +93,7 @@ class Extension:
         if (turn := find_ask_turn(repository, result.node)) is not None:
             found = cast("dict[str, Json]", to_json(turn))
             written |= {name: found[name] for name in ("question", "options", "citations", "passages")}
-        elif (asked := question_of(result.findings)) is not None:
+        if (asked := question_of(result.findings)) is not None:
             options: list[Json] = [{"number": at, "label": each} for at, each in enumerate(asked.options, 1)]
             written |= {"question": asked.question, "options": options}
         if "state" in self.include:
