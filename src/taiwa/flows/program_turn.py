@@ -231,7 +231,11 @@ def read_result(app: App, result: object) -> Reply:
             raise ConfigError(f"the program of {app.name!r} must return a reply or a text, not {describe(result)}")
         result = Reply("", value=OutputType[Any](type(result)).dump(result))
     if app.output_type is not None:
-        value = app.output_type.dump(app.output_type.validate(result.value))
+        try:
+            value = app.output_type.dump(app.output_type.validate(result.value))
+        except OutputValidationError as error:
+            why = f"the value of the reply of the program of {app.name!r} is {error.message}"
+            raise OutputValidationError(why, diagnostics=error.diagnostics) from None
         result = replace(result, value=value, text=result.text or json.dumps(value, ensure_ascii=False))
     if result.delta is not None:
         try:
