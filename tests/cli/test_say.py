@@ -146,7 +146,7 @@ def test_under_strict_the_turn_fails_and_its_bill_is_kept(taiwa: Taiwa, model_se
 
     result = taiwa("say", "-c", "--strict", "Hi")
 
-    assert result.code == 2
+    assert result.code == 1
     assert result.err.splitlines()[-1].startswith("taiwa: the reply's state cannot be used")
     assert taiwa.ok("state", "--json").json["turn"] == 1
     assert taiwa.ok("cost", "--json").json[0]["requests"] == 3

@@ -185,7 +185,7 @@ def parse(common: CommonOptions, file: str, target: str, guess: bool) -> None:
     except OutputValidationError as error:
         for line in error.diagnostics[1:] if common.verbose else ():
             print_notice(line, "yellow")
-        raise
+        raise InputError(error.message) from None  # the text is the input, not the answer of a model
     if common.as_json:
         print_result(found)
         return

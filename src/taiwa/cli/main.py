@@ -260,7 +260,6 @@ def code_of(error: "TaiwaError") -> int:
         ApprovalRequiredError,
         ConfigError,
         InputError,
-        OutputValidationError,
         RefusalError,
         StoreError,
         UnsupportedError,
@@ -268,7 +267,7 @@ def code_of(error: "TaiwaError") -> int:
 
     if isinstance(error, RefusalError):
         return REFUSED
-    bad = (ApprovalRequiredError, InputError, ConfigError, OutputValidationError, StoreError, UnsupportedError)
+    bad = (ApprovalRequiredError, InputError, ConfigError, StoreError, UnsupportedError)
     return BAD_INPUT if isinstance(error, bad) else FAILED
 
 
