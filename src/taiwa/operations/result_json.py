@@ -437,7 +437,6 @@ class DocumentEntry(TypedDict):
     characters: int
     bytes: Annotated[int, "known.size"]
     sha256: Annotated[str, "known.digest"]
-    versions: int
     reader: Annotated[str, "known.reader"]
     audience: Annotated[list[str], "known.audience"]
     problem: Annotated[str, "known.problem"]

@@ -79,13 +79,6 @@ MIGRATION = Migration(
             at_us {int} NOT NULL,
             UNIQUE(doc_index, path)){strict}""",
         "CREATE INDEX document_audience ON document(audience)",
-        """CREATE TABLE version(
-            seq {pk},
-            document {int} NOT NULL REFERENCES document(seq) ON DELETE CASCADE,
-            digest {blob} NOT NULL,
-            size {int} NOT NULL,
-            at_us {int} NOT NULL){strict}""",
-        "CREATE INDEX version_document ON version(document)",
         """CREATE TABLE passage(
             seq {pk},
             document {int} NOT NULL REFERENCES document(seq) ON DELETE CASCADE,
@@ -278,11 +271,10 @@ class IndexBackend(ABC):
         """List documents by path; None stands for the owner of the index, who may see all."""
         visible = None if principals is None else self._visible_audiences(principals)
         select = f"""
-            SELECT audience, path, title, passages, characters,
-                (SELECT count(*) FROM version WHERE document = document.seq), {FACTS}
+            SELECT audience, path, title, passages, characters, {FACTS}
             FROM document JOIN audience ON audience.seq = audience WHERE document.doc_index = ? ORDER BY path"""  # noqa: S608
         rows = (row for row in self._db.rows(select, self.seq) if visible is None or row[0] in visible)
-        return tuple(DocumentListing(row[1], row[2], _file_facts(row[6:]), row[3], row[4], row[5]) for row in rows)
+        return tuple(DocumentListing(row[1], row[2], _file_facts(row[5:]), row[3], row[4]) for row in rows)
 
     def passages(self, path: str) -> tuple[Passage, ...]:
         """Return all passages of a document in order, for the owner of the index."""

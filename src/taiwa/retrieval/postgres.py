@@ -176,11 +176,6 @@ ON CONFLICT(doc_index, path) DO UPDATE SET title = excluded.title, digest = excl
     problem = excluded.problem, passages = excluded.passages, characters = excluded.characters, terms = excluded.terms,
     at_us = excluded.at_us
 RETURNING path, seq"""
-VERSIONS = """
-INSERT INTO version(document, digest, size, at_us)
-SELECT seq, digest, size, at_us FROM document
-WHERE seq = ANY(CAST(? AS bigint[])) AND length(digest) > 0 AND digest IS DISTINCT FROM (
-    SELECT digest FROM version WHERE version.document = document.seq ORDER BY version.seq DESC LIMIT 1)"""
 TALLY = """
 INSERT INTO tally(doc_index, term, audience, holders)
 SELECT ?1, term, audience, ?2 * count(*)
@@ -325,7 +320,6 @@ class PostgresIndexBackend(IndexBackend):
         columns = [list(column) for column in zip(*facts, strict=True)]
         numbers: dict[str, int] = dict(self._db.rows(PUT_DOCUMENTS, self.seq, self._db.clock(), *columns))
         seqs = [numbers[_without_nul(each.path)] for each in documents]
-        self._db.run(VERSIONS, seqs)
         self._put_passages(new, seqs, audiences)
         return self._db.run(TALLY, self.seq, 1, seqs)
 

@@ -356,12 +356,6 @@ class SqliteIndexBackend(IndexBackend):
         )  # fmt: skip
         seq = self._db.one("SELECT seq FROM document WHERE doc_index = ? AND path = ?", self.seq, document.path)
         self._db.run("DELETE FROM passage WHERE document = ?", seq)
-        last = self._db.one("SELECT digest FROM version WHERE document = ? ORDER BY seq DESC LIMIT 1", seq)
-        if known.digest and last != bytes.fromhex(known.digest):
-            self._db.run(
-                "INSERT INTO version(document, digest, size, at_us) VALUES(?, ?, ?, ?)",
-                seq, bytes.fromhex(known.digest), known.size, now,
-            )  # fmt: skip
         for chunk in document.chunks:
             self._db.run(
                 "INSERT INTO passage(document, start, page, heading, text) VALUES(?, ?, ?, ?, ?)",

@@ -88,7 +88,6 @@ class DocumentListing:
     known: FileFacts
     passages: int
     characters: int
-    versions: int
 
 
 @value

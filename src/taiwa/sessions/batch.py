@@ -343,7 +343,7 @@ class TurnBatch:
 
     def _finish(self, row_run: _StartedRow, row: BatchRow) -> None:
         # Store the result first, so that a crash in between does not repeat the row.
-        self.repository.store.batches.finish(row_run.name, _row_to_store(row.turn), row.turn.spent.cost)
+        self.repository.store.batches.finish(row_run.name, _row_to_store(row.turn))
         self.repository.store.runs.end(row_run.run, "done")
 
     async def _run(self, started: _StartedRow, room: "_Room | None") -> RunResult[tuple[Reply, Conversation]]:
@@ -396,7 +396,7 @@ class TurnBatch:
                 self._interrupted[row_run.name] = row_run.run
             else:
                 runs.end(row_run.run, "failed", error)
-            items.fail(row_run.name, error, usage_of(error.spent).cost)
+            items.fail(row_run.name, error)
 
     def _find_interrupted(self) -> dict[str, int]:
         runs = self.repository.store.runs.open_runs("")

@@ -10,24 +10,21 @@ from taiwa.store.nodes import check_json, hash_to_bytes, pack, short_hash, unpac
 BatchStatus: TypeAlias = Literal["open", "done", "failed"]
 
 BEGIN = """
-INSERT INTO batch_item(owner, key, status, attempts, cost_nano, pid, at_us) VALUES(?, ?, 'open', 1, 0, ?, ?)
-ON CONFLICT(key) DO UPDATE SET status = 'open', attempts = batch_item.attempts + 1, pid = excluded.pid,
-    at_us = excluded.at_us
+INSERT INTO batch_item(owner, key, status, pid, at_us) VALUES(?, ?, 'open', ?, ?)
+ON CONFLICT(key) DO UPDATE SET status = 'open', pid = excluded.pid, at_us = excluded.at_us
 WHERE batch_item.status <> 'done'"""
-# A row answered by two processes is paid twice; the first result stays. NULL (unknown) plus anything is NULL.
+# Of a row that two processes answered, the first result stays.
 END = """
-UPDATE batch_item SET cost_nano = cost_nano + ?, at_us = ?,
-    result = CASE status WHEN 'done' THEN result ELSE ? END, status = CASE status WHEN 'done' THEN 'done' ELSE ? END
+UPDATE batch_item SET at_us = ?, result = CASE status WHEN 'done' THEN result ELSE ? END,
+    status = CASE status WHEN 'done' THEN 'done' ELSE ? END
 WHERE key = ?"""
 
 
 @value
 class BatchItem:
-    """One row: its status, number of attempts, their cost (None: unknown), and its result or error."""
+    """One row: its status, and its result or error."""
 
     status: BatchStatus
-    attempts: int
-    cost_nano: int | None
     result: Json
 
 
@@ -52,15 +49,11 @@ class Batches:
 
     def get(self, key: str) -> BatchItem | None:
         """Return a row, or None if it was never begun."""
-        select = "SELECT status, attempts, cost_nano, result FROM batch_item WHERE key = ?"
-        row = self._db.row(select, self._stored(key))
-        if row is None:
-            return None
-        status, attempts, cost, result = row
-        return BatchItem(status, attempts, cost, None if result is None else unpack(result))
+        row = self._db.row("SELECT status, result FROM batch_item WHERE key = ?", self._stored(key))
+        return None if row is None else BatchItem(row[0], None if row[1] is None else unpack(row[1]))
 
     def begin(self, key: str) -> BatchItem:
-        """Count an attempt and return the row; a finished row keeps its result."""
+        """Open a row and return it; a finished one keeps its result."""
         with self._db.transaction():
             self._db.run(BEGIN, self._owner, self._stored(key), self._db.owner(), self._db.clock())
             item = self.get(key)
@@ -80,16 +73,16 @@ class Batches:
         update = "UPDATE batch_item SET pid = 0 WHERE key = ? AND status = 'open'"
         self._db.run(update, self._stored(key))
 
-    def finish(self, key: str, result: Json, cost_nano: int | None = None) -> None:
-        """Store the result of a row; its cost is added to that of earlier attempts."""
-        self._end(key, "done", pack(check_json(result)), cost_nano)
+    def finish(self, key: str, result: Json) -> None:
+        """Store the result of a row."""
+        self._end(key, "done", pack(check_json(result)))
 
-    def fail(self, key: str, error: TaiwaError, cost_nano: int | None = None) -> None:
+    def fail(self, key: str, error: TaiwaError) -> None:
         """Store the error of a row, as `error.record()`."""
-        self._end(key, "failed", pack(record(error.record())), cost_nano)
+        self._end(key, "failed", pack(record(error.record())))
 
-    def _end(self, key: str, status: BatchStatus, result: bytes, cost: int | None) -> None:
-        if not self._db.run(END, cost, self._db.clock(), result, status, self._stored(key)):
+    def _end(self, key: str, status: BatchStatus, result: bytes) -> None:
+        if not self._db.run(END, self._db.clock(), result, status, self._stored(key)):
             raise StoreError(f"batch row {short_hash(key)} was not begun")
 
     def clear(self) -> int:

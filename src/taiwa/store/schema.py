@@ -115,8 +115,6 @@ TABLES = (
     """CREATE TABLE batch_item(
         key {blob} PRIMARY KEY CHECK (length(key) = 16),
         status {text} NOT NULL,
-        attempts {int} NOT NULL,
-        cost_nano {int},
         result {blob},
         pid {int} NOT NULL,
         at_us {int} NOT NULL,
