@@ -22,6 +22,7 @@ from taiwa.kernel.messages import (
     collect_response,
     user,
 )
+from tests.steps import lines_run
 
 WEATHER = ToolSpec(
     "weather",
@@ -69,7 +70,11 @@ WRITTEN = [
     f"<|channel|>commentary to=functions.weather <|constrain|>json<|message|>{ARGUMENTS}<|call|>",
     '<|tools|>[{"weather": {"city": "Oslo"}}]<|end_of_tools|>',
     "<|tool_call>call:weather{city:'Oslo'}<tool_call|>",
+    f"functools[{CALL}]",
+    f"to=functions.weather json{ARGUMENTS}",
+    f"to=functions.weather code {ARGUMENTS}",
 ]
+REACT = f"Action: weather\nAction Input: {ARGUMENTS}\nObservation: 20 degrees"
 TEXTS = [
     "Oslo is a city.",
     '```python\nprint({"name": "weather"})\n```\nIt prints.',
@@ -101,6 +106,10 @@ TEXTS = [
     "`<tool_call>` and `[TOOL_CALLS]` are marks.",
     "[TOOL_CALLS]calendar{}",
     "<function=weather><parameter=town>Oslo</parameter></function>",
+    f"```python\n<tool_call>{CALL}</tool_call>\n```\nshows one.",
+    f'{{"type": "plan", "name": [\n{CALL}\n]}}',
+    f"{REACT}\nA thing for functools[{CALL}.",
+    f"We go to=functions.x {ARGUMENTS}",
     f"<think>I could write\n{CALL}\nbut no.</think>No.",
     f"<think>Hm.</think>So\n<think>{CALL}</think>no.",
     f"<|channel|>analysis<|message|>Or\n{CALL}<|end|><|start|>assistant<|channel|>final<|message|>No.",
@@ -108,9 +117,13 @@ TEXTS = [
 
 
 def answer(
-    pieces: Iterable[str], finish: FinishReason = "stop", messages: Sequence[Message] = ()
+    pieces: Iterable[str],
+    finish: FinishReason = "stop",
+    messages: Sequence[Message] = (),
+    *,
+    is_prompted: bool = False,
 ) -> tuple[Response, list[Chunk]]:
-    reader, chunks = CallsInText([WEATHER], messages), list[Chunk]()
+    reader, chunks = CallsInText([WEATHER], messages, is_prompted=is_prompted), list[Chunk]()
     for each in (*map(TextDelta, pieces), StreamEnd(finish)):
         chunks += reader.feed(each)
     return collect_response(chunks), chunks
@@ -158,6 +171,29 @@ def test_what_follows_a_call_was_written_without_its_result_and_is_dropped() -> 
     response, _ = answer([f"```json\n{CALL}\n```\nIt is 20 degrees in Oslo.\n"])
 
     assert (response.text, len(response.message.tool_calls)) == ("", 1)
+
+
+@pytest.mark.parametrize("size", [1, 1000])
+def test_lines_of_react_are_a_call_where_the_prompt_describes_the_tools(size: int) -> None:
+    text = f"Thought: I look it up.\n{REACT}"
+    code = f"```text\n{REACT}\n```\n"
+
+    response, _ = answer((text[at : at + size] for at in range(0, len(text), size)), is_prompted=True)
+    shown, _ = answer([code], is_prompted=True)
+
+    assert [call.arguments for call in response.message.tool_calls] == [ARGUMENTS]
+    assert (response.text, shown.text) == ("Thought: I look it up.\n", code)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["<call>", "\n[", "`", "\n{", '{"name": [', '<call>{\\"</a>', "<call>weather<parameter=a>", " ", "<think>", "A"],
+)
+def test_each_piece_of_a_hostile_text_costs_the_same(unit: str) -> None:
+    def work(length: int) -> int:
+        return lines_run(answer, (unit * length)[:length])
+
+    assert work(8_000) < 2.5 * work(4_000)
 
 
 def test_backticks_in_a_line_open_no_block_of_code_wherever_a_piece_ends() -> None:

@@ -108,6 +108,7 @@ def test_thinking_stands_in_blocks_before_the_answer(text: str, thinking: str, a
         ("</think>\n\nTwo.", "", "Two."),
         ("Write `</think>` and go on", None, None),
         ("analysisOne and one.assistantfinalTwo.", "One and one.", "Two."),
+        ("analysisOne and one.assistantcommentary ", "One and one.", ""),
         ("analysis of the data by the assistant: final", None, None),
     ],
 )

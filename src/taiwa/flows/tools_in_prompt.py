@@ -116,7 +116,7 @@ class CallsHidden:
     """The watcher that shows an answer without its calls."""
 
     def __init__(self, tools: Sequence[ToolSpec], messages: Sequence[Message] = ()) -> None:
-        self._reader = CallsInText(tools, messages)
+        self._reader = CallsInText(tools, messages, is_prompted=True)
 
     def feed(self, text: str) -> WatchResult:
         """Show what is not, and may not become, a call."""
@@ -132,7 +132,7 @@ class CallsHidden:
 
 def read_calls(response: Response, tools: Sequence[ToolSpec], request: Request) -> Response:
     """Return a response whose calls are read from its text; their ids are those of no other request."""
-    reader = CallsInText(tools, request.messages, f"call_{request.digest[:12]}_")
+    reader = CallsInText(tools, request.messages, f"call_{request.digest[:12]}_", is_prompted=True)
     read = collect_response([*reader.feed(TextDelta(response.text)), *reader.feed(StreamEnd(response.finish))])
     if not read.message.tool_calls:
         return response

@@ -635,8 +635,8 @@ UNOPENED = re.compile(
     rf"(?:\A\s*|\n[ \t]*|(?<=[^\s`'\"“(<]))(?:{'|'.join(map(re.escape, BLOCKS.values()))})\s*(?=\S)", re.IGNORECASE
 )
 """A closing tag at the start of a line, or directly after a word: `the tag </think>` in a sentence is text."""
-HARMONY = re.compile(r"analysis(?=[A-Z\s])(.*?)assistant\s*final(?=\S)(.*)\Z", re.DOTALL)
-"""An answer in channels (Harmony) whose server has removed the special tokens."""
+HARMONY = re.compile(r"analysis(?=[A-Z\s])(.*?)assistant\s*(?:final(?=\S)(.*)|commentary\s*)\Z", re.DOTALL)
+"""An answer in channels (Harmony), or what precedes its calls, whose server has removed the special tokens."""
 CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)")
 
 FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
@@ -798,7 +798,7 @@ def split_unopened(text: str) -> SplitAnswer | None:
     text.
     """
     if (channels := HARMONY.match(text)) is not None:
-        return SplitAnswer(channels[1].strip(), channels[2])
+        return SplitAnswer(channels[1].strip(), channels[2] or "")
     closing = UNOPENED.search(text)
     if closing is None:
         return None
