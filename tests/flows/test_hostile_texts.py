@@ -35,6 +35,7 @@ ORDERS = (
 )
 FACT = "Everybody has 20 days of leave."
 QUESTION = "How many days of leave are there?"
+HEAD = "From the documents:\n\n"
 NEVER = AskTurnOptions(ClarifyOptions("never", assess_by="documents"))
 WAYS: tuple[frozenset[Capability], ...] = (frozenset(), frozenset({"tools"}), frozenset({"prefix", "stop"}))
 
@@ -78,7 +79,7 @@ def turn(
 def repeat(request: Request) -> str:
     """Answer with all that the documents say."""
     text = request.messages[-1].text
-    return text[text.index("[1]") : text.rindex(QUESTION)].rpartition("\n\n")[0]
+    return text[text.index(HEAD) + len(HEAD) : text.rindex(QUESTION)].rpartition("\n\n")[0]
 
 
 @pytest.mark.parametrize("way", WAYS, ids=["text", "functions", "prefill"])

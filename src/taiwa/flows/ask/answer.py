@@ -101,19 +101,23 @@ def answer_material(
     return prompts.answer(language), passages_text(passages, f"{prompts.sections['question']} {one_line(query)}")
 
 
-def passages_text(passages: Sequence[Passage], asked: str) -> str:
-    """Return the passages that a model reads, each under its number, and what is asked, which begins with a label."""
+def passages_text(passages: Sequence[Passage], asked: str, head: str = "") -> str:
+    """Return the passages that a model reads, and what is asked, which begins with a label. Below a `head` they have no numbers:
+    small models copy these together with the passage.
+    """
     label = re.compile(
         rf"^(?=\s*{re.escape(re.split('[:：]', asked, maxsplit=1)[0])}\s*[:：])", re.MULTILINE | re.IGNORECASE
     )
-    read = (_passage_text(number, each) for number, each in enumerate(passages[:PASSAGES_READ], 1))
-    return "\n\n".join((*(label.sub("> ", each) for each in read), asked))
+    read = (
+        _passage_text("" if head else f"[{number}] ", each) for number, each in enumerate(passages[:PASSAGES_READ], 1)
+    )
+    return "\n\n".join((*filter(None, (head,)), *(label.sub("> ", each) for each in read), asked))
 
 
-def _passage_text(number: int, passage: Passage) -> str:
-    """Return a passage as text under its number; no other text in it looks like a number, a call or a mark of the prompt."""
-    text = CITATION_NUMBER.sub(lambda mark: f"({mark[0][1:-1]})", strip_control(passage.text)).strip()
-    return defuse(f"[{number}] {_heading(passage)}\n{text}")
+def _passage_text(mark: str, passage: Passage) -> str:
+    """Return a passage as text behind its mark; nothing in it looks like the number of a passage, a call or a mark of the prompt."""
+    text = CITATION_NUMBER.sub(lambda number: f"({number[0][1:-1]})", strip_control(passage.text)).strip()
+    return defuse(f"{mark}{_heading(passage)}\n{text}")
 
 
 def _heading(passage: Passage) -> str:

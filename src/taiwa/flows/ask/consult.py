@@ -426,7 +426,8 @@ class Consulted:
         if self.options.quote or self.only_answers:
             wanted, asked = answer_material(self.found.query, self.passages, self.found.language, own)
             return Material(prompts.sections["quote"] if self.options.quote else wanted, asked, TURNS_READ // 2)
-        asked = passages_text(self.passages, f"{prompts.sections['message']} {self.text}")
+        asked = f"{prompts.sections['message']} {self.text}"
+        asked = passages_text(self.passages, asked, prompts.sections["excerpts"])
         return Material(prompts.sections["reply"], asked)
 
     def limited(self, request: Request) -> Request:
