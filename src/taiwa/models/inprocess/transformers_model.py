@@ -239,8 +239,7 @@ def _render(tokenizer: Any) -> IsolatedTemplate | None:  # noqa: ANN401  (transf
     """Return what writes turns by the chat template of a tokenizer; None without one."""
     if not tokenizer.chat_template:
         return None
-    names = {name: str(token) for name, token in tokenizer.special_tokens_map.items()}
-    return IsolatedTemplate(tokenizer.get_chat_template(), names)
+    return IsolatedTemplate(tokenizer.get_chat_template(), tokenizer.special_tokens_map)
 
 
 # --- the network ------------------------------------------------------------------------------------------------------
