@@ -142,6 +142,8 @@ def _check_folder(folder: Path) -> None:
 SIZES = (
     "hidden_size", "intermediate_size", "vocab_size", "num_attention_heads", "num_key_value_heads", "num_hidden_layers"
 )  # fmt: skip
+CONTEXT = "max_position_embeddings"
+"""The only number of a configuration that may be larger than the number of weights."""
 MARGIN = 1.05
 """Memory in relation to the weights alone."""
 
@@ -349,7 +351,7 @@ class Network:
         self.model = model
         self.vocabulary = vocabulary
         config = model.config.get_text_config(decoder=True)
-        longest = getattr(config, "max_position_embeddings", None) or UNLIMITED
+        longest = getattr(config, CONTEXT, None) or UNLIMITED
         self.context = min(context or longest, longest)
         self.piece = CHUNK
         self.device = model.device
@@ -588,10 +590,9 @@ def _check_sizes(config: Any, parameters: int) -> None:  # noqa: ANN401  (transf
     """
     described = config.get_text_config()
     width = getattr(described, "hidden_size", None) or 1
-    for name in SIZES:
-        size = getattr(described, name, None)
+    for name, size in (described.to_dict() | {name: getattr(described, name, None) for name in SIZES}).items():
         most = parameters // width if name == "num_hidden_layers" else parameters
-        if isinstance(size, int) and not 0 <= size <= most:
+        if isinstance(size, int) and name != CONTEXT and (size > most or (name in SIZES and size < 0)):
             raise ValueError(f"{name} of {CONFIG} is {size}, and its weights have {parameters:,} numbers")
 
 
