@@ -14,7 +14,8 @@ from taiwa.flows.program_turn import AskUser, DefaultTurn, run_turn
 from taiwa.flows.turn import Reply, say
 from taiwa.kernel.effects import CallTool, Program, Retrieve, gather, perform
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, TaiwaError
-from taiwa.kernel.messages import Passage, ToolCall
+from taiwa.kernel.messages import Passage, TextDelta, ToolCall
+from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import scripted_model
 from taiwa.retrieval import InMemoryRetriever
 from taiwa.sessions.session import Session
@@ -69,6 +70,20 @@ def test_a_program_can_take_the_default_turn_as_a_part(drive: Drive) -> None:
     reply, after = drive(lambda: run_turn(twice, "Count")(begin(app())), model).value
 
     assert (reply.text, after.state["cost"], after.count) == ("One. Two.", 2, 1)
+
+
+@pytest.mark.parametrize("shows", [False, True])
+def test_what_models_write_in_a_program_is_not_shown_as_its_reply(shows: bool) -> None:
+    def drafting(conversation: Conversation, text: str) -> Program[str]:
+        first, _ = yield from say(text)(conversation)
+        (second,) = yield from gather([say("And then?")(conversation)])
+        return f"{len(first.text)} and {len(second[0].text)}"
+
+    turn = run_turn(drafting, "Count", shows=shows)(begin(app("")))
+    events = list(Runtime(scripted_model("One.", "Two.")).stream(turn))
+
+    assert bool([event for event in events if isinstance(event, TextDelta)]) == shows
+    assert events[-1].value[0].text == "4 and 4"
 
 
 def test_a_value_of_the_type_of_the_answers_is_the_answer(drive: Drive) -> None:

@@ -15,7 +15,7 @@ from taiwa.conversation.code_files import function_named
 from taiwa.conversation.history import NO_MODEL, AnsweredBy, Conversation, add_turn
 from taiwa.flows.turn import Reply, call_json, compress_fields, say, shorten_history
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.effects import CallTool, Effect, Program, Step
+from taiwa.kernel.effects import CallTool, Complete, Effect, HideOutput, Notify, Program, Step, program_with
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, TaiwaError, describe
 from taiwa.kernel.messages import Found, Message, Passage, ToolResult, assistant, user
 from taiwa.kernel.serialization import Json, item_at, items_at, text_at
@@ -90,9 +90,11 @@ def run_turn(
     paused: Paused | None = None,
     by: AnsweredBy = NO_MODEL,
     default: Callable[[str], Step[Conversation, Reply]] = say,
+    shows: bool = False,
 ) -> Step[Conversation, Reply]:
     """Make a turn of a program; with `paused`, the text answers its last question. `attachments` and `by` are recorded in the turn,
-    and `default` makes the turns that the program asks for by `DefaultTurn`.
+    and `default` makes the turns that the program asks for by `DefaultTurn`. The user sees what models write in the program only if it
+    `shows` that; a reply may be another text.
 
     Raises (when run):
         InputError: the state delta of the reply does not fit the fields.
@@ -120,7 +122,8 @@ def run_turn(
                 passages.extend(found.documents.answer.passages)
             return replace(reply, findings=replace(found, calls=()))
 
-        result = yield from _until_question(_begun(program, start, texts[0]), texts[1:], performed, calls, passages)
+        running = _until_question(_begun(program, start, texts[0]), texts[1:], performed, calls, passages)
+        result = yield from (running if shows else program_with(_hidden, running))
         findings: dict[str, Json] = {"program": _name(program)}
         if isinstance(result, AskUser):
             listed = "".join(f"\n{number}. {option}" for number, option in enumerate(result.options, 1))
@@ -145,6 +148,15 @@ def run_turn(
         return replace(reply, delta=after.new_nodes[-1].delta), after
 
     return step
+
+
+def _hidden(effect: Effect[Any]) -> Effect[Any]:
+    """Return an effect of which the user sees nothing: the text of a model, or the result of a call within it."""
+    if isinstance(effect, Complete):
+        return replace(effect, watch=HideOutput)
+    if isinstance(effect, Notify) and effect.notice.code == "result":
+        return replace(effect, notice=replace(effect.notice, code="call"))
+    return effect
 
 
 def _begun(program: TurnProgram, conversation: Conversation, text: str) -> Program[Any]:

@@ -161,26 +161,32 @@ def gather(programs: Iterable[Program[R]]) -> Program[tuple[R, ...]]:
 
 def by_role(role: Role, program: Program[R]) -> Program[R]:
     """Run a program whose requests are for a purpose."""
-    return (yield from _InRole(role, program))
+    marked = program_with(
+        lambda effect: replace(effect, role=role) if isinstance(effect, Complete) else effect, program
+    )
+    return (yield from marked)
+
+
+def program_with(change: Callable[[Effect[Any]], Effect[Any]], program: Program[R]) -> Program[R]:
+    """Run a program with each of its effects changed, those within `gather` too."""
+    return (yield from _Changed(change, program))
 
 
 @dataclass(frozen=True, slots=True)
-class _InRole(Generator[Effect[Any], Any, R]):
-    role: Role
+class _Changed(Generator[Effect[Any], Any, R]):
+    change: Callable[[Effect[Any]], Effect[Any]]
     program: Program[R]
 
     def send(self, answer: Any) -> Effect[Any]:  # noqa: ANN401  (the answer of any effect)
-        return self._marked(self.program.send(answer))
+        return self._changed(self.program.send(answer))
 
     def throw(self, *error: Any) -> Effect[Any]:  # noqa: ANN401  (as a generator's)
-        return self._marked(self.program.throw(*error))
+        return self._changed(self.program.throw(*error))
 
-    def _marked(self, effect: Effect[Any]) -> Effect[Any]:
-        if isinstance(effect, Complete):
-            return replace(effect, role=self.role)
+    def _changed(self, effect: Effect[Any]) -> Effect[Any]:
         if isinstance(effect, Gather):
-            return Gather(tuple(by_role(self.role, each) for each in effect.programs))
-        return effect
+            return Gather(tuple(program_with(self.change, each) for each in effect.programs))
+        return self.change(effect)
 
 
 Step: TypeAlias = Callable[[S], Program[tuple[A, S]]]

@@ -389,7 +389,8 @@ def step_of(
         from taiwa.sessions.turn_programs import turn_program
 
         program = turn_input.program or turn_program(app, tools, attachments)
-        turn = run_turn(program, text, attachments, paused=paused, by=by, default=default)
+        shows = turn_input.program is None and not app.runs_file  # `solve` shows its steps, which are its reply
+        turn = run_turn(program, text, attachments, paused=paused, by=by, default=default, shows=shows)
     elif turn_input.messages:
         turn = complete_turn(turn_input.messages, attachments, turn_input.prefix, by)
     else:
