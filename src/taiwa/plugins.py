@@ -26,6 +26,7 @@ from traceback import walk_tb
 from typing import Literal, TypeAlias, TypeVar, get_args
 
 from taiwa import settings
+from taiwa.kernel.attachments import path_kind
 from taiwa.kernel.errors import ConfigError, TaiwaError
 
 T = TypeVar("T")
@@ -196,7 +197,7 @@ def plugin_app(plugin: Plugin) -> Path:
 
 def names_retriever(names: Sequence[str]) -> bool:
     """Whether documents are named by the retriever of a plug-in; an existing path of that name precedes it."""
-    return len(names) == 1 and not Path(names[0]).exists() and names[0] in plugin_names("retrievers")
+    return len(names) == 1 and not path_kind(names[0]) and names[0] in plugin_names("retrievers")
 
 
 def make_retriever(name: str) -> object:
