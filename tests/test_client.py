@@ -1091,7 +1091,9 @@ def test_a_notebook_shows_attempts_turns_origins_bills_and_sources_as_text_for_p
 
     assert "Order(drink='tea', cups=2)" in shown[0]
     assert "$.cups: missing" in shown[0]
-    assert shown[1].startswith('**turn 1**: `` [] → ["tea"] ``\n\n> Tea?\n\nSure!\n\n```json\n{"topics": ["tea"]}\n```')
+    assert shown[1].startswith(
+        '**turn 1**: `` [] → ["tea"] ``\n\n- 0, user: `` Tea? ``\n\n> Tea?\n\nSure!\n\n```json\n{"topics": ["tea"]}\n```'
+    )
     assert shown[2].startswith("2 calls · 0 in + 0 out tokens (2 calls not reported) · cost unknown · ")
     (tmp_path / "leave.md").write_text("# Leave\n\nIn Leith you have 28 days of annual leave.\n", encoding="utf-8")
     with Client(scripted_model("28 days [1]."), store=":memory:") as client:
