@@ -132,6 +132,15 @@ def test_names_of_keys_are_written_as_properties_where_they_are_known(
     [
         ({"type": "integer", "nullable": True}, [None, 1], ["a"]),
         ({"$ref": "#/$defs/n", "nullable": True, "$defs": {"n": {"type": "integer"}}}, [None, 1], ["a"]),
+        (
+            {
+                "enum": [{"a": 1}],
+                "nullable": True,
+                "properties": {"a": {"type": "integer"}, "b": {"$ref": "#/properties/a"}},
+            },
+            [None, {"a": 1}],
+            [{"a": 2}],
+        ),
         ({"properties": {"nullable": {"type": "integer", "nullable": False}}}, [{"nullable": 1}], [{"nullable": None}]),
         ({"type": "number", "minimum": 1, "exclusiveMinimum": True}, [1.5], [1]),
         ({"type": "number", "maximum": 1, "exclusiveMaximum": False}, [1], [1.5]),

@@ -627,6 +627,9 @@ def _modernize(schema: dict[str, Json]) -> None:
                 del holder["type"]
 
 
+FORBIDDING_NULL = ("type", "enum", "const", "$ref", "allOf", "anyOf", "oneOf", "not", "if", "then", "else")
+
+
 def from_openapi(schema: Mapping[str, Json]) -> dict[str, Json]:
     """Write the keywords that OpenAPI 3.0 has in place of those of JSON Schema as these: `nullable`, and bounds excluded by true.
 
@@ -641,6 +644,7 @@ def from_openapi(schema: Mapping[str, Json]) -> dict[str, Json]:
         return plain
     kind, listed = plain.get("type"), plain.get("enum")
     if not isinstance(kind, str):
-        named: dict[str, Json] = {key: plain.pop(key) for key in ("$defs", "definitions") if key in plain}
-        return {"anyOf": [plain, {"type": "null"}], **named}
+        # the others, such as `properties`, allow null, and stay where references find them
+        limits: dict[str, Json] = {key: plain.pop(key) for key in FORBIDDING_NULL if key in plain}
+        return {"anyOf": [limits, {"type": "null"}], **plain} if limits else plain
     return plain | {"type": [kind, "null"]} | ({"enum": [*listed, None]} if isinstance(listed, list) else {})

@@ -361,6 +361,17 @@ def test_resume_pays_for_no_row_twice(
     assert (second.json["done"], second.json["kept"]) == (1, 1)
 
 
+def test_the_keys_of_a_row_that_is_kept_have_their_order(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[[str], str]
+) -> None:
+    model_server('{"name": "Ann", "age": 3}')
+    words = ("extract", "name, age: int", "--file", lines("One.\n"))
+
+    first = taiwa.ok(*words).out
+
+    assert taiwa.ok(*words, "--resume").out == first
+
+
 def test_another_type_repair_policy_or_mode_is_sent_again(
     taiwa: Taiwa, model_server: ModelServer, shop: str, lines: Callable[[str], str]
 ) -> None:

@@ -269,11 +269,9 @@ def test_an_interrupted_turn_is_finished_without_repeating_its_calls(tmp_path: P
     run = _gone(store)
 
     again = session_with(store, scripted_model('{"dictionary":{"x":"1"}}'))
-    events = again.stream_resume()
+    *_, said = list(again.stream_resume())
 
-    assert events is not None
     assert run == 1
-    *_, said = list(events)
     assert isinstance(said, TurnResult)
     assert (said.text, said.delta) == ("a", {"dictionary": {"x": "1"}})
 
@@ -283,10 +281,15 @@ def test_an_interrupted_turn_can_be_resumed_at_once(store: Store) -> None:
     with pytest.raises(KeyboardInterrupt):
         session.say("one")
 
-    *_, said = list(session.stream_resume() or ())
+    *_, said = list(session.stream_resume())
 
     assert isinstance(said, TurnResult)
     assert (said.text, said.delta) == ("a", {"dictionary": {"x": "1"}})
+
+
+def test_a_stream_without_a_turn_to_resume_is_empty(store: Store) -> None:
+    with session_with(store, scripted_model()).stream_resume() as events:
+        assert (list(events), events.result) == ([], None)
 
 
 def test_a_stream_that_is_closed_early_leaves_a_turn_to_resume(store: Store) -> None:
@@ -307,7 +310,7 @@ def test_an_interrupted_retry_or_edit_is_finished_too(store: Store, why: str) ->
     with pytest.raises(KeyboardInterrupt):
         list(session.stream_retry() if why == "retry" else session.stream_edit("else"))
 
-    *_, said = list(session.stream_resume() or ())
+    *_, said = list(session.stream_resume())
 
     assert isinstance(said, TurnResult)
     assert (said.text, said.parent, session.conversation.count) == ("c", old.parent, 2)

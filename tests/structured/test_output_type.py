@@ -4,7 +4,7 @@ import sys
 import typing
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum, IntEnum
 from functools import partial
@@ -452,3 +452,19 @@ def test_no_digit_of_a_decimal_or_an_integer_is_lost(annotation: Any, text: str,
 def test_an_integer_of_too_many_digits_is_refused() -> None:
     with pytest.raises(OutputValidationError):
         OutputType(dict[str, int]).parse('{"a": 1e100000000}')
+
+
+@dataclass
+class Slug:
+    name: str
+    slug: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.slug = self.name.lower()
+
+
+def test_a_field_that_a_dataclass_computes_is_not_asked_for() -> None:
+    output = OutputType(Slug)
+
+    assert "slug" not in str(output.json_schema.schema)
+    assert output.parse('{"name": "Ann"}').value.slug == "ann"

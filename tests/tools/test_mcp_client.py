@@ -2,14 +2,14 @@
 
 import sys
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -20,11 +20,13 @@ from taiwa.flows.solve.solve import solve
 from taiwa.isolation import ProcessLimits
 from taiwa.kernel.approval import needs_approval
 from taiwa.kernel.errors import ConfigError, InputError, ToolError
+from taiwa.kernel.messages import ToolResult, ToolSpec
 from taiwa.kernel.runtime import Tool
+from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import clean_untrusted
 from taiwa.tools import mcp_client
 from taiwa.tools.calculator import calculator
-from taiwa.tools.mcp_client import McpServerConnection, clean_schema, mcp_tools
+from taiwa.tools.mcp_client import McpServerConnection, McpTool, clean_schema, mcp_tools
 from tests.files import GIF
 
 HERE = Path(__file__).parent
@@ -72,6 +74,25 @@ def test_a_result_is_the_text_and_the_value_that_the_server_gave(genuine: dict[s
 
     assert result.value == {"city": "京都", "days": 1, "sky": "晴れ"}
     assert "晴れ" in result.text
+
+
+def test_numbers_in_strings_reach_a_server_as_its_schema_allows_them() -> None:
+    class Server:
+        def call(self, tool: McpTool, arguments: Mapping[str, Json]) -> ToolResult:
+            return ToolResult("", tool.spec.name, value=dict(arguments))
+
+    integers: dict[str, Json] = {"type": "array", "items": {"type": "integer"}}
+    parts: dict[str, Json] = {
+        "n": {"type": "integer"},
+        "s": {"type": "string"},
+        "l": integers,
+        "o": {"type": "boolean"},
+    }
+    tool = McpTool(ToolSpec("f", "", {"type": "object", "properties": parts}), "f", cast("Any", Server()))
+
+    result = tool.call({"n": "2", "s": "2", "l": "[1, 2]", "o": "true"})
+
+    assert result.value == {"n": 2, "s": "2", "l": [1, 2], "o": True}
 
 
 def test_an_mcp_tool_is_untrusted_and_its_description_names_the_server(genuine: dict[str, Tool]) -> None:

@@ -284,7 +284,7 @@ class Repl:
         reply = self.lines.ask(_("a turn was cut off: {text}\nfinish it without paying again? [Y/n] ", text=text))
         if reply.strip().lower() in YES:
             try:
-                self.turn(self.session.stream_resume() or iter(()), cut[-1].text)
+                self.turn(self.session.stream_resume(), cut[-1].text)
                 print_kept_apart(self.session, cut[-1].ref)
             except TaiwaError as error:
                 print_notice(f"taiwa: {error.message}", "red")

@@ -216,7 +216,7 @@ def resume(common: CommonOptions, name: str, discard: bool) -> None:
         return
     session, others = open_interrupted(repository, settings, turn_options(common, settings), name)
     interrupted = session.name
-    turn = print_stream(session.stream_resume() or (), **common.shown())
+    turn = print_stream(session.stream_resume(), **common.shown())
     print_kept_apart(session, interrupted)
     if others:
         print_notice(f"turns of {', '.join(others)} were cut off too; finish them with taiwa resume NAME")

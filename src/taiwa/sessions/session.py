@@ -365,10 +365,9 @@ class Session(BaseSession):
         """As `edit`, with the events of `stream`."""
         return Stream(self._events(lambda: self._begin(self.edit_input(text, turn, attachments))))
 
-    def stream_resume(self, *, approve: Approve | None = None) -> TurnStream | None:
+    def stream_resume(self, *, approve: Approve | None = None) -> Stream[TurnEvent, TurnResult | None]:
         """As `resume`, with the events of `stream`."""
-        turn = self._resume(approve)
-        return None if turn is None else Stream(self._events(lambda: turn))
+        return Stream(self._resumed(approve))
 
     # An `AsyncSession` runs what follows in a thread, with itself.
 
@@ -438,6 +437,10 @@ class Session(BaseSession):
         with self._record_failure(turn):
             done = self._runtime(turn).run_result(turn.program, turn.journal)
         return self._settle(turn, done)
+
+    def _resumed(self, approve: Approve | None) -> Generator[TurnEvent, None, TurnResult | None]:
+        turn = self._resume(approve)
+        return None if turn is None else (yield from self._events(lambda: turn))
 
     def _events(self, begin: Callable[[], ActiveTurn]) -> Generator[TurnEvent, None, TurnResult]:
         turn = begin()
@@ -529,10 +532,9 @@ class AsyncSession(BaseSession):
         """As `Session.stream_edit`."""
         return AsyncStream(self._events(lambda: self._begin(self.edit_input(text, turn, attachments))))
 
-    async def stream_resume(self, *, approve: Approve | None = None) -> "AsyncTurnStream | None":
+    def stream_resume(self, *, approve: Approve | None = None) -> AsyncStream[TurnEvent, TurnResult | None]:
         """As `Session.stream_resume`."""
-        turn = await to_thread(self._resume, approve)
-        return None if turn is None else AsyncStream(self._events(lambda: turn))
+        return AsyncStream(self._resumed(approve))
 
     async def undo(self, turns: int = 1) -> Conversation:
         """As `Session.undo`."""
@@ -627,6 +629,15 @@ class AsyncSession(BaseSession):
             for turn in turns:
                 if turn.resources is not None:
                     turn.resources.close()
+
+    async def _resumed(self, approve: Approve | None) -> "AsyncGenerator[TurnEvent | Done[TurnResult | None]]":
+        turn = await to_thread(self._resume, approve)
+        if turn is None:
+            yield Done(None)
+            return
+        async with aclosing(self._events(lambda: turn)) as events:
+            async for event in events:
+                yield Done(event.value) if isinstance(event, Done) else event
 
     async def _events(self, begin: Callable[[], ActiveTurn]) -> "AsyncGenerator[TurnEvent | Done[TurnResult]]":
         turns: list[ActiveTurn] = []

@@ -75,7 +75,7 @@ class Batches:
 
     def finish(self, key: str, result: Json) -> None:
         """Store the result of a row."""
-        self._end(key, "done", pack(check_json(result)))
+        self._end(key, "done", pack(check_json(result), in_order=True))
 
     def fail(self, key: str, error: TaiwaError) -> None:
         """Store the error of a row, as `error.record()`."""

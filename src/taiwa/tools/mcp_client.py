@@ -27,13 +27,14 @@ from weakref import finalize
 
 from taiwa.extras import missing_extra, require_posix
 from taiwa.isolation import ProcessLimits
-from taiwa.json_schema import Schema, from_openapi, map_subschemas
+from taiwa.json_schema import Schema, from_openapi, is_object, map_subschemas
 from taiwa.kernel.attachments import MAX_COUNT, MAX_RESULT_BYTES, Attachment
 from taiwa.kernel.errors import ConfigError, InputError, ToolError
 from taiwa.kernel.messages import ToolResult, ToolSpec
 from taiwa.kernel.runtime import Tool
 from taiwa.kernel.serialization import Json, canonical, parse_json
 from taiwa.kernel.text import clean_untrusted
+from taiwa.structured import OutputType
 from taiwa.tools.function_tool import json_size
 from taiwa.tools.mcp_transport import RESULT_KEY, lenient
 from taiwa.tools.registry import builtin_tools
@@ -118,11 +119,14 @@ class McpTool:
         return f"McpTool({self.spec.name})"
 
     def call(self, arguments: Mapping[str, Json]) -> ToolResult:
-        """Call the tool, within the limits of the connection.
+        """Call the tool, within the limits of the connection; numbers in strings are numbers where the schema allows no string.
 
         Raises:
             ToolError: as the server reports it; or `timeout`, `crashed`, `remote`.
         """
+        with suppress(InputError):  # a schema that cannot be used
+            repaired = OutputType.from_json_schema(self.spec.parameters).repair(dict(arguments))
+            arguments = repaired if is_object(repaired) else arguments
         return self.server.call(self, arguments)
 
 

@@ -283,6 +283,11 @@ class ResponseBuilder:
         """Whether nothing of a response has arrived, not even its head."""
         return not (self._has_begun or self.calls or self.thinking or self.finish or self.usage or self.model)
 
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the response was interrupted before anything of its content arrived."""
+        return self.done and self.finish == "interrupted" and not (self._has_begun or self.calls or self.refuses)
+
     def add_text(self, text: str) -> None:
         """Add to the text of the answer."""
         self._has_begun = self._has_begun or bool(text)
@@ -448,6 +453,8 @@ class StreamDecoder:
                 raise
             self._failure = error
             return chunks
+        if self._response.is_cancelled:
+            raise protocol_error("cancelled its answer before the first word", "", self._server, "try again")
         return self._response.take_chunks()
 
     def _feed(self, data: bytes) -> None:
