@@ -16,7 +16,7 @@ from tests.cli.conftest import Place
 from tests.cli.terminal import Terminal
 
 FORBIDDEN = {chr(code) for code in (*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0))} | set(
-    "\u202a\u202e\u2066\u2069\u200e\u061c\u2028\u2029\u180e\ufeff\ufff9\U000e0001\U000e0041\U000e007f"
+    "\u202a\u202e\u2066\u2069\u2028\u2029\u180e\ufeff\ufff9\U000e0001\U000e0041\U000e007f"
     "\xad\u034f\u115f\u1160\u17b4\u200b\u2060\u2064\u3164\uffa0\ufff0\U0001bca0\U0001bca3\U0001d173\U000e0080\U000e01f0"
 )
 
@@ -42,6 +42,8 @@ def test_what_a_script_needs_between_letters_stays() -> None:
         "👩\u200d💻",
         "🏳\ufe0f\u200d🌈",
         "می\u200cخواهم",
+        "שלום (1)!\u200f",
+        "ثمن 5\u061c$",
         "क्\u200dष",
         "葛\U000e0100飾",
         "1\ufe0f\u20e3",
@@ -56,6 +58,8 @@ def test_what_a_script_needs_between_letters_stays() -> None:
     "hidden",
     [
         "a\u200db",
+        "ad\u200emin",
+        "ש\u200f\u200f",
         "a\u200c",
         "\n\u200d",
         "é\u200d\u200d",

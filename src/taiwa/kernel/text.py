@@ -59,8 +59,8 @@ REPLACEMENT = "\ufffd"
 MAX_USER_TEXT_CHARS = 8_000
 """Characters of a user text that `strip_control` keeps; a longer, pasted document is cut."""
 
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\U000e0000-\U000e007f]")  # fmt: skip
-"""Invisible characters, and those that change the direction of writing."""
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\U000e0000-\U000e007f]")  # fmt: skip
+"""Invisible characters, and those that change the direction of writing; not the two joiners, which belong to the spelling of words."""
 
 IGNORABLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
@@ -301,6 +301,8 @@ def defuse(text: str) -> str:
 UNSHOWABLE = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]|{IGNORABLE.pattern}")
 """Control codes, line and paragraph separators, and invisible characters: direction marks, fillers, tags, joiners."""
 JOINERS = "\u200c\u200d"
+DIRECTIONS = "\u061c\u200e\u200f"
+"""Marks that put a sign on its side of a right-to-left word, and turn no letters."""
 SELECTORS = re.compile("[\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 IDEOGRAPHS = "\u2e80"
 """From this code point on, characters may have ideographic variants."""
@@ -328,6 +330,8 @@ def _is_needed(match: re.Match[str]) -> bool:
     At the beginning of a text it may belong to the text printed before.
     """
     sign, before = match[0], match.string[max(match.start() - 1, 0) : match.start()]
+    if sign in DIRECTIONS:
+        return not before or not (UNSHOWABLE.match(before) or unicodedata.bidirectional(before) == "L")
     if sign not in JOINERS and not SELECTORS.match(sign):
         return False
     if not before:

@@ -36,7 +36,7 @@ LONGEST_FORMULA = 5_000
 GROWTH = 8
 SHORT = 256
 """Characters of an unfinished block that is rendered again with each piece of text."""
-UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 """Control characters, and those that reorder or hide the text around them."""
 ADDRESS = re.compile(r"https?://[^\s<>\"'`）】」』、。，]*[^\s<>\"'`）】」』、。，.,;:!?)\]}*_]")
 """A bare address, without the punctuation after it."""

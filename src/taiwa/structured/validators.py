@@ -105,7 +105,7 @@ def _schema_generator() -> "type[GenerateJsonSchema]":
 
         def dataclass_args_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401
             fields = [field for field in schema["fields"] if field.get("init", True)]
-            return super().dataclass_args_schema({**schema, "fields": fields})
+            return super().dataclass_args_schema(schema | {"fields": fields})
 
         def typed_dict_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401
             return _of_class(super().typed_dict_schema(schema), schema)
