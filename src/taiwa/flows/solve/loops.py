@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from taiwa.conversation.app import App, ReplyLayout
 from taiwa.conversation.replies import find_delta, parse_reply
@@ -47,7 +47,14 @@ from taiwa.kernel.effects import (
     notify,
     perform,
 )
-from taiwa.kernel.errors import ConfigError, InputError, RefusalError, ToolError, UnsupportedError
+from taiwa.kernel.errors import (
+    ConfigError,
+    InputError,
+    OutputValidationError,
+    RefusalError,
+    ToolError,
+    UnsupportedError,
+)
 from taiwa.kernel.messages import (
     Capability,
     FinishReason,
@@ -70,6 +77,7 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.serialization import Json, refuse_constant
 from taiwa.kernel.text import estimate_tokens
+from taiwa.structured import OutputType, ParseOptions
 
 TRANSCRIPT_CODES = ("call", "result", "stop", "cue")
 """The codes of notices whose text belongs to the transcript."""
@@ -680,7 +688,7 @@ class FunctionCallingLoop(RationaleBuilder):
 
 
 def _arguments(text: str, spec: ToolSpec) -> dict[str, Json]:
-    """Parse the arguments of a call.
+    """Parse the arguments of a call, repaired where no guess is needed.
 
     Raises:
         ToolError: they are not a JSON object; the message says where.
@@ -691,12 +699,16 @@ def _arguments(text: str, spec: ToolSpec) -> dict[str, Json]:
         data = cast("Json", json.loads(text or "{}", parse_constant=refuse_constant))
         if isinstance(data, str):  # some relays write the arguments as JSON twice
             data = cast("Json", json.loads(data, parse_constant=refuse_constant))
+        if isinstance(data, dict):
+            return data
+        problem = "are not a JSON object"
     except (ValueError, RecursionError) as bad:
         where = f"{bad.msg} at line {bad.lineno} column {bad.colno}" if isinstance(bad, json.JSONDecodeError) else bad
-        raise ToolError(f"the arguments are not JSON: {where}", code="bad_arguments", hint=hint) from None
-    if not isinstance(data, dict):
-        raise ToolError("the arguments are not a JSON object", code="bad_arguments", hint=hint)
-    return data
+        problem = f"are not JSON: {where}"
+    try:  # in a fence, as Python writes them, or with a bracket too many
+        return OutputType(dict[str, Any]).parse(text, ParseOptions(guess=False)).value
+    except OutputValidationError:
+        raise ToolError(f"the arguments {problem}", code="bad_arguments", hint=hint) from None
 
 
 def _input(call: ToolCall, spec: ToolSpec | None) -> str:

@@ -189,12 +189,12 @@ class CallBudget:
         self._counts = Counter[bytes]()
 
     def spec(self, name: str) -> ToolSpec:
-        """Find a tool by its name; the namespace of `functions.name`, as models for Harmony write it, is none of ours.
+        """Find a tool by its name; the namespace of `functions.name`, as models for Harmony write it, is none of ours, nor is a special token behind it.
 
         Raises:
             UnknownToolError: no tool has that name.
         """
-        normal = normalize_name(name.removeprefix("functions."))
+        normal = normalize_name(name.removeprefix("functions.").partition("<|")[0])
         alike = (spec for spec in self.specs.values() if normalize_name(spec.name) == normal)
         found = self.specs.get(name) or next(alike, None)
         if found is None:
