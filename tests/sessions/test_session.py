@@ -287,6 +287,21 @@ def test_an_interrupted_turn_can_be_resumed_at_once(store: Store) -> None:
     assert (said.text, said.delta) == ("a", {"dictionary": {"x": "1"}})
 
 
+@pytest.mark.parametrize("interrupted", [True, False])
+def test_a_stream_resumes_a_turn_on_an_event_loop_and_is_empty_without_one(store: Store, *, interrupted: bool) -> None:
+    session = session_with(store, scripted_model(turn("a", '{"dictionary": 3}'), _killed, '{"dictionary":{"x":"1"}}'))
+    if interrupted:
+        with pytest.raises(KeyboardInterrupt):
+            session.say("one")
+
+    async def resumed() -> TurnResult | None:
+        return await twin_of(session).stream_resume().result()
+
+    said = asyncio.run(resumed())
+
+    assert (said and said.text) == ("a" if interrupted else None)
+
+
 def test_a_stream_without_a_turn_to_resume_is_empty(store: Store) -> None:
     with session_with(store, scripted_model()).stream_resume() as events:
         assert (list(events), events.result) == ([], None)

@@ -637,7 +637,7 @@ class AsyncSession(BaseSession):
             return
         async with aclosing(self._events(lambda: turn)) as events:
             async for event in events:
-                yield Done(event.value) if isinstance(event, Done) else event
+                yield Done(event.result) if isinstance(event, Done) else event
 
     async def _events(self, begin: Callable[[], ActiveTurn]) -> "AsyncGenerator[TurnEvent | Done[TurnResult]]":
         turns: list[ActiveTurn] = []
