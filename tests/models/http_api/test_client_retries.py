@@ -102,14 +102,14 @@ def test_every_wait_ends_with_the_attempt_and_the_call() -> None:
     deadline = Deadline(RequestLimits(connect=5, first_byte=30, between=20, total=60), lambda: now[0])
 
     timeouts = deadline.begin_attempt()
-    assert timeouts == {"connect": 5, "read": 30, "write": 30}
+    assert timeouts == {"connect": 5, "write": 30}
     assert (deadline.until_first_byte(), deadline.until_next_byte(), deadline.left) == (30, 20, 60)
 
     now[0] = 145.0
     assert (deadline.until_first_byte(), deadline.until_next_byte(), deadline.is_over) == (-15, 15, False)
-    assert deadline.begin_attempt() == {"connect": 5, "read": 15, "write": 15}
+    assert deadline.begin_attempt() == {"connect": 5, "write": 15}
     assert deadline.until_first_byte() == 15
 
     now[0] = 160.0
     assert deadline.is_over
-    assert deadline.begin_attempt() == {"connect": 0, "read": 0, "write": 0}
+    assert deadline.begin_attempt() == {"connect": 0, "write": 0}

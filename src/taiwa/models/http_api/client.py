@@ -164,14 +164,10 @@ class Deadline:
         self._first_byte = self._end
 
     def begin_attempt(self) -> dict[str, float]:
-        """Start the time to the first byte; return the timeouts of the operations of this attempt, in seconds.
-
-        Body reads and the wait for the headers have the same timeout, because the transport takes only one per response.
-        """
+        """Start the time to the first byte; return the timeouts of the transport for this attempt, in seconds: who reads has its own."""
         self._first_byte = min(self._now() + self._limits.first_byte, self._end)
         left = max(self.left, 0.0)
-        read = min(max(self._limits.first_byte, self._limits.between), left)
-        return {"connect": min(self._limits.connect, left), "read": read, "write": read}
+        return {"connect": min(self._limits.connect, left), "write": min(self._limits.first_byte, left)}
 
     @property
     def left(self) -> float:
