@@ -224,8 +224,9 @@ class LiveRun:
             logger.exception("the end of a run failed")
         finally:
             self.ended = self._loop.time()
-            if self.when_done is not None:
-                self.when_done()
+            when_done, self.when_done = self.when_done, None  # it holds more than the run, which is kept for repeats
+            if when_done is not None:
+                when_done()
             self._wake()
 
     async def _answer(self, index: int) -> None:
