@@ -82,6 +82,21 @@ def test_openai_parses_streams_and_forks(served: Serving) -> None:
             client.chat.completions.create(model="scripted", messages=[])
 
 
+def test_the_client_of_azure_names_its_deployment_in_the_path(served: Serving) -> None:
+    openai = pytest.importorskip("openai")
+    hi: list[Any] = [{"role": "user", "content": "Hi"}]
+    for place in ({"azure_endpoint": served.server.url}, {"base_url": served.url}):
+        with openai.AzureOpenAI(**place, api_key=KEY, api_version="2024-10-21", max_retries=0) as client:
+            create = client.chat.completions.create
+            assert create(model="scripted", messages=hi).choices[0].message.content == "Read: Hi"
+            assert client.responses.create(model="scripted", input="Hi").output_text == "Read: Hi"
+            with pytest.raises(openai.NotFoundError, match="the model 'other' does not exist here"):
+                create(model="other", messages=hi)
+    path = "/openai/deployments/scripted/chat/completions?api-version=2024-10-21"
+    for named in (None, "gpt-4o"):  # of LangChain, which may send another name in the body
+        assert served.client.post(path, json={"model": named, "messages": hi}).json()["model"] == "scripted"
+
+
 def test_anthropic_creates_streams_parses_calls_tools_and_counts(served: Serving) -> None:
     anthropic = pytest.importorskip("anthropic")
     from pydantic import BaseModel

@@ -228,6 +228,8 @@ def kind_of(value: Json) -> str:
     return "null" if value is None else KINDS[type(value)]
 
 
+DEPLOYMENT_KEY = "taiwa.deployment"
+"""The key in the scope of a request whose path names its model."""
 LANGUAGE_COOKIE = "taiwa-language"
 PAGE_HEADER = "taiwa-page"
 """Sent by the scripts of the page, which show messages to people; messages to other clients are in English."""
@@ -393,6 +395,8 @@ async def read_body(request: Request, known: Collection[str] | None = None) -> F
     body = await whole_body(request) if body is None else body
     data = await asyncio.to_thread(_parse, body) if len(body) > 1 << 20 else _parse(body)
     fields = Fields.of(data)
+    if (deployment := request.scope.get(DEPLOYMENT_KEY)) is not None:
+        fields.data["model"] = deployment
     if known is not None:
         fields.check_names(known)
     return fields
@@ -406,7 +410,7 @@ async def whole_body(request: Request) -> bytes:
     """
     scope = request.scope
     body = b"".join([part async for part in body_parts(request, state_of(request).options.limits.body)])
-    request.state.digest = blake2b(b"%b?%b\0%b" % (scope["path"].encode(), scope["query_string"], body)).digest()
+    request.state.digest = blake2b(b"%b?%b\0%b" % (scope["raw_path"], scope["query_string"], body)).digest()
     request.state.size = len(body)
     return body
 

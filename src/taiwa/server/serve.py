@@ -36,7 +36,16 @@ from taiwa.server.access import COOKIE_SECONDS, Access, Guard, Repositories, Ser
 from taiwa.server.conversation_turns import FollowedRuns
 from taiwa.server.http_responses import INTERNAL, INVALID, ApiError, api_error, json_response
 from taiwa.server.indexing import Indexing, uploads_folder
-from taiwa.server.request import PAGE_HEADER, Fields, ServerState, language_of, read_body, state_of, whole_body
+from taiwa.server.request import (
+    DEPLOYMENT_KEY,
+    PAGE_HEADER,
+    Fields,
+    ServerState,
+    language_of,
+    read_body,
+    state_of,
+    whole_body,
+)
 from taiwa.server.runs import Runs
 from taiwa.server.served import EmbeddingModel, ServedModels, check_served
 from taiwa.server.shared_store import Sharing
@@ -72,6 +81,8 @@ WIRES: tuple[Wire, ...] = tuple(
 """The first wire formats the errors of paths that belong to none."""
 ESCAPED_SLASH = re.compile(rb"%(?=2[Ff5])")
 """Escapes in a path: a slash within a name, and a percent sign."""
+AZURE = re.compile("/(?:openai(?:/v1)?|v1)(?:/deployments/([^/]+))?(?=/)")
+"""The beginning of the paths of Azure's clients, for `/v1`; it may name the model, whatever the body says."""
 
 
 class _Endpoint:
@@ -171,7 +182,11 @@ def build(state: ServerState) -> ASGIApp:
     async def route(scope: Scope, receive: Receive, send: Send) -> None:
         """Match the path before unescaping slashes within names; endpoints get the unescaped names."""
         if scope["type"] == "http":
-            scope["path"] = unquote(ESCAPED_SLASH.sub(b"%25", scope["raw_path"]).decode("ascii", "replace"))
+            path = unquote(ESCAPED_SLASH.sub(b"%25", scope["raw_path"]).decode("ascii", "replace"))
+            if begun := AZURE.match(path):
+                path = f"/v1{path[begun.end() :]}"
+                scope[DEPLOYMENT_KEY] = begun[1] and unquote(begun[1])
+            scope["path"] = path
             scope["app"], scope["path_params"] = app, {}
             await direct.get((scope["method"], scope["path"]), app)(scope, receive, send)
         else:
