@@ -26,7 +26,7 @@ from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import clean_untrusted
 from taiwa.tools import mcp_client
 from taiwa.tools.calculator import calculator
-from taiwa.tools.mcp_client import McpServerConnection, McpTool, clean_schema, mcp_tools
+from taiwa.tools.mcp_client import McpServerConnection, McpTool, clean_schema, decode_error, mcp_tools
 from tests.files import GIF
 
 HERE = Path(__file__).parent
@@ -93,6 +93,19 @@ def test_numbers_in_strings_reach_a_server_as_its_schema_allows_them() -> None:
     result = tool.call({"n": "2", "s": "2", "l": "[1, 2]", "o": "true"})
 
     assert result.value == {"n": 2, "s": "2", "l": [1, 2], "o": True}
+
+
+@pytest.mark.parametrize(
+    ("content", "text", "told"),
+    [
+        ({"ok": False, "line": 121}, "The build failed.", 'The build failed. {"ok":false,"line":121}'),
+        ({"ok": False}, '{"ok": false}', '{"ok": false}'),
+        ({"error": "late", "message": "Too late.", "hint": ""}, "", "Too late."),
+        (None, "", "build failed"),
+    ],
+)
+def test_an_error_holds_what_only_its_structured_content_says(content: Json, text: str, told: str) -> None:
+    assert decode_error(content, text, "build").message == told
 
 
 def test_an_mcp_tool_is_untrusted_and_its_description_names_the_server(genuine: dict[str, Tool]) -> None:

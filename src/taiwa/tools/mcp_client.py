@@ -32,7 +32,7 @@ from taiwa.kernel.attachments import MAX_COUNT, MAX_RESULT_BYTES, Attachment
 from taiwa.kernel.errors import ConfigError, InputError, ToolError
 from taiwa.kernel.messages import ToolResult, ToolSpec
 from taiwa.kernel.runtime import Tool
-from taiwa.kernel.serialization import Json, canonical, parse_json
+from taiwa.kernel.serialization import Json, canonical, parse_json, to_json
 from taiwa.kernel.text import clean_untrusted
 from taiwa.structured import OutputType
 from taiwa.tools.function_tool import json_size
@@ -310,10 +310,12 @@ def decode_value(content: Json) -> Json:
 
 
 def decode_error(content: Json, text: str, name: str) -> ToolError:
-    """Restore the error of a tool: exactly from another taiwa, as text from any other server."""
+    """Restore the error of a tool: exactly from another taiwa, as text and its structured content from any other server."""
     if isinstance(content, dict) and set(content) == {"error", "message", "hint"}:
         code, message, hint = (str(content[key]) for key in ("error", "message", "hint"))
         return ToolError(message, code=code, hint=hint)
+    if content is not None and not _says(text, content):
+        text = f"{text} {to_json(content).decode()}".strip()
     return ToolError(text or f"{name} failed", code="remote")
 
 
