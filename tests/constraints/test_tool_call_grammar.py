@@ -3,6 +3,7 @@ import pytest
 from taiwa import constraints
 from taiwa.constraints import Vocabulary
 from taiwa.constraints.allowed_tokens import MatcherGuide
+from taiwa.constraints.gbnf import tool_calls_to_gbnf
 from taiwa.kernel.messages import ToolCallsInText, ToolSpec
 from taiwa.kernel.serialization import Json
 
@@ -71,3 +72,12 @@ def test_a_call_without_an_input_is_captured_too(opening: str, closing: str, tex
 )
 def test_no_input_holds_the_mark_that_closes_a_call(text: str) -> None:
     assert captured(constraints.compile(ToolCallsInText((CALCULATOR,)), BYTES), text) is None
+
+
+@pytest.mark.parametrize("text", ["", "<<Calculator: 1>>", " <<Calculator: 1>>", "\n", "<b>", "1: <<sum: 1>>"])
+def test_where_words_come_first_no_call_begins_the_text(text: str) -> None:
+    calls = ToolCallsInText((CALCULATOR,), words_first=True)
+    compiled = constraints.compile(calls, BYTES)
+
+    for each in (text, "2", "It is <<Calculator: 1+1>>", "a < b"):
+        assert compiled.accepts(each.encode()) == tool_calls_to_gbnf(calls).accepts(each) == (each != text), each

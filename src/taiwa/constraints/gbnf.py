@@ -35,6 +35,7 @@ from taiwa.constraints.schema_regex import ANYTHING, to_regex
 from taiwa.constraints.tool_call_grammar import (
     NAME,
     call_markers,
+    first_words,
     input_schema,
     listed_words,
     parameter_schemas,
@@ -377,23 +378,27 @@ class _ToolCallBuilder:
         known = "|".join(map(escape_regex, names))
         openings = f"{ANY}({head}{spaces}({known}){spaces}{mark}|{head}{NAME}{mark})"
         found = [compile_regex(f"{ANY}{head}{escape_regex(name)}{mark}", chars=True) for name in names]
-        self._text = (compile_regex(openings, chars=True), *found) if calls.free_text else tuple(self._heads)
+        begun = compile_regex(first_words(calls), chars=True)
+        self._text = (compile_regex(openings, chars=True), begun, *found) if calls.free_text else tuple(self._heads)
 
     def built(self) -> Automaton:
         """Return the automaton of whole texts."""
         calls = [self._call(spec) for spec in self.calls.tools]
         firsts = [self._copied(call) for call in calls]
         numbers = _explore(self._text, self._moves, lambda states: self._opened(states, firsts), TOO_LARGE)
+        start = next(iter(numbers.values()))
         if self.calls.free_text:
-            self._finals |= set(numbers.values())
-        return _trimmed(self._moves, self._finals, next(iter(numbers.values())))
+            self._finals |= set(numbers.values()) - ({start} if self.calls.words_first else set())
+        return _trimmed(self._moves, self._finals, start)
 
     def _opened(self, states: States, firsts: list[int]) -> int | None:
         """Return the first state of the input of the tool whose call was opened; -1 if it is unknown, None if none was opened."""
         free = self.calls.free_text
-        own = states[1:] if free else states
+        own = states[2:] if free else states
+        if free and states[1] is None:
+            return -1
         for number, (state, first) in enumerate(zip(own, firsts, strict=True)):
-            if state is not None and state in self._text[number + free].finals:
+            if state is not None and state in self._text[number + 2 * free].finals:
                 return first
         return -1 if free and states[0] in self._text[0].finals else None
 

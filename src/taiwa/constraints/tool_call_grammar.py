@@ -117,6 +117,11 @@ def call_markers(calls: ToolCallsInText) -> tuple[str, str]:
     return before, after
 
 
+def first_words(calls: ToolCallsInText) -> str:
+    """Return the pattern of the text before a call."""
+    return rf"[^{_in_class(calls.opening[0])}\s]{ANY}" if calls.words_first else ANY
+
+
 class ToolCallGrammar:
     """The grammar of the tools of a request; `missed` lists the parts of their schemas that are not enforced."""
 
@@ -134,7 +139,7 @@ class ToolCallGrammar:
         ways = [f"t{number}" for number in range(len(specs))] + (["REST"] if self.calls.free_text else [])
         lines = [f"start: {' | '.join(ways)}"]
         if self.calls.free_text:
-            lines.append(f"REST: /{ANY}/ & ~/{ANY}({self._openings()}){ANY}/")
+            lines.append(f"REST: /{first_words(self.calls)}/ & ~/{ANY}({self._openings()}){ANY}/")
         for number, spec in enumerate(specs):
             lines += [f"t{number}: HEAD{number} {self._body(number, spec)}", self._head(number, spec)]
             lines += self._input(number, spec)
@@ -161,7 +166,7 @@ class ToolCallGrammar:
             return f"HEAD{number}: /{own}/"
         openings, behind = self._openings(), len(self._after) - len(self._after.rstrip())
         earlier = rf"{ANY}({openings})(?s:.{{{behind + 1},}})"
-        return f"HEAD{number}: /{ANY}{own}/ & ~/{earlier}/"
+        return f"HEAD{number}: /{first_words(self.calls)}{own}/ & ~/{earlier}/"
 
     def _lent(self, spec: ToolSpec) -> int:
         """Return how many characters of the opening move to the closing marker."""

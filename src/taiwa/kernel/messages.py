@@ -281,7 +281,8 @@ class ToolCallsInText:
     """The answer must be free text up to the end of its first call of a tool, and a call must be of one of these tools.
 
     `opening` and `closing` are the markers of a call: `{name}` is the tool's name. `free_text=False` allows only the call. With
-    `after_prefix` the prefix of the request, whose calls are answered, is not a part of that text.
+    `after_prefix` the prefix of the request, whose calls are answered, is not a part of that text. With `words_first` it begins with
+    neither a call nor a blank.
     """
 
     tools: "tuple[ToolSpec, ...]"
@@ -289,6 +290,7 @@ class ToolCallsInText:
     closing: str = ">>"
     free_text: bool = True
     after_prefix: bool = False
+    words_first: bool = False
 
 
 def constrained_prefix(constraint: "Constraint", prefix: str) -> str:

@@ -205,7 +205,8 @@ class TextLoop(RationaleBuilder):
 
     With `masks` only calls of the tools can be written, in the form of the format. A result ends its line with `ends_lines`, as in
     the worked examples, and always if it is an error or the continuation is a new turn: within the line, a small
-    model joins digits and words of its own to the result, or ends there.
+    model joins digits and words of its own to the result, or ends there. With `words_first` masks keep a call from the beginning:
+    small models begin every reply with one where no sentence leads to it.
     """
 
     def __init__(
@@ -219,6 +220,7 @@ class TextLoop(RationaleBuilder):
         stops: bool,
         masks: bool = False,
         ends_lines: bool = False,
+        words_first: bool = False,
     ) -> None:
         stop = tool_format.stops if prefill and stops and calls.specs else request.stop
         super().__init__(replace(request, stop=stop), calls, tool_format, watch)
@@ -228,6 +230,7 @@ class TextLoop(RationaleBuilder):
         self._prefill = prefill
         self._masks = masks and bool(tool_format.opening and calls.specs)
         self._ends_lines = ends_lines
+        self._words_first = words_first
         self._turns: list[str] = []
         self._false_stops = 0
         self._simulated_call: int | None = None
@@ -272,7 +275,8 @@ class TextLoop(RationaleBuilder):
         constraint = self.base_request.constraint
         if self._masks and constraint is None and not self._scanner.open:
             specs, own = tuple(self.calls.specs.values()), self.tool_format
-            constraint = ToolCallsInText(specs, own.opening, own.close, after_prefix=True)
+            first = self._words_first and not self.text
+            constraint = ToolCallsInText(specs, own.opening, own.close, after_prefix=True, words_first=first)
         if self._prefill:
             return replace(self.base_request, prefix=self.text, constraint=constraint)
         turns = (message for turn in self._turns for message in (assistant(turn), user(CONTINUE)))
@@ -795,7 +799,7 @@ def complete_with_tools(
         form = _TaggedBeforeDelta() if app.model_fields and layout == "text+delta" else TaggedFormat()
         prefill, stops = "prefix" in capabilities, "stop" in capabilities
         masks = can_mask(capabilities) and not isinstance(form, _TaggedBeforeDelta)
-        loop = TextLoop(thinking, calls, form, watch, prefill=prefill, stops=stops, masks=masks)
+        loop = TextLoop(thinking, calls, form, watch, prefill=prefill, stops=stops, masks=masks, words_first=True)
         yield from loop.run()
         ending, text = loop.ending or "end", loop.text
         thought = parse_reply(app, text, layout) if replies_in_json and not calls.executed else None
