@@ -252,12 +252,13 @@ def test_a_program_takes_the_turn_of_its_app_with_tools_documents_and_state_as_a
     assert len(model.requests) == 2
 
 
-def test_an_answer_may_only_be_asked_for_by_the_turn_itself(drive: Drive) -> None:
+@pytest.mark.parametrize("effect", [AskUser, DefaultTurn])
+def test_what_only_the_turn_itself_may_do_is_refused_within_gather(drive: Drive, effect: Any) -> None:
     def both(_: Conversation, text: str) -> Program[str]:
-        yield from gather([perform(AskUser(text))])
+        yield from gather([perform(effect(text))])
         return text
 
-    with pytest.raises(ConfigError, match="no handler for effect AskUser"):
+    with pytest.raises(ConfigError, match=f"no handler for effect {effect.__name__}"):
         drive(lambda: run_turn(both, "tea")(begin(app())), scripted_model())
 
 

@@ -103,6 +103,13 @@ def test_hits_come_newest_first_up_to_the_limit(store: Store) -> None:
     assert [hit.hash for hit in hits] == [name for name, _ in store.nodes.path(tip)][:3]
 
 
+def test_a_damaged_turn_hides_no_other_one(store: Store) -> None:
+    begin(store, "main", "river one", "river two", "river three")
+    store._db.run("UPDATE node SET body = ? WHERE seq = (SELECT max(seq) - 1 FROM node)", b"garbage")
+
+    assert len(store.search("river")) == 2
+
+
 @pytest.mark.parametrize(("text", "limit"), [("", 1), (" \u3000\n", 1), ("word", 0)])
 def test_an_empty_query_is_refused(store: Store, text: str, limit: int) -> None:
     with pytest.raises(InputError, match=r"at least (1|one)"):

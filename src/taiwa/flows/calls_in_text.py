@@ -50,6 +50,7 @@ VALUE = r"</\w*key>\s*<(\w*value)>"
 KEY = re.compile(r'[\[{\s]{1,80}"(?:name|type|id|function|arguments|parameters|tool_calls|tool_name|tool_call_id)"')
 """The first keys of JSON that may be a call."""
 PYTHON = re.compile(r"(?:\[\s{0,80}|print\(\s*)?([A-Za-z_][\w.]*)\(")
+HALF_PYTHON = re.compile(r"(?:print\(\s{0,80})?[A-Za-z_][\w.]{0,80}")
 HALF_VALUE = re.compile(r'[\[{\s]{1,80}(?:"?\w{0,80})?')
 """JSON without its first key, or a list of Python without its first name."""
 REST = re.compile(r"[ \t;,]{0,80}")
@@ -233,6 +234,8 @@ class CallsInText:
         if is_plain and self._text[0] != "\n":
             raise ValueError
         yield from self._match(HALF_VALUE)
+        if not is_plain:
+            yield from self._match(HALF_PYTHON)
         char, python = self._text[start : start + 1], PYTHON.match(self._text, start)
         if python and (char == "[" and self._named(python[1]) if is_plain else True):
             yield from self._balanced()

@@ -37,7 +37,7 @@ class AskUser(Effect[str]):
     options: tuple[str, ...] = ()
 
 
-@value_class
+@value_class(tag="default-turn")
 class DefaultTurn(Effect[Reply]):
     """Make the turn that the app would make of a text without its program, with its tools and documents, and return the reply.
 

@@ -99,13 +99,17 @@ def _exported(item: Fields) -> Fields:
 def _logged(items: Iterable[Fields]) -> list[Fields]:
     """Return the conversations in a log of llm, which lists prompts with their responses."""
     found: dict[str, Fields] = {}
-    for item in items:
+    for number, item in enumerate(items):
         begun: Fields = {"messages": [], "system": item.get("system"), "title": item.get("conversation_name")}
-        files = (*items_at(item, "prompt_fragments"), *items_at(item, "attachments"))
-        items_at(found.setdefault(text_at(item, "conversation_id"), begun), "messages").extend((
-            {"role": "user", "content": [item.get("prompt"), *files]},
-            {"role": "assistant", "content": item.get("response")},
-        ))  # fmt: skip
+        texts = (text_at(each, "content") for each in items_at(item, "prompt_fragments"))
+        answer: Fields = {"role": "assistant", "content": item.get("response")}
+        messages = items_at(found.setdefault(text_at(item, "conversation_id") or str(number), begun), "messages")
+        if messages and not item.get("prompt"):  # what follows the results of tools
+            messages[-1] = answer
+            continue
+        text = "\n".join((*texts, text_at(item, "prompt")))
+        asked: Fields = {"role": "user", "content": [text, *items_at(item, "attachments")]}
+        messages.extend((asked, answer))
     return list(found.values())
 
 

@@ -64,6 +64,10 @@ MOST = 2**62
 Scope: TypeAlias = Literal["conversation", "owner", "store"]
 
 
+LONGEST_CALL_US = 600_000_000
+"""The default timeout of the SDKs of OpenAI and Anthropic, in microseconds."""
+
+
 @value
 class SpendingLimit:
     """A limit on the cost of calls since a time: those of a conversation, of an owner, or of all owners of a store."""
@@ -357,14 +361,15 @@ class Runs:
         rows = self._db.rows(f"{RUN} AND run.status = 'open' ORDER BY run.seq", self._owner)
         return tuple(_run(row) for row in rows if ref in (None, row[1]) and not self._db.is_alive(row[7]))
 
-    def repeated(self, attempt: str, since_us: int = 0) -> tuple[Run, str] | None:
-        """Return the last run of an attempt, and the node of its turn, "" while it is open; None if it has ended without a turn, or
-        its last call before `since_us`.
+    def repeated(self, attempt: str, since_us: int = 0, ref: str = "") -> tuple[Run, str] | None:
+        """Return the last run of an attempt, in a session if one is named, and the node of its turn, "" while it is open; None if it has
+        ended without a turn, or its last call before `since_us`; an open one may have waited for it `LONGEST_CALL_US` longer.
         """
         open_or_done = "(run.status = 'open' OR run.node IN (SELECT seq FROM node))"
         last = "coalesce((SELECT max(call.at_us) FROM call WHERE call.run = run.seq), run.at_us)"
-        where = f"run.attempt = ? AND {last} >= ? AND {open_or_done} ORDER BY run.seq DESC LIMIT 1"
-        row = self._db.row(f"{RUN} AND {where}", self._owner, attempt, since_us)
+        since = f"{last} >= ? - CASE run.status WHEN 'open' THEN {LONGEST_CALL_US} ELSE 0 END"
+        where = f"run.attempt = ? AND {since} AND ? IN ('', run.ref) AND {open_or_done} ORDER BY run.seq DESC LIMIT 1"
+        row = self._db.row(f"{RUN} AND {where}", self._owner, attempt, since_us, composed(ref))
         if row is None:
             return None
         node = self._db.one("SELECT hash FROM node WHERE seq = (SELECT node FROM run WHERE seq = ?)", row[0])

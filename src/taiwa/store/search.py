@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from taiwa.kernel.errors import InputError
+from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.serialization import value
 from taiwa.sql import Database, SqlRow
 from taiwa.store.nodes import OWNED, Nodes, decoding, searchable_texts
@@ -134,7 +134,10 @@ def search(db: Database, nodes: Nodes, query: str, limit: int = 20) -> tuple[Hit
     while len(hits) < limit and (rows := db.rows(NEWEST, nodes.owner, before, BATCH)):
         before = rows[-1][0]
         for row in rows:
-            text = "\n".join(searchable_texts(row[4]))
+            try:
+                text = "\n".join(searchable_texts(row[4]))
+            except CorruptError:  # `fsck` names it
+                continue
             folded = fold(text)
             # The plain comparison is ten times quicker, and most texts end there.
             if all(term in folded and word.search(folded) for term, word in zip(terms, words, strict=True)):

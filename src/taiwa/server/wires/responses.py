@@ -716,7 +716,7 @@ async def _resume_one(state: ServerState, caller: str, name: str) -> bool:
     attempt = attempt_of(key.attempt or name)
 
     def reopen() -> Completion:
-        refs, committed = repository.store.refs, repository.store.runs.repeated(attempt)
+        refs, committed = repository.store.refs, repository.store.runs.repeated(attempt, ref=found.session)
         runs = repository.store.runs.open_runs(found.session) or (committed or ())[:1]
         if not runs:
             raise InputError("the server was stopped before the turn began")
