@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,9 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def real_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def real_options(command: Callable[..., Any], options: Sequence[Callable[..., Any]] = OPTIONS) -> Callable[..., Any]:
     """Add the options of an evaluation on a real model."""
-    for option in reversed(OPTIONS):
+    for option in reversed(options):
         command = option(command)
     return common_options("model", "as_json", "verbose", "max_cost")(command)
 
@@ -147,6 +148,26 @@ def constrain_(common: CommonOptions, data: tuple[Path, ...], **given: Any) -> N
     )
 
 
+@click.command("turn", short_help="Measure a turn with state, tools and documents beside the openai client.")
+@partial(real_options, options=OPTIONS[1:])
+def turn_(common: CommonOptions, **given: Any) -> None:  # noqa: ANN401  (click's)
+    """Measure questions at bundled desks: right, state kept, tool calls, tokens, seconds.
+
+    --limit counts questions of each language. Ways: taiwa (recorded state, a calculator, retrieved passages), taiwa:no-tools,
+    openai (the whole documents in one call).
+
+    \b
+    python -m evals turn -m model.gguf --limit 30
+    """
+    from evals.real.turn import BUNDLED, DEFAULT_WAYS, REPORT, WAYS, TurnTask, corpora_of, read_desks
+
+    found = read_desks(BUNDLED, given["limit"], given["seed"])
+    measure(
+        common, given, found, lambda real, ways: TurnTask(real=real, settings=ways, corpora=corpora_of(found.items)),
+        (WAYS, DEFAULT_WAYS), REPORT,
+    )  # fmt: skip
+
+
 @click.command("real", short_help="Run all evaluations of a real model, and write one table.")
 @click.option(
     "--data", type=FOLDER, required=True, metavar="FOLDER", help="The folder with the data of all evaluations."
@@ -172,4 +193,4 @@ def real_(common: CommonOptions, **given: Any) -> None:  # noqa: ANN401  (click'
     measure_all(common, given)
 
 
-COMMANDS = (extract_, state_, solve_, constrain_, real_)
+COMMANDS = (extract_, state_, solve_, constrain_, turn_, real_)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from evals.dialogue.corpora import read_corpora
-from evals.real import answer, constrain, extract, solve, state
+from evals.real import answer, constrain, extract, solve, state, turn
 from evals.real.task import IN_PROCESS, TAIWA, RealModel, RealTask, conditions, open_real_model
 from taiwa.cli.options import CommonOptions
 from taiwa.cli.output import print_json, print_line, print_notice, progress_bar
@@ -85,9 +85,20 @@ def _constrain(folder: Path, limit: int, seed: int) -> Planned:
     )  # fmt: skip
 
 
-PLAN = {"extract": _extract, "state": _state, "solve": _solve, "answer": _answer, "constrain": _constrain}
+def _turn(_: Path, limit: int, seed: int) -> Planned:
+    found = turn.read_desks(turn.BUNDLED, limit, seed)
+    return Planned(
+        found, lambda real, ways: turn.TurnTask(real=real, settings=ways, corpora=turn.corpora_of(found.items)),
+        (*turn.DEFAULT_WAYS, IN_PROCESS), turn.REPORT,
+    )  # fmt: skip
+
+
+PLAN = {
+    "extract": _extract, "state": _state, "solve": _solve, "answer": _answer, "constrain": _constrain, "turn": _turn,
+}  # fmt: skip
 FORMS = {
     "extract": extract.REPORT, "state": state.REPORT, "solve": solve.REPORT, "answer": answer.REPORT, "constrain": constrain.REPORT,
+    "turn": turn.REPORT,
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""`python -m evals extract|state|solve|constrain|answer|real` on a scripted server: ways, rows, failures of peers, resumption."""
+"""`python -m evals extract|state|solve|constrain|answer|turn|real` on a scripted server: ways, rows, failures of peers, resumption."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import ModelServer, Place
+from tests.cli.conftest import ModelServer, Place, delta
 from tests.evals_published.conftest import Evals
 from tests.peers.faults import Act, status
 
@@ -151,6 +151,31 @@ def test_whole_turns_are_asked_beside_a_rag(evals: Evals, model_server: ModelSer
     assert {name: row["right"] for name, row in found.items()} == {"taiwa:no-model": 1.0, "rag": 1.0}
     assert found["taiwa:no-model"]["right_passage"] == 1.0
     assert "Sick leave needs a note" in model_server.last_message()
+
+
+def test_a_turn_at_a_desk_reads_state_documents_and_a_tool_and_must_keep_the_state(
+    evals: Evals, model_server: ModelServer, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = {
+        "id": "ferry", "language": "en", "instructions": "Be brief.", "documents": {"fares.md": "# Fares\nA car pays 1,200 crowns a night."},
+        "state": {"nights": "int | null", "cars": "int | null"}, "said": "Two nights with one car.", "reply": "Of course.",
+        "recorded": {"nights": 2, "cars": 1},
+        "questions": [{"question": "What does a car pay for both nights?", "accepted": ["2400"], "rejected": ["1200"]}],
+    }  # fmt: skip
+    write(place.folder / "desks.jsonl", desk)
+    monkeypatch.setattr("evals.real.turn.BUNDLED", place.folder / "desks.jsonl")
+    model_server(
+        "<<calculator: 2 * 1200>>",
+        delta("It pays 2,400 crowns."),
+        delta("It pays 2400.", nights=1),
+        whole("It pays 1,200."),
+    )
+    found = by_way(evals.ok("turn", "-m", model_server.model, "--way", "taiwa,taiwa:no-tools,openai", "--json").json)
+    marks = {name: (row["right"], row["state_kept"], row["tool_calls"]) for name, row in found.items()}
+    assert marks == {"taiwa": (1.0, 1.0, 1), "taiwa:no-tools": (1.0, 0.0, 0), "openai": (0.0, None, 0)}
+    told = json.dumps([each["messages"] for each in model_server.requests])
+    assert "1,200 crowns a night" in json.dumps(model_server.requests[1]["messages"])
+    assert told.count("Two nights with one car.") == len(model_server.requests)
 
 
 def test_the_run_of_all_writes_results_and_goes_on(

@@ -25,6 +25,8 @@ from evals.real.state import (
     state_schema,
 )
 from evals.real.task import sample, way_names
+from evals.real.turn import BUNDLED as DESKS
+from evals.real.turn import before, desk_of, is_accepted, read_desks
 from taiwa.evals.run import EvalRow
 from taiwa.kernel.errors import ConfigError, InputError
 
@@ -119,6 +121,32 @@ def test_every_third_question_of_a_set_without_unanswerable_ones_is_asked_withou
     assert {item.id: item.more["withheld"] for item in fewer.items}.items() <= {
         item.id: item.more["withheld"] for item in data.items
     }.items()
+
+
+@pytest.mark.parametrize(
+    ("text", "accepted", "right"),
+    [
+        ("Noted, you may.", ["no"], False),
+        ("全部で48,000円です。", ["48000"], True),
+        ("It is 48.50 euro.", ["48"], False),
+        ("39,20 €", ["39.2"], True),
+        ("<<calculator: 6 * 2>> 12", ["2"], False),
+        ("Yes, within 14 days. [1]", ["14 days"], False),
+    ],
+)
+def test_an_answer_at_a_desk_is_right_by_whole_words_and_numbers(
+    text: str, accepted: Sequence[str], right: bool
+) -> None:
+    assert is_accepted(text, accepted, ["yes"]) is right
+
+
+def test_what_a_desk_recorded_is_its_state_and_a_limit_counts_in_each_language() -> None:
+    for item in read_desks(DESKS, None, 0).items:
+        desk = desk_of(item)
+        recorded = desk.row["recorded"]
+        assert isinstance(recorded, dict)
+        assert {**recorded, **before(desk).state} == before(desk).state
+    assert [item.kind for item in read_desks(DESKS, 1, 0).items] == ["en", "ja", "zh"]
 
 
 def test_patterns_and_choices_are_checked_as_a_whole_and_sent_as_schemas() -> None:
