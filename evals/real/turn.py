@@ -32,7 +32,7 @@ from taiwa.evals.data import DataSet, Fields, Item, read_fields
 from taiwa.evals.report import Column, SetReport, plain, sum_field
 from taiwa.evals.retrieval import Corpora
 from taiwa.evals.run import EvalRow, Job
-from taiwa.flows.ask.ask_result import AskTurnOptions
+from taiwa.flows.ask.ask_result import CITATION_NUMBER, AskTurnOptions
 from taiwa.flows.ask.types import ClarifyOptions
 from taiwa.flows.turn import say
 from taiwa.kernel.messages import Passage
@@ -50,7 +50,7 @@ BUNDLED = Path(__file__).with_name("desks.jsonl")
 TOOL = "calculator"
 WORD = re.compile(rf"\d+(?:[.,]\d+)*|[{DENSE}]|(?:(?![{DENSE}])\w)+")
 THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
-MARKS = re.compile(r"\[\d+\]|<<[^<>]*>>")
+MARKS = re.compile(rf"{CITATION_NUMBER.pattern}|<<[^<>]*>>")
 """Numbers of citations, and what was written to a tool: neither is said by the answer."""
 
 

@@ -131,7 +131,8 @@ def test_every_third_question_of_a_set_without_unanswerable_ones_is_asked_withou
         ("It is 48.50 euro.", ["48"], False),
         ("39,20 €", ["39.2"], True),
         ("<<calculator: 6 * 2>> 12", ["2"], False),
-        ("Yes, within 14 days. [1]", ["14 days"], False),
+        ("Yes, within 14 days.", ["14 days"], False),
+        ("You bring guests. [1, 2]", ["2"], False),
     ],
 )
 def test_an_answer_at_a_desk_is_right_by_whole_words_and_numbers(
