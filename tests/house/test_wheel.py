@@ -12,7 +12,7 @@ from tests.house.source import ROOT
 
 pytestmark = pytest.mark.slow
 
-MAX_WHEEL_BYTES = 1_645_000
+MAX_WHEEL_BYTES = 1_650_000
 """What pip shows as 1.6 MB."""
 
 
