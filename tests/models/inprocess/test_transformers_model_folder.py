@@ -104,8 +104,13 @@ def test_a_small_file_that_is_large_is_not_read(model: Path, name: str) -> None:
 
 
 def test_a_folder_around_the_model_names_it(model: Path) -> None:
-    with pytest.raises(ConfigError, match=f"did you mean {model}"):
-        find_local_folder(ModelSpec(str(model.parent)))
+    inner = model / "inner"
+    inner.mkdir()
+    for path in (model / "config.json", model / "model.safetensors"):
+        path.rename(inner / path.name)
+
+    with pytest.raises(ConfigError, match=f"did you mean {inner}"):
+        find_local_folder(ModelSpec(str(model)))
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
