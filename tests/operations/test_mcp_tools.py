@@ -21,9 +21,12 @@ from taiwa.tools.mcp_client import decode_error, decode_value
 from taiwa.tools.registry import builtin_tools, find_tools
 
 R = TypeVar("R")
-PROCESS = StdioServerParameters(
-    command=sys.executable, args=["-m", "taiwa", "mcp", "--tool", "tests.tools.sample_tools:double"]
-)
+
+
+def process(folder: Path) -> StdioServerParameters:
+    """A server of taiwa; it gets HOME and no XDG_DATA_HOME: without --store it would open the store of the user."""
+    args = ["-m", "taiwa", "mcp", "--store", str(folder / "taiwa.db"), "--tool", "tests.tools.sample_tools:double"]
+    return StdioServerParameters(command=sys.executable, args=args)
 
 
 def ask(one: Any, question: Callable[[Client], Awaitable[R]]) -> R:
@@ -94,7 +97,7 @@ def test_a_failure_is_hidden_from_the_client_and_its_traceback_printed(capfd: py
 
 
 @pytest.mark.slow
-def test_a_process_serves_built_in_and_user_defined_tools() -> None:
+def test_a_process_serves_built_in_and_user_defined_tools(tmp_path: Path) -> None:
     async def question(client: Client) -> tuple[list[str], list[str]]:
         names = [each.name for each in (await client.list_tools()).tools]
         calls: list[tuple[str, dict[str, Any]]] = [
@@ -104,7 +107,7 @@ def test_a_process_serves_built_in_and_user_defined_tools() -> None:
         ]
         return names, [text(await client.call_tool(name, given)) for name, given in calls]
 
-    names, results = ask(PROCESS, question)
+    names, results = ask(process(tmp_path), question)
 
     assert names == [*builtin_tools(), "double", "ask", "find", "extract"]
     assert results == ["50", "42", "an intermediate result is too large (at most 4,096 bits)"]

@@ -168,10 +168,11 @@ DOORS: dict[str, ToolCaller] = {"python": by_python, **TEXT, **NATIVE}
 
 
 @pytest.fixture(scope="module")
-def apart() -> Iterator[dict[str, ToolCaller]]:
+def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, ToolCaller]]:
     """The doors behind which another process works: a worker, and a server that speaks MCP."""
     workers: dict[str, IsolatedTool] = {name: IsolatedTool(tool) for name, tool in builtin_tools().items()}
-    with mcp_tools([sys.executable, "-m", "taiwa", "mcp"]) as tools:
+    store = str(tmp_path_factory.mktemp("mcp") / "taiwa.db")
+    with mcp_tools([sys.executable, "-m", "taiwa", "mcp", "--store", store]) as tools:
         served = {tool.spec.name.removeprefix("taiwa_"): tool for tool in tools}
         yield {
             "worker": lambda name, text: workers[name].call({needed(name): text}),
