@@ -20,7 +20,7 @@ SUMMARY = {
     ("solve", "right"): "word problems, right", ("answer", "right"): "questions to documents, right",
     ("answer", "unanswerable_answered"): "answered though no passage answers",
     ("state", "joint"): "state, all fields right after a turn",
-    ("constrain", "valid"): "schemas and patterns, valid",
+    ("constrain", "valid"): "schemas and patterns, valid", ("turn", "right"): "turns with state, tools and documents, right",
 }  # fmt: skip
 """The shares of the summary."""
 
