@@ -13,22 +13,17 @@ from pathlib import Path
 
 from evals.real.peers import Peers
 from evals.real.task import (
-    COST_COLUMNS,
-    WAY_COLUMNS,
     Found,
     RealTask,
     data_set,
-    reasons,
     sample,
-    share_column,
-    share_fields,
-    time_fields,
+    tool_report,
 )
 from taiwa.client.arguments import solve_tools
 from taiwa.client.programs import solve_program
 from taiwa.evals.data import DataSet, Item, question_items, read_rows
-from taiwa.evals.report import Column, SetReport, parse_number, plain, sum_field
-from taiwa.evals.run import EvalRow, Job
+from taiwa.evals.report import parse_number
+from taiwa.evals.run import Job
 from taiwa.flows.solve.rationale import SolveLimits
 from taiwa.flows.solve.solve import SolveOptions, last_number
 from taiwa.kernel.errors import InputError, ToolError
@@ -126,25 +121,8 @@ class SolveTask(RealTask):
         return {"right": is_near(str(found.get("answer", "")), item.gold)}
 
 
-def _line(rows: Sequence[EvalRow]) -> Found:
-    return {
-        **share_fields(rows, "right"), **share_fields(rows, "valid"), "tool_calls": sum_field(rows, "tool_calls"),
-        **reasons(rows), **time_fields(rows),
-    }  # fmt: skip
-
-
-REPORT = SetReport(
-    _line,
-    (
-        *WAY_COLUMNS,
-        share_column("right %", "right"),
-        share_column("any number %", "valid"),
-        Column("tool calls", plain("tool_calls")),
-        *COST_COLUMNS,
-    ),
-    "right",
-    "right answers, %",
-    (
-        "Right: the number within one percent. Intervals at 95 %: Wilson's for shares, of 1,000 draws of the items for means.",
-    ),
+REPORT = tool_report(
+    "any number %",
+    "valid",
+    "Right: the number within one percent. Intervals at 95 %: Wilson's for shares, of 1,000 draws of the items for means.",
 )

@@ -25,11 +25,13 @@ from taiwa.evals.report import (
     FAILED_COLUMN,
     HEAD_COLUMNS,
     Column,
+    SetReport,
     bootstrap_mean,
     interval_json,
     plain,
     rounded,
     share_marked,
+    sum_field,
     with_interval,
 )
 from taiwa.evals.run import EvalRow, Job, Measurement, ModelTask
@@ -290,6 +292,22 @@ def share_fields(rows: Sequence[EvalRow], mark: str) -> Found:
     known = [row for row in rows if mark in row.found]
     share = share_marked(known, mark)
     return {mark: share.share, f"{mark}_interval": interval_json(share.interval), f"{mark}_of": [share.count, share.of]}
+
+
+def tool_report(head: str, name: str, *notes: str) -> SetReport:
+    """Return the form of an evaluation with tools: right answers, the share `name` in the column `head`, and the calls of tools."""
+
+    def line(rows: Sequence[EvalRow]) -> Found:
+        return {
+            **share_fields(rows, "right"), **share_fields(rows, name), "tool_calls": sum_field(rows, "tool_calls"),
+            **reasons(rows), **time_fields(rows),
+        }  # fmt: skip
+
+    columns = (
+        *WAY_COLUMNS, share_column("right %", "right"), share_column(head, name), Column("tool calls", plain("tool_calls")),
+        *COST_COLUMNS,
+    )  # fmt: skip
+    return SetReport(line, columns, "right", "right answers, %", notes)
 
 
 def time_fields(rows: Sequence[EvalRow]) -> Found:

@@ -14,24 +14,18 @@ from unicodedata import normalize
 
 from evals.real.peers import Peers
 from evals.real.task import (
-    COST_COLUMNS,
-    WAY_COLUMNS,
     Found,
     RealTask,
     data_set,
-    reasons,
     sample,
-    share_column,
-    share_fields,
-    time_fields,
+    tool_report,
 )
 from taiwa.apps.catalog import load_text
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, add_turn, begin
 from taiwa.evals.data import DataSet, Fields, Item, read_fields
-from taiwa.evals.report import Column, SetReport, plain, sum_field
 from taiwa.evals.retrieval import Corpora
-from taiwa.evals.run import EvalRow, Job
+from taiwa.evals.run import Job
 from taiwa.flows.ask.ask_result import CITATION_NUMBER, AskTurnOptions
 from taiwa.flows.ask.types import ClarifyOptions
 from taiwa.flows.turn import say
@@ -184,26 +178,9 @@ def desk_of(item: Item) -> Fields:
     return Fields(item.id, item.more)
 
 
-def _line(rows: Sequence[EvalRow]) -> Found:
-    return {
-        **share_fields(rows, "right"), **share_fields(rows, "state_kept"), "tool_calls": sum_field(rows, "tool_calls"),
-        **reasons(rows), **time_fields(rows),
-    }  # fmt: skip
-
-
-REPORT = SetReport(
-    _line,
-    (
-        *WAY_COLUMNS,
-        share_column("right %", "right"),
-        share_column("state kept %", "state_kept"),
-        Column("tool calls", plain("tool_calls")),
-        *COST_COLUMNS,
-    ),
-    "right",
-    "right answers, %",
-    (
-        "Right: an accepted text stands in the answer in whole words. State kept: the question, which tells nothing new, changed no field.",
-        "Intervals at 95 %: Wilson's for shares, of 1,000 draws of the items for means.",
-    ),
+REPORT = tool_report(
+    "state kept %",
+    "state_kept",
+    "Right: an accepted text stands in the answer in whole words. State kept: the question, which tells nothing new, changed no field.",
+    "Intervals at 95 %: Wilson's for shares, of 1,000 draws of the items for means.",
 )
