@@ -161,7 +161,9 @@ def test_the_log_of_llm_is_read_by_its_conversations(repository: Repository) -> 
     log: Json = [
         logged("Two teas", "Coming.", "a", system="Be kind.", conversation_name="Teas"),
         logged("Other", "Yes.", "b"),
-        logged("And a coffee", "", "a", system="Be kind.", prompt_fragments=[{"hash": "1", "content": "black"}]),
+        logged(
+            "And a coffee", "Let me look.", "a", system="Be kind.", prompt_fragments=[{"hash": "1", "content": "black"}]
+        ),
         logged("", "Coming, too.", "a"),
         {"prompt": "Pair one", "response": "No log."},
         {"prompt": "Pair two", "response": "No log."},
@@ -172,7 +174,7 @@ def test_the_log_of_llm_is_read_by_its_conversations(repository: Repository) -> 
     here = repository.at(first)
     assert [(turn.user, turn.answer) for turn in here.turns] == [
         ("Two teas", "Coming."),
-        ("black\nAnd a coffee", "Coming, too."),
+        ("black\nAnd a coffee", "Let me look.\n\nComing, too."),
     ]
     assert [[turn.user for turn in repository.at(each).turns] for each in others] == [["Pair one"], ["Pair two"]]
     assert (here.app.answer_options.system, repository.store.refs.list()[-1].title) == ("Be kind.", "Teas")

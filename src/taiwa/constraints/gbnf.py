@@ -386,10 +386,9 @@ class _ToolCallBuilder:
         calls = [self._call(spec) for spec in self.calls.tools]
         firsts = [self._copied(call) for call in calls]
         numbers = _explore(self._text, self._moves, lambda states: self._opened(states, firsts), TOO_LARGE)
-        start = next(iter(numbers.values()))
         if self.calls.free_text:
-            self._finals |= set(numbers.values()) - ({start} if self.calls.words_first else set())
-        return _trimmed(self._moves, self._finals, start)
+            self._finals |= {number for states, number in numbers.items() if states[1] in self._text[1].finals}
+        return _trimmed(self._moves, self._finals, next(iter(numbers.values())))
 
     def _opened(self, states: States, firsts: list[int]) -> int | None:
         """Return the first state of the input of the tool whose call was opened; -1 if it is unknown, None if none was opened."""

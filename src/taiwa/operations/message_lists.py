@@ -105,7 +105,8 @@ def _logged(items: Iterable[Fields]) -> list[Fields]:
         answer: Fields = {"role": "assistant", "content": item.get("response")}
         messages = items_at(found.setdefault(text_at(item, "conversation_id") or str(number), begun), "messages")
         if messages and not item.get("prompt"):  # what follows the results of tools
-            messages[-1] = answer
+            said = (text_at(messages[-1], "content"), text_at(item, "response"))
+            messages[-1] = {**answer, "content": "\n\n".join(filter(None, said))}
             continue
         text = "\n".join((*texts, text_at(item, "prompt")))
         asked: Fields = {"role": "user", "content": [text, *items_at(item, "attachments")]}

@@ -496,7 +496,7 @@ class Completion:
         repository = self.session.repository
         store, expected = repository.store, self.turn_input and self.turn_input.expected
         # What is resumed by its name is that of its session: an equal request of another one is not the same.
-        limits = (store.now() - int(self.seconds * 1e6),) if self.turn_input else (0, self.session.name)
+        limits = (self.seconds,) if self.turn_input else (None, self.session.name)
         found = store.runs.repeated(self.repeats, *limits)
         if found is None or (expected and found[0].ref != self.session.name):
             return None

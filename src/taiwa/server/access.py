@@ -325,7 +325,7 @@ PUBLIC = frozenset({"/health", "/login", *ENTRY})
 VISITED = frozenset({"/", "/login"})
 """Paths that a link on another site may open."""
 SINGLE = (
-    b"authorization", b"x-api-key", b"api-key", b"origin", b"content-type", b"content-encoding", b"sec-fetch-site",
+    *(name.encode() for name in ("authorization", *KEY_HEADERS, "origin", "content-type", "content-encoding", "sec-fetch-site")),
 )  # fmt: skip
 """Headers that a request may have only once."""
 SECURITY_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"))

@@ -280,9 +280,7 @@ def place(session: AsyncSession, request: TurnRequest) -> TurnInput:
         session.repository.quota.check()
     tip, text, files = session.conversation.tip, request.text, request.attachments
     store, moved = session.repository.store, request.expected not in ("", tip)
-    if not (
-        moved and request.attempt and store.runs.repeated(request.attempt, store.now() - int(REPEATED_SECONDS * 1e6))
-    ):
+    if not (moved and request.attempt and store.runs.repeated(request.attempt, REPEATED_SECONDS)):
         check_tip(session.name, tip, request.expected)  # a repeat finds its own turn there
     branch = session.repository.at(request.parent) if request.parent else session.conversation
     if request.edit:

@@ -361,10 +361,11 @@ class Runs:
         rows = self._db.rows(f"{RUN} AND run.status = 'open' ORDER BY run.seq", self._owner)
         return tuple(_run(row) for row in rows if ref in (None, row[1]) and not self._db.is_alive(row[7]))
 
-    def repeated(self, attempt: str, since_us: int = 0, ref: str = "") -> tuple[Run, str] | None:
+    def repeated(self, attempt: str, seconds: float | None = None, ref: str = "") -> tuple[Run, str] | None:
         """Return the last run of an attempt, in a session if one is named, and the node of its turn, "" while it is open; None if it has
-        ended without a turn, or its last call before `since_us`; an open one may have waited for it `LONGEST_CALL_US` longer.
+        ended without a turn, or its last call more than `seconds` ago; an open one may have waited for it `LONGEST_CALL_US` longer.
         """
+        since_us = 0 if seconds is None else self._db.clock() - int(seconds * 1e6)
         open_or_done = "(run.status = 'open' OR run.node IN (SELECT seq FROM node))"
         last = "coalesce((SELECT max(call.at_us) FROM call WHERE call.run = run.seq), run.at_us)"
         since = f"{last} >= ? - CASE run.status WHEN 'open' THEN {LONGEST_CALL_US} ELSE 0 END"

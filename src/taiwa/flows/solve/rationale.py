@@ -189,7 +189,7 @@ class CallBudget:
         self._counts = Counter[bytes]()
 
     def spec(self, name: str) -> ToolSpec:
-        """Find a tool by its name; the namespace of `functions.name`, as models for Harmony write it, is none of ours, nor is a special token behind it.
+        """Find a tool by its name, without the namespace `functions.` and a special token behind it, as models for Harmony write them.
 
         Raises:
             UnknownToolError: no tool has that name.
