@@ -39,12 +39,12 @@ def collector(status: int = 200) -> Iterator[Received]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"])).decode()
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            received.requests.put((self.path, headers, body))  # the next request may follow the response at once
             self.send_response(received.status)
             self.send_header("content-length", "2")
             self.end_headers()
             self.wfile.write(b"{}")
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            received.requests.put((self.path, headers, body))
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the name of the base class)
             pass
