@@ -65,6 +65,20 @@ def test_the_time_in_which_other_processes_run_does_not_count(process: IsolatedP
             process.ask({"work": 10**12}, ProcessLimits(seconds=0.1))
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_a_process_that_may_not_be_killed_ends_by_itself() -> None:
+    one = IsolatedProcess(ENTRY, {}, "echo", LIMITS)
+    assert one.ask({"n": 1}, LIMITS)
+
+    os.setresuid(65534, 65534, 0)
+    try:
+        one.end()
+    finally:
+        os.setresuid(0, 0, 0)
+
+    assert not one.alive
+
+
 def test_an_entry_that_is_not_there_fails_with_its_reason() -> None:
     one = IsolatedProcess("tests.isolation_entries:nothing", {}, "nothing", LIMITS)
 

@@ -147,9 +147,11 @@ class IsolatedProcess:
 
     def end(self) -> None:
         """Kill the process and all processes that it started."""
-        try:
+        if self._process.stdin is not None:
+            self._process.stdin.close()  # which ends one that may not be killed: this process has another user than at its start
+        with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
+        with suppress(PermissionError):
             self._process.kill()
         # The kernel may take longer to remove it; nothing waits for that.
         with suppress(subprocess.TimeoutExpired):
@@ -157,8 +159,6 @@ class IsolatedProcess:
         if self._answers >= 0:
             os.close(self._answers)
             self._answers = -1
-        if self._process.stdin is not None:
-            self._process.stdin.close()
         self._stderr.close()
 
     def _send(self, line: bytes, until: float) -> None:
