@@ -71,6 +71,8 @@ WRITTEN = [
     '<|tools|>[{"weather": {"city": "Oslo"}}]<|end_of_tools|>',
     "<|tool_call>call:weather{city:'Oslo'}<tool_call|>",
     f"functools[{CALL}]",
+    f"{{{CALL}}}",
+    f"<tool_call>\n{{{CALL}}}\n</tool_call>",
     f"to=functions.weather json{ARGUMENTS}",
     f"to=functions.weather code {ARGUMENTS}",
 ]

@@ -300,8 +300,10 @@ class CallsInText:
                 return
 
     def _of_json(self, start: int, is_plain: bool) -> Json:
-        with suppress(json.JSONDecodeError):
-            return cast("Json", json.loads(self._text[start : self._at], parse_constant=refuse_constant))
+        written = self._text[start : self._at]
+        for each in (written, written[1:-1]):  # the chat template of Qwen2.5-Coder shows a call in two pairs of braces
+            with suppress(json.JSONDecodeError):
+                return cast("Json", json.loads(each, parse_constant=refuse_constant))
         read = None
         if not is_plain and self._text[start] in "{[":
             with suppress(WorkLimitError):
