@@ -76,7 +76,7 @@ def test_prices_of_the_settings_precede_those_of_the_table() -> None:
 
     assert find_prices(own, "openai:gpt-a", table=TABLE) == Prices("3", "4")
     assert find_prices({}, "openai:gpt-a", table=TABLE) == Prices("1.25", "10")
-    assert find_prices({}, "openai:gpt-a", local=True, table=TABLE) == FREE
+    assert find_prices({}, "ollama:gpt-a", local=True, table=TABLE) == FREE
     assert find_prices({}, "openai:gpt-z", table=TABLE) is None
 
 

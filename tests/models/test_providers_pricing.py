@@ -34,6 +34,11 @@ def test_a_model_on_this_machine_costs_nothing_unless_it_has_a_price() -> None:
     assert find_prices({"mine:*": {"input": Decimal(1), "output": Decimal(1)}}, "mine:qwen", local=True) != FREE
 
 
+def test_a_model_behind_a_relay_on_this_machine_costs_what_its_provider_takes() -> None:
+    assert find_prices({}, "openai:gpt-x", local=True) is None
+    assert find_prices(PRICES, "openai:gpt-x", local=True) == find_prices(PRICES, "openai:gpt-x")
+
+
 def test_cached_tokens_have_their_own_price_and_are_part_of_the_input() -> None:
     usage = Usage(input_tokens=1_000, output_tokens=100, cache_read_tokens=800)
 

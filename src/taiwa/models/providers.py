@@ -686,7 +686,8 @@ def find_prices(
     """Find the prices of a model: under its own name, else under the longest pattern (`openai:gpt-*`) that matches it, else in
     the table.
 
-    A pattern without a provider matches the name of the model alone. A `local` model costs nothing without a price of its own.
+    A pattern without a provider matches the name of the model alone. A `local` model costs nothing without a price of its own,
+    unless it is that of a hosted provider, which a relay on this machine passes on.
 
     Raises:
         ConfigError: the price of input or of output is missing, or a price is not a number.
@@ -695,7 +696,10 @@ def find_prices(
     names = (model, model.partition("#")[2] or model.partition(":")[2])
     matching = [pattern for pattern in prices if any(pattern == each or fnmatchcase(each, pattern) for each in names)]
     if not matching:
-        return FREE if local else None if table is None else table.find(model)
+        provider = PROVIDERS.get(model.partition(":")[0])
+        if local and (provider is None or provider.self_hosted):
+            return FREE
+        return None if table is None else table.find(model)
     name = model if model in prices else max(matching, key=len)
     entry = prices[name]
     for key in ("input", "output"):
