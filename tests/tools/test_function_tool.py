@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
 
+import numpy
 import pytest
 from pydantic import Field
 
@@ -365,8 +366,6 @@ def test_the_default_of_a_parameter_with_a_named_type_is_in_its_schema() -> None
 
 
 def test_the_numbers_and_arrays_of_numpy_are_results() -> None:
-    numpy = pytest.importorskip("numpy")
-
     @tool(isolated=False)
     def count() -> int:
         """Count."""
@@ -392,6 +391,16 @@ def test_the_numbers_and_arrays_of_numpy_are_results() -> None:
         return Point(numpy.float32(1.5))
 
     @tool(isolated=False)
+    def array() -> numpy.ndarray[Any, Any]:
+        """Return an array."""
+        return numpy.array([1.5, 2])
+
+    @tool(isolated=False)
+    def scalar() -> numpy.float32:
+        """Return a number."""
+        return numpy.float32(1.5)
+
+    @tool(isolated=False)
     def word() -> int:
         """Return a word."""
         return cast("int", "three")
@@ -400,6 +409,7 @@ def test_the_numbers_and_arrays_of_numpy_are_results() -> None:
         word.call({})
     assert points.call({}).value == {"1": {"x": 1.5}, "2": [3]}
     assert point.call({}).value == {"x": 1.5}
+    assert (array.call({}).value, scalar.call({}).value) == ([1.5, 2.0], 1.5)
     assert count.call({}).value == 3
     assert table.call({}).value == {"rows": [[1, 2]], "sum": 1.5, "full": True}
 

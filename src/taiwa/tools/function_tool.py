@@ -17,7 +17,7 @@ from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from threading import Lock
 from types import CodeType, ModuleType
-from typing import Any, Generic, ParamSpec, TypeVar, cast, get_type_hints, overload
+from typing import Any, Generic, ParamSpec, TypeVar, cast, get_origin, get_type_hints, overload
 from weakref import finalize
 
 from taiwa.isolation import Handler, IsolatedProcess, ProcessLimits, in_child
@@ -70,7 +70,9 @@ class FunctionTool(Generic[P, R]):
         hints = _hints(function)
         returns = hints["return"]
         self._returns: OutputType[Any] | None = (
-            None if returns in (str, ToolResult, Attachment) else OutputType(returns)
+            None
+            if returns in (str, ToolResult, Attachment)
+            else OutputType(Any if hasattr(get_origin(returns) or returns, "tolist") else returns)  # an array of numpy
         )
         declared = inspect.signature(function).parameters
         parameters = {each: part for each, part in declared.items() if each not in self.fixed}
