@@ -243,7 +243,7 @@ def test_stop_strings_are_sent_up_to_the_limit() -> None:
 def test_what_a_model_cannot_do_is_refused_before_it_is_sent(
     request_: Request, capability: Capability, allowed: bool
 ) -> None:
-    beyond = {"prefix", "regex", "grammar"}
+    beyond = {"regex", "grammar"}
 
     if allowed and capability not in beyond:
         written(request_, "http://h/v1#m", **{capability: True})
@@ -260,8 +260,9 @@ def test_a_prefix_is_said_as_the_server_wants_it() -> None:
     last = {"role": "assistant", "content": "I am "}
 
     llama, vllm, mistral = (written(request, name) for name in ("llamacpp:x", "vllm:x", "mistral:x"))
+    other = written(request, "http://h/v1#m", prefix=True)
 
-    assert llama["messages"][-1] == vllm["messages"][-1] == last
+    assert llama["messages"][-1] == vllm["messages"][-1] == other["messages"][-1] == last
     assert (vllm["continue_final_message"], vllm["add_generation_prompt"]) == (True, False)
     assert "continue_final_message" not in llama
     assert mistral["messages"][-1] == last | {"prefix": True}

@@ -78,13 +78,13 @@ JSON_HEADERS = (("content-type", "application/json"),)
 class PrefixForm:
     """How a server is asked to continue a message.
 
-    - `how`: not at all, by a last message of the assistant (`last`), by that and `continue_final_message` (`continue`), by that and
-      `"prefix": true` on it (`flag`).
+    - `how`: by a last message of the assistant (`last`), by that and `continue_final_message` (`continue`), by that and
+      `"prefix": true` on it (`flag`). Whether a server continues it is one of its capabilities.
     - `echo`: whether its response repeats the prefix: never, in responses of one piece only (`whole`), or `always`.
     - `path`: the path for such requests.
     """
 
-    how: Literal["no", "last", "continue", "flag"] = "no"
+    how: Literal["last", "continue", "flag"] = "last"
     echo: Literal["never", "whole", "always"] = "never"
     path: str = "chat/completions"
 
@@ -348,10 +348,6 @@ class ChatCompletions(OpenAICodec):
         messages = [encoded for message in joined for encoded in _encode_message(message, ids, self.origin)]
         if request.prefix:
             self.capabilities.require("prefix", self.model)
-            if self.dialect.prefix.how == "no":
-                raise UnsupportedError(
-                    f"{self.dialect.label} cannot continue an answer from a prefix", capability="prefix"
-                )
             last: dict[str, Json] = {"role": "assistant", "content": request.prefix}
             messages.append(last | {"prefix": True} if self.dialect.prefix.how == "flag" else last)
         return messages
