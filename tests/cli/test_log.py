@@ -187,6 +187,19 @@ def test_a_row_that_does_not_fit_names_its_columns(taiwa: Taiwa, model_server: M
     assert "model test-model requests 1 · failed 0 · input 7 ·" in " ".join(terminal.text.split())
 
 
+def test_models_of_one_name_keep_their_hosts_on_a_narrow_terminal(
+    taiwa: Taiwa, model_server: ModelServer, place: Place
+) -> None:
+    model_server("Hello.", "Hello.")
+    taiwa.ok("say", "a question")
+    taiwa.ok("say", "a question", "-m", model_server.model.replace("127.0.0.1", "0.0.0.0"))
+
+    with Terminal(place.environment(COLUMNS="80"), "cost") as terminal:
+        terminal.end()
+
+    assert re.findall(r"test-model (\S+):", terminal.text) == ["0.0.0.0", "127.0.0.1"]
+
+
 def test_a_turn_is_shown_whole(talked: Taiwa) -> None:
     shown = talked.ok("show", "translate-1~1").lines
 

@@ -164,6 +164,7 @@ def table(
     lines = [tuple(plain(cell).replace("\n", " ") for cell in row) for row in ((heads, *rows) if heads else rows)]
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
     if sys.stdout.isatty() and sum(widths) + 2 * len(widths) - 2 > console().width:
+        lines = [*zip(*map(_without_addresses, zip(*lines, strict=True)), strict=True)]
         lines, right = _narrowed(lines, right, spare, console().width) or (lines, right)
         widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
     before = sum(widths[:-1]) + 2 * len(widths[:-1])
@@ -173,7 +174,7 @@ def table(
         if room < min(NARROWEST, widths[-1]):
             if not style:
                 named = zip(lines[0], line, strict=True) if heads else (("", cell) for cell in line)
-                first, *others = (f"{head} {ADDRESS.sub('', cell)}".strip() for head, cell in named if cell)
+                first, *others = (f"{head} {cell}".strip() for head, cell in named if cell)
                 text = " · ".join(others) if heads else "  ".join(others)
                 print_line("\n  ".join(_wrapped(f"{first}  {text}", console().width - 2)))
             continue
@@ -188,7 +189,7 @@ def table(
         print_line(text, style)
 
 
-ADDRESS = re.compile(r"https?://(?:[^#]*#(?=.))?")
+ADDRESS = re.compile(r"https?://(?:([^/#]*)[^#]*#(?=.)(.*))?")
 """The address of a server before the name of its model, or how it is reached."""
 NARROWEST_CELL = 8
 
@@ -200,15 +201,19 @@ def cut(text: str, cells: int) -> str:
     return text if cell_len(text) <= cells else f"{set_cell_size(text, cells - 1).rstrip()}…"
 
 
+def _without_addresses(cells: Sequence[str]) -> list[str]:
+    """Shorten the addresses of a column; models of one name keep their hosts."""
+    short = [ADDRESS.sub(r"\2", cell) for cell in cells]
+    return short if len({*short}) == len({*cells}) else [ADDRESS.sub(r"\2 \1", cell) for cell in cells]
+
+
 def _narrowed(
     lines: list[tuple[str, ...]], right: frozenset[int], spare: Sequence[int], width: int
 ) -> tuple[list[tuple[str, ...]], frozenset[int]] | None:
     """Return lines whose last column has room, and the columns that are aligned to the right; None if they need more room."""
     from rich.cells import cell_len
 
-    columns = {
-        number: [ADDRESS.sub("", cell) for cell in column] for number, column in enumerate(zip(*lines, strict=True))
-    }
+    columns = {number: list(column) for number, column in enumerate(zip(*lines, strict=True))}
     last = len(columns) - 1
 
     def size(number: int) -> int:
