@@ -14,6 +14,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, TextContent, TextResourceContents
 
 from taiwa.kernel.errors import ToolError
+from taiwa.operations import mcp_tools
 from taiwa.operations.documents import find_indexes, open_library
 from taiwa.operations.mcp_tools import operation_tools
 from taiwa.server.wires.mcp import context_of
@@ -67,6 +68,31 @@ def test_the_tools_of_the_program_and_its_operations_are_listed_with_typed_resul
     hints = {each.name: each.annotations for each in tools}
     assert hints["find"] is not None
     assert hints["find"].read_only_hint
+
+
+def test_the_sdk_which_is_loaded_with_the_first_message_does_not_stop_the_event_loop(
+    desk: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create, waited = mcp_tools.create_server, list[bool]()
+
+    def create_later(*arguments: Any) -> Any:
+        with httpx2.Client(base_url=desk.server.url, timeout=300) as client:  # from the loop, this would never end
+            waited.append(client.get("/health").status_code == 200)
+        return create(*arguments)
+
+    monkeypatch.setattr(mcp_tools, "create_server", create_later)
+
+    assert text(call(desk, "calculator", expression="2/3")) == "0.666667"
+    assert waited
+    assert all(waited)
+
+
+def test_a_value_that_is_nested_too_deeply_is_not_called_too_long(desk: Serving) -> None:
+    schema: Json = {"type": "string"}
+    for _ in range(101):
+        schema = {"items": schema}
+
+    assert "too long or nested too deeply" in text(call(desk, "extract", text="x", json_schema=schema))
 
 
 def test_a_built_in_tool_is_called(desk: Serving) -> None:

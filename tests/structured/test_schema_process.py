@@ -1,5 +1,6 @@
 """Schemas and values from outside: nothing is fetched, patterns are linear, and what takes too long is ended."""
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -158,9 +159,15 @@ def test_a_schema_that_is_too_large_is_refused_before_anything_is_compiled(
         OutputType.from_json_schema(schema)
 
 
-@pytest.mark.parametrize("schema", [doubling(8), opened_twice(8), nested(60), {"items": {"$ref": "#"}}])
+@pytest.mark.parametrize("schema", [doubling(8), opened_twice(8), nested(98), {"items": {"$ref": "#"}}])
 def test_a_schema_within_the_limits_is_used(schema: dict[str, Any]) -> None:
     assert OutputType.from_json_schema(schema).name == "Answer"
+
+
+def test_a_value_may_be_nested_deeper_than_a_schema() -> None:
+    tree = {"$defs": {"t": {"type": ["array", "null"], "items": {"$ref": "#/$defs/t"}}}, "$ref": "#/$defs/t"}
+
+    assert ask({"schema": json.dumps(tree), "text": "[" * 500 + "]" * 500}) == {"issues": []}
 
 
 def test_a_validation_that_does_not_end_is_ended_and_the_next_one_answered(monkeypatch: pytest.MonkeyPatch) -> None:

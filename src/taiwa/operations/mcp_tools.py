@@ -3,6 +3,7 @@
 One definition serves standard input and output (`taiwa mcp`) and HTTP (`taiwa serve`); they differ in how a turn is performed.
 """
 
+import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -104,9 +105,9 @@ async def answer_over_http(
         ConfigError: the extra is not installed.
     """
     require_mcp()
+    server = await asyncio.to_thread(create_server, tools, read_passage, apps)  # the first one imports the SDK
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-    server = create_server(tools, read_passage, apps)
     manager = StreamableHTTPSessionManager(server, stateless=True, max_request_body_size=most_bytes)
     async with manager.run():
         await manager.handle_request(*connection)

@@ -5,6 +5,7 @@ form bounds what both cost together. Patterns match in linear time, by the engin
 """
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
@@ -22,6 +23,8 @@ MAX_ISSUES = 100
 MAX_MESSAGE_CHARS = 500
 FAULTS = (RecursionError, MemoryError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 """What the library raises for schemas that it does not support; others end the process."""
+RECURSION_LIMIT = 10_000
+"""The library calls about seven functions for each level of a value, which a recursive schema does not bound."""
 MAX_KEPT = 32
 """The number of schemas that a process keeps ready."""
 
@@ -55,6 +58,7 @@ def ask(question: dict[str, Json]) -> dict[str, Json]:
 def entry(start: dict[str, Json]) -> Handler:
     """Return the function that answers questions: a `schema` is checked, and a `text` is compared with it."""
     del start
+    sys.setrecursionlimit(RECURSION_LIMIT)
     _validator("{}")  # imports the library, which takes longer than most questions
 
     def answer(question: dict[str, Json], characters: int) -> dict[str, Json]:

@@ -179,8 +179,8 @@ class FunctionTool(Generic[P, R]):
 
     def _check(self, arguments: Mapping[str, Json]) -> dict[str, Any]:
         if json_size(arguments, MAX_ARGUMENT_CHARS) > MAX_ARGUMENT_CHARS:
-            hint = f"at most {MAX_ARGUMENT_CHARS:,} characters"
-            raise ToolError("the arguments are too long", code="too_long", hint=hint)
+            hint = f"at most {MAX_ARGUMENT_CHARS:,} characters and {MAX_ARGUMENT_DEPTH} levels"
+            raise ToolError("the arguments are too long or nested too deeply", code="too_long", hint=hint)
         try:
             # Strict function calling sends null for an omitted parameter, and models write numbers and lists as strings.
             checked = self._arguments.validate(self._arguments.repair(dict(arguments)))
