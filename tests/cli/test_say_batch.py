@@ -301,6 +301,15 @@ def test_rows_that_are_not_utf8_or_too_long_have_an_error(
     assert "line 3 is longer than" in done.rows[2]["error"]["message"]
 
 
+def test_a_table_without_line_ends_is_not_read_whole(taiwa: Taiwa, tmp_path: Path) -> None:
+    with (tmp_path / "rows.csv").open("wb") as file:
+        file.truncate(3 << 30)
+
+    refused = taiwa("batch", "plain", str(tmp_path / "rows.csv"))
+
+    assert (refused.code, "rows.csv: a line is longer than" in refused.err) == (2, True), refused
+
+
 def test_lines_come_from_standard_input_too(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server.plays(echo())
 

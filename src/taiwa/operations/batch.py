@@ -398,7 +398,7 @@ def _table_rows(name: str, stream: BinaryIO) -> Iterator[BatchInput]:
         start = table_start(head)
         lines.seek(0)
         skipped = lines.read(start).count("\n")
-        rows = csv.reader(lines, delimiter=delimiter_of(head[start:].lstrip().partition("\n")[0]))
+        rows = csv.reader(_table_lines(name, lines), delimiter=delimiter_of(head[start:].lstrip().partition("\n")[0]))
         header = next((row for row in rows if any(row) and row != SEPARATOR_ROW), [])
         for row in rows:
             named = [(each.strip(), cell.strip()) for each, cell in zip_longest(header, row, fillvalue="")]
@@ -408,6 +408,13 @@ def _table_rows(name: str, stream: BinaryIO) -> Iterator[BatchInput]:
         raise InputError(f"{name}: cannot be read as a table in UTF-8: {error}") from None
     finally:
         lines.detach()
+
+
+def _table_lines(name: str, lines: io.TextIOWrapper) -> Iterator[str]:
+    while line := lines.readline(MAX_BYTES + 1):
+        if len(line) > MAX_BYTES:
+            raise InputError(f"{name}: a line is longer than {MAX_BYTES:,} characters")
+        yield line
 
 
 def _is_row(raw: bytes) -> bool:
