@@ -192,8 +192,6 @@ class Deadline:
 
 KEPT_SECONDS = 20.0
 """How long an idle connection is kept open."""
-POOL_CALLS = 4
-"""Calls at a time in one connection pool."""
 
 
 def _proxy(base: BaseUrl) -> "httpx2.Proxy | None":
@@ -219,24 +217,24 @@ def _proxy(base: BaseUrl) -> "httpx2.Proxy | None":
     )
 
 
-class Pool:
-    """A connection pool, the number of calls that use it, and when the last one ended."""
+class Connection:
+    """A pool of httpcore2 for one call at a time: between two, it is in a list of idle ones."""
 
-    def __init__(self, transport: "httpx2.AsyncHTTPTransport") -> None:
+    def __init__(self, transport: "httpx2.AsyncHTTPTransport", idle: "list[Connection]") -> None:
         self.transport = transport
-        self.calls = 0
-        self.used = time.monotonic()
+        self.used = 0.0
+        """When its last call ended."""
+        self._idle = idle
 
     def __enter__(self) -> "httpx2.AsyncHTTPTransport":
-        self.calls += 1
         return self.transport
 
     def __exit__(self, *_: object) -> None:
-        self.calls -= 1
         self.used = time.monotonic()
+        self._idle.append(self)
 
     async def aclose(self) -> None:
-        """Close its connections."""
+        """Close it."""
         with suppress(*connection_faults()):
             await self.transport.aclose()
 
@@ -244,9 +242,9 @@ class Pool:
 class Connections:
     """The connections of one event loop to one server.
 
-    httpcore2 scans all connections of a pool twice per call, so there are several pools. A call takes the first pool with
-    room: few concurrent calls share few connections. The client of httpx2 would add cookies, redirects, default headers and
-    a proxy, all of which would be disabled here.
+    httpcore2 looks at every connection of a pool twice for each call, and asks the system about each that is idle; so each has a
+    pool of its own. The client of httpx2 would add cookies, redirects, default headers and a proxy, all of which would be
+    disabled here.
     """
 
     def __init__(self, base: BaseUrl) -> None:
@@ -256,38 +254,40 @@ class Connections:
 
         # Loading the certificates takes as long as fifty calls; without TLS there is nothing to verify.
         tls = httpx2.create_ssl_context() if base.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        # The caller decides how many calls run at once; waiting for a connection here would look like a slow server.
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEPT_SECONDS)
         self._open = partial(httpx2.AsyncHTTPTransport, verify=tls, limits=limits, proxy=_proxy(base))
-        self._pools: list[Pool] = []
-        self._keeper = self._keep()
+        self._opened: set[Connection] = set()
+        self._idle: list[Connection] = []
+        """The one that was used last is taken first, so that few concurrent calls use few."""
+        self._keeper: AsyncGenerator[None] | None = None
 
     async def _keep(self) -> AsyncGenerator[None]:
         """Hold the connections: an event loop closes its generators when it ends, including this one."""
         try:
             yield
         finally:
-            for pool in self._pools:
-                await pool.aclose()
+            for each in list(self._opened):
+                await each.aclose()
 
-    async def pool(self) -> Pool:
-        """Return a pool with room for a call."""
-        if not self._pools:
-            await anext(self._keeper, None)
-        latest = time.monotonic() - KEPT_SECONDS
-        old = [pool for pool in self._pools[1:] if not pool.calls and pool.used < latest]
-        self._pools[:] = [pool for pool in self._pools if pool not in old]
-        for pool in old:
-            await pool.aclose()
-        for pool in self._pools:
-            if pool.calls < POOL_CALLS:
-                return pool
-        self._pools.append(Pool(self._open()))
-        return self._pools[-1]
+    async def take(self) -> Connection:
+        """Return a connection that no call uses, and close those that were idle for long."""
+        if self._keeper is None:
+            self._keeper = self._keep()
+            await anext(self._keeper)
+        while self._idle and self._idle[0].used < time.monotonic() - KEPT_SECONDS:
+            old = self._idle.pop(0)
+            self._opened.discard(old)
+            await old.aclose()
+        if self._idle:
+            return self._idle.pop()
+        opened = Connection(self._open(), self._idle)
+        self._opened.add(opened)
+        return opened
 
     async def aclose(self) -> None:
         """Close all connections."""
-        await self._keeper.aclose()
+        if self._keeper is not None:
+            await self._keeper.aclose()
 
 
 # --- blocking calls ---------------------------------------------------------------------------------------------------
@@ -619,7 +619,7 @@ class HttpModel:
         async with AsyncExitStack() as stack:
             if pace is not None:
                 await stack.enter_async_context(pace.place())
-            transport = stack.enter_context(await self._pool())
+            transport = stack.enter_context(await self._connection())
             for made in count(1):
                 while pace is not None and request is not None:
                     tokens = sum(estimate_tokens(message.text) for message in request.messages)
@@ -698,15 +698,15 @@ class HttpModel:
             url = self._urls[call.path] = httpx2.URL(self.base.join(call.path))
         return httpx2.Request(method, url, headers=[*HEADERS, *own], content=call.body or None)
 
-    async def _pool(self) -> Pool:
-        """Return a pool of the running event loop with room for a call."""
+    async def _connection(self) -> Connection:
+        """Return a connection of the running event loop that no call uses."""
         loop = asyncio.get_running_loop()
         if loop not in self._connections:
             with self._lock:
                 for old in [old for old in self._connections if old.is_closed()]:
                     del self._connections[old]
                 self._connections[loop] = Connections(self.base)
-        return await self._connections[loop].pool()
+        return await self._connections[loop].take()
 
     def __enter__(self) -> Self:
         return self
