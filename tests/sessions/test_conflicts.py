@@ -29,12 +29,52 @@ with taiwa.Client(taiwa.function_model(answer), store=sys.argv[1]) as client:
 """
 
 
-def saying(store: Path, text: str) -> subprocess.Popen[str]:
-    """Start a process that says a text, and wait until it has asked its model."""
-    command = [sys.executable, "-c", SAY, str(store), text]
+BOOK = """
+import sys
+from pathlib import Path
+
+import taiwa
+from taiwa.programs import AskUser, CallTool, perform, Complete
+from taiwa.kernel.messages import Request, user
+
+store, text, approve = sys.argv[1:]
+
+@taiwa.tool(confirm=True)
+def book(room: str) -> str:
+    "Book a room."
+    with Path(store + ".booked").open("a") as booked:
+        booked.write(room)
+    return "booked"
+
+def turn(conversation, said):
+    room = yield AskUser("Which room?")
+    found = yield from perform(CallTool("book", {"room": room}))
+    return (yield from perform(Complete(Request((user(found.text),))))).text
+
+def answer(request):
+    print("asked", flush=True)
+    return input()
+
+with taiwa.Client(taiwa.function_model(answer), store=store, tools=[book]) as client:
+    try:
+        print(client.session(name="t").run(turn, text, approve=approve or None).text)
+    except taiwa.TaiwaError as error:
+        print(type(error).__name__, error)
+"""
+
+
+def started(program: str, *arguments: str) -> tuple[subprocess.Popen[str], str]:
+    """Start a process, and return it with the first line that it prints."""
+    command = [sys.executable, "-c", program, *arguments]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    assert process.stdout.readline() == "asked\n"
+    return process, process.stdout.readline()
+
+
+def saying(store: Path, text: str) -> subprocess.Popen[str]:
+    """Start a process that says a text, and wait until it has asked its model."""
+    process, line = started(SAY, str(store), text)
+    assert line == "asked\n"
     return process
 
 
@@ -103,3 +143,22 @@ def test_two_that_begin_a_conversation_of_one_name_both_keep_their_answers(tmp_p
 
     assert said(store, "t") == [("theirs", "first")]
     assert said(store, "t-1") == [("mine", "second")]
+
+
+@pytest.mark.parametrize("paused", [True, False])
+def test_a_call_that_two_processes_approve_or_answer_is_made_by_one(tmp_path: Path, paused: bool) -> None:
+    store = str(tmp_path / "taiwa.db")
+    lines = [started(BOOK, store, "Hello", "")]
+    if paused:  # at the call, after the question was answered
+        lines.append(started(BOOK, store, "A", ""))
+
+    first, asked = started(BOOK, store, "A", "always")
+    second, refused = started(BOOK, store, "A", "always")
+
+    assert [line for _, line in lines[:1]] == ["Which room?\n"]
+    assert all(line.startswith("ApprovalRequiredError") for _, line in lines[1:])
+    assert (asked, refused) == ("asked\n", "ConflictError session 't': another program completes a turn; wait for its end\n")
+    assert first.communicate("Done.\n")[0] == "Done.\n"
+    assert Path(f"{store}.booked").read_text() == "A"
+    for process in (second, *(each for each, _ in lines)):
+        process.communicate()

@@ -198,7 +198,7 @@ class TurnInput:
     attempt: str = field(default="", compare=False)
     """What `Runs.repeated` finds the run by."""
     program: "TurnProgram | None" = field(default=None, compare=False)
-    """A program that makes the turn instead of the app's; it is not stored, so an interrupted turn of it is run again."""
+    """A program that makes the turn instead of the app's; it is not stored, so it is given again to resume an interrupted turn of it."""
 
     @property
     def follows(self) -> str | None:
@@ -515,6 +515,9 @@ def begin_turn(
                 )
             elif tip != turn_input.expected:
                 raise ConflictError(conflict_message(session, tip, turn_input.expected))
+            elif (turn_input.program is not None or answers_program(base)) and store.runs.is_running(session):
+                # What follows a question or an approval must not happen once for each process that answers.
+                raise ConflictError(f"session {session!r}: another program completes a turn; wait for its end")
             # Within the transaction, or requests at the same time would each find the last place free.
             if repository.quota is not None:
                 repository.quota.admit()
@@ -571,22 +574,21 @@ def prepare_turn(
 
 
 def resume_turn(
-    repository: Repository, interrupted: Run, priced_model: PricedModel, approve: Approve | None = None
-) -> ActiveTurn:
+    repository: Repository, interrupted: Run, priced_model: PricedModel, approve: Approve | None = None,
+    program: "TurnProgram | None" = None,
+) -> ActiveTurn:  # fmt: skip
     """Resume an interrupted turn; recorded calls are not repeated. If its session has moved, the turn is kept as a branch.
 
     Raises:
         ConflictError: another process resumed it.
+        InputError: it is the turn of a program, which is not given.
     """
     store = repository.store
+    if is_of_program(interrupted) and program is None:
+        raise InputError("the turn was made by a program, which is not stored; run it again: session.run(program, text, approve=…)")
     # First of all: of two processes that resume it, only one may go on.
     run = store.runs.claim(interrupted.id)
     recorded, replaces, branches = _recorded(run)
-    if recorded.get("program") is True:
-        store.runs.end(run.id, "abandoned")
-        raise InputError(
-            "the turn was made by a program, which is not stored; run it again: session.run(program, text)"
-        )
     has_moved = has_moved_since(repository, run)
     if run.app is None:
         raise InputError(f"run {run.id} has no app to resume with")
@@ -601,7 +603,7 @@ def resume_turn(
     turn_input = TurnInput(
         base, run.text, CommitTarget(str(recorded.get("reason") or "turn"), replaces, branches, branches),
         attachments, messages, recorded.get("compacts") is True, str(recorded.get("prefix", "")),
-        Resent(transcript, tuple(map(_past_turn, items_at(recorded, "unknown")))),
+        Resent(transcript, tuple(map(_past_turn, items_at(recorded, "unknown")))), program=program,
     )  # fmt: skip
     turn_input = _filled(repository, turn_input)
     resources = open_resources(repository, base, priced_model, recorded)
@@ -618,10 +620,19 @@ def resume_turn(
     return ActiveTurn(repository, session, turn_input, run.id, program, journal, runtime_options, resources, answer)
 
 
+def answers_program(base: Conversation) -> bool:
+    """Return whether the next text answers the question of a program."""
+    return bool(base.turns) and item_at(base.turns[-1].findings, "asked") is not None
+
+
+def is_of_program(run: Run) -> bool:
+    """Return whether an interrupted turn was begun by `Session.run`."""
+    return _recorded(run)[0].get("program") is True
+
+
 def find_paused(repository: Repository, base: Conversation) -> "tuple[Paused | None, tuple[Entry, ...]]":
     """Return the program that waits for the next text, with the records of its turns so far, which were paid for."""
-    last = base.turns[-1].findings if base.turns else None
-    if base.stored_tip is None or item_at(last, "asked") is None:
+    if base.stored_tip is None or not answers_program(base):
         return None, ()
     from taiwa.flows.program_turn import Paused
 

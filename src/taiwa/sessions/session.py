@@ -4,6 +4,7 @@ import asyncio
 from asyncio import to_thread
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -44,13 +45,14 @@ from taiwa.sessions.commit_turn import (
     TurnOptions,
     TurnResult,
     begin_turn,
+    is_of_program,
     request_counter,
     resume_turn,
     state_table,
 )
 from taiwa.sessions.repository import Repository, ValueOrigin
 from taiwa.settings import NoModelError, Settings
-from taiwa.store import Store
+from taiwa.store import Run, Store
 
 if TYPE_CHECKING:
     from taiwa.flows.program_turn import TurnProgram
@@ -150,10 +152,15 @@ class BaseSession:
     def _say(self, text: str, attachments: Iterable[AttachmentSource]) -> ActiveTurn:
         return self._begin(TurnInput(self.conversation, text, attachments=read_attachments(attachments)))
 
-    def _run_program(self, program: "TurnProgram", text: str) -> ActiveTurn:
+    def _run_program(self, program: "TurnProgram", text: str, approve: Approve | None) -> ActiveTurn:
         if not callable(program):
             raise InputError(f"give the function of a program, not {describe(program)}")
-        return self._begin(TurnInput(self.conversation, text, program=program))
+        check_approve(approve)
+        turn_input = TurnInput(self.conversation, text, program=program)
+        for run in self.repository.store.runs.open_runs(self.name):
+            if is_of_program(run) and run.text == text and run.base == turn_input.follows:
+                return self._resume_run(run, approve, program)
+        return self._begin(turn_input, approve)
 
     def edit_input(
         self,
@@ -192,7 +199,10 @@ class BaseSession:
         runs = self.repository.store.runs.open_runs(self.name)
         if not runs:
             return None
-        turn = resume_turn(self.repository, runs[-1], self.priced_model, approve or self.options.approve)
+        return self._resume_run(runs[-1], approve)
+
+    def _resume_run(self, run: Run, approve: Approve | None, program: "TurnProgram | None" = None) -> ActiveTurn:
+        turn = resume_turn(self.repository, run, self.priced_model, approve or self.options.approve, program)
         self.name = turn.session
         return turn
 
@@ -220,10 +230,11 @@ class BaseSession:
                     self.name, self.conversation, expected=expected, reason=reason
                 )
 
-    def _begin(self, turn_input: TurnInput) -> ActiveTurn:
+    def _begin(self, turn_input: TurnInput, approve: Approve | None = None) -> ActiveTurn:
         self._limits()
         name = self._requested_name if turn_input.follows is None else self.name
-        turn = begin_turn(self.repository, name, turn_input, self.priced_model, self.options)
+        options = self.options if approve is None else replace(self.options, approve=approve)
+        turn = begin_turn(self.repository, name, turn_input, self.priced_model, options)
         self.name = turn.session
         return turn
 
@@ -310,17 +321,18 @@ class Session(BaseSession):
         """
         return self._run(self._say(text, attachments))
 
-    def run(self, program: "TurnProgram", text: str) -> TurnResult:
+    def run(self, program: "TurnProgram", text: str, *, approve: Approve | None = None) -> TurnResult:
         """Let a program make one turn: a generator function of the conversation and the text, which yields effects.
 
         It returns a `Reply`, a text, or a value of the type of the app's answers. A program that asks the user by `AskUser` ends
-        the turn with its question; run it again with the answer, and it continues without calling anything twice.
+        the turn with its question; run it again with the answer, and it continues without calling anything twice. One that was
+        interrupted, or waits for an approval, continues when it is run again with the same text. `approve` is as of `resume`.
 
         Raises:
             ConfigError: the program raised, yielded something that is not an effect, or did not return a reply.
             TaiwaError: as `say`.
         """
-        return self._run(self._run_program(program, text))
+        return self._run(self._run_program(program, text, approve))
 
     def retry(self, *, prefix: str = "") -> TurnResult:
         """Repeat the last turn from the same state; the new answer replaces the old one.
@@ -481,9 +493,9 @@ class AsyncSession(BaseSession):
         """As `Session.say`."""
         return await self._run(lambda: self._say(text, attachments))
 
-    async def run(self, program: "TurnProgram", text: str) -> TurnResult:
+    async def run(self, program: "TurnProgram", text: str, *, approve: Approve | None = None) -> TurnResult:
         """As `Session.run`."""
-        return await self._run(lambda: self._run_program(program, text))
+        return await self._run(lambda: self._run_program(program, text, approve))
 
     async def retry(self, *, prefix: str = "") -> TurnResult:
         """As `Session.retry`."""

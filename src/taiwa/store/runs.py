@@ -361,6 +361,11 @@ class Runs:
         rows = self._db.rows(f"{RUN} AND run.status = 'open' ORDER BY run.seq", self._owner)
         return tuple(_run(row) for row in rows if ref in (None, row[1]) and not self._db.is_alive(row[7]))
 
+    def is_running(self, ref: str) -> bool:
+        """Return whether a process completes a turn of a session."""
+        rows = self._db.rows(f"{RUN} AND run.status = 'open' AND run.ref = ?", self._owner, composed(ref))
+        return any(self._db.is_alive(row[7]) for row in rows)
+
     def repeated(self, attempt: str, seconds: float | None = None, ref: str = "") -> tuple[Run, str] | None:
         """Return the last run of an attempt, in a session if one is named, and the node of its turn, "" while it is open; None if it has
         ended without a turn, or its last call more than `seconds` ago; an open one may have waited for it `LONGEST_CALL_US` longer.
