@@ -30,6 +30,7 @@ from taiwa.kernel.messages import (
     Grammar,
     JsonSchema,
     Message,
+    PartialValue,
     Passage,
     Regex,
     Request,
@@ -41,7 +42,7 @@ from taiwa.kernel.messages import (
     system,
     user,
 )
-from taiwa.kernel.serialization import value
+from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.usage_limits import Limits, Prices, UsageLimits
 from taiwa.models.scripted import Entry, scripted_model
 from taiwa.store import Store
@@ -524,6 +525,32 @@ def test_a_session_offers_tools_and_keeps_what_is_set_for_its_answers(tmp_path: 
     assert [each.name for each in third.tools] == ["triple"]
     with pytest.raises(InputError, match="its own instructions; a system prompt requires an app without"):
         Client(model, store=":memory:").session("translate", params={"target_lang": "English"}, system="Be brief.")
+
+
+@pytest.mark.parametrize("app", ["plain", "extract"])
+def test_a_session_with_a_type_answers_with_its_values_and_yields_what_is_certain_of_them(
+    connect: Any, app: str
+) -> None:
+    client = connect('{"drink": "tea", "cups": 2}', '{"drink": "tea"}', '{"drink": "tea", "cups": 3}', store=":memory:")
+    session = client.session(app, schema=Order)
+
+    events, first = client.events(session.stream("Two teas"))
+    _, second = client.events(session.stream("One more"))
+
+    partial = [event.value for event in events if isinstance(event, PartialValue)]
+    assert (first.value, first.reply.value) == (Order("tea", 2), {"drink": "tea", "cups": 2})
+    assert {"drink": "tea"} in partial
+    assert partial[-1] == {"drink": "tea", "cups": 2}
+    assert second.value == Order("tea", 3)
+
+
+def test_the_type_of_a_session_is_that_of_its_values() -> None:
+    with Client(scripted_model('{"drink": "tea", "cups": 2}', "{}", "One."), store=":memory:") as client:
+        order: Order = client.session(schema=Order).say("Two teas").value
+        mapping: Json = client.session(schema={"type": "object"}).say("Two teas").value
+        text: Json = client.session().say("Two teas").value
+
+    assert (order, mapping, text) == (Order("tea", 2), {}, None)
 
 
 def test_a_session_on_an_event_loop_takes_the_same_settings() -> None:

@@ -7,7 +7,7 @@ from taiwa.flows.ask.consult import Clarified, ask, clarify
 from taiwa.flows.ask.types import ClarifyOptions
 from taiwa.flows.extract import TypedAnswer, extract
 from taiwa.flows.plans import Confirm, PlanResult, execute_plan
-from taiwa.flows.program_turn import AskUser, DefaultTurn
+from taiwa.flows.program_turn import AskUser, DefaultTurn, show
 from taiwa.flows.route import NeedsClarification, Routed, route
 from taiwa.flows.solve.solve import solve, vote
 from taiwa.flows.turn import say
@@ -36,6 +36,7 @@ __all__ = [
     "perform",
     "route",
     "say",
+    "show",
     "solve",
     "vote",
 ]

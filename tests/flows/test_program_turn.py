@@ -10,11 +10,11 @@ import pytest
 from taiwa.apps.catalog import load_text
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, begin
-from taiwa.flows.program_turn import AskUser, DefaultTurn, run_turn
+from taiwa.flows.program_turn import AskUser, DefaultTurn, run_turn, show
 from taiwa.flows.turn import Reply, say
-from taiwa.kernel.effects import CallTool, Program, Retrieve, gather, perform
+from taiwa.kernel.effects import CallTool, Complete, Program, Retrieve, gather, perform
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, TaiwaError
-from taiwa.kernel.messages import Passage, TextDelta, ToolCall
+from taiwa.kernel.messages import Passage, Request, TextDelta, ToolCall, user
 from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import scripted_model
 from taiwa.retrieval import InMemoryRetriever
@@ -84,6 +84,77 @@ def test_what_models_write_in_a_program_is_not_shown_as_its_reply(shows: bool) -
 
     assert bool([event for event in events if isinstance(event, TextDelta)]) == shows
     assert events[-1].value[0].text == "4 and 4"
+
+
+def reply_of(text: str) -> Program[str]:
+    """What a model writes on a text."""
+    response = yield from perform(Complete(Request((user(text),))))
+    return response.text
+
+
+def test_what_a_program_shows_streams_as_it_is_written_and_begins_its_reply(
+    open_session: Callable[..., Session],
+) -> None:
+    def guiding(_: Conversation, text: str) -> Program[Reply]:
+        yield from reply_of("Is that a question?")
+        yield from show(reply_of(text))
+        yield from show(reply_of("More."))
+        answer = yield AskUser("Go on?", ("yes", "no"))
+        reply = yield from show(perform(DefaultTurn(answer)))
+        return replace(reply, text=f"{reply.text}!")
+
+    model = scripted_model("No.", "The old town first.", "Then the castle.", 'To the port.\n@@delta\n{"cost": 3}')
+    session = open_session(app("state: { cost: int }\nreply: text+delta\n"), model)
+
+    streamed = [list(session.stream_run(guiding, text)) for text in ("Where to?", "1")]
+
+    texts = [[event.text for event in events if isinstance(event, TextDelta)] for events in streamed]
+    assert ["".join(pieces) for pieces in texts] == [turn.answer for turn in session.turns]
+    assert texts[0][0] == "The old"  # before the model has written all of it
+    assert [turn.answer for turn in session.turns] == [
+        "The old town first.\n\nThen the castle.\n\nGo on?\n1. yes\n2. no", "To the port.!",
+    ]  # fmt: skip
+    assert session.state["cost"] == 3
+    assert not any(each.difference for each in session.replay())
+
+
+@pytest.mark.parametrize(
+    ("returned", "reply"),
+    [("", " It rains. "), ("It rains.\n", " It rains. "), ("It rains. Stay.", " It rains.  Stay."), ("Stay.", " It rains. \n\nStay.")],
+)  # fmt: skip
+def test_a_reply_begins_with_what_was_shown_whatever_the_program_returns(returned: str, reply: str) -> None:
+    def advising(_: Conversation, text: str) -> Program[Reply]:
+        yield from show(reply_of(text))
+        return Reply(returned)
+
+    events = list(Runtime(scripted_model(" It rains. ")).stream(run_turn(advising, "Today?")(begin(app("")))))
+
+    streamed = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert events[-1].value[0].text == reply
+    assert streamed.split() == reply.split()
+
+
+def test_an_answer_from_documents_is_shown_when_it_is_checked(open_session: Callable[..., Session]) -> None:
+    def asked(_: Conversation, text: str) -> Program[Reply]:
+        return (yield from show(perform(DefaultTurn(text))))
+
+    retriever = InMemoryRetriever([Passage("inns.md", "The Seaview has rooms.", id="p1")])
+    front = "tools: [calculator]\ndocuments: { policy: never }\n"
+    session = open_session(app(front), scripted_model("The Seaview has rooms."), (calculator,), retriever=retriever)
+
+    *events, turn = session.stream_run(asked, "rooms?")
+
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == turn.text
+    assert turn.text == "The Seaview has rooms."
+
+
+def test_a_typed_answer_of_a_program_is_not_begun_by_what_it_shows(drive: Drive) -> None:
+    def counting(_: Conversation, text: str) -> Program[int]:
+        return len((yield from show(reply_of(text))))
+
+    reply, _ = drive(lambda: run_turn(counting, "Count")(begin(app("answer: int\n"))), scripted_model("Four")).value
+
+    assert (reply.text, reply.value) == ("4", 4)
 
 
 def test_a_value_of_the_type_of_the_answers_is_the_answer(drive: Drive) -> None:

@@ -150,7 +150,7 @@ def _extract(common: CommonOptions, text: str, attachments: "tuple[Attachment, .
     if common.as_json:
         print_result(turn)
     else:
-        click.echo(pretty(turn.value))
+        click.echo(pretty(turn.reply.value))
     if common.verbose:
         print_each(attempt_lines(turn.reply.findings.attempts))
         print_notice(f"{turn.session} {turn.node[:12]} · {bill_line(turn.spent)}")

@@ -31,7 +31,7 @@ from taiwa.cli.output import (
 )
 from taiwa.i18n import _, ngettext
 from taiwa.kernel.errors import UnsupportedError
-from taiwa.kernel.messages import Notice, Sampling, TextDelta
+from taiwa.kernel.messages import Sampling, ShownEvent, TextDelta
 from taiwa.kernel.text import plain, truncate
 from taiwa.operations.export import html_page
 from taiwa.operations.files import write_file
@@ -105,9 +105,9 @@ def generate(common: CommonOptions, text: str | None, **values: Any) -> None:  #
     settings = common.with_first_model(common.settings())
     is_begun = False
 
-    def show(event: TextDelta | Notice) -> None:
+    def show(event: ShownEvent) -> None:
         nonlocal is_begun
-        if not live or isinstance(event, Notice):
+        if not live or not isinstance(event, TextDelta):
             hidden.on_event(event)
             return
         hidden.end()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self, TypedDict
 import click
 
 from taiwa.i18n import _, gettext_noop, ngettext, translated, user_language
-from taiwa.kernel.messages import Enforcement, HiddenDelta, Notice, TextDelta
+from taiwa.kernel.messages import Enforcement, HiddenDelta, Notice, PartialValue, TextDelta
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import estimate_tokens, inert, plain, truncate
 from taiwa.kernel.usage_limits import RunUsage, format_cost
@@ -495,6 +495,8 @@ def wait_for_turn(
             elif isinstance(event, TextDelta):
                 ends_line = event.text.endswith("\n") if event.text else ends_line
                 on_text(event.text)
+            elif isinstance(event, PartialValue):
+                continue
             elif event.code == "waiting":
                 if ends_line:  # a wait within an answer would stand in its line
                     on_wait(wait_text(event))

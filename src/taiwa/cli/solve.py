@@ -42,7 +42,7 @@ from taiwa.i18n import _, gettext_noop
 from taiwa.kernel.effects import CallTool
 from taiwa.kernel.errors import ConfigError, InputError, ToolError, ToolErrorBoundary
 from taiwa.kernel.execution import EffectFinished, Event
-from taiwa.kernel.messages import Notice, Response, TextDelta, ToolResult
+from taiwa.kernel.messages import Notice, PartialValue, Response, TextDelta, ToolResult
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import plain
 from taiwa.operations.result_json import cost_of, reported_usage_to_json, to_json
@@ -310,7 +310,7 @@ def _print_rationale(events: "Iterable[TurnEvent]", notes: list[Notice], *, sile
                 print_notice(wait_text(event))
             elif isinstance(event, Notice) and event.code not in TRANSCRIPT_CODES:
                 notes.append(event)
-            elif not silent:
+            elif not silent and not isinstance(event, PartialValue):
                 ended = event.text.endswith("\n") if event.text else ended
                 if is_live:
                     click.echo(_coloured(event), nl=False)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from inspect import isroutine
+from pathlib import Path
 from re import Pattern
 from types import NoneType
 from typing import Any, TypeAlias, TypedDict, cast
@@ -10,6 +11,7 @@ from typing import Any, TypeAlias, TypedDict, cast
 from taiwa.conversation.app import AnswerOptions
 from taiwa.flows.extract import RepairPolicy
 from taiwa.flows.solve.solve import SolveOptions
+from taiwa.kernel.approval import Approve
 from taiwa.kernel.attachments import AttachmentSource, read_attachments
 from taiwa.kernel.errors import InputError, check_argument, check_list, describe
 from taiwa.kernel.messages import (
@@ -27,9 +29,11 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.runtime import AnyModel, Tool
 from taiwa.kernel.serialization import Json
-from taiwa.kernel.usage_limits import Limits
+from taiwa.kernel.usage_limits import Limits, Prices
 from taiwa.models.providers import PROVIDERS
 from taiwa.operations.generate import answer_checker
+from taiwa.sessions.commit_turn import TurnOptions
+from taiwa.store import Store
 from taiwa.structured import OutputType, ParseOptions
 
 Messages: TypeAlias = tuple[Message, ...]
@@ -68,6 +72,29 @@ class GenerateArguments(AnswerArguments, total=False):
     tools: Tools
     stop: Sequence[str]
     seed: int | None
+
+
+class SessionArguments(TypedDict, total=False):
+    """The keyword arguments of every conversation; overloads differ only in the type of its answers."""
+
+    params: Mapping[str, Json] | None
+    system: str | None
+    tools: Tools | None
+    temperature: float | None
+    max_tokens: int | None
+    limits: Limits | None
+    options: TurnOptions | None
+    model: str | AnyModel | None
+
+
+class OpenArguments(SessionArguments, total=False):
+    """The keyword arguments of `taiwa.open`."""
+
+    session: str
+    store: str | Path | Store | None
+    prices: Prices | None
+    retry_paid: bool | None
+    approve: Approve | None
 
 
 def question(

@@ -21,7 +21,7 @@ from taiwa.kernel.approval import Approve, check_approve
 from taiwa.kernel.effects import Effect
 from taiwa.kernel.errors import ConfigError, InputError, TaiwaError, check_argument, check_list, describe
 from taiwa.kernel.execution import Observer, RunResult
-from taiwa.kernel.messages import Notice, Passage, TextDelta
+from taiwa.kernel.messages import Passage, ShownEvent, TextDelta
 from taiwa.kernel.runtime import AnyModel, Done, Handler, Retriever, Tool
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import Limits, Prices, RunUsage, currency_units
@@ -39,7 +39,7 @@ from taiwa.settings import Settings
 from taiwa.store import Store
 from taiwa.structured import OutputType
 
-S = TypeVar("S", bound=BaseSession)
+S = TypeVar("S", bound=BaseSession[Any])
 T = TypeVar("T")
 
 
@@ -319,9 +319,7 @@ class BaseClient:
         usage = None if done.spent.calls_without_usage else done.spent.usage
         return replace(done.value, usage=usage, cost=currency_units(done.spent.cost))
 
-    def _text(
-        self, event: "TextDelta | Notice | RunResult[Generation[Any]]"
-    ) -> "Iterator[str | Done[Generation[Any]]]":
+    def _text(self, event: "ShownEvent | RunResult[Generation[Any]]") -> "Iterator[str | Done[Generation[Any]]]":
         if isinstance(event, RunResult):
             yield Done(self._billed(event))
         elif isinstance(event, TextDelta):

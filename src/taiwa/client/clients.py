@@ -10,7 +10,9 @@ from taiwa.client.arguments import (
     Attachments,
     ExtractArguments,
     GenerateArguments,
+    OpenArguments,
     Prompt,
+    SessionArguments,
     TextConstraint,
     Tools,
     answer_options,
@@ -45,7 +47,7 @@ from taiwa.kernel.approval import Approve
 from taiwa.kernel.async_runtime import AsyncRuntime
 from taiwa.kernel.effects import Program
 from taiwa.kernel.execution import RunResult, check_program
-from taiwa.kernel.messages import JsonSchema, Notice, Passage, TextDelta
+from taiwa.kernel.messages import JsonSchema, Passage, ShownEvent
 from taiwa.kernel.runtime import AnyModel, AsyncStream, Done, Runtime, Stream
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import Limits, Prices
@@ -105,7 +107,7 @@ class Client(BaseClient):
         tools: Tools | None = None,
         limits: Limits | None = None,
         model: str | AnyModel | None = None,
-    ) -> "Stream[TextDelta | Notice, R]":
+    ) -> "Stream[ShownEvent, R]":
         """Run a program; yield text and notices as they arrive."""
         check_program(program)
         return Stream(self._events(program, as_it_is, self._arguments(tools, limits, model)))
@@ -265,17 +267,34 @@ class Client(BaseClient):
         )  # fmt: skip
         return asked(opened.say(question))
 
+    @overload
+    def session(
+        self, app: str | App | None = None, name: str = "", *, schema: None = None, **more: Unpack[SessionArguments]
+    ) -> Session[Json]: ...
+    @overload
+    def session(
+        self,
+        app: str | App | None = None,
+        name: str = "",
+        *,
+        schema: type[T] | OutputType[T],
+        **more: Unpack[SessionArguments],
+    ) -> Session[T]: ...
+    @overload
+    def session(
+        self, app: str | App | None = None, name: str = "", *, schema: Schema, **more: Unpack[SessionArguments]
+    ) -> Session[Json]: ...
     def session(
         self, app: str | App | None = None, name: str = "", *, params: Mapping[str, Json] | None = None,
         system: str | None = None, tools: Tools | None = None, temperature: float | None = None,
         max_tokens: int | None = None, schema: object = None, limits: Limits | None = None,
         options: TurnOptions | None = None, model: str | AnyModel | None = None,
-    ) -> Session:  # fmt: skip
+    ) -> Session[Any]:  # fmt: skip
         """Open the conversation of that name, or create one with an app (default: `plain`).
 
         `system` sets instructions for an app without any, such as `plain`. The model may call `tools`; without them, those of
         the client in `plain`, and in other apps those that they name. `schema` is a type: answers are then JSON of this
-        type. `limits` apply to all turns of the object together. The conversation keeps these, `temperature` and
+        type, and the `value` of a turn is one of its values. `limits` apply to all turns of the object together. The conversation keeps these, `temperature` and
         `max_tokens`, until you pass others; `Limits()` removes limits.
 
         Raises:
@@ -364,7 +383,7 @@ class AsyncClient(BaseClient):
         tools: Tools | None = None,
         limits: Limits | None = None,
         model: str | AnyModel | None = None,
-    ) -> "AsyncStream[TextDelta | Notice, R]":
+    ) -> "AsyncStream[ShownEvent, R]":
         """As `Client.stream_run`."""
         check_program(program)
         return AsyncStream(self._events(program, as_it_is, self._arguments(tools, limits, model)))
@@ -495,12 +514,29 @@ class AsyncClient(BaseClient):
         )  # fmt: skip
         return asked(await opened.say(question))
 
+    @overload
+    async def session(
+        self, app: str | App | None = None, name: str = "", *, schema: None = None, **more: Unpack[SessionArguments]
+    ) -> AsyncSession[Json]: ...
+    @overload
+    async def session(
+        self,
+        app: str | App | None = None,
+        name: str = "",
+        *,
+        schema: type[T] | OutputType[T],
+        **more: Unpack[SessionArguments],
+    ) -> AsyncSession[T]: ...
+    @overload
+    async def session(
+        self, app: str | App | None = None, name: str = "", *, schema: Schema, **more: Unpack[SessionArguments]
+    ) -> AsyncSession[Json]: ...
     async def session(
         self, app: str | App | None = None, name: str = "", *, params: Mapping[str, Json] | None = None,
         system: str | None = None, tools: Tools | None = None, temperature: float | None = None,
         max_tokens: int | None = None, schema: object = None, limits: Limits | None = None,
         options: TurnOptions | None = None, model: str | AnyModel | None = None,
-    ) -> AsyncSession:  # fmt: skip
+    ) -> AsyncSession[Any]:  # fmt: skip
         """As `Client.session`."""
         changes = answer_options(system, temperature, max_tokens, schema, limits)
         return await asyncio.to_thread(
@@ -551,19 +587,27 @@ ask = default_client.ask
 run = default_client.run
 
 
+@overload
+def open(app: str | App | None = None, *, schema: None = None, **more: Unpack[OpenArguments]) -> Session[Json]: ...
+@overload
+def open(
+    app: str | App | None = None, *, schema: type[T] | OutputType[T], **more: Unpack[OpenArguments]
+) -> Session[T]: ...
+@overload
+def open(app: str | App | None = None, *, schema: Schema, **more: Unpack[OpenArguments]) -> Session[Json]: ...
 def open(
     app: str | App | None = None, *, model: str | AnyModel | None = None, session: str = "",
     store: str | Path | Store | None = None, params: Mapping[str, Json] | None = None, system: str | None = None,
     tools: Tools | None = None, temperature: float | None = None, max_tokens: int | None = None, schema: object = None,
     limits: Limits | None = None, prices: Prices | None = None, options: TurnOptions | None = None,
     retry_paid: bool | None = None, approve: Approve | None = None,
-) -> Session:  # fmt: skip
+) -> Session[Any]:  # fmt: skip
     """Open the session of that name, or create one with an app (default: `plain`); see `Client.session`.
 
     The session has its own client, which `Session.close` closes.
     """
     client = Client(model, store=store, prices=prices, retry_paid=retry_paid, approve=approve)
-    opened = client.session(
+    opened: Session[Any] = cast("Any", client).session(
         app, session, params=params, system=system, tools=tools, temperature=temperature, max_tokens=max_tokens,
         schema=schema, limits=limits, options=options,
     )  # fmt: skip

@@ -16,7 +16,7 @@ from taiwa.flows.solve.solve import SolveOptions
 from taiwa.kernel.effects import Complete, GetCapabilities, HideOutput, Program, Watcher, WatchResult, perform
 from taiwa.kernel.errors import InputError, OutputValidationError, RefusalError, check_argument
 from taiwa.kernel.execution import RunResult
-from taiwa.kernel.messages import Constraint, Notice, Request, TextDelta
+from taiwa.kernel.messages import Constraint, Request, ShownEvent, TextDelta
 from taiwa.kernel.runtime import Done, Tool
 from taiwa.kernel.serialization import Json
 from taiwa.sessions.commit_turn import TurnResult
@@ -27,7 +27,7 @@ E = TypeVar("E")
 R = TypeVar("R")
 
 
-View: TypeAlias = "Callable[[TextDelta | Notice | RunResult[R]], Iterator[E | Done[T]]]"
+View: TypeAlias = "Callable[[ShownEvent | RunResult[R]], Iterator[E | Done[T]]]"
 """What a stream shows of one event of a run."""
 
 
@@ -109,7 +109,7 @@ def asked(turn: TurnResult) -> AskResult:
     return turn.ask
 
 
-def as_it_is(event: "TextDelta | Notice | RunResult[R]") -> "Iterator[TextDelta | Notice | Done[R]]":
+def as_it_is(event: "ShownEvent | RunResult[R]") -> "Iterator[ShownEvent | Done[R]]":
     """Yield an event of a run, or its end with the value of the program."""
     yield Done(event.value) if isinstance(event, RunResult) else event
 
@@ -128,7 +128,7 @@ class Partials(Generic[T]):
         self._parser = PartialParser(self.output_type)
         return _PartialWatcher(self._parser)
 
-    def view(self, event: "TextDelta | Notice | RunResult[extracting.TypedAnswer[T]]") -> "Iterator[Json | Done[T]]":
+    def view(self, event: "ShownEvent | RunResult[extracting.TypedAnswer[T]]") -> "Iterator[Json | Done[T]]":
         """Yield the partial values that an event of the run adds."""
         if isinstance(event, RunResult):
             value = event.value.value

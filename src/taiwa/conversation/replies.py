@@ -4,9 +4,10 @@ import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
-from typing import Any
+from typing import Any, ClassVar
 
 from taiwa.conversation.app import App, ReplyLayout
 from taiwa.conversation.state import shorten_delta
@@ -429,10 +430,39 @@ class AnswerWatcher:
         return WatchResult(self._parse("".join(self._pieces))[self._shown :])
 
 
+@dataclass(frozen=True, slots=True)
+class TypedWatch:
+    """Makes the watchers of typed answers, whose text is not shown; `in_member`: the answer is that member of the reply."""
+
+    output_type: OutputType[Any]
+    in_member: bool
+    hides: ClassVar[bool] = True
+
+    def __call__(self) -> Watcher:
+        """Watch the next reply."""
+        return _TypedWatcher(_any_object() if self.in_member else self.output_type, in_member=self.in_member)
+
+
+class _TypedWatcher(HideOutput):
+    __slots__ = ("_in_member", "_parser")
+
+    def __init__(self, output_type: OutputType[Any], *, in_member: bool) -> None:
+        self._parser = PartialParser(output_type)
+        self._in_member = in_member
+
+    def feed(self, text: str) -> WatchResult:
+        """Pass on the value so far, if the text changes it."""
+        updates = self._parser.feed(text)
+        if self._in_member:
+            updates = tuple(each for each in updates if each.path[:1] == ("answer",))
+        view = self._parser.view if updates else None
+        return WatchResult(partial=deepcopy(view["answer"] if self._in_member and isinstance(view, dict) else view))
+
+
 def reply_watcher(app: App, prefix: str = "", layout: ReplyLayout | None = None) -> Callable[[], Watcher] | None:
     """Return the factory of the watcher that shows only the answer of an app's replies; None if no watcher is needed.
 
-    A typed answer is shown when it is complete, since it may be repaired. If a reply continues a `prefix`, only the rest is
+    A typed answer is shown when it is complete, since it may be repaired; what is certain of its value is passed on before. If a reply continues a `prefix`, only the rest is
     shown.
     """
     layout = layout or app.layout()
@@ -445,7 +475,7 @@ def reply_watcher(app: App, prefix: str = "", layout: ReplyLayout | None = None)
 
         return fed
     if app.output_type is not None:
-        return HideOutput
+        return TypedWatch(app.output_type, in_member=layout == "json" and bool(app.model_fields))
     if not app.model_fields or layout == "record":
         return None
 

@@ -5,9 +5,9 @@ program again from its beginning: what it did before is answered from the journa
 """
 
 import json
-from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, cast
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias, TypeVar, cast
 from unicodedata import normalize
 
 from taiwa.conversation.app import App
@@ -15,13 +15,15 @@ from taiwa.conversation.code_files import function_named
 from taiwa.conversation.history import NO_MODEL, AnsweredBy, Conversation, add_turn
 from taiwa.flows.turn import Reply, call_json, compress_fields, say, shorten_history
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.effects import CallTool, Complete, Effect, HideOutput, Notify, Program, Step, program_with
+from taiwa.kernel.effects import CallTool, Complete, Effect, HideOutput, Notify, Program, Step, perform, program_with
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, TaiwaError, describe
-from taiwa.kernel.messages import Found, Message, Passage, ToolResult, assistant, user
+from taiwa.kernel.messages import Found, Message, Notice, Passage, Response, TextDelta, ToolResult, assistant, user
 from taiwa.kernel.serialization import Json, item_at, items_at, text_at
 from taiwa.kernel.serialization import value as value_class
 from taiwa.plugins import FAILURES, one_line
 
+T = TypeVar("T")
+PARAGRAPH = "\n\n"
 TurnProgram: TypeAlias = Callable[[Conversation, str], Program[Any]]
 """A program that makes a turn: it returns a `Reply`, the text of one, or a value of the type of the app's answers."""
 
@@ -41,10 +43,23 @@ class AskUser(Effect[str]):
 class DefaultTurn(Effect[Reply]):
     """Make the turn that the app would make of a text without its program, with its tools and documents, and return the reply.
 
-    Only the program of a turn can, and not within `gather`.
+    Only the program of a turn can, and not within `gather`. `shows` is as of `Complete`.
     """
 
     text: str
+    shows: bool = field(default=False, compare=False)
+
+
+def show(program: Program[T]) -> Program[T]:
+    """Run a part of the program of a turn, and show what models write in it as it is written: the reply begins with that.
+
+    Not within `gather`, and not where the answers of the app have a type.
+    """
+    return (yield from program_with(_shown, program))
+
+
+def _shown(effect: Effect[Any]) -> Effect[Any]:
+    return replace(effect, shows=True) if isinstance(effect, (Complete, DefaultTurn)) else effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +109,7 @@ def run_turn(
 ) -> Step[Conversation, Reply]:
     """Make a turn of a program; with `paused`, the text answers its last question. `attachments` and `by` are recorded in the turn,
     and `default` makes the turns that the program asks for by `DefaultTurn`. The user sees what models write in the program only if it
-    `shows` that; a reply may be another text.
+    `shows` that, or within `show`; a reply may be another text.
 
     Raises (when run):
         InputError: the state delta of the reply does not fit the fields.
@@ -105,16 +120,32 @@ def run_turn(
 
     def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
         texts = (text,) if paused is None else (*paused.texts, text)
+        answers = list(texts[1:])
         start = conversation if paused is None else paused.base
         start = yield from compress_fields((yield from shorten_history(start)))
         calls: list[Json] = []
         passages: list[Passage] = []
         made: list[Reply] = []
+        written: list[str] = []
+        can_show = start.app.output_type is None
 
         def performed(effect: Effect[Any]) -> Program[object]:
+            is_part = can_show and isinstance(effect, (Complete, DefaultTurn)) and effect.shows
+            is_part = is_part and not answers  # what stands before an answered question was part of that turn
+            is_shown = shows or is_part
+            if is_part and written:
+                yield Notify(TextDelta(PARAGRAPH))
             if not isinstance(effect, DefaultTurn):
-                return (yield effect)
-            reply, _ = yield from default(effect.text)(start)
+                answer = yield from perform(effect) if is_shown else program_with(_hidden, perform(effect))
+                if is_part and isinstance(effect, Complete):
+                    written.append(_text_of(effect, answer))
+                return answer
+            turn = default(effect.text)(start)
+            reply, _ = yield from turn if is_shown else program_with(_hidden, turn)
+            if is_part:
+                written.append(reply.text)
+                if reply.findings.documents is not None:  # checked before it is shown
+                    yield Notify(TextDelta(reply.text))
             made.append(reply)
             found = reply.findings
             calls.extend(items_at(found.to_json(), "calls"))
@@ -122,8 +153,8 @@ def run_turn(
                 passages.extend(found.documents.answer.passages)
             return replace(reply, findings=replace(found, calls=()))
 
-        running = _until_question(_begun(program, start, texts[0]), texts[1:], performed, calls, passages)
-        result = yield from (running if shows else program_with(_hidden, running))
+        begun = _begun(program, start, texts[0])
+        result = yield from _until_question(begun, answers, performed, calls, passages)
         findings: dict[str, Json] = {"program": _name(program)}
         if isinstance(result, AskUser):
             listed = "".join(f"\n{number}. {option}" for number, option in enumerate(result.options, 1))
@@ -131,6 +162,10 @@ def run_turn(
             findings["asked"] = {"question": result.question, "options": list[Json](result.options)}
         else:
             reply = read_result(start.app, result)
+        if written:
+            reply, rest = _behind(PARAGRAPH.join(written), reply)
+            if rest:
+                yield Notify(TextDelta(rest))
         if calls:
             findings["calls"] = calls
         findings |= reply.findings.to_json()
@@ -150,11 +185,28 @@ def run_turn(
     return step
 
 
+def _text_of(effect: Complete, answer: Response) -> str:
+    """Return what the user saw of an answer."""
+    if effect.watch is None:
+        return answer.text
+    watcher = effect.watch()
+    return watcher.feed(answer.text).show + watcher.close().show
+
+
+def _behind(shown: str, reply: Reply) -> tuple[Reply, str]:
+    """Return a reply that begins with what was shown, and its rest."""
+    said, head = reply.text.strip(), shown.strip()
+    if said.startswith(head):
+        return replace(reply, text=shown + said[len(head) :]), said[len(head) :]
+    rest = f"{PARAGRAPH}{said}" if said else ""
+    return replace(reply, text=shown + rest), rest
+
+
 def _hidden(effect: Effect[Any]) -> Effect[Any]:
     """Return an effect of which the user sees nothing: the text of a model, or the result of a call within it."""
     if isinstance(effect, Complete):
         return replace(effect, watch=HideOutput)
-    if isinstance(effect, Notify) and effect.notice.code == "result":
+    if isinstance(effect, Notify) and isinstance(effect.notice, Notice) and effect.notice.code == "result":
         return replace(effect, notice=replace(effect.notice, code="call"))
     return effect
 
@@ -174,13 +226,14 @@ def _begun(program: TurnProgram, conversation: Conversation, text: str) -> Progr
 
 def _until_question(
     program: Program[Any],
-    answers: Iterable[str],
+    answers: list[str],
     performed: Callable[[Effect[Any]], Program[object]],
     calls: list[Json],
     passages: list[Passage],
 ) -> Program[object]:
-    """Run a program to its end, or to a question without an answer; add its calls of tools and what it retrieved to the lists."""
-    given: Iterator[str] = iter(answers)
+    """Run a program to its end, or to a question without an answer; remove the answers that are used, and add its calls of tools and
+    what it retrieved to the lists.
+    """
     answer: object = None
     problem: BaseException | None = None
     while True:
@@ -194,11 +247,10 @@ def _until_question(
             raise _failed(program, error) from error
         answer, problem = None, None
         if isinstance(effect, AskUser):
-            said = next(given, None)
-            if said is None:
+            if not answers:
                 program.close()
                 return effect
-            answer = _chosen(effect, said)
+            answer = _chosen(effect, answers.pop(0))
         elif not isinstance(effect, Effect):  # a user's program
             program.close()
             hint = "write `yield from`" if isinstance(effect, Generator) else "yield an effect"
@@ -244,11 +296,13 @@ def read_result(app: App, result: object) -> Reply:
         result = Reply("", value=OutputType[Any](type(result)).dump(result))
     if app.output_type is not None:
         try:
-            value = app.output_type.dump(app.output_type.validate(result.value))
+            typed = app.output_type.validate(result.value)
         except OutputValidationError as error:
             why = f"the value of the reply of the program of {app.name!r} is {error.message}"
             raise OutputValidationError(why, diagnostics=error.diagnostics) from None
-        result = replace(result, value=value, text=result.text or json.dumps(value, ensure_ascii=False))
+        value = app.output_type.dump(typed)
+        text = result.text or json.dumps(value, ensure_ascii=False)
+        result = replace(result, value=value, typed=typed, text=text)
     if result.delta is not None:
         try:
             app.delta_type.validate(result.delta)

@@ -139,6 +139,8 @@ class Reply:
     state_read: bool = True
     value: Json = None
     """The answer as JSON, if the answers of the app have a type."""
+    typed: Any = dataclasses.field(default=None, compare=False)
+    """The same as a value of that type; None for a type that only JSON has."""
     response: Response | None = dataclasses.field(default=None, compare=False)
     """The response of the model that the answer was read from: its finish reason, tool calls and log probabilities."""
     findings: Findings = dataclasses.field(default=NO_FINDINGS, compare=False)
@@ -238,8 +240,9 @@ def say(
                 reason = FINISH_WARNINGS.get(response.finish) or f"the answer is not of the type {app.output_type.name}"
             message = f"{reason}: {parsed.problems[0]}"
             raise OutputValidationError(message, text=response.text, diagnostics=parsed.problems)
-        typed = None if app.output_type is None else parse_json(parsed.answer)
-        reply = Reply(parsed.answer, value=typed, response=response, findings=Findings(calls=calls))
+        answer = None if app.output_type is None else parse_json(parsed.answer)
+        typed = None if app.output_type is None else app.output_type.validate(answer)
+        reply = Reply(parsed.answer, value=answer, typed=typed, response=response, findings=Findings(calls=calls))
         if consulted is not None:
             reply, parsed = yield from _check_against_passages(reply, parsed, app, consulted)
         passages = () if consulted is None else consulted.passages
@@ -256,7 +259,8 @@ def _complete(
     request: Request, tools: Sequence[ToolSpec], app: App, layout: ReplyLayout, *, hides: bool
 ) -> "Program[tuple[Response, tuple[ExecutedCall, ...]]]":
     """Complete a request, with tools in the loop, and return the calls too; a reply that `hides` is shown when it is checked."""
-    watch = HideOutput if hides else reply_watcher(app, request.prefix, layout)
+    watch = reply_watcher(app, request.prefix, layout)
+    watch = HideOutput if hides and app.output_type is None else watch
     if not tools:
         return _behind(request.prefix, (yield from complete_or_downgrade(request, watch))), ()
     from taiwa.flows.solve.loops import complete_with_tools

@@ -17,13 +17,13 @@ from taiwa.kernel.approval import apply_decision
 from taiwa.kernel.effects import CallTool, Complete, Effect, Program, Retrieve
 from taiwa.kernel.errors import ToolErrorBoundary
 from taiwa.kernel.execution import Execution, Journal, PendingEffect, RunResult
-from taiwa.kernel.messages import Notice, TextDelta
+from taiwa.kernel.messages import ShownEvent
 from taiwa.kernel.runtime import AsyncModel, AsyncTool, BaseRuntime, check_result, drop_events, start_in_thread
 from taiwa.kernel.shares import current_share
 
 T = TypeVar("T")
 R = TypeVar("R")
-UNREAD: deque[TextDelta | Notice] = deque(maxlen=0)
+UNREAD: deque[ShownEvent] = deque(maxlen=0)
 """The events of all executions whose events are not read; an empty deque takes 760 bytes."""
 
 
@@ -63,7 +63,7 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
 
     async def stream(
         self, program: Program[T], journal: Journal | None = None
-    ) -> AsyncGenerator[TextDelta | Notice | RunResult[T]]:
+    ) -> AsyncGenerator[ShownEvent | RunResult[T]]:
         """Run a program; yield text and notices as they arrive, then `RunResult`. Closing the iterator cancels the run."""
         run = await self._begin(program, journal)
         execution = run.execution

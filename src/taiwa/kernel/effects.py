@@ -10,7 +10,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from taiwa.kernel.errors import UnsupportedError
-from taiwa.kernel.messages import Capability, Found, Message, Notice, Request, Response, ToolResult, assistant, user
+from taiwa.kernel.messages import (
+    Capability,
+    Found,
+    Message,
+    Notice,
+    Request,
+    Response,
+    TextDelta,
+    ToolResult,
+    assistant,
+    user,
+)
 from taiwa.kernel.serialization import Json, value
 
 R = TypeVar("R")
@@ -31,13 +42,14 @@ Program: TypeAlias = Generator[Effect[Any], Any, R]
 
 @value(tag="watch-result")
 class WatchResult:
-    """The result of a watcher: the text to show now, the length at which to cut the answer, or None, and whether the state delta is
-    being written, which is not shown.
+    """The result of a watcher: the text to show now, the length at which to cut the answer, or None, whether the state delta is
+    being written, which is not shown, and the value of the answer so far if it has changed, or None.
     """
 
     show: str = ""
     cut: int | None = None
     in_delta: bool = False
+    partial: Json = None
 
 
 class Watcher(Protocol):
@@ -54,6 +66,7 @@ class HideOutput:
     """The watcher that shows nothing, for answers that only the program reads."""
 
     __slots__ = ()
+    hides: ClassVar[bool] = True
 
     def feed(self, text: str) -> WatchResult:  # noqa: ARG002  (a watcher's signature)
         """Show nothing."""
@@ -62,6 +75,11 @@ class HideOutput:
     def close(self) -> WatchResult:
         """Show nothing."""
         return WatchResult()
+
+
+def is_hidden(watch: Callable[[], Watcher] | None) -> bool:
+    """Return whether the watchers that a function makes show nothing of an answer."""
+    return getattr(watch, "hides", False)
 
 
 Role: TypeAlias = Literal["", "judge", "rewrite", "summarize"]
@@ -75,6 +93,8 @@ class Complete(Effect[Response]):
     request: Request
     watch: Callable[[], Watcher] | None = field(default=None, compare=False, repr=False)
     role: Role = field(default="", compare=False)
+    shows: bool = field(default=False, compare=False)
+    """Whether the user of a turn sees the text, if a program of the turn calls the model."""
 
 
 @value(tag="call-tool")
@@ -99,10 +119,10 @@ class Retrieve(Effect[Found]):
 
 @value(tag="notify")
 class Notify(Effect[None]):
-    """Send a notice to the observers; costs nothing and is not recorded."""
+    """Send a notice, or text, to the observers; costs nothing and is not recorded."""
 
     journaled: ClassVar[bool] = False
-    notice: Notice
+    notice: Notice | TextDelta
 
 
 @value(tag="get-capabilities")

@@ -47,9 +47,11 @@ from taiwa.kernel.messages import (
     HiddenDelta,
     Message,
     Notice,
+    PartialValue,
     Regex,
     Request,
     Response,
+    ShownEvent,
     StreamEnd,
     Text,
     TextDelta,
@@ -204,6 +206,8 @@ class PendingEffect:
     """What the limits admit of a model call; None while it waits for another one to end."""
     in_delta: bool = field(default=False, init=False)
     """Whether the state delta is being written."""
+    partial: Json = field(default=None, init=False)
+    """The value of the answer after the last chunk, if that changed it."""
     thought: float = field(default=0.0, init=False)
     thinks_since: float | None = field(default=None, init=False)
     _watcher: Watcher | None = field(default=None, init=False)
@@ -259,6 +263,7 @@ class PendingEffect:
         result = self._watcher.feed(chunk.text)
         self._cut = result.cut
         self.in_delta = self.in_delta or result.in_delta
+        self.partial = result.partial
         return result.show
 
     def finish(self) -> tuple[Response, str]:
@@ -365,7 +370,7 @@ LIMIT_NOTICE = "limit"
 """The code of a notice that a limit was exceeded, or cut an answer."""
 NAMES_TOKENS = re.compile(r"max_?(?:new_?|output_?|completion_?)?tokens", re.IGNORECASE)
 
-Event: TypeAlias = EffectStarted | EffectFinished | DeltaStarted | TextDelta | HiddenDelta | ThinkingDelta | Notice
+Event: TypeAlias = EffectStarted | EffectFinished | DeltaStarted | HiddenDelta | ThinkingDelta | ShownEvent
 
 Observer: TypeAlias = Callable[[Event], None]
 
@@ -412,7 +417,7 @@ class Execution(Generic[T]):
         self.ledger = ledger
         self.journal = Journal() if journal is None else journal
         self.done = False
-        self.events: deque[TextDelta | Notice] = deque()
+        self.events: deque[ShownEvent] = deque()
         self._observers = tuple(observers)
         self._recorded_only = recorded_only
         self._untaken: list[PendingEffect] = []
@@ -466,6 +471,9 @@ class Execution(Generic[T]):
                     self._notify(each)
             if show:
                 self._emit(TextDelta(show, isinstance(chunk, TextDelta) and chunk.refuses))
+            if pending.partial is not None:
+                self._emit(PartialValue(pending.partial))
+                pending.partial = None
             if pending.in_delta and not was_in_delta and self._observers:  # after the text before it
                 self._notify(DeltaStarted())
         if pending.refusal is None and self.ledger.limits.seconds is not None and not isinstance(chunk, StreamEnd):
@@ -587,7 +595,7 @@ class Execution(Generic[T]):
 
     # Transitions
 
-    def _emit(self, event: TextDelta | Notice) -> None:
+    def _emit(self, event: ShownEvent) -> None:
         self.events.append(event)
         self._notify(event)
 

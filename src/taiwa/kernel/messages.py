@@ -456,6 +456,13 @@ class ThinkingDelta:
 
 
 @value
+class PartialValue:
+    """What is certain of a typed answer while it is written, as JSON; an invalid answer may be followed by another."""
+
+    value: Json
+
+
+@value
 class HiddenDelta:
     """The next text of an answer that only its program reads; observers get it, and it is not shown."""
 
@@ -496,6 +503,10 @@ class Notice:
         if not self.seconds:
             return self.text
         return Wording("waiting {seconds} s: {text}", seconds=f"{self.seconds:.0f}", text=self.text)
+
+
+ShownEvent: TypeAlias = TextDelta | Notice | PartialValue
+"""What a user sees of a run before its end."""
 
 
 @value

@@ -23,7 +23,7 @@ from taiwa.kernel.messages import (
     Notice,
     Passage,
     Request,
-    TextDelta,
+    ShownEvent,
     ToolResult,
     ToolSpec,
 )
@@ -276,9 +276,7 @@ class Runtime(BaseRuntime[Model]):
         drop_events(execution)
         return execution.run_result()
 
-    def stream(
-        self, program: Program[T], journal: Journal | None = None
-    ) -> Generator[TextDelta | Notice | RunResult[T]]:
+    def stream(self, program: Program[T], journal: Journal | None = None) -> Generator[ShownEvent | RunResult[T]]:
         """Run a program; yield text and notices as they arrive, then `RunResult`. Closing the iterator cancels the run."""
         execution = self.execution(program, journal)
         with closing(self._drive(execution)) as ticks:

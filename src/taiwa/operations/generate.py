@@ -18,12 +18,11 @@ from taiwa.kernel.messages import (
     Constraint,
     Grammar,
     JsonSchema,
-    Notice,
     Regex,
     Request,
     Response,
     Sampling,
-    TextDelta,
+    ShownEvent,
     system,
     user,
 )
@@ -232,7 +231,7 @@ def render_schema(output_type: OutputType[Any], style: SchemaStyle) -> SchemaRes
 
 
 def generate(
-    settings: "Settings", options: GenerateOptions, on_event: Callable[[TextDelta | Notice], None]
+    settings: "Settings", options: GenerateOptions, on_event: Callable[[ShownEvent], None]
 ) -> list[GenerateResult]:
     """Generate answers under the constraint; their text is passed to `on_event` as it arrives, that of several in any order, and
     notices.

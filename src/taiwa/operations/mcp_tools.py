@@ -458,4 +458,4 @@ def _extract(context: McpContext, text: str, schema: Mapping[str, Any]) -> ToolR
     output_type = OutputType.from_json_schema(dict(schema))
     app = load_app("extract").with_params({}).with_options(AnswerOptions(schema=output_type.json_schema))
     turn = _turn(context, *_begin(context.repository, app), text)
-    return ToolResult(turn.text, value={"value": turn.value})
+    return ToolResult(turn.text, value={"value": turn.reply.value})

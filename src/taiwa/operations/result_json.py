@@ -141,7 +141,7 @@ class TurnEnd(TypedDict):
     node: str
     parent: str
     text: str
-    value: Json
+    value: Annotated[Json, "reply.value"]
     delta: Json
     findings: Json
     state_read: Annotated[bool, "reply.state_read"]
@@ -167,7 +167,7 @@ class RowEnd(TypedDict):
     parent: Annotated[OrNull, "turn.parent"]
     text: Annotated[str, "input.text"]
     answer: str | None
-    value: Annotated[Json, "turn.value"]
+    value: Annotated[Json, "turn.reply.value"]
     delta: Annotated[Json, "turn.delta"]
     state: Json
     warnings: Annotated[list[str], "turn.warnings"]

@@ -16,7 +16,7 @@ from functools import partial
 from itertools import takewhile
 from math import inf
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, cast
 
 from taiwa.conversation.app import EXTRACT, ROUTE, App
 from taiwa.conversation.history import (
@@ -53,7 +53,13 @@ if TYPE_CHECKING:
     from taiwa.structured import OutputType
 
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    V = TypeVarWithDefault("V", default=Any)
+else:
+    V = TypeVar("V")
+"""The type of the answers."""
 
 MAX_TEXT_CHARS = 2_000_000
 
@@ -252,7 +258,7 @@ class TurnInput:
 
 
 @value
-class TurnResult:
+class TurnResult(Generic[V]):
     """A committed turn: the reply, its place in the store, and its usage.
 
     `state` is the dialogue state after it, `calls` are the results of the tools that it called, `findings` are those of `Node`, and
@@ -276,9 +282,9 @@ class TurnResult:
         return self.reply.text
 
     @property
-    def value(self) -> Json:
-        """A typed answer as JSON."""
-        return self.reply.value
+    def value(self) -> V:
+        """A typed answer: a value of the type that code gave, or JSON, as `reply.value` always is."""
+        return cast("V", self.reply.value if self.reply.typed is None else self.reply.typed)
 
     @property
     def delta(self) -> Json:
@@ -442,7 +448,7 @@ class ActiveTurn:
 
     def commit(
         self, reply: Reply, after: Conversation, spent: RunUsage, calls: tuple[ToolResult, ...] = ()
-    ) -> tuple[TurnResult, Conversation]:
+    ) -> tuple[TurnResult[Any], Conversation]:
         """Write the turn with the results of its tool calls, and move the session to it.
 
         Raises:
@@ -463,7 +469,7 @@ class ActiveTurn:
         parent = recorded[-1] if recorded else follows or str(after.new_nodes[1].parent)
         if turn_input.resent.warnings:
             reply = replace(reply, warnings=(*turn_input.resent.warnings, *reply.warnings))
-        result = TurnResult(
+        result: TurnResult[Any] = TurnResult(
             reply, self.session, committed.tip, parent, spent,
             committed.state, calls, after.turns[-1].findings if after.turns else None, turn_input.prefix,
         )  # fmt: skip
@@ -585,7 +591,9 @@ def resume_turn(
     """
     store = repository.store
     if is_of_program(interrupted) and program is None:
-        raise InputError("the turn was made by a program, which is not stored; run it again: session.run(program, text, approve=…)")
+        raise InputError(
+            "the turn was made by a program, which is not stored; run it again: session.run(program, text, approve=…)"
+        )
     # First of all: of two processes that resume it, only one may go on.
     run = store.runs.claim(interrupted.id)
     recorded, replaces, branches = _recorded(run)
@@ -611,13 +619,13 @@ def resume_turn(
     if has_moved:
         session = store.refs.free_name(run.ref)
         turn_input = replace(turn_input, target=replace(turn_input.target, branches=True, may_branch=True))
-    program, runtime_options, earlier = prepare_turn(repository, turn_input, priced_model, options, resources)
+    running, runtime_options, earlier = prepare_turn(repository, turn_input, priced_model, options, resources)
     recent = store.runs.journal(run.id)
     for entry in recent:
         entry.answer = store.blobs.filled_result(entry.answer)
     journal = Journal((*earlier, *recent), sink(repository, run.id, priced_model))
     answer = PartialAnswer(partial(store.runs.keep_partial, run.id))
-    return ActiveTurn(repository, session, turn_input, run.id, program, journal, runtime_options, resources, answer)
+    return ActiveTurn(repository, session, turn_input, run.id, running, journal, runtime_options, resources, answer)
 
 
 def answers_program(base: Conversation) -> bool:

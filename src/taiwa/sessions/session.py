@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from taiwa.apps.catalog import load_app
@@ -30,7 +30,7 @@ from taiwa.kernel.errors import (
     describe,
 )
 from taiwa.kernel.execution import Execution, Observer, RunResult
-from taiwa.kernel.messages import Message, Notice, TextDelta, ToolResult, assistant, result_files, user
+from taiwa.kernel.messages import Message, ShownEvent, ToolResult, assistant, result_files, user
 from taiwa.kernel.runtime import AnyModel, AsyncStream, Done, Runtime, Stream
 from taiwa.kernel.usage_limits import Prices, RunUsage, UsageLimits, currency_units
 from taiwa.kernel.wording import Wording
@@ -44,6 +44,7 @@ from taiwa.sessions.commit_turn import (
     TurnInput,
     TurnOptions,
     TurnResult,
+    V,
     begin_turn,
     is_of_program,
     request_counter,
@@ -58,8 +59,8 @@ if TYPE_CHECKING:
     from taiwa.flows.program_turn import TurnProgram
     from taiwa.sessions.replay import ReplayedNode
 
-TurnEvent: TypeAlias = TextDelta | Notice | TurnResult
-TurnStream: TypeAlias = Stream[TurnEvent, TurnResult]
+TurnEvent: TypeAlias = ShownEvent | TurnResult[V]
+TurnStream: TypeAlias = Stream[TurnEvent[V], TurnResult[V]]
 
 TurnValue: TypeAlias = tuple[Reply, Conversation]
 
@@ -72,7 +73,7 @@ class Closing(Protocol):
         ...
 
 
-class BaseSession:
+class BaseSession(Generic[V]):
     """The common part of `Session` and `AsyncSession`: one session of a store with a model.
 
     A new session without a name takes a free one when its first turn begins; until then `name` is provisional.
@@ -261,7 +262,7 @@ class BaseSession:
             "earlier_cost": self.spent.max_cost or 0,
         }  # fmt: skip
 
-    def _settle(self, turn: ActiveTurn, done: "RunResult[TurnValue]") -> TurnResult:
+    def _settle(self, turn: ActiveTurn, done: "RunResult[TurnValue]") -> TurnResult[V]:
         self.spent = self.spent + done.spent
         reply, after = done.value
         calls = tuple(entry.answer for entry in done.journal.entries if isinstance(entry.answer, ToolResult))
@@ -286,10 +287,10 @@ class BaseSession:
             self.spent = self.spent + error.spent
 
 
-S = TypeVar("S", bound=BaseSession)
+S = TypeVar("S", bound=BaseSession[Any])
 
 
-class Session(BaseSession):
+class Session(BaseSession[V]):
     """A conversation of a store with a model. A failed turn leaves the conversation unchanged.
 
     >>> import taiwa
@@ -312,7 +313,7 @@ class Session(BaseSession):
         if self.client is not None:
             self.client.close()
 
-    def say(self, text: str, attachments: Iterable[AttachmentSource] = ()) -> TurnResult:
+    def say(self, text: str, attachments: Iterable[AttachmentSource] = ()) -> TurnResult[V]:
         """Complete one turn. Attachments are paths of images, PDFs and text files, bytes, or `Attachment` objects.
 
         Raises:
@@ -321,7 +322,7 @@ class Session(BaseSession):
         """
         return self._run(self._say(text, attachments))
 
-    def run(self, program: "TurnProgram", text: str, *, approve: Approve | None = None) -> TurnResult:
+    def run(self, program: "TurnProgram", text: str, *, approve: Approve | None = None) -> TurnResult[V]:
         """Let a program make one turn: a generator function of the conversation and the text, which yields effects.
 
         It returns a `Reply`, a text, or a value of the type of the app's answers. A program that asks the user by `AskUser` ends
@@ -334,7 +335,7 @@ class Session(BaseSession):
         """
         return self._run(self._run_program(program, text, approve))
 
-    def retry(self, *, prefix: str = "") -> TurnResult:
+    def retry(self, *, prefix: str = "") -> TurnResult[V]:
         """Repeat the last turn from the same state; the new answer replaces the old one.
 
         The model continues `prefix`; the answer includes it.
@@ -345,7 +346,9 @@ class Session(BaseSession):
         """
         return self._run(self._retry(prefix))
 
-    def edit(self, text: str, *, turn: int = -1, attachments: Iterable[AttachmentSource] | None = None) -> TurnResult:
+    def edit(
+        self, text: str, *, turn: int = -1, attachments: Iterable[AttachmentSource] | None = None
+    ) -> TurnResult[V]:
         """Replace the text of a turn (1 is the first, -1 the last) and answer it; the old branch stays in the log.
 
         The attachments of the turn stay unless others are given.
@@ -355,7 +358,7 @@ class Session(BaseSession):
         """
         return self._run(self._begin(self.edit_input(text, turn, attachments)))
 
-    def resume(self, *, approve: Approve | None = None) -> TurnResult | None:
+    def resume(self, *, approve: Approve | None = None) -> TurnResult[V] | None:
         """Finish an interrupted turn of this session, or one that waits for an approval; None without one.
 
         `approve` decides on calls of tools that need approval, in place of that of the session.
@@ -363,21 +366,28 @@ class Session(BaseSession):
         turn = self._resume(approve)
         return None if turn is None else self._run(turn)
 
-    def stream(self, text: str, attachments: Iterable[AttachmentSource] = ()) -> TurnStream:
-        """Complete one turn; yield the answer as it arrives, then the committed turn, which is the `result`."""
+    def stream(self, text: str, attachments: Iterable[AttachmentSource] = ()) -> TurnStream[V]:
+        """Complete one turn; yield the answer as it arrives, then the committed turn, which is the `result`.
+
+        Of a typed answer a `PartialValue` is yielded whenever more of it is certain.
+        """
         return Stream(self._events(lambda: self._say(text, attachments)))
 
-    def stream_retry(self) -> TurnStream:
+    def stream_run(self, program: "TurnProgram", text: str, *, approve: Approve | None = None) -> TurnStream[V]:
+        """As `run`, with the events of `stream`."""
+        return Stream(self._events(lambda: self._run_program(program, text, approve)))
+
+    def stream_retry(self) -> TurnStream[V]:
         """As `retry`, with the events of `stream`."""
         return Stream(self._events(self._retry))
 
     def stream_edit(
         self, text: str, *, turn: int = -1, attachments: Iterable[AttachmentSource] | None = None
-    ) -> TurnStream:
+    ) -> TurnStream[V]:
         """As `edit`, with the events of `stream`."""
         return Stream(self._events(lambda: self._begin(self.edit_input(text, turn, attachments))))
 
-    def stream_resume(self, *, approve: Approve | None = None) -> Stream[TurnEvent, TurnResult | None]:
+    def stream_resume(self, *, approve: Approve | None = None) -> Stream[TurnEvent[V], TurnResult[V] | None]:
         """As `resume`, with the events of `stream`."""
         return Stream(self._resumed(approve))
 
@@ -445,16 +455,16 @@ class Session(BaseSession):
         self._ensure_stored()
         return "".join(f"{line}\n" for line in self.repository.store.export(self.name))
 
-    def _run(self, turn: ActiveTurn) -> TurnResult:
+    def _run(self, turn: ActiveTurn) -> TurnResult[V]:
         with self._record_failure(turn):
             done = self._runtime(turn).run_result(turn.program, turn.journal)
         return self._settle(turn, done)
 
-    def _resumed(self, approve: Approve | None) -> Generator[TurnEvent, None, TurnResult | None]:
+    def _resumed(self, approve: Approve | None) -> Generator[TurnEvent[V], None, TurnResult[V] | None]:
         turn = self._resume(approve)
         return None if turn is None else (yield from self._events(lambda: turn))
 
-    def _events(self, begin: Callable[[], ActiveTurn]) -> Generator[TurnEvent, None, TurnResult]:
+    def _events(self, begin: Callable[[], ActiveTurn]) -> Generator[TurnEvent[V], None, TurnResult[V]]:
         turn = begin()
         done: list[RunResult[TurnValue]] = []
         with self._record_failure(turn):
@@ -474,10 +484,10 @@ class Session(BaseSession):
 # --- on an event loop -------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
-AsyncTurnStream: TypeAlias = AsyncStream[TurnEvent, TurnResult]
+AsyncTurnStream: TypeAlias = AsyncStream[TurnEvent[V], TurnResult[V]]
 
 
-class AsyncSession(BaseSession):
+class AsyncSession(BaseSession[V]):
     """As `Session`, on an event loop: methods that wait for a model or the store are coroutines.
 
     Its client closes its resources; it is a context manager like `Session`.
@@ -489,40 +499,40 @@ class AsyncSession(BaseSession):
     async def __aexit__(self, *_: object) -> None:
         pass
 
-    async def say(self, text: str, attachments: Iterable[AttachmentSource] = ()) -> TurnResult:
+    async def say(self, text: str, attachments: Iterable[AttachmentSource] = ()) -> TurnResult[V]:
         """As `Session.say`."""
         return await self._run(lambda: self._say(text, attachments))
 
-    async def run(self, program: "TurnProgram", text: str, *, approve: Approve | None = None) -> TurnResult:
+    async def run(self, program: "TurnProgram", text: str, *, approve: Approve | None = None) -> TurnResult[V]:
         """As `Session.run`."""
         return await self._run(lambda: self._run_program(program, text, approve))
 
-    async def retry(self, *, prefix: str = "") -> TurnResult:
+    async def retry(self, *, prefix: str = "") -> TurnResult[V]:
         """As `Session.retry`."""
         return await self._run(lambda: self._retry(prefix))
 
     async def edit(
         self, text: str, *, turn: int = -1, attachments: Iterable[AttachmentSource] | None = None
-    ) -> TurnResult:
+    ) -> TurnResult[V]:
         """As `Session.edit`."""
         return await self._run(lambda: self._begin(self.edit_input(text, turn, attachments)))
 
-    async def resume(self, *, approve: Approve | None = None) -> TurnResult | None:
+    async def resume(self, *, approve: Approve | None = None) -> TurnResult[V] | None:
         """As `Session.resume`."""
         turn = await to_thread(self._resume, approve)
         return None if turn is None else await self._run(lambda: turn)
 
-    def stream(self, text: str, attachments: Iterable[AttachmentSource] = ()) -> "AsyncTurnStream":
+    def stream(self, text: str, attachments: Iterable[AttachmentSource] = ()) -> "AsyncTurnStream[V]":
         """As `Session.stream`."""
         return AsyncStream(self._events(lambda: self._say(text, attachments)))
 
-    def stream_turn(self, turn_input: TurnInput) -> "AsyncTurnStream":
+    def stream_turn(self, turn_input: TurnInput) -> "AsyncTurnStream[V]":
         """Complete a fully described turn, with the events of `stream`."""
         return AsyncStream(self._events(lambda: self._begin(turn_input)))
 
     async def perform(
         self, turn_input: TurnInput | None, observer: Observer, stop: Stop | None = None
-    ) -> TurnResult | None:
+    ) -> TurnResult[V] | None:
         """Complete a fully described turn, or without one as `resume`; `observer` gets the events of its programs, in any
         thread.
 
@@ -534,17 +544,21 @@ class AsyncSession(BaseSession):
         turn = await to_thread(self._resume)
         return None if turn is None else await self._run(lambda: turn, stop, (observer,))
 
-    def stream_retry(self) -> "AsyncTurnStream":
+    def stream_run(self, program: "TurnProgram", text: str, *, approve: Approve | None = None) -> "AsyncTurnStream[V]":
+        """As `Session.stream_run`."""
+        return AsyncStream(self._events(lambda: self._run_program(program, text, approve)))
+
+    def stream_retry(self) -> "AsyncTurnStream[V]":
         """As `Session.stream_retry`."""
         return AsyncStream(self._events(self._retry))
 
     def stream_edit(
         self, text: str, *, turn: int = -1, attachments: Iterable[AttachmentSource] | None = None
-    ) -> "AsyncTurnStream":
+    ) -> "AsyncTurnStream[V]":
         """As `Session.stream_edit`."""
         return AsyncStream(self._events(lambda: self._begin(self.edit_input(text, turn, attachments))))
 
-    def stream_resume(self, *, approve: Approve | None = None) -> AsyncStream[TurnEvent, TurnResult | None]:
+    def stream_resume(self, *, approve: Approve | None = None) -> AsyncStream[TurnEvent[V], TurnResult[V] | None]:
         """As `Session.stream_resume`."""
         return AsyncStream(self._resumed(approve))
 
@@ -556,7 +570,7 @@ class AsyncSession(BaseSession):
         """As `Session.redo`."""
         return await to_thread(Session.redo, self, turns)
 
-    async def fork(self, name: str) -> "AsyncSession":
+    async def fork(self, name: str) -> "AsyncSession[V]":
         """As `Session.fork`."""
         return await to_thread(Session.fork, self, name)
 
@@ -590,10 +604,10 @@ class AsyncSession(BaseSession):
         stop: Stop | None = None,
         observers: tuple[Observer, ...] = (),
         now: Now | None = None,
-    ) -> TurnResult:
+    ) -> TurnResult[V]:
         """Complete a turn in two steps: up to the model call, and from its answer to the commit."""
         turns: list[ActiveTurn] = []
-        settled: Outcome[TurnResult] = Outcome()
+        settled: Outcome[TurnResult[V]] = Outcome()
         before = self.conversation
 
         def start() -> "tuple[AsyncRuntime, Execution[TurnValue]]":
@@ -642,7 +656,7 @@ class AsyncSession(BaseSession):
                 if turn.resources is not None:
                     turn.resources.close()
 
-    async def _resumed(self, approve: Approve | None) -> "AsyncGenerator[TurnEvent | Done[TurnResult | None]]":
+    async def _resumed(self, approve: Approve | None) -> "AsyncGenerator[TurnEvent[V] | Done[TurnResult[V] | None]]":
         turn = await to_thread(self._resume, approve)
         if turn is None:
             yield Done(None)
@@ -651,7 +665,7 @@ class AsyncSession(BaseSession):
             async for event in events:
                 yield Done(event.result) if isinstance(event, Done) else event
 
-    async def _events(self, begin: Callable[[], ActiveTurn]) -> "AsyncGenerator[TurnEvent | Done[TurnResult]]":
+    async def _events(self, begin: Callable[[], ActiveTurn]) -> "AsyncGenerator[TurnEvent[V] | Done[TurnResult[V]]]":
         turns: list[ActiveTurn] = []
         await self._begin_turn(lambda: turns.append(begin()), turns)
         turn = turns[0]

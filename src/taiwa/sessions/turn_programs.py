@@ -24,6 +24,7 @@ from taiwa.apps.examples import (
 )
 from taiwa.conversation.app import EXTRACT, ROUTE, SOLVE, App, merge_sampling, settled
 from taiwa.conversation.history import Conversation
+from taiwa.conversation.replies import TypedWatch
 from taiwa.flows.extract import RepairPolicy
 from taiwa.flows.extract import extract as extracting
 from taiwa.flows.program_turn import TurnProgram, earlier_messages, program_of
@@ -34,7 +35,7 @@ from taiwa.flows.solve.solve import solve as solving
 from taiwa.flows.solve.tool_call_formats import tool_call_format
 from taiwa.flows.turn import Findings, Reply
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.effects import GetCapabilities, Program, perform
+from taiwa.kernel.effects import GetCapabilities, HideOutput, Program, perform
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.messages import Capability, Message, Sampling, assistant, system, user
 from taiwa.kernel.runtime import Tool
@@ -239,12 +240,14 @@ def extract_turn(app: App, attachments: tuple[Attachment, ...] = ()) -> TurnProg
             repair=RepairPolicy(values["max_repairs"], guess=values["guess"]),
             mode=values["mode"],
             sampling=settled(merge_sampling(app.sampling, app.answer_options.sampling)),
+            watch=TypedWatch(wanted, in_member=False) if isinstance(wanted, OutputType) else HideOutput,
         )
         findings = Findings(attempts=found.attempts)
         if isinstance(found.value, NeedsClarification):
             return Reply(found.value.question, findings=findings)
         value = _dump(wanted, found.value)
-        return Reply(json.dumps(value, ensure_ascii=False), value=value, findings=findings)
+        typed = found.value if isinstance(wanted, OutputType) else None
+        return Reply(json.dumps(value, ensure_ascii=False), value=value, typed=typed, findings=findings)
 
     return extract
 

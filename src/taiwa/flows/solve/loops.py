@@ -44,6 +44,7 @@ from taiwa.kernel.effects import (
     Watcher,
     WatchResult,
     complete_or_downgrade,
+    is_hidden,
     notify,
     perform,
 )
@@ -180,7 +181,7 @@ class RationaleBuilder:
 
     def show(self, text: str, code: str) -> Program[None]:
         """Show a part of the transcript that the watchers do not show, unless the whole reply is hidden."""
-        if text and self.watch is not HideOutput:
+        if text and not is_hidden(self.watch):
             yield from notify(text, code=code)
 
     def finish(self, response: Response) -> None:
@@ -293,7 +294,7 @@ class TextLoop(RationaleBuilder):
         return self._display(self._scanner, self.text)
 
     def _display(self, scanner: Scanner, known: str) -> Watcher:
-        if self.watch is HideOutput:
+        if is_hidden(self.watch):
             return Hidden(StopAtCall(scanner, known))
         live = LiveDisplay(StopAtCall(scanner, known))
         return live if self.watch is None else Through(live, self.watch())
@@ -773,7 +774,7 @@ def complete_with_tools(
     if request.prefix and "prefix" not in capabilities:
         raise UnsupportedError("this model cannot continue a prefix", capability="prefix")
     replies_in_json = app.output_type is not None or (bool(app.model_fields) and layout not in ("text+delta", "record"))
-    shown = watch if watch is HideOutput else _ReplyWatch(watch)
+    shown = watch if is_hidden(watch) else _ReplyWatch(watch)
     native = FunctionCallingLoop(request, calls, TaggedFormat(), shown) if "tools" in capabilities else None
     if native is not None:
         try:
