@@ -157,7 +157,10 @@ def test_a_call_that_two_processes_approve_or_answer_is_made_by_one(tmp_path: Pa
 
     assert [line for _, line in lines[:1]] == ["Which room?\n"]
     assert all(line.startswith("ApprovalRequiredError") for _, line in lines[1:])
-    assert (asked, refused) == ("asked\n", "ConflictError session 't': another program completes a turn; wait for its end\n")
+    assert (asked, refused) == (
+        "asked\n",
+        "ConflictError session 't': another program completes a turn; wait for its end\n",
+    )
     assert first.communicate("Done.\n")[0] == "Done.\n"
     assert Path(f"{store}.booked").read_text() == "A"
     for process in (second, *(each for each, _ in lines)):
