@@ -1,6 +1,8 @@
 """Conversations that leave a store and come back."""
 
 import json
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -30,6 +32,18 @@ def test_an_import_that_fails_leaves_nothing_behind(taiwa: Taiwa, model_server: 
     assert result.code == 2
     assert "nothing was imported" in result.err
     assert "again" not in taiwa.ok("log").out
+
+
+def test_a_database_is_refused_with_the_command_that_exports_it(taiwa: Taiwa, place: Place) -> None:
+    database = place.folder / "logs.db"
+    with closing(sqlite3.connect(database)) as log:
+        log.execute("CREATE TABLE responses(prompt TEXT, response TEXT)")
+
+    done = taiwa("import", str(database))
+
+    why = "give what `taiwa export` writes of a store, or `llm logs -n 0 --json` of a log of llm"
+    assert done.code == 2
+    assert done.err == f"taiwa: {database} is an SQLite database; {why}\n"
 
 
 def test_messages_of_another_program_become_a_conversation(taiwa: Taiwa, place: Place) -> None:

@@ -295,6 +295,19 @@ def test_the_sources_of_a_program_that_asked_are_all_that_it_was_told_and_retrie
     ]  # fmt: skip
 
 
+def test_an_option_that_the_user_chose_by_its_number_is_what_the_user_said(
+    open_session: Callable[..., Session],
+) -> None:
+    def choosing(_: Conversation, text: str) -> Program[Reply]:
+        size = yield AskUser("Which size?", ("small", "large"))
+        return Reply(f"{text}, {size}", {"size": size})
+
+    session = open_session(app("state: { size: { type: str, cite: true, from: user } }\n"))
+    session.run(choosing, "tea")
+
+    assert session.run(choosing, "2").state == {"size": "large"}
+
+
 def test_a_program_takes_the_turn_of_its_app_with_tools_documents_and_state_as_a_part(
     open_session: Callable[..., Session],
 ) -> None:

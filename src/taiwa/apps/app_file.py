@@ -419,8 +419,9 @@ def _field(entry: Entry, problems: Problems) -> StateField:
     known = len(problems.entries)
     init, kind, reduce = to_json(tree) if tree else None, _type(keys), _reduce(keys)
     shown, required = keys.whole("max_shown", 0), keys.flag("required")
-    cite = keys.flag("cite") if "cite" in keys else None
+    cite: Literal[True, False, "user", None] = keys.flag("cite") if "cite" in keys else None
     source: FieldSource = keys.choice("from", FIELD_SOURCES)
+    cite = "user" if cite and "from" in keys and source == "user" else cite
     made = StateField(entry.key, kind, init, reduce, description, shown, required=required, source=source, cite=cite)
     if len(problems.entries) == known:
         try:

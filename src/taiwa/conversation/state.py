@@ -190,7 +190,8 @@ class StateField:
     entries in the state view, never in the state; `computed` names the entry of `COMPUTED_FIELDS` that computes the field,
     and is empty for a field that the model writes; the model writes a `required` field in every turn. `source` says who states its
     values: the user, or the reply. With `cite` a value is taken only if it stands in the words of the user, a passage, the result of
-    a tool, or the answer before; if it is None, the layout `record` demands that of the user's texts.
+    a tool, or the answer before, with "user" only in the words of the user; if it is None, the layout `record` demands that of the user's
+    texts.
     """
 
     name: str
@@ -202,7 +203,7 @@ class StateField:
     computed: str = ""
     required: bool = False
     source: "FieldSource" = "user"
-    cite: bool | None = None
+    cite: Literal[True, False, "user", None] = None
 
     @property
     def reducer(self) -> Reducer:

@@ -120,7 +120,7 @@ def run_turn(
 
     def step(conversation: Conversation) -> Program[tuple[Reply, Conversation]]:
         texts = (text,) if paused is None else (*paused.texts, text)
-        answers = list(texts[1:])
+        answers, said = list(texts[1:]), [texts[0]]
         start = conversation if paused is None else paused.base
         start = yield from compress_fields((yield from shorten_history(start)))
         calls: list[Json] = []
@@ -154,7 +154,7 @@ def run_turn(
             return replace(reply, findings=replace(found, calls=()))
 
         begun = _begun(program, start, texts[0])
-        result = yield from _until_question(begun, answers, performed, calls, passages)
+        result = yield from _until_question(begun, answers, said, performed, calls, passages)
         findings: dict[str, Json] = {"program": _name(program)}
         if isinstance(result, AskUser):
             listed = "".join(f"\n{number}. {option}" for number, option in enumerate(result.options, 1))
@@ -177,7 +177,7 @@ def run_turn(
         if isinstance(reply.delta, dict) and any(field.cite for field in start.app.model_fields):
             from taiwa.flows.ask.provenance import cited_only
 
-            kept, uncited = cited_only(here, "\n".join(texts), reply.delta, findings, passages)
+            kept, uncited = cited_only(here, "\n".join(said), reply.delta, findings, passages)
             reply = replace(reply, delta=kept, warnings=(*reply.warnings, *uncited))
         after = add_turn(here, text, reply.text, reply.delta or {}, attachments, by=by, findings=findings)
         return replace(reply, delta=after.new_nodes[-1].delta), after
@@ -227,12 +227,13 @@ def _begun(program: TurnProgram, conversation: Conversation, text: str) -> Progr
 def _until_question(
     program: Program[Any],
     answers: list[str],
+    said: list[str],
     performed: Callable[[Effect[Any]], Program[object]],
     calls: list[Json],
     passages: list[Passage],
 ) -> Program[object]:
-    """Run a program to its end, or to a question without an answer; remove the answers that are used, and add its calls of tools and
-    what it retrieved to the lists.
+    """Run a program to its end, or to a question without an answer; move the answers, or the options that they choose, to what was
+    `said`, and add its calls of tools and what it retrieved to the lists.
     """
     answer: object = None
     problem: BaseException | None = None
@@ -251,6 +252,7 @@ def _until_question(
                 program.close()
                 return effect
             answer = _chosen(effect, answers.pop(0))
+            said.append(answer)
         elif not isinstance(effect, Effect):  # a user's program
             program.close()
             hint = "write `yield from`" if isinstance(effect, Generator) else "yield an effect"

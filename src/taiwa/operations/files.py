@@ -45,6 +45,9 @@ def decode(raw: bytes, where: str) -> str:
     Raises:
         InputError: the bytes are neither.
     """
+    if raw.startswith(b"SQLite format 3\0"):
+        what = f"{where} is an SQLite database; give what `taiwa export` writes of a store"
+        raise InputError(f"{what}, or `llm logs -n 0 --json` of a log of llm")
     try:
         text = raw.decode("utf-16" if raw.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig")
     except UnicodeDecodeError as error:

@@ -6,7 +6,7 @@ import pytest
 
 from taiwa.apps.catalog import load_text
 from taiwa.conversation.history import add_turn, begin
-from taiwa.flows.ask.provenance import sources_of, stated_only
+from taiwa.flows.ask.provenance import cited_only, sources_of, stated_only
 from taiwa.flows.turn import say
 from taiwa.kernel.messages import Passage
 from taiwa.kernel.runtime import Runtime
@@ -85,6 +85,25 @@ def test_what_no_source_holds_is_left_out_with_a_warning() -> None:
 
     assert after.state == {"inn": "Harbour Inn", "extras": ["dog"], "rooms": 9}
     assert reply.warnings == ('extras: no source holds ["a spa"], so it was left out',)
+
+
+@pytest.mark.parametrize(("said", "kept"), [("The Harbour Inn, please.", "Harbour Inn"), ("Yes, that one.", "")])
+def test_of_a_field_from_the_user_only_the_words_of_the_user_are_a_source(said: str, kept: str) -> None:
+    app = load_text(
+        "---\ntaiwa: 1\nreply: text+delta\nstate: { inn: { type: str, cite: true, from: user } }\n---\nHelp.\n",
+        "a.md",
+        "a",
+    )
+    before = add_turn(begin(app), "Hello", "The Harbour Inn is nice.", {})
+    delta: dict[str, Json] = {"inn": "Harbour Inn"}
+    findings: Json = {"calls": [{"name": "find", "result": "Harbour Inn"}]}
+    passages = [Passage("inns.md", "The Harbour Inn has rooms.", id="p1")]
+
+    found, warnings = cited_only(before, said, delta, findings, passages)
+
+    assert found.get("inn", "") == kept
+    left_out = 'inn: the user\'s text does not hold "Harbour Inn", so it was left out'
+    assert warnings == (() if kept else (left_out,))
 
 
 def test_why_goes_to_the_words_of_the_user_the_tool_or_the_passage() -> None:

@@ -81,12 +81,13 @@ def cited_only(
     declared = frozenset(_declared_names(conversation.app.delta_type.schema())) if cited else frozenset[str]()
     for field in cited:
         # What the model said before proves nothing, unless the user takes it up.
-        own = {"model"} if field.source == "user" else {"model", "answer"}
+        sources = {"user", "tool", "passage", "answer"} if field.source == "user" else {"user", "tool", "passage"}
+        sources = {"user"} if field.cite == "user" else sources
 
-        def is_found(value: Json, known: Json, own: set[str] = own) -> bool:
+        def is_found(value: Json, known: Json, sources: set[str] = sources) -> bool:
             names: list[Json] = [*_free_names(value, declared)]
             found = sources_of([value, *names], text, findings, conversation.last_answer, passages)
-            return value == known or all(each.kind not in own for each in found)
+            return value == known or all(each.kind in sources for each in found)
 
         written, known = delta[field.name], conversation.state.get(field.name)
         kept, lost = written, written
@@ -107,7 +108,8 @@ def cited_only(
             kept = None
         if kept != written:
             shown = truncate(json.dumps(lost, ensure_ascii=False), 80)
-            warnings.append(f"{field.name}: no source holds {shown}, so it was left out")
+            source = "the user's text does not hold" if field.cite == "user" else "no source holds"
+            warnings.append(f"{field.name}: {source} {shown}, so it was left out")
             del kept_delta[field.name]
             kept_delta |= {field.name: kept} if kept else {}
     return kept_delta, tuple(warnings)
