@@ -92,6 +92,8 @@ def test_the_client_of_azure_names_its_deployment_in_the_path(served: Serving) -
             assert client.responses.create(model="scripted", input="Hi").output_text == "Read: Hi"
             with pytest.raises(openai.NotFoundError, match="the model 'other' does not exist here"):
                 create(model="other", messages=hi)
+            file = client.files.create(file=("notes.txt", b"Tea at five."), purpose="user_data")
+            assert client.files.content(file.id).read() == b"Tea at five."
     path = "/openai/deployments/scripted/chat/completions?api-version=2024-10-21"
     for named in (None, "gpt-4o"):  # of LangChain, which may send another name in the body
         assert served.client.post(path, json={"model": named, "messages": hi}).json()["model"] == "scripted"

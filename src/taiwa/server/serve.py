@@ -184,9 +184,8 @@ def build(state: ServerState) -> ASGIApp:
         if scope["type"] == "http":
             path = unquote(ESCAPED_SLASH.sub(b"%25", scope["raw_path"]).decode("ascii", "replace"))
             if begun := AZURE.match(path):
-                path = f"/v1{path[begun.end() :]}"
                 scope[DEPLOYMENT_KEY] = begun[1] and unquote(begun[1])
-            scope["path"] = path
+            scope["path"] = own_path(path)
             scope["app"], scope["path_params"] = app, {}
             await direct.get((scope["method"], scope["path"]), app)(scope, receive, send)
         else:
@@ -194,7 +193,7 @@ def build(state: ServerState) -> ASGIApp:
 
     def matching(routes: Iterable[Route]) -> Callable[[str], bool]:
         patterns = [compile_path(each.path)[0] for each in routes]
-        return lambda path: any(pattern.match(path) for pattern in patterns)
+        return lambda path: any(pattern.match(own_path(path)) for pattern in patterns)
 
     takes_files = matching(each for each in every if each.takes_files)
     is_untyped = matching(each for each in every if each.untyped)
@@ -208,6 +207,12 @@ def build(state: ServerState) -> ASGIApp:
         lambda scope: page.entry(Request(scope)),
         lambda caller: state.repository(caller).quota,
     )
+
+
+def own_path(path: str) -> str:
+    """Return the path of a route by the path of a client of Azure; any other path as it is."""
+    begun = AZURE.match(path)
+    return f"/v1{path[begun.end() :]}" if begun else path
 
 
 async def take_over(state: ServerState) -> None:

@@ -15,7 +15,8 @@ from taiwa.flows.ask.prompts import read_policy
 from taiwa.flows.ask.types import ClarifyOptions, UserProfile
 from taiwa.flows.turn import Reply, say
 from taiwa.kernel.errors import TaiwaError
-from taiwa.kernel.messages import Capability, Notice, Passage, Response, TextDelta, assistant
+from taiwa.kernel.execution import RunResult
+from taiwa.kernel.messages import Capability, Notice, Passage, Response, assistant
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.serialization import Json
 from taiwa.models.scripted import ScriptedModel, scripted_model
@@ -44,7 +45,7 @@ def held(
         ):
             if isinstance(event, Notice):
                 notes.append(event)
-            elif not isinstance(event, TextDelta):
+            elif isinstance(event, RunResult):
                 reply, conversation = event.value
     return reply, conversation, notes
 
