@@ -1,13 +1,14 @@
 """One turn with several parts at once: what the reply must hold, and what is kept of each part."""
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 
 import pytest
 
 from taiwa.apps.catalog import load_text
 from taiwa.conversation.app import App
-from taiwa.conversation.history import Conversation, begin
+from taiwa.conversation.history import Conversation, add_turn, begin
 from taiwa.flows.ask.ask_result import AskTurnOptions
 from taiwa.flows.ask.types import ClarifyOptions
 from taiwa.flows.turn import Reply, say
@@ -143,3 +144,46 @@ def test_a_question_back_keeps_what_the_user_said() -> None:
     assert done.findings.documents is not None
     assert done.findings.documents.act_name == "ask"
     assert (after.state, len(model.requests)) == ({"city": "Oslo"}, 1)
+
+
+SHOWN = {
+    "tools: [calculator]": 2,
+    "state: { days: int }\nreply: record": 5,
+    "state: { days: int }": 0,
+    "answer: { days: int }": 0,
+}
+"""Exchanges that show how documents are used: those without notes, all, and none where a reply has another form."""
+ANSWERS = {"state: { days: int }\nreply: record": ["[]", "20."], "answer: { days: int }": ['{"days": 20}']}
+
+
+@pytest.mark.parametrize("front", SHOWN)
+def test_exchanges_show_how_a_reply_in_words_uses_documents(front: str) -> None:
+    model = scripted_model(*ANSWERS.get(front, ["20.\n@@delta\n{}"]))
+    of = app(f"{front}\ndocuments: {{}}\n")
+    before = add_turn(begin(of), "I have 3.", "Noted.", {"days": 3} if "state" in front else {})
+
+    Runtime(model, retriever=SHELF).run(say("How many days of leave are there?", documents=NEVER)(before))
+
+    asked = [message.text for message in model.requests[-1].messages]
+    shown, earlier, last = asked[1:-3], asked[-3:-1], asked[-1]
+    assert earlier[0] == "I have 3."
+    assert len(shown) == 2 * SHOWN[front]
+    for each in shown[::2]:
+        assert re.match("From the documents:.*Message of the user: ", each, re.DOTALL)
+        assert ("[Notes: {" in each) is ("record" in front)
+    if "record" in front:
+        assert last.index("20 days of leave") < last.index('[Notes: {"days":3}]') < last.index("Message of the user:")
+
+
+def test_passages_are_read_in_the_order_of_their_documents() -> None:
+    parts = ["Days of leave are counted.", "Ask about leave by mail.", "Days of leave end."]
+    passages = (Passage("b.md", parts[2], start=50), Passage("a.md", parts[0]), Passage("b.md", parts[1]))
+    model = scripted_model("By mail.")
+
+    of = app("tools: [calculator]\ndocuments: {}\n")
+    Runtime(model, retriever=InMemoryRetriever(passages)).run(
+        say("How many days of leave?", documents=NEVER)(begin(of))
+    )
+
+    last = model.requests[-1].messages[-1].text
+    assert sorted(parts, key=last.index) == parts

@@ -25,7 +25,7 @@ from taiwa.conversation.app import PROMPT, App, ReplyLayout, fill_placeholders, 
 from taiwa.conversation.history import Conversation, PastTurn, attach
 from taiwa.conversation.state import BLANK, State, StateField, TurnContext, apply_delta, blank, full_delta
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.messages import JsonSchema, Message, Part, Request, Text, system, user
+from taiwa.kernel.messages import JsonSchema, Message, Part, Request, Text, assistant, system, user
 from taiwa.kernel.serialization import Json, parse_json
 
 DELTA_LINE = "@@delta"
@@ -66,7 +66,7 @@ RECORD_CONTRACT = (
 )
 """Behind the message, with a contract of its own, the state draws small models to write about it (decision 0045)."""
 
-NOTES = "[Notes: {state}]\n\n{text}"
+NOTES = "[Notes: {state}]"
 
 FORM = """\
 Every reply has this form ({blank} stands for what you write):
@@ -91,8 +91,20 @@ The reply is:
 
 
 @dataclass(frozen=True, slots=True)
+class Exchange:
+    """An exchange of another conversation, which shows how a reply uses what stands `before` a message, and notes as JSON."""
+
+    before: str
+    notes: str
+    text: str
+    reply: str
+    rests_on_notes: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Material:
-    """What the model reads of documents: instructions before all others, and a text with passages and the user's message.
+    """What the model reads of documents: instructions before all others, exchanges before the conversation, passages before the notes,
+    and behind them the text with the user's message.
 
     `turns` is the number of turns that it reads before; None for all in the window.
     """
@@ -100,6 +112,8 @@ class Material:
     instructions: str
     text: str
     turns: int | None = None
+    before: str = ""
+    exchanges: tuple[Exchange, ...] = ()
 
 
 SUMMARY_INSTRUCTIONS = "Summarise the turns below in fewer than 100 words; keep names, numbers and decisions."
@@ -126,6 +140,8 @@ def turn_request(
     layout = layout or app.layout(enforces_schemas=constrained)
     opening = _opening if len(app.instructions) <= LONGEST_CACHED else _opening.__wrapped__
     messages, whole = [*opening(app, layout, "" if material is None else material.instructions)], dict[str, Json]()
+    if material is not None and app.output_type is None and (layout == "record" or not app.model_fields):
+        messages += _shown(material.exchanges, noted=bool(app.model_fields))
     earlier: tuple[Part, ...] = (Text(_block(EARLIER, conversation.summary)),) if conversation.summary else ()
     count = len(conversation.turns) if material is None or material.turns is None else material.turns
     for past in conversation.turns[max(len(conversation.turns) - count, 0) :]:
@@ -144,13 +160,15 @@ def turn_request(
         messages += (Message("user", earlier), *inputs) if earlier else inputs
     else:
         prompt = Text(text) if material is None else Text(material.text, transient=True)
+        before = "" if material is None else material.before
         if app.is_template:
             prompt = Text(fill_placeholders(app.body, {**app.values, PROMPT: text}).strip(), transient=True)
         shown = state if state is not None else conversation.state
         if layout == "record" and app.model_fields:  # an edit can put notes before the text
             known = known_state(app.model_fields, shown)
-            noted = NOTES.format(state=_escaped(known), text=prompt.text) if known else prompt.text
-            prompt = Text(noted, transient=True)
+            prompt = Text(_noted(before, _escaped(known) if known else "", prompt.text), transient=True)
+        elif before:
+            prompt = Text(_noted(before, "", prompt.text), transient=True)
         view = _state_view(conversation, shown) if layout != "record" else ()
         messages.append(Message("user", (*earlier, *attachments, prompt, *view)))
     constraint = reply_schema(app, layout) if constrained else None
@@ -160,6 +178,22 @@ def turn_request(
         tool_choice=given.tool_choice, sampling=app.answer_sampling,
         top_logprobs=given.top_logprobs,
     )  # fmt: skip
+
+
+def _noted(before: str, notes: str, text: str) -> str:
+    """Put passages and notes before a message."""
+    return "\n\n".join(filter(None, (before, notes and NOTES.format(state=notes), text)))
+
+
+@lru_cache(maxsize=16)
+def _shown(exchanges: tuple[Exchange, ...], *, noted: bool) -> tuple[Message, ...]:
+    """Return exchanges in the form of the conversation: a small model replies as it was shown, and not as it was told (decision 0128)."""
+    messages = tuple[Message, ...]()
+    for each in exchanges:
+        if noted or not each.rests_on_notes:
+            asked = _noted(each.before, each.notes if noted else "", each.text)
+            messages += (user(asked), assistant(each.reply))
+    return messages
 
 
 def _past_messages(

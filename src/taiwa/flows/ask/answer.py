@@ -98,20 +98,23 @@ def answer_material(
 ) -> tuple[str, str]:
     """Return the instructions for an answer from passages alone, and what the model reads: numbered passages and the question."""
     prompts = load_prompts(language if language in REPLY_LANGUAGES else "en").replaced_by(own_prompts)
-    return prompts.answer(language), passages_text(passages, f"{prompts.sections['question']} {one_line(query)}")
+    asked = f"{prompts.sections['question']} {one_line(query)}"
+    return prompts.answer(language), f"{passages_text(passages, asked)}\n\n{asked}"
 
 
-def passages_text(passages: Sequence[Passage], asked: str, head: str = "") -> str:
-    """Return the passages that a model reads, and what is asked, which begins with a label. Below a `head` they have no numbers:
-    small models copy these together with the passage.
+def passages_text(passages: Sequence[Passage], asked: str, *, numbered: bool = True) -> str:
+    """Return the passages that a model reads before what is `asked`, with whose label none of their lines begins.
+
+    Without numbers a small model copies none.
     """
     label = re.compile(
         rf"^(?=\s*{re.escape(re.split('[:：]', asked, maxsplit=1)[0])}\s*[:：])", re.MULTILINE | re.IGNORECASE
     )
     read = (
-        _passage_text("" if head else f"[{number}] ", each) for number, each in enumerate(passages[:PASSAGES_READ], 1)
+        _passage_text(f"[{number}] " if numbered else "", each)
+        for number, each in enumerate(passages[:PASSAGES_READ], 1)
     )
-    return "\n\n".join((*filter(None, (head,)), *(label.sub("> ", each) for each in read), asked))
+    return "\n\n".join(label.sub("> ", each) for each in read)
 
 
 def _passage_text(mark: str, passage: Passage) -> str:

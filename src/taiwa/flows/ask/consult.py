@@ -426,9 +426,11 @@ class Consulted:
         if self.options.quote or self.only_answers:
             wanted, asked = answer_material(self.found.query, self.passages, self.found.language, own)
             return Material(prompts.sections["quote"] if self.options.quote else wanted, asked, TURNS_READ // 2)
-        asked = f"{prompts.sections['message']} {self.text}"
-        asked = passages_text(self.passages, asked, prompts.sections["excerpts"])
-        return Material(prompts.sections["reply"], asked)
+        asked = prompts.message(self.text)
+        # In the order of their documents: a part is read behind that on which it rests.
+        read = sorted(self.passages[:PASSAGES_READ], key=lambda each: (each.source, each.start))
+        before = prompts.before(passages_text(read, asked, numbered=False))
+        return Material(prompts.sections["reply"], asked, before=before, exchanges=prompts.exchanges())
 
     def limited(self, request: Request) -> Request:
         """Return the request for an answer from documents alone, which does not vary and is short; of others as it is."""

@@ -13,6 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import cast
 
+from taiwa.conversation.turn_prompt import Exchange
 from taiwa.flows.ask.types import QUESTIONS, SCORES, Condition, PolicyCase, PolicyFunction, PolicyTable, Thresholds
 from taiwa.kernel.errors import ConfigError
 from taiwa.kernel.serialization import Json
@@ -21,6 +22,8 @@ from taiwa.yamlfile import read_yaml, to_json
 SECTION = re.compile(r"^##[ \t]+(\S.*?)[ \t]*\n(.*?)(?=^##[ \t]|\Z)", re.MULTILINE | re.DOTALL)
 
 ENTRY = re.compile(r"^- (\w+): (.*)", re.MULTILINE)
+
+EXCHANGE = re.compile(r"^(>>?) (.*)\n(.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,24 @@ class Prompts:
     def entries(self, section: str) -> Mapping[str, str]:
         """Return the entries of a section that is a list of names and texts."""
         return dict(ENTRY.findall(self.sections[section]))
+
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """Return the exchanges that show how a reply uses documents and notes: a passage, notes, and below `>` messages with their
+        replies, which rest on the notes too below `>>`.
+        """
+        passage, notes, rest = self.sections["exchanges"].split("\n\n", 2)
+        return tuple(
+            Exchange(self.before(passage), notes, self.message(asked), replied, rests_on_notes=mark == ">>")
+            for mark, asked, replied in EXCHANGE.findall(rest)
+        )
+
+    def before(self, passages: str) -> str:
+        """Return what stands before a message that is replied to with passages."""
+        return f"{self.sections['excerpts']}\n\n{passages}"
+
+    def message(self, text: str) -> str:
+        """Return a message that is replied to with passages."""
+        return f"{self.sections['message']} {text}"
 
     def assess(self, names: Sequence[str]) -> str:
         """Return the instructions for scores and questions of these names at once."""
