@@ -443,10 +443,30 @@ def test_the_tag_of_a_union_is_required_though_it_has_a_default() -> None:
          {"a": (0.1234567890123456789, Decimal("0.1234567890123456789"))}),
         (tuple[Decimal, list[float | str]], "[1, [0.1234567890123456789]]", (Decimal(1), [0.1234567890123456789])),
         (dict[str, int], '{"a": 1e30, "b": 9007199254740993.0}', {"a": 10**30, "b": 9007199254740993}),
+        (list[Decimal], '[1.10, "1.10", 1.0, 100, 2.50]', [Decimal(text) for text in ("1.10", "1.10", "1.0", "100", "2.50")]),
+        (tuple[Decimal, int, float], "[12345678901234567890.10, 3.0, 2.50]", (Decimal("12345678901234567890.10"), 3, 2.5)),
+        (dict[str, Decimal], "{price: 1.10, sum: 12345678901234567890.10}", {"price": Decimal("1.10"), "sum": Decimal("12345678901234567890.10")}),
+        (Decimal, '"1.10".', Decimal("1.10")),
+        (Decimal, "1.10.", Decimal("1.10")),
     ],
 )  # fmt: skip
 def test_no_digit_of_a_decimal_or_an_integer_is_lost(annotation: Any, text: str, value: object) -> None:
-    assert OutputType[Any](annotation).parse(text).value == value
+    found = OutputType[Any](annotation).parse(text).value
+
+    assert repr(found) == repr(value)  # 1.1 and 1.10 are equal
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text", "value"),
+    [
+        (datetime.datetime, "2024-02-29", "2024-02-29 00:00:00"),
+        (datetime.date, "2024-02-29T00:00:00Z", "2024-02-29"),
+        (datetime.datetime | str, "2024-02-29", "2024-02-29"),
+        (datetime.datetime | datetime.date, "2024-02-29", "2024-02-29"),
+    ],
+)
+def test_a_date_is_its_midnight_where_a_time_is_missing(annotation: Any, text: str, value: str) -> None:
+    assert str(OutputType[Any](annotation).parse(f'"{text}"').value) == value
 
 
 def test_an_integer_of_too_many_digits_is_refused() -> None:

@@ -34,7 +34,7 @@ from taiwa.structured.lenient_scanner import (
     UnreadableError,
     WorkBudget,
 )
-from taiwa.structured.validators import unique_keys
+from taiwa.structured.validators import read_fraction, unique_keys
 
 BRACKETS = re.compile(r"[{\[｛［]")
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?(?![\w.$+%-])")
@@ -104,7 +104,7 @@ def read_word(reader: StringReader, frame: OpenContainer) -> Json:
 
 
 def _number(text: str) -> int | float:
-    return int(text) if text.lstrip("-").isdecimal() and len(text) <= 4000 else float(text)
+    return int(text) if text.lstrip("-").isdecimal() and len(text) <= 4000 else read_fraction(text)
 
 
 def read_wide_number(text: str) -> int | float:
@@ -714,7 +714,7 @@ def _exact(text: str, at: int, end: int, work: WorkBudget) -> LenientResult | No
     return LenientResult(data, at, stop, ())
 
 
-DECODER = json.JSONDecoder(object_pairs_hook=unique_keys, parse_constant=refuse_constant)
+DECODER = json.JSONDecoder(object_pairs_hook=unique_keys, parse_float=read_fraction, parse_constant=refuse_constant)
 
 
 def _with_closers(text: str, result: LenientResult, end: int) -> LenientResult:

@@ -69,6 +69,7 @@ from taiwa.structured.validators import (
     node_at,
     not_json,
     pointer,
+    read_fraction,
     value_at,
     with_bases_resolved,
 )
@@ -403,16 +404,17 @@ def _value(output_type: OutputType[T], data: Json) -> T:
         raw = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except ValueError:
         raise InvalidValueError(tuple(ValidationIssue(*problem, "validator") for problem in not_json(data))) from None
-    return _from_json(output_type, raw)
+    return _from_json(output_type, raw, data)
 
 
-def _from_json(output_type: OutputType[T], raw: bytes) -> T:
-    """Return the value of the JSON text of bare data.
+def _from_json(output_type: OutputType[T], raw: bytes, data: Json = None) -> T:
+    """Return the value of the JSON text of bare data, which may be given too.
 
     Raises:
         InvalidValueError: the text is not JSON, or the data does not have the type.
     """
-    value = output_type.validator.from_json(raw)
+    validator = output_type.validator
+    value = validator.from_json(raw) if data is None else validator.from_data(data, raw)
     if not output_type.validator.checks_keys:
         mismatches = find_mismatches(output_type.bare_ir, json.loads(raw))
         unknown = [each for each in mismatches if each.code == "unknown" and not each.branch]
@@ -513,7 +515,7 @@ class _Parser(Generic[T]):
         if self.is_odd(raw):
             return None
         try:
-            data: Json = json.loads(raw)
+            data: Json = json.loads(raw, parse_float=read_fraction)
         except (ValueError, RecursionError):
             return None
         if isinstance(data, str) and not self.in_string:
@@ -688,6 +690,8 @@ def _cut_at(result: LenientResult) -> str:
 # --- repair of values that do not have the type -----------------------------------------------------------------------
 
 MAX_INNER_CHARS = 1 << 20
+MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ]00:00(?::00(?:\.0+)?)?(Z|[+]00:00)?)?")
+"""A date, and the time at which pydantic takes it for a date-time, and a date-time for a date."""
 MAX_REPAIR_DEPTH = 256
 KINDS: dict[type, type[ir.Node]] = {
     dict: ObjectNode, list: ir.ArrayNode, bool: ir.BoolNode, int: ir.NumberNode, float: ir.NumberNode, type(None): ir.NullNode,
@@ -771,6 +775,10 @@ class _ValueRepair:
     def parsed_string(self, node: ir.Node, text: str, depth: int) -> Json:
         """Read a string as JSON, as a constant of another language or as a label, where it is not valid as a string."""
         options = members(node, self.type_ir)
+        formats = {each.format for each in options if isinstance(each, ir.StringNode)}
+        if formats in ({"date"}, {"date-time"}) and (midnight := MIDNIGHT.fullmatch(text)):
+            self.fix("midnight", "safe")
+            return midnight[1] if formats == {"date"} else f"{midnight[1]}T00:00:00{midnight[2] or ''}"
         if len(text) > MAX_INNER_CHARS or any(
             isinstance(each, (ir.StringNode, ir.AnyNode)) or (isinstance(each, ir.LiteralNode) and text in each.values)
             for each in options
@@ -854,7 +862,7 @@ def scalar_from_words(target: OutputType[T], text: str, start: int, end: int) ->
             if label is not None:
                 return label[0], Fix("bare-label", start, label[1])
         if isinstance(node, ir.NumberNode) and (number := NUMBER.fullmatch(plain)):
-            return json.loads(number[0]), Fix("bare-value", start, "likely")
+            return json.loads(number[0], parse_float=read_fraction), Fix("bare-value", start, "likely")
         if isinstance(node, ir.NumberNode) and WIDE_NUMBER.fullmatch(plain):
             return read_wide_number(plain), Fix("bare-value", start, "likely")
         if isinstance(node, ir.BoolNode) and plain.casefold() in BOOLEANS:

@@ -211,20 +211,47 @@ def _refuse_calls(part: object) -> None:
             _refuse_calls(inner)
 
 
-class _Digits(str):
-    """A fraction with more digits than a float has, as it is written."""
+class Digits(float):
+    """A fraction with the text that it was written as, because a float has fewer digits or no zero at the end."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> "Digits":
+        """Return the fraction of a text."""
+        fraction = super().__new__(cls, text)
+        fraction.text = text
+        return fraction
+
+
+def read_fraction(text: str) -> float:
+    """Return a fraction of JSON, with its text if a float loses digits of it."""
+    loses = len(text) > FLOAT_DIGITS or (text[-1] == "0" and "e" not in text.lower())
+    return Digits(text) if loses else float(text)
+
+
+class _Text(str):
+    """The text of a fraction in the place of the fraction."""
 
     __slots__ = ()
 
 
-def _digits(data: Any, read: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401  (of any type)
-    """Yield the places of long fractions that were read as texts, and not as decimals."""
+def _with_texts(data: Any) -> Any:  # noqa: ANN401  (of any type)
+    if isinstance(data, (dict, list)):
+        places = data.items() if isinstance(data, dict) else enumerate(data)
+        copied = {key: _with_texts(each) for key, each in places}
+        return copied if isinstance(data, dict) else [*copied.values()]
+    return _Text(data.text) if isinstance(data, Digits) else data
+
+
+def _texts(data: Any, read: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401  (of any type)
+    """Yield the places of fractions that were read as texts, and not as decimals."""
     for key, each in data.items() if isinstance(data, dict) else enumerate(data):
         with suppress(LookupError, TypeError):
-            if isinstance(each, _Digits) and isinstance(read[key], str):
+            if isinstance(each, _Text) and isinstance(read[key], str):
                 yield data, key
             elif isinstance(each, (dict, list)):
-                yield from _digits(each, read[key])
+                yield from _texts(each, read[key])
 
 
 def _at(root: list[Json], path: tuple[str | int, ...]) -> tuple[Any, str | int]:
@@ -251,10 +278,16 @@ def _with_integers(text: bytes, issues: tuple[ValidationIssue, ...]) -> bytes | 
     changed = False
     for path in places:
         holder, key = _at(root, path)
-        number = holder[key]
-        if isinstance(number, Decimal) and number.adjusted() < MOST_DIGITS and number == number.to_integral_value():
-            holder[key], changed = int(number), True
+        if (whole := _whole(holder[key])) is not None:
+            holder[key], changed = whole, True
     return json.dumps(root[0], ensure_ascii=False, default=float).encode() if changed else None
+
+
+def _whole(number: object) -> int | None:
+    """Return a fraction of the value of a whole number as an integer."""
+    exact = Decimal(number) if isinstance(number, (Decimal, float, _Text)) else Decimal("NaN")
+    is_whole = exact.is_finite() and exact.adjusted() < MOST_DIGITS and exact == exact.to_integral_value()
+    return int(exact) if is_whole else None
 
 
 FLOAT_DIGITS = 15
@@ -301,39 +334,41 @@ class PydanticValidator(Generic[T]):
 
     def from_json(self, text: bytes) -> T:
         """Validate JSON text in UTF-8."""
+        if self._has_decimals:
+            with suppress(ValueError, RecursionError):
+                return self.from_data(json.loads(text, parse_float=read_fraction), text)
+        return self.read(text)[0]
+
+    def from_data(self, data: Json, text: bytes) -> T:
+        """Validate the data of a JSON text; a decimal has the digits of its fraction."""
+        root = [_with_texts(data)] if self._has_decimals else []
+        for _ in range(MOST_TRIES if root else 0):  # texts become decimals; elsewhere they are numbers again
+            try:
+                value = self._validate(json.dumps(root[0], ensure_ascii=False).encode())
+                plain = [self.adapter.dump_python(value, by_alias=True)]
+                issues = [(*place, "") for place in _texts(root, plain)]
+                if not issues:
+                    return value
+            except InvalidValueError as error:
+                issues = [(*_at(root, issue.path), issue.code) for issue in error.issues]
+            changes = False
+            for holder, key, code in issues:
+                whole = _whole(holder[key]) if code == "int_type" else None
+                if whole is not None or isinstance(holder[key], _Text):
+                    holder[key], changes = float(holder[key]) if whole is None else whole, True
+            if not changes:
+                break
         return self.read(text)[0]
 
     def read(self, text: bytes) -> tuple[T, bytes]:
         """Validate JSON text in UTF-8; return the value, and the text with `3` where it has `3.0` for an integer."""
         try:
-            return self._validate_decimals(text) if self._has_decimals else self._validate(text), text
+            return self._validate(text), text
         except InvalidValueError as error:
             whole = _with_integers(text, error.issues)
             if whole is None:
                 raise
         return self._validate(whole), whole
-
-    def _validate_decimals(self, text: bytes) -> T:
-        """Validate with long fractions as strings where these are valid: as numbers, they would be rounded to floats."""
-        with suppress(ValueError, RecursionError):
-            root = [
-                json.loads(text, parse_float=lambda each: _Digits(each) if len(each) > FLOAT_DIGITS else float(each))
-            ]
-            for _ in range(MOST_TRIES):
-                try:
-                    value = self._validate(json.dumps(root[0], ensure_ascii=False).encode())
-                    plain = [self.adapter.dump_python(value, by_alias=True)]
-                    places = list(_digits(root, plain))
-                    if not places:
-                        return value
-                except InvalidValueError as error:
-                    places = [_at(root, issue.path) for issue in error.issues]
-                    places = [(holder, key) for holder, key in places if isinstance(holder[key], _Digits)]
-                    for holder, key in places:
-                        holder[key] = float(holder[key])
-                    if not places:
-                        break
-        return self._validate(text)
 
     def _validate(self, text: bytes) -> T:
         with _InvalidOnError():
@@ -358,6 +393,10 @@ class FieldsValidator(PydanticValidator[Json]):
         """Validate JSON text in UTF-8."""
         _, text = super().read(text)
         return cast("Json", json.loads(text))
+
+    def from_data(self, data: Json, text: bytes) -> Json:  # noqa: ARG002  (plain JSON has floats)
+        """Validate the data of a JSON text."""
+        return self.from_json(text)
 
     def dump(self, value: object) -> Json:
         """Return plain JSON unchanged if it is valid."""
@@ -724,7 +763,9 @@ DATA_TYPES: dict[type, type] = {
 def _kind(node: ir.Node, data: Json) -> bool:
     """Return whether data has the JSON type of a node, ignoring constraints."""
     if isinstance(node, ir.LiteralNode):
-        return any(type(value) is type(data) for value in node.values)
+        return any(
+            isinstance(data, type(value)) and isinstance(data, bool) == isinstance(value, bool) for value in node.values
+        )
     if isinstance(node, ir.NumberNode):
         return is_number(data)
     return isinstance(data, DATA_TYPES.get(type(node), ()))
