@@ -50,6 +50,11 @@ WRITTEN = [
     '{"type": "function", "name": "weather", "parameters": {"city": "Oslo"}}',
     '{"type": "function", "function": {"name": "weather", "arguments": "{\\"city\\": \\"Oslo\\"}"}}',
     f'{{"tool_calls": [{CALL}]}}',
+    f'{{"function": "weather", "arguments": {ARGUMENTS}}}',
+    f'{{"function": {{"name": "weather"}}, "arguments": {ARGUMENTS}}}',
+    f'{{"tool": "weather", "arguments": {{"arguments": {ARGUMENTS}}}}}',
+    f'[TOOL_CALLS]weather{{"arguments": {ARGUMENTS}}}',
+    f"<tool_call>weather\n{CALL}</tool_call>",
     '<tool_call>{"arguments": {"city": "Oslo"}, "name": "functions.weather"}</tool_call>',
     "<tool_call>\n{'name': 'weather', 'arguments': {'city': 'Oslo'}}\n</tool_call>",
     f"<tool_call>\n{CALL[:-1]}\n</tool_call>",
@@ -218,6 +223,15 @@ def test_code_of_another_kind_is_not_held_back() -> None:
 
     assert reader.feed(TextDelta("```python\nx = ")) == [TextDelta("```python\nx = ")]
     assert reader.feed(TextDelta("<b>")) == [TextDelta("<b>")]
+
+
+@pytest.mark.parametrize("size", [1, 1000])
+def test_a_call_may_follow_a_block_of_code_in_its_last_line(size: int) -> None:
+    block = f"```python\n{CALL}\n```"
+
+    response, _ = answer(f"{block}{CALL}"[at : at + size] for at in range(0, len(block + CALL), size))
+
+    assert (response.text, [each.name for each in response.message.tool_calls]) == (block, ["weather"])
 
 
 def test_a_call_in_thinking_that_does_not_end_is_made() -> None:

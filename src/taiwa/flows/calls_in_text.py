@@ -47,7 +47,9 @@ PARAMETER = re.compile(
     r"<([^\s<>=/]+)(?:\s*=\s*[\"']?([^\s<>\"']+)[\"']?\s*|\s[^<>]*?\bname=[\"']([^\"'<>]+)[\"'][^<>]*)>|<\w*key>"
 )
 VALUE = r"</\w*key>\s*<(\w*value)>"
-KEY = re.compile(r'[\[{\s]{1,80}"(?:name|type|id|function|arguments|parameters|tool_calls|tool_name|tool_call_id)"')
+KEY = re.compile(
+    r'[\[{\s]{1,80}"(?:name|type|id|function|tool|arguments|parameters|tool_calls|tool_name|tool_call_id)"'
+)
 """The first keys of JSON that may be a call."""
 PYTHON = re.compile(r"(?:\[\s{0,80}|print\(\s*)?([A-Za-z_][\w.]*)\(")
 HALF_PYTHON = re.compile(r"(?:print\(\s{0,80})?[A-Za-z_][\w.]{0,80}")
@@ -163,6 +165,8 @@ class CallsInText:
                 yield from self._match(HALF_MARK)
                 self._is_code = not self._text.startswith(FENCE, 1)
                 self._pass(2 if self._is_code else 4)
+                if not self._is_code:  # a call may stand directly behind a block
+                    self._text = "\n" + self._text[1:]
             elif opening := (yield from self._opening()):
                 yield from self._think(opening)
             else:
@@ -322,9 +326,11 @@ class CallsInText:
         (key, inner), *others = data.items()
         if key == "tool_calls":
             return self._described(inner, is_plain)
-        if isinstance(function := data.get("function"), dict):
-            return self._described(function, is_plain)
-        tool = self._named(data.get("name", data.get("tool_name")))
+        if isinstance(function := data.get("function"), dict):  # with the arguments in it, or beside it
+            return self._described({**data, "function": None, **function}, is_plain)
+        tool = next(
+            filter(None, (self._named(data.get(each)) for each in ("name", "tool_name", "function", "tool"))), None
+        )
         if tool is None and not others and not is_plain:
             tool, data = self._named(key), {"arguments": inner}
         if tool is None:
@@ -384,6 +390,9 @@ def _call(tool: ToolSpec, arguments: Json) -> ToolCall:
     properties, required = schema.get("properties"), schema.get("required")
     known = set(properties) if isinstance(properties, dict) else set[str]()
     needed = set(required) if isinstance(required, list) else set[Json]()
+    if isinstance(arguments, dict) and needed and not known & arguments.keys():  # they are in the only object in it
+        objects = [each for each in arguments.values() if isinstance(each, dict)]
+        arguments = objects[0] if len(objects) == 1 else arguments
     if (
         not isinstance(arguments, dict)
         or not needed <= arguments.keys()

@@ -286,7 +286,8 @@ class OutputType(Generic[T]):
         >>> OutputType.fields("Point", {"x": int, "y": int}, frozenset({"x"})).repair({"x": "1", "y": None})
         {'x': 1}
         """
-        return _ValueRepair(self.bare_ir, 0).node(self.bare_ir.root, data, 0)
+        repair = _ValueRepair(self.bare_ir, 0)
+        return repair.node(self.bare_ir.root, repair.unwrapped(data), 0)
 
     def parse(self, text: str, options: ParseOptions = DEFAULT_OPTIONS) -> ParseResult[T]:
         """Parse the text of an answer; see `taiwa.structured.output_type` for what is repaired.
@@ -729,7 +730,7 @@ class _ValueRepair:
             not isinstance(each.extra, ir.NeverNode | None) or any(each.get(key) for key in called) for each in objects
         ):
             return data
-        if isinstance(data.get("name"), str) and called:
+        if called and (isinstance(data.get("name"), str) or len(data) == 1):
             self.fix("unwrapped", "likely")
             return data[called[0]]
         if any(each.get(key) is not None for each in objects for key in data):
