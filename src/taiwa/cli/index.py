@@ -64,7 +64,7 @@ class OrFolder(Group):
 
 @click.group(cls=OrFolder, subcommand_metavar="FOLDER [--name NAME] | COMMAND [ARGS]...")
 def index() -> None:
-    """Index the documents of FOLDER: Markdown, text, HTML, PDF, DOCX, CSV.
+    """Index the documents of FOLDER: Markdown, text, HTML, PDF, DOCX, CSV, JSON Lines.
 
     Run it again after changes: only new, changed and deleted files are processed, and an interrupted run is continued.
     If a folder has the name of a command, write ./list.

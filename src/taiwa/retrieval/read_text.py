@@ -1,16 +1,19 @@
-"""Documents of plain text: Markdown with its headings, tables, and lines."""
+"""Documents of plain text: Markdown with its headings, tables, lines, and lines of JSON."""
 
 import csv
 import io
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
+from taiwa.kernel.serialization import Json, parse_json
 from taiwa.retrieval.document_access import front_matter
 from taiwa.retrieval.tables import guess_header, markdown_tables, table_text, tables_of_lines
-from taiwa.retrieval.types import Heading, ParsedDocument, lines_of
+from taiwa.retrieval.types import Heading, ParsedDocument, UnreadableError, lines_of
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -135,3 +138,44 @@ def table_start(text: str) -> int:
 def delimiter_of(line: str) -> str:
     """Return the delimiter of a table from its first line."""
     return max(",\t;|", key=QUOTED.sub("", line).count)
+
+
+LONGEST_FIELD = 100
+
+
+def read_json_lines(text: str) -> ParsedDocument:
+    """Read objects, one a line: as a table, or, if fields have long texts, each as a section under its short fields.
+
+    Raises:
+        UnreadableError: a line is not a JSON object.
+    """
+    rows: list[dict[str, str]] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                row = parse_json(line)
+            except ValueError:
+                row = None
+            if not isinstance(row, dict):
+                raise UnreadableError(f"broken: line {number} is not a JSON object")
+            rows.append({key: _field(each) for key, each in row.items() if each not in (None, "")})
+    names = [*dict.fromkeys(key for row in rows for key in row)]
+    if all(map(_is_short, chain.from_iterable(row.values() for row in rows))) and len(rows) * len(names) <= len(text):
+        return ParsedDocument(table_text(names, [[row.get(name, "") for name in names] for row in rows]))
+    sections, headings, start = list[str](), list[Heading](), 0
+    for row in rows:
+        words = " · ".join(filter(_is_short, row.values()))
+        body = "\n\n".join(each.strip() for each in row.values() if not _is_short(each))
+        section = f"## {words}\n\n{body}\n\n" if words else f"{body}\n\n"
+        headings += [Heading(start, 2, words)] if words else []
+        start += len(section)
+        sections.append(section)
+    return ParsedDocument("".join(sections), headings=tuple(headings))
+
+
+def _field(value: Json) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _is_short(field: str) -> bool:
+    return len(field) <= LONGEST_FIELD and "\n" not in field

@@ -27,21 +27,22 @@ from taiwa.retrieval.document_access import AccessUnclearError
 from taiwa.retrieval.read_docx import read_docx
 from taiwa.retrieval.read_html import read_html
 from taiwa.retrieval.read_pdf import read_pdf
-from taiwa.retrieval.read_text import read_markdown, read_table, read_text
+from taiwa.retrieval.read_text import read_json_lines, read_markdown, read_table, read_text
 from taiwa.retrieval.types import Chunk, ParsedDocument, UnreadableError, reason_of
 
-DocumentFormat: TypeAlias = Literal["markdown", "text", "table", "html", "pdf", "docx"]
+DocumentFormat: TypeAlias = Literal["markdown", "text", "table", "json", "html", "pdf", "docx"]
 FORMATS: dict[str, DocumentFormat] = {
     **dict.fromkeys((".md", ".markdown", ".mdown", ".mkd"), "markdown"),
     **dict.fromkeys((".txt", ".text", ".rst", ".adoc", ".org", ".tex", ".log"), "text"),
     **dict.fromkeys((".csv", ".tsv"), "table"),
+    **dict.fromkeys((".jsonl", ".ndjson"), "json"),
     **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
     ".pdf": "pdf",
     ".docx": "docx",
 }
 """The format of a document by its suffix."""
 VERSIONS: dict[DocumentFormat, str] = {
-    "markdown": "markdown-4", "text": "text-5", "table": "table-5", "html": "html-6", "pdf": "pdf-3", "docx": "docx-2",
+    "markdown": "markdown-4", "text": "text-5", "table": "table-5", "json": "json-1", "html": "html-6", "pdf": "pdf-3", "docx": "docx-2",
 }  # fmt: skip
 """The reader of each format; files read by another version are read again."""
 CHUNKER = "split-2"
@@ -193,11 +194,11 @@ def _from_json(answer: dict[str, Json]) -> ReadDocument:
     )  # fmt: skip
 
 
-TEXT_FORMATS = frozenset({"markdown", "text", "table", "html"})
+TEXT_FORMATS = frozenset({"markdown", "text", "table", "json", "html"})
 BYTES_PER_CHARACTER = 4
 READERS: dict[str, Callable[[bytes], ParsedDocument]] = {
     "markdown": lambda raw: read_markdown(decode(raw)), "text": lambda raw: read_text(decode(raw)),
-    "table": lambda raw: read_table(decode(raw)), "html": read_html, "pdf": read_pdf, "docx": read_docx,
+    "table": lambda raw: read_table(decode(raw)), "json": lambda raw: read_json_lines(decode(raw)), "html": read_html, "pdf": read_pdf, "docx": read_docx,
 }  # fmt: skip
 
 
