@@ -220,6 +220,7 @@ def test_the_rest_works_beside_a_broken_plug_in(other: Taiwa) -> None:
 
 FAULTY = """
 import sys
+from asyncio import CancelledError, sleep
 from taiwa.conversation.reducers import Reducer
 from taiwa.kernel.messages import StreamEnd, TextDelta
 
@@ -239,12 +240,21 @@ class Model:
             sys.exit(3)
         if self.name == "faulty:odd":
             raise Odd("no\\nway")
+        if self.name in ("faulty:closed", "faulty:cancelled"):
+            yield TextDelta("Hi")
+            raise {"closed": GeneratorExit, "cancelled": CancelledError}[self.name.partition(":")[2]]("no\\nway")
         yield {"text": "hello", "delta": TextDelta('Hi.\\n@@delta\\n{"word": "tea"}')}[self.name.partition(":")[2]]
         yield StreamEnd("stop", None, None, self.name)
 
     async def astream(self, request):
+        if self.name == "faulty:slow":
+            await sleep(3600)
         for chunk in self.stream(request):
             yield chunk
+
+class Shelf:
+    def find(self, query, k):
+        raise Odd("no\\nway")
 
 def divide(*_):
     return 1 / 0
@@ -268,6 +278,8 @@ inverse = faulty:inverse
 leave = faulty:last
 [taiwa.readers]
 num = faulty:read
+[taiwa.retrievers]
+shelf = faulty:Shelf
 """
 
 
@@ -311,6 +323,34 @@ def test_what_a_plug_in_returns_in_a_wrong_type_is_one_line(faulty: Taiwa, tmp_p
     assert "broken: its reader returned no text (int)" in faulty.ok("index", "films").out
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"), [("odd", "Odd"), ("closed", "GeneratorExit"), ("cancelled", "CancelledError")]
+)
+def test_whatever_a_model_raises_is_one_line_of_a_turn_and_of_a_row(
+    faulty: Taiwa, tmp_path: Path, name: str, kind: str
+) -> None:
+    (tmp_path / "rows.txt").write_text("one\ntwo\n")
+
+    said = faulty("say", "-m", f"faulty:{name}", "hello")
+    batch = faulty("batch", "plain", str(tmp_path / "rows.txt"), "-m", f"faulty:{name}")
+
+    failed = f"the model 'faulty' of faulty 1.0 failed: {kind}: no way"
+    assert (said.code, said.err) == (1, f"taiwa: {failed}\n")
+    assert batch.code == 1
+    assert [row["error"]["message"] for row in batch.rows] == [failed] * 2
+
+
+def test_a_cancelled_answer_of_a_model_is_no_failure(faulty: Taiwa) -> None:
+    model = open_model(resolve("faulty:slow"), settings.load())
+
+    async def ask() -> None:
+        async with asyncio.timeout(0.01):
+            await anext(model.astream(Request((user("hello"),))))
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(ask())
+
+
 def test_a_model_that_ends_the_process_ends_only_its_answer(faulty: Taiwa) -> None:
     model = open_model(resolve("faulty:exit"), settings.load())
     request = Request((user("hello"),))
@@ -338,7 +378,7 @@ def test_a_reducer_that_fails_or_ends_the_process_ends_only_its_turn(
 
 
 def test_an_error_in_the_code_of_a_package_names_the_package(faulty: Taiwa) -> None:
-    with faulty.start("say", "-m", "faulty:odd", "hello") as started:
+    with faulty.start("ask", "--in", "shelf", "hello", "-m", "faulty:delta") as started:
         _, errors = started.communicate()
 
     last = "taiwa: the package faulty 1.0 failed: Odd: no way; --debug shows the traceback"

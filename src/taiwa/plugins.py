@@ -33,8 +33,8 @@ T = TypeVar("T")
 
 PluginKind: TypeAlias = Literal["apps", "models", "readers", "reducers", "retrievers", "tools"]
 KINDS: tuple[PluginKind, ...] = get_args(PluginKind)
-FAILURES = (Exception, SystemExit)
-"""What the code of a package may raise: a module may be a script that ends its process."""
+FAILURES = (Exception, SystemExit, GeneratorExit)
+"""What code of others may raise: a module may be a script that ends its process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +81,14 @@ class Plugin:
 
     @contextmanager
     def blamed(self, kind: type[TaiwaError]) -> Generator[None]:
-        """Raise what the code of the plug-in raises inside as this kind of error."""
+        """Raise what the code of the plug-in raises inside as this kind of error; a `yield` inside must not be part of it."""
         try:
             yield
-        except TaiwaError:
+        except (TaiwaError, KeyboardInterrupt):
             raise
-        except FAILURES as error:
+        except BaseException as error:
+            if _is_cancelled():
+                raise
             raise kind(f"the {self} failed: {one_line(error)}") from error
 
 
@@ -119,6 +121,16 @@ def _installed(_path: tuple[str, ...]) -> tuple[tuple[PluginKind, str, str, str,
 def one_line(error: BaseException) -> str:
     """Return the type and the text of an error of code of others."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def _is_cancelled() -> bool:
+    """Return whether the task that runs this code was cancelled, so that what it raises is not a failure."""
+    asyncio = sys.modules.get("asyncio")  # no task without it
+    try:
+        task = None if asyncio is None else asyncio.current_task()
+    except RuntimeError:  # no event loop in this thread
+        return False
+    return task is not None and task.cancelling() > 0
 
 
 def _normal(name: str) -> str:

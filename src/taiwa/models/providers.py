@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence, Set
 from concurrent.futures import wait
-from contextlib import suppress
+from contextlib import aclosing, closing, nullcontext, suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from difflib import get_close_matches
@@ -493,6 +493,9 @@ class PluginModel(Model, AsyncModel, Protocol):
     """A model of an installed package."""
 
 
+_END: Any = object()
+
+
 class _BlamedModel:
     """A model whose errors name its package, and that cannot end the process."""
 
@@ -504,11 +507,24 @@ class _BlamedModel:
 
     def stream(self, request: Request) -> Generator[Chunk]:
         with self._plugin.blamed(ModelError):
-            yield from self._model.stream(request)
+            chunks = iter(self._model.stream(request))
+        with closing(chunks) if isinstance(chunks, Generator) else nullcontext():
+            while True:
+                with self._plugin.blamed(ModelError):
+                    chunk = next(chunks, _END)
+                if chunk is _END:
+                    return
+                yield chunk
 
     async def astream(self, request: Request) -> AsyncGenerator[Chunk]:
         with self._plugin.blamed(ModelError):
-            async for chunk in self._model.astream(request):
+            chunks = aiter(self._model.astream(request))
+        async with aclosing(chunks) if isinstance(chunks, AsyncGenerator) else nullcontext():
+            while True:
+                with self._plugin.blamed(ModelError):
+                    chunk = await anext(chunks, _END)
+                if chunk is _END:
+                    return
                 yield chunk
 
 
