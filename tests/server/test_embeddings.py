@@ -1,7 +1,10 @@
 """Embeddings over the server: with the client of OpenAI, from a loopback server of vectors."""
 
 import base64
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import httpx
 import numpy as np
@@ -23,8 +26,9 @@ def name_of(served: Serving) -> str:
     return served.server.options.embeddings
 
 
-def post(served: Serving, **body: object) -> httpx.Response:
-    return served.client.post("/v1/embeddings", json={"model": name_of(served), "input": "my salary", **body})
+def post(served: Serving, headers: dict[str, str] | None = None, **body: object) -> httpx.Response:
+    sent = {"model": name_of(served), "input": "my salary", **body}
+    return served.client.post("/v1/embeddings", json=sent, headers=headers)
 
 
 def unit(text: str) -> np.ndarray:
@@ -117,3 +121,42 @@ def test_a_key_that_may_begin_no_more_answers_gets_no_vectors(served: Serving) -
     headers = {"authorization": "Bearer key-of-ann"}
     refused = served.client.post("/v1/embeddings", json={"model": name_of(served), "input": "a"}, headers=headers)
     assert (refused.status_code, refused.json()["error"]["code"]) == (429, "rate_limit_exceeded")
+
+
+def test_embeddings_are_on_the_bill_and_within_the_budget_of_their_caller() -> None:
+    with EmbeddingServer() as vectors, serving(embeddings=f"{vectors.base_url}#topics") as server:
+        catalogue, store = server.server.state.served, server.repository.store
+        catalogue.settings = replace(catalogue.settings, prices={"*topics": {"input": 1_000, "output": 0}})
+        store.callers.add(Caller("ann", max_cost=100_000_000), "key-of-ann")
+        ann = store.owned_by("ann")
+
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda _: post(server, headers={"authorization": "Bearer key-of-ann"}), range(40)))
+
+        statuses = Counter(each.status_code for each in answers)
+        assert set(statuses) == {200, 429}
+        assert {each.json()["error"]["code"] for each in answers if each.status_code == 429} == {"insufficient_quota"}
+        (line,) = ann.costs("model")
+        assert (line.requests, line.usage.input_tokens) == (statuses[200], 9 * statuses[200])
+        assert ann.runs.spent_since(0) == line.known_nano == 9 * statuses[200] * 1_000_000 <= 100_000_000
+        assert len(vectors.asked) == statuses[200] + 1  # with the fixed sentence
+
+
+def test_embeddings_beyond_a_budget_are_not_requested_and_failed_ones_count_if_a_part_may_be_charged() -> None:
+    with EmbeddingServer() as vectors, serving(embeddings=f"{vectors.base_url}#topics") as server:
+        catalogue, store = server.server.state.served, server.repository.store
+        store.callers.add(Caller("ann", max_cost=1_000_000_000, rate=4), "key-of-ann")
+        headers = {"authorization": "Bearer key-of-ann"}
+        catalogue.settings = replace(catalogue.settings, prices={"*topics": {"input": 1_000, "output": 0}})
+        assert post(server, headers=headers, input="a").status_code == 200
+        spent, vectors.longest = store.owned_by("ann").runs.spent_since(0), 3
+
+        dear = post(server, headers=headers, input="word " * 2_000)
+        failed = post(server, headers=headers, input=["a"] * 32 + ["word"])  # the second of two requests
+
+        assert (dear.status_code, dear.json()["error"]["code"]) == (429, "insufficient_quota")
+        assert failed.status_code >= 400
+        assert vectors.texts[2:] == ["a"] * 32
+        assert store.owned_by("ann").runs.spent_since(0) > spent + 32_000_000
+        assert post(server, headers=headers, input="a").status_code == 200
+        assert post(server, headers=headers, input="a").json()["error"]["code"] == "rate_limit_exceeded"

@@ -1,6 +1,6 @@
 """The served apps and models: the possible values of `model` in a request, and the model of `/v1/embeddings`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,16 +11,20 @@ from typing import TYPE_CHECKING, cast
 from taiwa.apps.catalog import apps, find_path, load_app, load_unchanged
 from taiwa.conversation.app import App
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.errors import ConfigError, InputError
-from taiwa.kernel.runtime import AnyModel
+from taiwa.kernel.effects import Complete, Program
+from taiwa.kernel.errors import ConfigError, InputError, TaiwaError
+from taiwa.kernel.execution import Journal
+from taiwa.kernel.messages import Capability, Chunk, Request, Sampling, StreamEnd, Usage, user
+from taiwa.kernel.runtime import AnyModel, Runtime
 from taiwa.kernel.wording import Wording
 from taiwa.models.http_api.capabilities import REMEDIES
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.http_api.embeddings import EmbeddingEndpoint, open_embedder
 from taiwa.models.providers import expand_alias, resolve_probed
 from taiwa.server.http_responses import ApiError, invalid
-from taiwa.sessions.commit_turn import PricedModel, no_attachments
-from taiwa.sessions.session import chosen_model, open_priced_model
+from taiwa.sessions.commit_turn import PricedModel, no_attachments, request_counter, sink
+from taiwa.sessions.repository import Repository
+from taiwa.sessions.session import chosen_model, open_priced_model, with_prices
 from taiwa.settings import Settings, remove_value, set_value
 
 if TYPE_CHECKING:
@@ -263,22 +267,69 @@ class EmbeddingModel:
         self._embedder: Embedder | None = None
         self._lock = Lock()
 
-    def embed(self, texts: Sequence[str | list[int]]) -> "Vectors":
-        """Return one vector of length 1 for each text, or its tokens; a text that is too long for the model is cut.
+    def embed(self, texts: Sequence[str | list[int]], repository: Repository, settings: Settings) -> "Vectors":
+        """Return one vector of length 1 for each text, or its tokens; a text that is too long for the model is cut. The call is on
+        the bill of the repository, at the prices of the settings, and counts for its limits.
 
         Raises:
             ApiError: the model has other tokens.
-            ConfigError: the model does not exist, or its key is missing.
+            ConfigError: the model does not exist, its key is missing, or a limit on cost applies and its price is unknown.
             ModelError: the call failed.
+            RateLimitError, LimitError: a limit is reached.
         """
+        call = _EmbeddingCall(self.names[-1], self._open(texts), texts)
+        priced, runs = with_prices(call, settings), repository.store.runs
+        with repository.store.transaction():
+            if repository.quota is not None:
+                repository.quota.admit()
+            run = runs.begin("", None, None, "")
+        runtime = Runtime(
+            call, price=priced.price, limits=repository.limits, budgets=repository.budgets(run, None),
+            observers=(request_counter(repository, run, priced),),
+        )  # fmt: skip
+        try:
+            runtime.run(call.program(), Journal((), sink(repository, run, priced)))
+        except BaseException as error:
+            runs.end(run, "failed", error if isinstance(error, TaiwaError) else None)
+            raise
+        runs.end(run, "done")
+        return call.vectors[0]
+
+    def _open(self, texts: Sequence[str | list[int]]) -> "Embedder":
         with self._lock:
-            if self._embedder is None:
-                self._embedder = open_embedder(self._place, self._settings)
-            if all(isinstance(each, str) for each in texts):
-                return self._embedder.embed(cast("Sequence[str]", texts), "passage")
-            if isinstance(self._embedder, EmbeddingEndpoint) and self._embedder.reads_tokens:
-                return self._embedder.embed(texts, "passage")
+            embedder = self._embedder = self._embedder or open_embedder(self._place, self._settings)
+        reads_tokens = isinstance(embedder, EmbeddingEndpoint) and embedder.reads_tokens
+        if reads_tokens or all(isinstance(each, str) for each in texts):
+            return embedder
         problem = (
             "tokens of OpenAI are not those of this model; send texts (LangChain: check_embedding_ctx_length=False)"
         )
         raise invalid("input", problem, "unsupported_parameter")
+
+
+class _EmbeddingCall:
+    """A call of an embedding model as that of a language model whose answer has no text, so that the same limits apply to it."""
+
+    capabilities = frozenset[Capability]()
+
+    def __init__(self, name: str, embedder: "Embedder", texts: Sequence[str | list[int]]) -> None:
+        model = embedder.model if isinstance(embedder, EmbeddingEndpoint) else None
+        self.name, self.host = (name, "") if model is None else (model.name, model.host)
+        self.vectors: list[Vectors] = []
+        self._embedder, self._texts = embedder, texts
+
+    def program(self) -> Program[None]:
+        """Yield the call; a token of a text that is given as tokens is one of any other."""
+        texts = "\n".join(each if isinstance(each, str) else "0" * len(each) for each in self._texts)
+        yield Complete(Request((user(texts),), sampling=Sampling(max_tokens=1)))
+
+    def stream(self, request: Request) -> Iterator[Chunk]:
+        """Make the call."""
+        del request
+        tokens: int | None = 0
+        if isinstance(self._embedder, EmbeddingEndpoint):
+            vectors, tokens = self._embedder.embed_counted(self._texts)
+        else:
+            vectors = self._embedder.embed(cast("Sequence[str]", self._texts), "passage")
+        self.vectors.append(vectors)
+        yield StreamEnd(usage=None if tokens is None else Usage(tokens), model=self.name)

@@ -764,7 +764,11 @@ def _open_named(name: str, chosen: Settings, prices: Prices | None, opened: dict
 
     if name not in opened:
         opened[name] = open_model(resolve_asked(name, chosen), chosen)
-    model = opened[name]
+    return with_prices(opened[name], chosen, prices)
+
+
+def with_prices(model: AnyModel, chosen: Settings, prices: Prices | None = None) -> PricedModel:
+    """Return a model with its prices: without `prices`, those of the settings; one on this machine costs nothing otherwise."""
     host: str = getattr(model, "host", "")  # "" in this process
     local = not host or urlsplit(f"//{host}").hostname in LOOPBACK
     return PricedModel(model, prices or _find_prices(chosen, model.name, local=local))

@@ -259,11 +259,14 @@ class Runs:
 
     def spent_since(self, at_us: int) -> int:
         """Return the cost of calls since a time, plus what is reserved for open calls and those of unknown cost, in billionths."""
-        return self._spent(SpendingLimit("owner", MOST, at_us), "")
+        return self._spent(SpendingLimit("owner", MOST, at_us), 0, "")
 
-    def _spent(self, limit: SpendingLimit, ref: str) -> int:
-        owned: dict[Scope, tuple[str, tuple[str, ...]]] = {
-            "conversation": ("run.owner = ? AND run.ref = ? AND ", (self._owner, ref)),
+    def _spent(self, limit: SpendingLimit, run: int, ref: str) -> int:
+        """Return what counts for a limit; a run outside any session is a conversation of its own."""
+        owned: dict[Scope, tuple[str, SqlRow]] = {
+            "conversation": ("run.owner = ? AND run.ref = ? AND ", (self._owner, ref))
+            if ref
+            else ("run.seq = ? AND ", (run,)),
             "owner": ("run.owner = ? AND ", (self._owner,)),
             "store": ("", ()),
         }
@@ -288,7 +291,7 @@ class Runs:
             self.lock(*scopes)
             ref = str(self._db.one("SELECT ref FROM run WHERE seq = ? AND owner = ?", run, self._owner) or "")
             for limit in limits:
-                spent = self._spent(limit, ref)
+                spent = self._spent(limit, run, ref)
                 if spent + least > limit.bound:
                     return TooLittle(limit, spent)
                 most = min(most, limit.bound - spent)
@@ -303,7 +306,7 @@ class Runs:
     def exceeded(self, run: int, limits: Iterable[SpendingLimit]) -> bool:
         """Return whether more was spent than one of the limits allows."""
         ref = str(self._db.one("SELECT ref FROM run WHERE seq = ? AND owner = ?", run, self._owner) or "")
-        return any(self._spent(limit, ref) > limit.bound for limit in limits)
+        return any(self._spent(limit, run, ref) > limit.bound for limit in limits)
 
     def lock(self, *scopes: Scope) -> None:
         """Make other transactions that admit or reserve for this owner, or for all of them, wait until this one ends."""

@@ -66,13 +66,28 @@ class EmbeddingEndpoint:
             ConfigError: the model is not the one of the stored vectors.
         """
         del what  # not in the protocol
+        return self.embed_counted(texts)[0]
+
+    def embed_counted(self, texts: Sequence[str | list[int]]) -> tuple[Vectors, int | None]:
+        """As `embed`; also return the tokens that the server counted, None if it did not.
+
+        Raises:
+            ModelError, ConfigError: as `embed`; earlier requests for the same texts may be charged.
+        """
         if not self._is_identified:
             self.identify()
-        starts = range(0, len(texts), BATCH)
-        vectors = self._unit_rows([row for start in starts for row in self._request(texts[start : start + BATCH])])
+        rows: list[Sequence[float]] = []
+        counted: list[int | None] = []
+        try:
+            for start in range(0, len(texts), BATCH):
+                rows += self._request(texts[start : start + BATCH], counted)
+        except ModelError as error:
+            error.may_be_charged = error.may_be_charged or bool(counted)
+            raise
+        vectors = self._unit_rows(rows)
         if len(vectors) and vectors.shape[1] != len(self.probe):
             raise self._invalid(f"sent vectors of {vectors.shape[1]} numbers, and of {len(self.probe)} before")
-        return vectors
+        return vectors, None if None in counted else sum(each or 0 for each in counted)
 
     def identify(self, known: EmbedderChoice | None = None) -> None:
         """Embed the fixed sentence, and name the model; it keeps the name of `known` if it is the same model.
@@ -81,7 +96,7 @@ class EmbeddingEndpoint:
             ModelError: the call failed, or the response does not contain a vector.
             ConfigError: the model is not the one of the stored vectors.
         """
-        probe = tuple(float(each) for each in self._unit_rows(self._request([PROBE]))[0])
+        probe = tuple(float(each) for each in self._unit_rows(self._request([PROBE], []))[0])
         if not any(probe):
             raise self._invalid("sent a vector of zeros")
         if self.probe and not _is_same_model(self.probe, probe):
@@ -101,22 +116,24 @@ class EmbeddingEndpoint:
         except ValueError as error:
             raise self._invalid(f"sent {error}") from None
 
-    def _request(self, texts: Sequence[str | list[int]]) -> list[Sequence[float]]:
-        """Request the vectors of some texts; split the list if it is too long, and cut a text that is too long."""
+    def _request(self, texts: Sequence[str | list[int]], counted: list[int | None]) -> list[Sequence[float]]:
+        """Request the vectors of some texts, and add the tokens that the server counted; split the list if it is too long, and
+        cut a text that is too long.
+        """
         try:
-            return self._post(texts)
+            return self._post(texts, counted)
         except ModelError as error:
             if error.status not in (400, 413, 422, 500):
                 raise
             if len(texts) > 1:
                 half = len(texts) // 2
-                return [*self._request(texts[:half]), *self._request(texts[half:])]
+                return [*self._request(texts[:half], counted), *self._request(texts[half:], counted)]
             is_too_long = error.status == 413 or "longer than" in error.message or "too long" in error.message
             if len(texts[0]) <= SHORTEST or not is_too_long:
                 raise
-            return self._request([texts[0][: len(texts[0]) // 2]])
+            return self._request([texts[0][: len(texts[0]) // 2]], counted)
 
-    def _post(self, texts: Sequence[str | list[int]]) -> list[Sequence[float]]:
+    def _post(self, texts: Sequence[str | list[int]], counted: list[int | None]) -> list[Sequence[float]]:
         inputs: list[Json] = [cast("Json", text) or " " for text in texts]  # servers refuse an empty text
         body = to_json({"model": self.model.target.model, "input": inputs})
         raw = self.model.send(WireRequest(PATH, body, (("content-type", "application/json"),)))
@@ -124,6 +141,7 @@ class EmbeddingEndpoint:
             data = parse_json(raw)
         except ValueError:
             raise self._invalid("sent invalid JSON") from None
+        counted.append(count_at(data, "usage", "prompt_tokens"))
         items = items_at(data, "data")
         indices = [count_at(each, "index") for each in items]
         if sorted(index for index in indices if index is not None) == list(range(len(items))):

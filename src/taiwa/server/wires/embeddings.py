@@ -53,9 +53,7 @@ def vectors_of(
             code="model_not_found",
             param="model",
         )
-    if (quota := repository_of(request).quota) is not None:
-        quota.check()
-    vectors = model.embed(texts)
+    vectors = model.embed(texts, repository_of(request), state_of(request).served.settings)
     if dimensions is None or dimensions == vectors.shape[1]:
         return vectors
     if dimensions > vectors.shape[1]:
