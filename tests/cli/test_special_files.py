@@ -24,6 +24,7 @@ DOORS = (
     "batch plain FILE.jsonl", "import FILE.jsonl", "apps check FILE.md", "apps confirm FILE.md",
     "solve --examples FILE.yaml 1+1?", "user set ann --file FILE.yaml", "eval reason --data FILE.jsonl", "say -m gguf:FILE.gguf Hi",
     "chat FILE.md", "say --in FILE.md Hi", "schema FILE.py:Type", "tools show FILE.py:tool", "index FILE.md --name tea", "find tea --in FILE.md",
+    "serve --port 0 --embeddings FILE",
 )  # fmt: skip
 
 

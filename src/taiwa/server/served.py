@@ -1,6 +1,6 @@
 """The served apps and models: the possible values of `model` in a request, and the model of `/v1/embeddings`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from taiwa.apps.catalog import apps, find_path, load_app, load_unchanged
 from taiwa.conversation.app import App
-from taiwa.kernel.attachments import Attachment
+from taiwa.kernel.attachments import Attachment, path_kind
 from taiwa.kernel.effects import Complete, Program
 from taiwa.kernel.errors import ConfigError, InputError, TaiwaError
 from taiwa.kernel.execution import Journal
@@ -260,6 +260,8 @@ class EmbeddingModel:
     """The model of `/v1/embeddings`, opened at the first request: the folder of a sentence model, or a model on a server."""
 
     def __init__(self, place: str, settings: Settings) -> None:
+        if path_kind(Path(place).expanduser()) in ("file", "other"):
+            raise ConfigError(f"{place} is not the folder of a sentence model")
         self.names = tuple(dict.fromkeys((place, Path(place).name if "://" not in place else place)))
         """The names that a request may use for it."""
         self._place = place
@@ -322,6 +324,11 @@ class _EmbeddingCall:
         """Yield the call; a token of a text that is given as tokens is one of any other."""
         texts = "\n".join(each if isinstance(each, str) else "0" * len(each) for each in self._texts)
         yield Complete(Request((user(texts),), sampling=Sampling(max_tokens=1)))
+
+    async def astream(self, request: Request) -> AsyncIterator[Chunk]:
+        """As `stream`, which blocks."""
+        for chunk in self.stream(request):
+            yield chunk
 
     def stream(self, request: Request) -> Iterator[Chunk]:
         """Make the call."""

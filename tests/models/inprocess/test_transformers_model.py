@@ -243,7 +243,7 @@ def test_what_cannot_be_loaded_is_told_in_one_line(folder: Path, tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("hidden_size", 10**12), ("vocab_size", 10**6), ("num_hidden_layers", 10**6), ("num_hidden_layers", -1), ("num_attention_heads", 0), ("intermediate_size", "x\n\x1b[31m"), ("num_key_value_heads", 1.5), ("num_experts", 10**6)],
+    [("hidden_size", 10**12), ("vocab_size", 10**6), ("num_hidden_layers", 10**6), ("num_hidden_layers", -1), ("num_attention_heads", 0), ("hidden_size", 0), ("max_position_embeddings", -1), ("intermediate_size", "x\n\x1b[31m"), ("num_key_value_heads", 1.5), ("num_experts", 10**6)],
 )  # fmt: skip
 def test_sizes_that_the_weights_cannot_have_are_refused_in_one_line(
     folder: Path, tmp_path: Path, name: str, value: object

@@ -233,8 +233,8 @@ def _encode(tokenizer: Any, text: str, *, special: bool = False) -> Any:  # noqa
 
 
 def _reason(error: BaseException) -> str:
-    line = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    return clean_untrusted(line, 200)
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return clean_untrusted(" ".join(lines[:2] if lines[0].endswith(":") else lines[:1]), 200)
 
 
 def _render(tokenizer: Any) -> IsolatedTemplate | None:  # noqa: ANN401  (transformers')
@@ -592,7 +592,7 @@ def _check_sizes(config: Any, parameters: int) -> None:  # noqa: ANN401  (transf
     width = getattr(described, "hidden_size", None) or 1
     for name, size in (described.to_dict() | {name: getattr(described, name, None) for name in SIZES}).items():
         most = parameters // width if name == "num_hidden_layers" else parameters
-        if isinstance(size, int) and name != CONTEXT and (size > most or (name in SIZES and size < 0)):
+        if type(size) is int and ((size > most and name != CONTEXT) or (name in {*SIZES, CONTEXT} and size < 1)):
             raise ValueError(f"{name} of {CONFIG} is {size}, and its weights have {parameters:,} numbers")
 
 
