@@ -229,6 +229,7 @@ class Conversation:
     count: int = 0
     last_answer: str = ""
     new_nodes: tuple[Node, ...] = ()
+    _size: int = field(default_factory=int, init=False, repr=False, compare=False)
 
     def __repr__(self) -> str:
         return f"Conversation(app {self.app.name!r}, turn {self.count}, tip {self.tip[:8]})"
@@ -241,7 +242,15 @@ class Conversation:
     @property
     def size(self) -> int:
         """The characters of its turns, with the bytes of their files."""
-        return sum(len(past.user) + len(past.answer) + sum(file.size for file in past.files) for past in self.turns)
+        if not self._size:
+            texts = sum(len(past.user) + len(past.answer) for past in self.turns)
+            object.__setattr__(self, "_size", texts + sum(file.size for file in self.files))
+        return self._size
+
+    @property
+    def files(self) -> tuple[Attachment, ...]:
+        """The attachments of its turns that later prompts hold."""
+        return tuple(file for past in self.turns if past.attachments or past.messages for file in past.files)
 
     def stored(self) -> "Conversation":
         """Return the conversation once a store has its new nodes."""

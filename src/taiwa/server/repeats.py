@@ -55,10 +55,24 @@ class _Made(NamedTuple):
 class Attempt(Generic[S]):
     """The run of a request, for the clients that wait for it."""
 
-    __slots__ = ("_cancelling", "_is_patient", "clients", "digest", "kept", "size", "started", "weight")
+    __slots__ = (
+        "_cancelling",
+        "_is_patient",
+        "clients",
+        "digest",
+        "has_failed",
+        "kept",
+        "run",
+        "size",
+        "started",
+        "weight",
+    )
 
     def __init__(self, digest: bytes, size: int, *, is_patient: bool, kept: float) -> None:
         self.digest, self.size, self._is_patient, self.kept = digest, size, is_patient, kept
+        self.run: LiveRun | None = None
+        self.has_failed = False
+        """Whether it could not start."""
         self.weight = 0
         """The bytes that it holds, 0 while its run continues."""
         self.clients = 0
@@ -68,22 +82,36 @@ class Attempt(Generic[S]):
     @property
     def can_answer(self) -> bool:
         """Whether its run continues, or has ended with an answer."""
-        if not self.started.done():
-            return True
-        if self.started.cancelled() or self.started.exception() is not None:
-            return False
-        run = self.started.result().run
+        run = self.run
+        if run is None:
+            return not self.has_failed
         return not (run.abandoned or run.stopped or isinstance(run.last, ApiError))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its run starts or continues."""
+        return not self.has_failed and (self.run is None or self.run.ended is None)
 
     @property
     def ended(self) -> float | None:
         """When its run has ended with an answer; None if it has not."""
-        return self.started.result().run.ended if self.can_answer and self.started.done() else None
+        return self.run.ended if self.run is not None and self.can_answer else None
+
+    def start(self, started: S) -> None:
+        """Let the clients that wait for it follow its run."""
+        self.run = started.run
+        self.started.set_result(started)
+
+    def fail(self, error: Exception) -> None:
+        """Let the clients that wait for it fail."""
+        self.has_failed = True
+        self.started.set_exception(error)
+        self.started.exception()  # read, so that asyncio does not log it
 
     def weigh(self) -> int:
         """Find out what it holds, once its run has ended with an answer."""
-        if not self.weight and self.ended is not None:
-            held = (each.session.conversation.size for each in self.started.result().run.completions)
+        if not self.weight and self.ended is not None and self.run is not None:
+            held = (each.session.conversation.size for each in self.run.completions)
             self.weight = LEAST_KEPT_BYTES + self.size + sum(held)
         return self.weight
 
@@ -108,8 +136,8 @@ class Attempt(Generic[S]):
             self._cancel()
 
     def _cancel(self) -> None:
-        if self.clients <= 0 and self.started.done() and self.can_answer:
-            self.started.result().run.cancel(abandon=True)
+        if self.clients <= 0 and self.run is not None and self.can_answer:
+            self.run.cancel(abandon=True)
 
 
 class RequestKey(NamedTuple):
@@ -155,7 +183,7 @@ class Repeats:
     def __init__(self) -> None:
         self._attempts: dict[tuple[str, str | bytes], list[Attempt[Any]]] = {}
         self._begun: list[Attempt[Any]] = []
-        """Those that are not weighed."""
+        """Those that were open when the last one began."""
         self._next_sweep = 0.0
 
     async def attempt(self, request: Request, start: Callable[[], Awaitable[S]]) -> Attempt[S]:
@@ -165,8 +193,8 @@ class Repeats:
             ApiError: the `Idempotency-Key` was used with another body.
         """
         begun = self._begun
-        self._begun = [each for each in begun if each.can_answer and not each.weigh()]
-        if any(each.weight > LARGE_BODY for each in begun):
+        self._begun = [each for each in begun if each.is_open]
+        if len(self._begun) < len(begun) and any(each.weigh() > LARGE_BODY for each in begun):
             self._forget()
         self._sweep(asyncio.get_running_loop().time())
         caller, digest, key, retries = made_by = request_key(request)
@@ -189,19 +217,18 @@ class Repeats:
         attempts.append(made)
         self._begun.append(made)
         try:
-            made.started.set_result(await start())
+            made.start(await start())
         except BaseException as error:
             attempts.remove(made)
             # A cancellation of the first client must not cancel those that have joined it.
-            made.started.set_exception(error if isinstance(error, Exception) else ConnectionError())
-            made.started.exception()  # read, so that asyncio does not log it
+            made.fail(error if isinstance(error, Exception) else ConnectionError())
             raise
         return made
 
     def resume(self, key: RequestKey, started: Started) -> None:
         """Let the repeats of a request of a killed server attach to its run, which this one has resumed."""
         made = _attempt(key.digest, key.idempotency, 0, is_patient=True)
-        made.started.set_result(started)
+        made.start(started)
         self._attempts.setdefault((key.caller, key.idempotency or key.digest), []).append(made)
 
     async def once(self, request: Request, make: Callable[[], Awaitable[T]]) -> T:

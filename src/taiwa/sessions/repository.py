@@ -378,11 +378,7 @@ class Repository:
 
     def remember(self, conversation: Conversation) -> None:
         """Cache a committed conversation in memory for its next turn, if it is not long and has no files."""
-        if (
-            conversation.app.hash in self._apps
-            and not any(past.files for past in conversation.turns)
-            and conversation.size <= LONGEST_RECENT
-        ):
+        if conversation.app.hash in self._apps and not conversation.files and conversation.size <= LONGEST_RECENT:
             self._recent[conversation.tip] = conversation
             for oldest in list(self._recent)[:-MOST_RECENT]:
                 self._recent.pop(oldest, None)
@@ -393,7 +389,7 @@ class Repository:
         Raises:
             CorruptError: the bytes are not those of an attachment.
         """
-        if not any(past.files for past in conversation.turns):
+        if not conversation.files:
             return conversation
         blobs = self.store.blobs
         turns = (

@@ -709,10 +709,7 @@ def writes_little(turn_input: TurnInput) -> bool:
     if base.app.answer_options.schema is not None or base.app.answer_options.constraint is not None:
         return False
     said = len(turn_input.text) + sum(len(message.text) for message in turn_input.messages)
-    said += sum(len(past.user) + len(past.answer) for past in base.turns)
-    return (
-        said <= LONGEST_AT_ONCE and not result_files(turn_input.messages) and not any(past.files for past in base.turns)
-    )
+    return said + base.size <= LONGEST_AT_ONCE and not result_files(turn_input.messages) and not base.files
 
 
 def open_store(store: str | Path | Store | None, chosen: Settings) -> Store:

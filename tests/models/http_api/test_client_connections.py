@@ -13,14 +13,14 @@ def test_a_call_takes_the_connection_that_was_used_last_and_those_that_are_idle_
         first, second = await connections.take(), await connections.take()
         assert second is not first
         for each in (first, second):
-            with each:
+            async with each:
                 pass
         assert await connections.take() is second
 
         first.used = time.monotonic() - KEPT_SECONDS - 1
         third = await connections.take()
         assert third not in (first, second)
-        with second:
+        async with second:
             pass
         assert await connections.take() is second
         await connections.aclose()

@@ -15,7 +15,7 @@ import time
 import weakref
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping
-from contextlib import AsyncExitStack, aclosing, suppress
+from contextlib import aclosing, nullcontext, suppress
 from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -226,10 +226,10 @@ class Connection:
         """When its last call ended."""
         self._idle = idle
 
-    def __enter__(self) -> "httpx2.AsyncHTTPTransport":
+    async def __aenter__(self) -> "httpx2.AsyncHTTPTransport":
         return self.transport
 
-    def __exit__(self, *_: object) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.used = time.monotonic()
         self._idle.append(self)
 
@@ -616,10 +616,7 @@ class HttpModel:
         """Try until an attempt succeeds, a chunk was yielded, or the retry policy gives up."""
         http, deadline, is_announced = self._http_request(method, call), None, False
         pace, paced = None if request is None else self.pace, None
-        async with AsyncExitStack() as stack:
-            if pace is not None:
-                await stack.enter_async_context(pace.place())
-            transport = stack.enter_context(await self._connection())
+        async with nullcontext() if pace is None else pace.place(), await self._connection() as transport:
             for made in count(1):
                 while pace is not None and request is not None:
                     tokens = sum(estimate_tokens(message.text) for message in request.messages)
