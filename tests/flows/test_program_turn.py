@@ -12,9 +12,9 @@ from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, begin
 from taiwa.flows.program_turn import AskUser, DefaultTurn, run_turn, show
 from taiwa.flows.turn import Reply, say
-from taiwa.kernel.effects import CallTool, Complete, Program, Retrieve, gather, perform
+from taiwa.kernel.effects import CallTool, Complete, Program, Retrieve, gather, notify, perform
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, TaiwaError
-from taiwa.kernel.messages import Passage, Request, TextDelta, ToolCall, user
+from taiwa.kernel.messages import Notice, Passage, Request, TextDelta, ToolCall, user
 from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import scripted_model
 from taiwa.retrieval import InMemoryRetriever
@@ -257,6 +257,24 @@ def test_a_question_ends_the_turn_and_the_answer_continues_it_without_a_second_c
     session.undo(3)
     assert session.run(asking, "cake").text == first.text
     assert counted == ["tea", "cake"]
+
+
+def test_a_notice_of_an_earlier_turn_of_a_program_is_not_sent_again(open_session: Callable[..., Session]) -> None:
+    def asking_twice(_: Conversation, text: str) -> Program[str]:
+        yield from notify("reading")
+        reply = yield DefaultTurn(text)
+        first = yield AskUser(reply.text)
+        yield from notify("writing")
+        return first
+
+    session = open_session(app("state: { cost: int }\nreply: text+delta\n"), scripted_model("Which?", "Which?"))
+
+    turns = [list(session.stream_run(asking_twice, text)) for text in ("tea", "green")]
+
+    notices = [[event.text for event in events if isinstance(event, Notice)] for events in turns]
+    assert notices[0][0] == "reading"
+    assert "the model wrote no state" in notices[0][1]
+    assert notices[1] == ["writing"]
 
 
 def test_what_an_earlier_turn_paid_is_not_counted_again(open_session: Callable[..., Session]) -> None:

@@ -6,6 +6,7 @@ program again from its beginning: what it did before is answered from the journa
 
 import json
 from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar, cast
 from unicodedata import normalize
@@ -154,7 +155,8 @@ def run_turn(
             return replace(reply, findings=replace(found, calls=()))
 
         begun = _begun(program, start, texts[0])
-        result = yield from _until_question(begun, answers, said, performed, calls, passages)
+        running = _until_question(begun, answers, said, performed, calls, passages)
+        result = yield from _without_earlier_notices(running, answers)
         findings: dict[str, Json] = {"program": _name(program)}
         if isinstance(result, AskUser):
             listed = "".join(f"\n{number}. {option}" for number, option in enumerate(result.options, 1))
@@ -268,6 +270,25 @@ def _until_question(
                 written = json.dumps(dict(effect.arguments), ensure_ascii=False)
                 failed = ToolResult("", effect.name, error=str(problem))
                 calls.append(call_json(effect.name, written, answer if isinstance(answer, ToolResult) else failed))
+
+
+def _without_earlier_notices(program: Program[T], answers: list[str]) -> Program[T]:
+    """Run a program without the notices before its last answered question, which an earlier turn has sent."""
+    answer: object = None
+    problem: TaiwaError | None = None
+    with closing(program):
+        while True:
+            try:
+                effect = program.send(answer) if problem is None else program.throw(problem)
+            except StopIteration as stop:
+                return cast("T", stop.value)
+            answer, problem = None, None
+            if answers and isinstance(effect, Notify):
+                continue
+            try:
+                answer = yield effect
+            except TaiwaError as error:
+                problem = error
 
 
 def _chosen(asked: AskUser, text: str) -> str:
