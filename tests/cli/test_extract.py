@@ -444,6 +444,20 @@ def test_a_row_of_a_table_is_sent_with_the_names_of_its_columns(
     assert len(model_server.requests) == 2
 
 
+def test_a_column_of_texts_is_sent_without_its_name_and_the_rows_are_written_as_json(
+    taiwa: Taiwa, place: Place, model_server: ModelServer
+) -> None:
+    model_server('{"age": 3}')
+    file = place.folder / "people.csv"
+    file.write_text("id,text\nh7,Ann is 3.\nh8,\n")
+
+    refused = taiwa("extract", "age int", "--file", str(file), "-o", str(place.folder / "out.csv"))
+    (row,) = taiwa.ok("extract", "age int", "--file", str(file)).rows
+
+    assert (row["id"], row["text"], row["value"]) == ("h7", "Ann is 3.", {"age": 3})
+    assert (refused.code, "the rows are written as lines of JSON; name the file out.jsonl" in refused.err) == (2, True)
+
+
 def test_a_table_of_a_spreadsheet_is_read_in_its_encoding(
     taiwa: Taiwa, place: Place, model_server: ModelServer
 ) -> None:

@@ -441,6 +441,8 @@ def _opened(output: Path | None, *, resume: bool) -> Generator[TextIO]:
     if output is None:
         yield sys.stdout
         return
+    if output.suffix.lower() in (".csv", ".tsv"):
+        raise InputError(f"{output}: the rows are written as lines of JSON; name the file {output.stem}.jsonl")
     try:
         # A lone surrogate is written as its escape, which means the same in JSON.
         out = output.open("w" if resume else "x", encoding="utf-8", errors="backslashreplace", newline="\n")

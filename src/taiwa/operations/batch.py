@@ -382,7 +382,8 @@ def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
 
 
 def _table_rows(name: str, stream: BinaryIO) -> Iterator[BatchInput]:
-    """Yield the rows of CSV or TSV as texts, a line `column: value` for each cell that is not empty.
+    """Yield the rows of CSV or TSV as texts, a line `column: value` for each cell that is not empty; a column `text` is the whole text
+    of a row if there is no other but `id`.
 
     Raises:
         InputError: it cannot be read.
@@ -400,9 +401,11 @@ def _table_rows(name: str, stream: BinaryIO) -> Iterator[BatchInput]:
         skipped = lines.read(start).count("\n")
         rows = csv.reader(_table_lines(name, lines), delimiter=delimiter_of(head[start:].lstrip().partition("\n")[0]))
         header = next((row for row in rows if any(row) and row != SEPARATOR_ROW), [])
+        has_text = "text" in (columns := {each.strip() for each in header}) and columns <= {"id", "text"}
         for row in rows:
             named = [(each.strip(), cell.strip()) for each, cell in zip_longest(header, row, fillvalue="")]
-            if text := "\n".join(f"{each}: {cell}" if each else cell for each, cell in named if cell):
+            shown = (pair for pair in named if pair[1] and not (has_text and pair[0] == "id"))
+            if text := "\n".join(cell if has_text or not each else f"{each}: {cell}" for each, cell in shown):
                 yield BatchInput(skipped + rows.line_num, text, dict(named).get("id") or None)
     except (csv.Error, UnicodeDecodeError) as error:
         raise InputError(f"{name}: cannot be read as a table in UTF-8: {error}") from None
