@@ -9,6 +9,7 @@ import pytest
 from taiwa.apps.catalog import load_text
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, add_turn, begin
+from taiwa.conversation.state_record import record_request
 from taiwa.flows.ask.ask_result import AskTurnOptions
 from taiwa.flows.ask.types import ClarifyOptions
 from taiwa.flows.turn import Reply, say
@@ -120,6 +121,17 @@ def test_state_tools_and_documents_work_in_one_turn() -> None:
     ]
     assert "Everybody has 20 days of leave." in model.requests[0].messages[-1].text
     assert after.turns[-1].said == "Gladly. Everybody has 20 days of leave. [1] That is 160 hours."
+
+
+def test_what_the_next_message_changes_is_asked_for_without_the_passages_of_the_answer_before() -> None:
+    model = scripted_model("{}", "Everybody has 20 days of leave.")
+    done, after = turn(app("state: { days: int }\nreply: record\ntools: [calculator]\ndocuments: {}\n"), model)
+
+    asked = record_request(after, "Write that down.").messages[-1].text
+
+    assert "Ask your lead first." in done.text  # in the list of its sources
+    assert "Everybody has 20 days of leave. [1]" in asked
+    assert "Ask your lead first." not in asked
 
 
 def test_a_file_without_a_question_is_answered_without_a_search() -> None:

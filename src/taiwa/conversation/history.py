@@ -217,7 +217,7 @@ def _is_part(part: object) -> bool:
 class Conversation:
     """A position in a history.
 
-    `turns` are those in the window; `last_answer` is that of the newest turn, in the window or not. `new_nodes` are not in the
+    `turns` are those in the window; `last_answer` is what the newest turn said, in the window or not. `new_nodes` are not in the
     store yet, oldest first.
     """
 
@@ -398,7 +398,7 @@ def _with_turns(conversation: Conversation, turns: Sequence[PastTurn]) -> Conver
     if not turns:
         return conversation
     added, last, count = (*conversation.turns, *turns), turns[-1], conversation.count + len(turns)
-    return replace(conversation, tip=last.hash, state={}, turns=added, count=count, last_answer=last.answer)
+    return replace(conversation, tip=last.hash, state={}, turns=added, count=count, last_answer=last.said)
 
 
 def _follow(conversation: Conversation, name: str, node: Node, apps: Apps) -> Conversation:
@@ -424,7 +424,7 @@ def _at_node(
     last_answer = conversation.last_answer
     if node.kind == "turn":
         turns = (*turns, past_turn(name, node))
-        count, last_answer = count + 1, node.answer or ""
+        count, last_answer = count + 1, turns[-1].said
     elif node.kind == "summary":
         kept = items_at(node.delta, "kept")
         turns = tuple(past for past in turns if past.hash in kept)

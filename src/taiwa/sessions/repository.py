@@ -589,7 +589,7 @@ class Repository:
                 names = [str(name) for name in turns]
                 past = tuple(map(past_turn, names, self.store.nodes.get_all(names)))
                 last = more.get("last_answer")  # older snapshots lack it
-                last_answer = last if isinstance(last, str) else past[-1].answer if past else ""
+                last_answer = last if isinstance(last, str) else past[-1].said if past else ""
                 here = Conversation(self.app(app), tip, state, past, summary, n, last_answer)
                 if here.state_hash == self.store.nodes.get(tip).state_hash:
                     return here
