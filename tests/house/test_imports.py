@@ -13,7 +13,7 @@ ALLOWED = {
     "pydantic": ("taiwa.structured",),
     "pydantic_core": ("taiwa.structured",),
     "annotated_types": ("taiwa.structured",),
-    "typing_extensions": ("taiwa.structured",),
+    "typing_extensions": ("taiwa.structured", "taiwa.sessions"),
     "jsonschema": ("taiwa.structured",),
     "tree_sitter": ("taiwa.structured",),
     "tree_sitter_typescript": ("taiwa.structured",),

@@ -181,7 +181,7 @@ def test_a_type_in_code_checks_what_its_schema_cannot_say(repository: Repository
 
     turn = session.say("From one to three.")
 
-    assert turn.value == {"first": 1, "last": 3}
+    assert turn.reply.value == {"first": 1, "last": 3}
     assert "last comes before first" in turn.reply.findings.attempts[0].diagnostics[0]
 
 
