@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -541,6 +542,7 @@ def test_a_session_with_a_type_answers_with_its_values_and_yields_what_is_certai
     assert (first.value, first.reply.value) == (Order("tea", 2), {"drink": "tea", "cups": 2})
     assert {"drink": "tea"} in partial
     assert partial[-1] == {"drink": "tea", "cups": 2}
+    assert all(before != after for before, after in pairwise(partial))
     assert second.value == Order("tea", 3)
 
 

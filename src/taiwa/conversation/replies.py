@@ -444,26 +444,31 @@ class TypedWatch:
 
 
 class _TypedWatcher(HideOutput):
-    __slots__ = ("_in_member", "_parser")
+    __slots__ = ("_in_member", "_known", "_parser")
 
     def __init__(self, output_type: OutputType[Any], *, in_member: bool) -> None:
         self._parser = PartialParser(output_type)
         self._in_member = in_member
+        self._known: Json = None
 
     def feed(self, text: str) -> WatchResult:
         """Pass on the value so far, if the text changes it."""
-        updates = self._parser.feed(text)
+        if not self._parser.feed(text):
+            return WatchResult()
+        view = self._parser.view
         if self._in_member:
-            updates = tuple(each for each in updates if each.path[:1] == ("answer",))
-        view = self._parser.view if updates else None
-        return WatchResult(partial=deepcopy(view["answer"] if self._in_member and isinstance(view, dict) else view))
+            view = view.get("answer") if isinstance(view, dict) else None
+        if view == self._known:
+            return WatchResult()
+        self._known = deepcopy(view)
+        return WatchResult(partial=self._known)
 
 
 def reply_watcher(app: App, prefix: str = "", layout: ReplyLayout | None = None) -> Callable[[], Watcher] | None:
     """Return the factory of the watcher that shows only the answer of an app's replies; None if no watcher is needed.
 
-    A typed answer is shown when it is complete, since it may be repaired; what is certain of its value is passed on before. If a reply continues a `prefix`, only the rest is
-    shown.
+    A typed answer is shown when it is complete, since it may be repaired; what is certain of its value is passed on before. If a reply
+    continues a `prefix`, only the rest is shown.
     """
     layout = layout or app.layout()
     if prefix and (watch := reply_watcher(app, layout=layout)) is not None:
