@@ -40,11 +40,13 @@ def test_the_options_of_a_program_can_be_chosen(tmp_path: Path, monkeypatch: pyt
             json={"model": "desk", "messages": [{"role": "user", "content": "Tea"}], "taiwa": {}},
         ).json()["taiwa"]
         here = f"/api/conversations/{asked['session']}"
+        completed = server.client.post("/v1/completions", json={"model": "desk", "prompt": "Tea", "stream": True}).text
         choices = server.client.get(f"/page/pending/{asked['session']}").text
         refused = server.client.post(f"{here}/turns", json={"option": 3})
         run = server.client.post(f"{here}/turns", json={"option": 2}).json()["run"]
         answered = server.client.get(f"/api/runs/{run}/events").text
 
+    assert "Which size?" in completed
     options = [{"number": 1, "label": "small"}, {"number": 2, "label": "large"}]
     assert (asked["question"], asked["options"]) == ("Which size?", options)
     assert (choices.count("data-option="), "large" in choices) == (2, True)

@@ -80,16 +80,19 @@ class _Reply:
     async def stream(self, run: LiveRun, extend: Extend, send_now: SendNow) -> AsyncGenerator[bytes]:  # noqa: ARG002
         """Yield the parts of the response."""
         results: list[TurnResult] = []
+        written: set[int] = set()
         async for each in run.follow():
             match each.event:
                 case ApiError():
                     yield event(error_to_json(each.event))
                     return
                 case TextDelta(text):
+                    written.add(each.index)
                     yield event(self._object([self._choice(each.index, text)]))
                 case TurnResult():
                     results.append(each.event)
-                    yield event(self._object([self._choice(each.index, "", response_of(each.event))]))
+                    text = "" if each.index in written else each.event.continuation
+                    yield event(self._object([self._choice(each.index, text, response_of(each.event))]))
                 case _:
                     pass
         extension = await extend(results)
