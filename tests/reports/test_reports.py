@@ -14,7 +14,7 @@ import taiwa as package
 from taiwa.retrieval.readers import document_format, read_document
 from tests.cli.conftest import ModelServer, Place, Taiwa
 from tests.peers.faults import DONE, event, head, raw
-from tests.retrieval.documents import docx
+from tests.retrieval.documents import docx, drawn_pdf
 
 HERE = Path(__file__).parent
 
@@ -26,7 +26,9 @@ def cases(kind: str) -> pytest.MarkDecorator:
 
 def written(case: dict[str, Any]) -> bytes:
     if "docx" in case:
-        return docx(*case["docx"])
+        return docx(*case["docx"], extra={name: part.encode() for name, part in case.get("parts", {}).items()})
+    if "pdf" in case:
+        return drawn_pdf(case["pdf"], case.get("page", ""), case.get("objects"))
     unit, times = case.get("repeat", ["", 0])
     return f"{unit * times}{case['text']}".encode(case.get("encoding", "utf-8"))
 

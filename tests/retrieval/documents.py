@@ -116,10 +116,40 @@ def _ruby(base: str, reading: str) -> str:
     return f'<w:r><w:ruby><w:rubyPr><w:hps w:val="10"/></w:rubyPr>{parts}</w:ruby></w:r>'
 
 
+OTHER_SPACES = " ".join(
+    f'xmlns:{prefix}="{name}"'
+    for prefix, name in {
+        "m": "http://schemas.openxmlformats.org/officeDocument/2006/math",
+        "mc": "http://schemas.openxmlformats.org/markup-compatibility/2006",
+        "wps": "http://schemas.microsoft.com/office/word/2010/wordprocessingShape",
+    }.items()
+)
+
+
+def drawn_pdf(lines: list[tuple[int, int, str]], page: str = "", objects: dict[int, str] | None = None) -> bytes:
+    """A PDF of one page with texts at their places; `page` are more entries of the page, `objects` those that they name, from 6."""
+    content = "".join(f"1 0 0 1 {x} {y} Tm ({text}) Tj " for x, y, text in lines)
+    stream = f"BT /F1 10 Tf {content}ET".encode("cp1252")
+    return _written(
+        {
+            1: b"<</Type/Catalog/Pages 2 0 R>>",
+            2: b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+            3: f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]{page}/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>".encode(),
+            4: b"<</Length %d>>stream\n%s\nendstream" % (len(stream), stream),
+            5: b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>",
+            **{number: each.encode() for number, each in (objects or {}).items()},
+        },
+        locked=False,
+    )
+
+
 def docx(*paragraphs: tuple[str, str] | str | list[list[str]], extra: dict[str, bytes] | None = None) -> bytes:
-    """A DOCX; a paragraph is its text, in which `{base|reading}` is ruby, or (style, text) with a style like Heading1, or a table."""
+    """A DOCX; a paragraph is its text, in which `{base|reading}` is ruby, or (style, text) with a style like Heading1, or a table, or XML."""
     body: list[str] = []
     for given in paragraphs:
+        if isinstance(given, str) and given.startswith("<w:"):
+            body.append(given)
+            continue
         if isinstance(given, list):
             rows = ("".join(f"<w:tc><w:p>{_run(escape(cell))}</w:p></w:tc>" for cell in row) for row in given)
             body.append(f"<w:tbl>{''.join(f'<w:tr>{row}</w:tr>' for row in rows)}</w:tbl>")
@@ -138,7 +168,7 @@ def docx(*paragraphs: tuple[str, str] | str | list[list[str]], extra: dict[str, 
         f'<Override PartName="/word/document.xml" ContentType="{main}"/></Types>',
         "_rels/.rels": f'<Relationships xmlns="{links}"><Relationship Id="r1" Type="{office}" Target="word/document.xml"/>'
         "</Relationships>",
-        "word/document.xml": f'<w:document xmlns:w="{WORD}"><w:body>{"".join(body)}</w:body></w:document>',
+        "word/document.xml": f'<w:document xmlns:w="{WORD}" {OTHER_SPACES}><w:body>{"".join(body)}</w:body></w:document>',
     }
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:

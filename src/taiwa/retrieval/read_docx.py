@@ -27,13 +27,14 @@ def read_docx(raw: bytes) -> ParsedDocument:
                 raise UnreadableError(f"unpacks to more than {MOST_UNPACKED >> 20} MB")
             parts = {entry.filename: packed.read(entry) for entry in entries if WORD_PART.fullmatch(entry.filename)}
             written = sum(len(text) for part in parts.values() for text in WRITTEN.findall(part))
-            if any(map(READING.search, parts.values())):
-                raw = _without_readings(packed, parts)
+            if any(map(UNUSUAL.search, parts.values())):
+                raw = _rewritten(packed, parts)
         # Pictures are neither read nor followed.
         html = mammoth.convert_to_html(io.BytesIO(raw), convert_image=mammoth.images.img_element(_no_picture)).value
     except zipfile.BadZipFile:
         raise UnreadableError(Wording("broken or encrypted: not a DOCX that can be opened")) from None
-    reading = sections(str(html))
+    html = BACK_FROM_NOTE.sub("", NOTE_MARK.sub(lambda mark: mark[1].translate(RAISED), str(html)))
+    reading = sections(html)
     found = len(reading.text.encode())
     few = f"only {found / written:.0%} of its text was found; it will be read again" if 4 * found < written else ""
     return replace(reading, doubt=few)
@@ -41,17 +42,42 @@ def read_docx(raw: bytes) -> ParsedDocument:
 
 WORD_PART = re.compile(r"word/\w+\.xml")
 WRITTEN = re.compile(rb"<\w+:t(?: [^>]*)?>([^<]*)")
-READING = re.compile(rb"<(\w+):rt(?: [^>]*)?>.*?</\1:rt>", re.DOTALL)
-AROUND_READING = re.compile(rb"</?\w+:(?:ruby|rubyBase)(?: [^>]*)?>")
+UNUSUAL = re.compile(rb"<\w+:(?:rt|fldSimple|oMath|vanish|txbxContent)[ />]")
+REWRITTEN = tuple(
+    (re.compile(old, re.DOTALL), new)
+    for old, new in (
+        (rb"<(\w+):rt(?: [^>]*)?>.*?</\1:rt>", b""),  # a reading above characters
+        (rb"</?\w+:(?:ruby|rubyBase|fldSimple)(?: [^>]*)?>", b""),
+        # hidden text
+        (rb"<(\w+):r(?: [^>]*)?><\1:rPr>(?:(?!</\1:rPr>).)*<\1:vanish */>(?:(?!<\1:r[ >]).)*?</\1:r>", b""),
+        # formulas
+        (rb"<m:(\w+Pr)(?: [^>]*)?>.*?</m:\1>", b""),
+        (rb"</m:num>", b"<w:r><w:t>/</w:t></w:r>"),
+        (rb"<m:sup>", b"<w:r><w:t>^</w:t></w:r>"),
+        (rb"<(/?)m:([rt])(?: [^>]*)?>", rb"<\1w:\2>"),
+        (rb"</?m:\w+(?: [^>]*)?>", b""),
+        # text boxes without a copy for older programs
+        (rb"<mc:Choice [^>]*>((?:(?!</mc:Choice>).)*)</mc:Choice>\s*(?=</mc:AlternateContent>)", rb"<mc:Fallback>\1</mc:Fallback>"),
+        (rb"<w:drawing>(?:(?!</?w:drawing>|<w:txbx).)*(<w:txbxContent>(?:(?!</?w:drawing>).)*</w:txbxContent>).*?</w:drawing>",
+         rb"<w:pict>\1</w:pict>"),
+    )
+)  # fmt: skip
+"""What mammoth leaves out, or shows against its purpose, and what it reads in its place."""
+RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+NOTE_MARK = re.compile(r'<sup><a href="#(?:foot|end)note-[^"]*"[^>]*>\[(\d+)\]</a></sup>')
+"""The mark of a note: in brackets it would be read as a citation."""
+BACK_FROM_NOTE = re.compile(r' ?<a href="#(?:foot|end)note-ref-[^"]*">↑</a>')
 
 
-def _without_readings(packed: zipfile.ZipFile, parts: Mapping[str, bytes]) -> bytes:
-    """Return a DOCX without the readings above its characters: mammoth leaves out these characters together with them."""
+def _rewritten(packed: zipfile.ZipFile, parts: Mapping[str, bytes]) -> bytes:
+    """Return a DOCX that mammoth reads completely."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as plain:
         for entry in packed.infolist():
             if (part := parts.get(entry.filename)) is not None:
-                plain.writestr(entry.filename, AROUND_READING.sub(b"", READING.sub(b"", part)))
+                for old, new in REWRITTEN:
+                    part = old.sub(new, part)
+                plain.writestr(entry.filename, part)
             elif entry.filename.endswith((".xml", ".rels")):
                 plain.writestr(entry.filename, packed.read(entry))
     return out.getvalue()

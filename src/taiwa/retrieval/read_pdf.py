@@ -59,6 +59,7 @@ def _page(document: Any, number: int) -> str:  # noqa: ANN401  (pypdfium2 has no
         lines = str(written.get_text_range()).replace("\r\n", "\n").replace("\r", "\n").split("\n")
         for first, last, table in [*aligned_tables(_boxes(written, len(lines)))][::-1]:
             lines[first:last] = [table]
+        lines += _annotations(page)
     finally:
         page.close()
     # A word hyphenated at the end of a line is joined again; PDFium marks the position.
@@ -66,6 +67,31 @@ def _page(document: Any, number: int) -> str:  # noqa: ANN401  (pypdfium2 has no
     for mark in ("\ufffe", "\x02"):
         text = text.replace(f"{mark}\n", "").replace(mark, "")
     return text.replace("\x00", "").rstrip() + "\n\n"
+
+
+MOST_ANNOTATIONS = 1_000
+MOST_BYTES = 1 << 16
+
+
+def _annotations(page: Any) -> list[str]:  # noqa: ANN401  (as above)
+    """Return the values of the fields of a form, with their names, and the texts written on a page, which are not part of its text."""
+    raw: Any = import_module("pypdfium2.raw")
+
+    def value(annotation: object, key: bytes) -> str:
+        buffer = (raw.FPDF_WCHAR * (MOST_BYTES // 2))()
+        size = raw.FPDFAnnot_GetStringValue(annotation, key, buffer, MOST_BYTES)
+        return bytes(buffer)[: max(size - 2, 0)].decode("utf-16-le", "replace") if size <= MOST_BYTES else ""
+
+    found: list[str] = []
+    for number in range(min(raw.FPDFPage_GetAnnotCount(page), MOST_ANNOTATIONS)):
+        annotation = raw.FPDFPage_GetAnnot(page, number)
+        kind = raw.FPDFAnnot_GetSubtype(annotation)
+        if kind == raw.FPDF_ANNOT_FREETEXT:
+            found.append(value(annotation, b"Contents"))
+        elif kind == raw.FPDF_ANNOT_WIDGET and (written := value(annotation, b"V")):
+            found.append(f"{value(annotation, b'T')}: {written}")
+        raw.FPDFPage_CloseAnnot(annotation)
+    return [each for each in found if each.strip()]
 
 
 WIDE_GAP = 0.8

@@ -9,8 +9,11 @@ whatever its content.
 """
 
 import os
+import re
 import tempfile
+from bisect import bisect_left
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
@@ -42,11 +45,11 @@ FORMATS: dict[str, DocumentFormat] = {
 }
 """The format of a document by its suffix."""
 VERSIONS: dict[DocumentFormat, str] = {
-    "markdown": "markdown-4", "text": "text-5", "table": "table-5", "json": "json-1", "html": "html-6", "pdf": "pdf-3", "docx": "docx-2",
+    "markdown": "markdown-4", "text": "text-5", "table": "table-5", "json": "json-1", "html": "html-6", "pdf": "pdf-4", "docx": "docx-3",
 }  # fmt: skip
 """The reader of each format; files read by another version are read again."""
-CHUNKER = "split-2"
-"""The version of `chunks`, which is part of the name of a reader."""
+CHUNKER = "split-3"
+"""The version of what follows every reader, which is part of its name."""
 NEEDED = {"pdf": "pypdfium2", "docx": "mammoth"}
 MISSING = "missing"
 """The reader name of files that need a missing extra: they are retried each time."""
@@ -242,4 +245,25 @@ def read_document(raw: bytes, kind: str, characters: int) -> ParsedDocument:
         raise too_long
     if not reading.text.strip():
         raise UnreadableError("no text in it")
-    return reading
+    return _without_soft_hyphens(reading)
+
+
+SOFT_HYPHEN = "\xad"
+
+
+def _without_soft_hyphens(reading: ParsedDocument) -> ParsedDocument:
+    """Leave out the marks of where a word may be divided: it would not be found by its letters."""
+    at = [mark.start() for mark in re.finditer(SOFT_HYPHEN, reading.text)]
+    return (
+        replace(
+            reading,
+            text=reading.text.replace(SOFT_HYPHEN, ""),
+            headings=tuple(
+                replace(each, start=each.start - bisect_left(at, each.start), words=each.words.replace(SOFT_HYPHEN, ""))
+                for each in reading.headings
+            ),
+            pages=tuple(start - bisect_left(at, start) for start in reading.pages),
+        )
+        if at
+        else reading
+    )

@@ -163,6 +163,8 @@ LIST_MARK = re.compile(r"\W*|\(?\w{1,3}[.)]")
 """What stands before the items of a list, which are not rows; nor are labels with their values."""
 RULE = re.compile(r"[-=_]*")
 """A line between rows."""
+WORDS_OF_LINE = 4
+"""Words that a line of a column of prose has on average; most lines go on in small letters."""
 TOLERANCE = 4.0
 """Points by which the cells of a column may be out of line."""
 
@@ -179,8 +181,17 @@ def aligned_tables(lines: Sequence[Sequence[Box]]) -> Iterator[tuple[int, int, s
         while last < len(lines) and (len(lines[last]) > 1 or (last > first and _continues(lines, first, last))):
             last += 1
         if last - first >= LEAST_ROWS and (rows := _in_columns(lines[first:last])) is not None:
-            yield first, last, table_text(*guess_header(rows))
+            yield first, last, _prose(rows) or table_text(*guess_header(rows))
         first = max(last, first + 1)
+
+
+def _prose(rows: Rows) -> str:
+    """Return the text of rows that are the lines of columns of prose, column by column; "" if they are a table."""
+    columns = [[cell for cell in column if cell] for column in zip(*rows, strict=True)]
+    goes_on = sum(cell[0].islower() for column in columns for cell in column)
+    words = min(sum(len(cell.split()) for cell in column) / len(column) for column in columns)
+    is_prose = words >= WORDS_OF_LINE and 2 * goes_on > sum(map(len, columns))
+    return "\n\n".join(map("\n".join, columns)) if is_prose else ""
 
 
 def _continues(lines: Sequence[Sequence[Box]], first: int, at: int) -> bool:
