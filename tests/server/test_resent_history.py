@@ -337,6 +337,13 @@ def test_a_result_without_its_call_is_refused_before_anything_is_paid(
         assert served.model.requests == []
 
 
+def test_a_tool_of_a_client_may_return_nothing() -> None:
+    with serving("Done.") as served:
+        answer = served.chat([ASKS, CALLS, result("c1") | {"content": ""}], model="order")
+
+        assert answer.status_code == 200, answer.text
+
+
 ORDERED = 'Noted.\n@@delta {"items": {"1": {"name": "cheesecake", "quantity": 1, "options": []}}}'
 EDITED = [user("A cheesecake."), model("Noted, a cheesecake."), user("And a tea.")]
 

@@ -694,8 +694,13 @@ def input_text(inputs: Sequence[Message]) -> str:
     if len(inputs) == 1 and inputs[0].role == "user":
         return inputs[0].text
     said = [message.text for message in inputs if message.role == "user"]
-    results = [part.text for message in inputs for part in message.parts if isinstance(part, ToolResult)]
+    parts = [part for message in inputs for part in message.parts if isinstance(part, ToolResult)]
+    results = [part.text or (EMPTY_RESULT if not part.attachments else "") for part in parts]
     return "\n\n".join(text for text in said or results if text)
+
+
+EMPTY_RESULT = "(no text)"
+"""What a log shows of a tool that returned nothing; the model is sent the empty result."""
 
 
 def _enforces_schemas() -> Program[bool]:

@@ -153,14 +153,15 @@ def read_json_lines(text: str) -> ParsedDocument:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                row = parse_json(line)
+                record = parse_json(line)
             except ValueError:
-                row = None
-            if not isinstance(row, dict):
+                record = None
+            if not isinstance(record, dict):
                 raise UnreadableError(f"broken: line {number} is not a JSON object")
-            rows.append({key: _field(each) for key, each in row.items() if each not in (None, "")})
+            rows.append({key: _field(each) for key, each in record.items() if each not in (None, "")})
     names = [*dict.fromkeys(key for row in rows for key in row)]
-    if all(map(_is_short, chain.from_iterable(row.values() for row in rows))) and len(rows) * len(names) <= len(text):
+    are_short = all(map(_is_short, chain.from_iterable(row.values() for row in rows)))
+    if names and are_short and len(rows) * len(names) <= len(text):
         return ParsedDocument(table_text(names, [[row.get(name, "") for name in names] for row in rows]))
     sections, headings, start = list[str](), list[Heading](), 0
     for row in rows:
