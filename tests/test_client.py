@@ -240,6 +240,8 @@ def test_a_repaired_extraction_sends_the_attachments_again(connect: Any) -> None
     ("constraint", "fits", "wanted", "wrong"),
     [
         (Choice("red", "blue"), "red", "red", "green"),
+        (Choice("red", "blue"), '"Red."\n', "red", "red or blue"),
+        (Regex("r[a-z]+"), " red\n", "red", "so red"),
         (Choice(["red", "blue"]), "red", "red", "green"),
         ({"type": "object", "required": ["a"]}, '{"a": 1}', {"a": 1}, '{"b": 1}'),
         (Regex("[0-9]{4}"), "1603", "1603", "16o3"),

@@ -255,7 +255,7 @@ def generate(
         if output_type is None:
             require_modules("checking an answer", "constraints", "llguidance", "numpy")
         with suppress(ConfigError):  # it cannot be judged here
-            check = answer_checker(constraint, output_type)
+            check = answer_checker(constraint, output_type, exact=True)
     requests = _requests(options, constraint)
     priced_model = open_priced_model(None, settings)
     inside, limits = in_process(priced_model.model), settings.limits
@@ -336,9 +336,12 @@ def _choices(source: str) -> tuple[str, ...]:
     return words
 
 
-def answer_checker(constraint: Constraint, output_type: OutputType[Any] | None = None) -> Callable[[str], Json]:
+def answer_checker(
+    constraint: Constraint, output_type: OutputType[Any] | None = None, *, exact: bool = False
+) -> Callable[[str], Json]:
     """Return a function from a complete answer to its value: JSON data under a JSON Schema, which the type may check, else
-    the text.
+    the text without white space around it, or the choice that it is but for letter case, quotes and a full stop; with
+    `exact` it must be the text itself.
 
     It raises OutputValidationError for an invalid answer, such as one cut off by a stop string or a limit.
 
@@ -366,10 +369,24 @@ def answer_checker(constraint: Constraint, output_type: OutputType[Any] | None =
         if output_type is not None:
             output_type.validate(data)
         elif guide is not None and not guide.accepts(text.encode()):
-            raise OutputValidationError(f"the answer does not match the constraint: {truncate(text, 80)!r}", text=text)
+            plain = text.strip()
+            labels = (
+                [each for each in constraint.texts if _label(each) == _label(text)]
+                if isinstance(constraint, Choice)
+                else []
+            )
+            if exact or (len(labels) != 1 and not guide.accepts(plain.encode())):
+                raise OutputValidationError(
+                    f"the answer does not match the constraint: {truncate(text, 80)!r}", text=text
+                )
+            data = labels[0] if len(labels) == 1 else plain
         return data
 
     return check
+
+
+def _label(text: str) -> str:
+    return text.strip("\"'`*.。 \t\r\n").casefold()
 
 
 def _checked(answer: GenerateResult, prefix: str, check: Callable[[str], Json]) -> GenerateResult:
