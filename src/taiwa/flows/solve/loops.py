@@ -766,7 +766,7 @@ def complete_with_tools(
     Raises (when run):
         UnsupportedError: the request has a prefix, and the model calls functions or does not support prefill.
     """
-    capabilities = yield from perform(GetCapabilities())
+    capabilities = yield from perform(GetCapabilities(tried=True))
     calls = CallBudget(tools, LIMITS)
     if request.prefix and "tools" in capabilities:
         why = "a reply whose model calls functions cannot be made to begin with a text"

@@ -450,6 +450,11 @@ class HttpModel:
         return self.target.capabilities
 
     @property
+    def tried(self) -> frozenset[Capability]:
+        """What the first request that needs it finds out: whether the server calls tools."""
+        return frozenset[Capability](("tools",) if self._is_assumed("tools") else ())
+
+    @property
     def server(self) -> Server:
         """The server as errors name it."""
         return with_place(self.codec.server, self._key, self.target)
