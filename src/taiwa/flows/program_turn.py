@@ -208,8 +208,9 @@ def _hidden(effect: Effect[Any]) -> Effect[Any]:
     """Return an effect of which the user sees nothing: the text of a model, or the result of a call within it."""
     if isinstance(effect, Complete):
         return replace(effect, watch=HideOutput)
-    if isinstance(effect, Notify) and isinstance(effect.notice, Notice) and effect.notice.code == "result":
-        return replace(effect, notice=replace(effect.notice, code="call"))
+    if isinstance(effect, Notify) and isinstance(effect.notice, Notice):
+        code = "call" if effect.notice.code == "result" else effect.notice.code
+        return replace(effect, notice=replace(effect.notice, code=code, in_answer=False))
     return effect
 
 

@@ -491,13 +491,15 @@ class StreamEnd:
 class Notice:
     """A message for the user; a warning is always shown, one with the code `waiting` as soon as it arrives.
 
-    `seconds` is the time until a model is called, if that is known; `str` says it too.
+    `seconds` is the time until a model is called, if that is known; `str` says it too. `in_answer`: the text is a part of the answer that
+    the program inserted, such as the result of a call.
     """
 
     text: str
     level: Literal["note", "warning"] = "note"
     code: str = ""
     seconds: float = 0.0
+    in_answer: bool = False
 
     def __str__(self) -> str:
         if not self.seconds:

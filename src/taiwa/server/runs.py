@@ -15,6 +15,7 @@ from taiwa.kernel.async_runtime import Stop, finish_in_thread
 from taiwa.kernel.errors import StoreError, TaiwaError
 from taiwa.kernel.execution import DeltaStarted, Event
 from taiwa.kernel.messages import Notice, TextDelta, ThinkingDelta
+from taiwa.kernel.serialization import value
 from taiwa.operations.resent_history import Completion
 from taiwa.server.access import has_room
 from taiwa.server.http_responses import INTERNAL, STOPPING, ApiError, api_error, too_many
@@ -75,6 +76,14 @@ class RunEvent:
     def is_last(self) -> bool:
         """Whether it ends its answer."""
         return isinstance(self.event, (TurnResult, ApiError))
+
+
+@value(tag="inserted-delta")
+class InsertedDelta(TextDelta):
+    """The next text of an answer that its program inserted, such as the result of a call."""
+
+    text: str
+    refuses: bool = False
 
 
 STATE_NOTICE = "state"
@@ -235,6 +244,8 @@ class LiveRun:
             result = await completion.perform(partial(self._observe, index), self._stop)
             if self._on_turn is not None:
                 self._on_turn(completion.session.repository, result.node, result.session)
+            if rest := self._rest(index, result.continuation):
+                self._publish(index, TextDelta(rest))
             self._publish(index, result)
         except TaiwaError as error:
             self._publish(index, api_error(error))
@@ -248,6 +259,16 @@ class LiveRun:
             self._publish(index, INTERNAL)
             self._cancel_others(index)
 
+    def _rest(self, index: int, text: str) -> str:
+        """Return what a streamed answer lacks of its text; "" if it is another text, or nothing was streamed."""
+        pieces = (
+            event.text
+            for at, event in zip(self._indexes, self._events, strict=True)
+            if at == index and isinstance(event, TextDelta)
+        )
+        written = "".join(pieces)
+        return text[len(written) :] if written and text.startswith(written) else ""
+
     def _cancel_others(self, failed: int) -> None:
         """Cancel the other answers of a request, which fails with this one, so that they are not paid for."""
         self.abandoned = self.abandoned or len(self._tasks) > 1
@@ -257,7 +278,9 @@ class LiveRun:
 
     def _observe(self, index: int, event: Event) -> None:
         """Publish an event; the steps of a program may run in other threads."""
-        if not isinstance(event, (TextDelta, ThinkingDelta, Notice)):
+        if isinstance(event, Notice) and event.in_answer:
+            event = InsertedDelta(event.text)
+        elif not isinstance(event, (TextDelta, ThinkingDelta, Notice)):
             if not isinstance(event, DeltaStarted):
                 return
             event = Notice("updating the state …", code=STATE_NOTICE)

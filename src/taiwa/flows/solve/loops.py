@@ -40,6 +40,7 @@ from taiwa.kernel.effects import (
     Complete,
     GetCapabilities,
     HideOutput,
+    Notify,
     Program,
     Watcher,
     WatchResult,
@@ -60,6 +61,7 @@ from taiwa.kernel.messages import (
     Capability,
     FinishReason,
     Message,
+    Notice,
     Request,
     Response,
     Text,
@@ -113,6 +115,8 @@ class RationaleBuilder:
         self.parts: list[TextPart | InsertedText] = []
         self.ending: EndReason | None = None
         self.final = ""
+        self.is_answer = True
+        """Whether the transcript is the answer."""
         self.output_tokens = 0
         self._is_limited = False
 
@@ -141,7 +145,7 @@ class RationaleBuilder:
         inserted, text = f"{start}{cue}" if request.prefix else start, response.text.rstrip()
         self.parts.append(InsertedText(inserted, "cue"))
         self.add_text(text)
-        yield from notify(inserted + text, code="cue")
+        yield from perform(Notify(Notice(inserted + text, code="cue", in_answer=self.is_answer)))
         return response
 
     def last_request(self, cue: str, question: str) -> Request:  # noqa: ARG002  (only one of the loops continues its text)
@@ -182,7 +186,7 @@ class RationaleBuilder:
     def show(self, text: str, code: str) -> Program[None]:
         """Show a part of the transcript that the watchers do not show, unless the whole reply is hidden."""
         if text and not is_hidden(self.watch):
-            yield from notify(text, code=code)
+            yield from perform(Notify(Notice(text, code=code, in_answer=self.is_answer)))
 
     def finish(self, response: Response) -> None:
         """End the rationale like a response without a call.
@@ -777,6 +781,7 @@ def complete_with_tools(
     shown = watch if is_hidden(watch) else _ReplyWatch(watch)
     native = FunctionCallingLoop(request, calls, TaggedFormat(), shown) if "tools" in capabilities else None
     if native is not None:
+        native.is_answer = False
         try:
             yield from native.run()
         except UnsupportedError as error:
@@ -801,6 +806,7 @@ def complete_with_tools(
         prefill, stops = "prefix" in capabilities, "stop" in capabilities
         masks = can_mask(capabilities) and not isinstance(form, _TaggedBeforeDelta)
         loop = TextLoop(thinking, calls, form, watch, prefill=prefill, stops=stops, masks=masks, words_first=True)
+        loop.is_answer = not replies_in_json
         yield from loop.run()
         ending, text = loop.ending or "end", loop.text
         thought = parse_reply(app, text, layout) if replies_in_json and not calls.executed else None

@@ -59,7 +59,7 @@ from taiwa.server.request import (
     repository_of,
     state_of,
 )
-from taiwa.server.runs import RunEvent, Take, take_pieces
+from taiwa.server.runs import InsertedDelta, RunEvent, Take, take_pieces
 from taiwa.server.served import ServedModels
 from taiwa.server.shared_store import Followable
 from taiwa.server.wire_interface import COUNT, DELETE, GET, LIMIT, POST, TEXT, Described, Route, Wire
@@ -665,7 +665,7 @@ async def _events_of_turns(run: Followable, repository: Repository, take: Take) 
 
 
 KINDS: Mapping[type, str] = {
-    TurnResult: "turn", ApiError: "error", ThinkingDelta: "thinking", TextDelta: "text", Notice: "notice",
+    TurnResult: "turn", ApiError: "error", ThinkingDelta: "thinking", TextDelta: "text", InsertedDelta: "notice", Notice: "notice",
 }  # fmt: skip
 """The events of a run by type."""
 

@@ -47,6 +47,7 @@ from taiwa.server.request import (
     repository_of,
     state_of,
 )
+from taiwa.server.runs import InsertedDelta
 from taiwa.server.wire_interface import GET, Route, Wire
 from taiwa.server.wires import documents
 from taiwa.server.wires.api import LOOK_SECONDS
@@ -332,6 +333,8 @@ async def _written(run: FollowedRun, language: str) -> AsyncGenerator[bytes]:
             text = _begun_with(run.runs[count].completions[0])
             yield _begun(run, run.runs[count].completions[0])
         match each.event:
+            case InsertedDelta():
+                pass
             case TextDelta():
                 if not text.add(each.event.text):
                     yield event({"more": escape(visible(each.event.text))}, "tail")
