@@ -463,6 +463,18 @@ def spans(
     # If content of the question occurs anywhere, a passage with only terms of the history does not answer it.
     own = frozenset(term for term in own if len(term) > 1) or own  # 給 of 給与 is in 有給休暇 too
     asks_not = is_negative(query)
+    # Words that are nowhere may ask for a row that is not there: a row with only the names of its columns is no answer then.
+    if len(own) < len({*content}):
+        for passage, each, terms in zip(passages, units, unit_terms, strict=True):
+            rows = [
+                frozenset(term_weights.terms(passage.text[unit.start : unit.end])) if unit.head else None
+                for unit in each
+            ]
+            if len(rows) - rows.count(None) > 1:
+                terms[:] = [
+                    frozenset[str]() if row is not None and row.isdisjoint(weights) else whole
+                    for row, whole in zip(rows, terms, strict=True)
+                ]
     found: list[tuple[Passage, Span]] = []
     for at, passage in enumerate(passages):
         if own.isdisjoint(held[at]) and own:
