@@ -570,7 +570,7 @@ class HttpModel:
             return answer.usage or Usage()
         self._learn("tools", "ignored")
         ignored = UnsupportedError(f"{self.server.label} ignores tools; {LOOK_AGAIN}", capability="tools")
-        ignored.may_be_charged = True
+        ignored.may_be_charged, ignored.usage = True, answer.usage
         raise ignored
 
     async def _read(
