@@ -23,12 +23,9 @@ from decimal import Decimal
 from itertools import chain
 from traceback import format_exception
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast
+from typing import Any, ClassVar, Self, TypeAlias, cast
 
 from taiwa.kernel.wording import Wording
-
-if TYPE_CHECKING:
-    from taiwa.kernel.messages import Usage
 
 Plain: TypeAlias = str | int | float | bool | tuple[str, ...] | None
 
@@ -185,8 +182,8 @@ class ModelError(TaiwaError):
     details: ClassVar[tuple[str, ...]] = ("request", "status")
     may_be_charged: bool = False
     """Whether the server may have charged the call; set by the model, not recorded."""
-    usage: "Usage | None" = None
-    """What a charged call has used, if that is known; set and not recorded, either."""
+    usage: Any = None
+    """The `Usage` of a charged call, if it is known; set and not recorded, either."""
 
     def __init__(self, message: str, *, request: str = "", status: int | None = None) -> None:
         super().__init__(message)
