@@ -33,7 +33,7 @@ __all__ = [
     "read_questions",
 ]
 
-QUESTIONS = HANDBOOK.with_name("worked") / "handbook.jsonl"
+QUESTIONS = Path(__file__).with_name("handbook.jsonl")
 DEPTH = 10
 
 

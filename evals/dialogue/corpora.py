@@ -632,7 +632,7 @@ PUBLISHED_FORMATS = (
 
 BUNDLED = "taiwa:handbook"
 """The questions to the handbook that is bundled with this program."""
-QUESTIONS = HANDBOOK.parent / "worked" / "handbook.jsonl"
+QUESTIONS = Path(__file__).parents[1] / "handbook.jsonl"
 FORMATS = (*PUBLISHED_FORMATS, *SLICE_FORMATS)
 
 

@@ -50,7 +50,6 @@ def test_the_wheel_holds_the_typed_package_and_its_licence_only(wheel_environmen
     assert {"taiwa/apps/handbook/en/leave.md", "taiwa/apps/handbook/ja/kyuka.md", "taiwa/apps/builtin/ask.md"} <= {
         *names
     }
-    assert "taiwa/apps/worked/handbook.jsonl" in names
     assert {f"taiwa/locale/{code}/LC_MESSAGES/{name}.mo" for code in ("ja", "zh") for name in ("cli", "dialogue")} <= {
         *names
     }
