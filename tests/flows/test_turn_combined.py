@@ -15,7 +15,7 @@ from taiwa.flows.ask.types import ClarifyOptions
 from taiwa.flows.turn import Reply, say
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import OutputValidationError
-from taiwa.kernel.messages import Capability, JsonSchema, Message, Passage, Response, ToolCall
+from taiwa.kernel.messages import Capability, JsonSchema, Message, Passage, Response, ToolCall, ToolCallsInText
 from taiwa.kernel.runtime import Runtime, Tool
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.retrieval import InMemoryRetriever
@@ -199,3 +199,14 @@ def test_passages_are_read_in_the_order_of_their_documents() -> None:
 
     last = model.requests[-1].messages[-1].text
     assert sorted(parts, key=last.index) == parts
+
+
+@pytest.mark.parametrize("front", ["tools: [calculator]\ndocuments: {}\n", "tools: [calculator]\n"])
+def test_a_reply_begins_with_words_where_documents_were_consulted(front: str) -> None:
+    model = scripted_model("20 days.", capabilities=frozenset({"prefix", "stop", "grammar", "local"}))
+
+    turn(app(front), model, tools=[calculator])
+
+    (constraint,) = {request.constraint for request in model.requests}
+    assert isinstance(constraint, ToolCallsInText)
+    assert constraint.words_first is ("documents" in front)

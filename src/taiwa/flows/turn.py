@@ -220,7 +220,8 @@ def say(
         request = request if consulted is None else consulted.limited(request)
         try:
             begun = replace(request, prefix=prefix)
-            response, calls = yield from _complete(begun, tools, app, layout, hides=material is not None)
+            hides, words_first = material is not None, consulted is not None
+            response, calls = yield from _complete(begun, tools, app, layout, hides=hides, words_first=words_first)
             if response.finish == "refusal" and app.only_answers:
                 raise RefusalError(Wording("the model refused to answer"), request=request.digest)
         except RefusalError as error:
@@ -256,16 +257,19 @@ def say(
 
 
 def _complete(
-    request: Request, tools: Sequence[ToolSpec], app: App, layout: ReplyLayout, *, hides: bool
+    request: Request, tools: Sequence[ToolSpec], app: App, layout: ReplyLayout, *, hides: bool, words_first: bool
 ) -> "Program[tuple[Response, tuple[ExecutedCall, ...]]]":
-    """Complete a request, with tools in the loop, and return the calls too; a reply that `hides` is shown when it is checked."""
+    """Complete a request, with tools in the loop, and return the calls too; a reply that `hides` is shown when it is checked.
+
+    Where documents were consulted, the reply begins with words (decision 0112).
+    """
     watch = reply_watcher(app, request.prefix, layout)
     watch = HideOutput if hides and app.output_type is None else watch
     if not tools:
         return _behind(request.prefix, (yield from complete_or_downgrade(request, watch))), ()
     from taiwa.flows.solve.loops import complete_with_tools
 
-    return (yield from complete_with_tools(request, tools, app, layout, watch))
+    return (yield from complete_with_tools(request, tools, app, layout, watch, words_first=words_first))
 
 
 def _reply_by_program(

@@ -759,7 +759,13 @@ WARNINGS: Mapping[EndReason, str] = {
 
 
 def complete_with_tools(
-    request: Request, tools: Sequence[ToolSpec], app: App, layout: ReplyLayout, watch: MakeWatcher
+    request: Request,
+    tools: Sequence[ToolSpec],
+    app: App,
+    layout: ReplyLayout,
+    watch: MakeWatcher,
+    *,
+    words_first: bool = False,
 ) -> Program[tuple[Response, tuple[ExecutedCall, ...]]]:
     """Request the reply of a turn in a layout, and return it with its calls; the response is like one without tools, and includes
     calls in its text.
@@ -805,7 +811,9 @@ def complete_with_tools(
         form = _TaggedBeforeDelta() if app.model_fields and layout == "text+delta" else TaggedFormat()
         prefill, stops = "prefix" in capabilities, "stop" in capabilities
         masks = can_mask(capabilities) and not isinstance(form, _TaggedBeforeDelta)
-        loop = TextLoop(thinking, calls, form, watch, prefill=prefill, stops=stops, masks=masks, words_first=True)
+        loop = TextLoop(
+            thinking, calls, form, watch, prefill=prefill, stops=stops, masks=masks, words_first=words_first
+        )
         loop.is_answer = not replies_in_json
         yield from loop.run()
         ending, text = loop.ending or "end", loop.text
