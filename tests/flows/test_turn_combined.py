@@ -207,6 +207,6 @@ def test_a_reply_begins_with_words_where_documents_were_consulted(front: str) ->
 
     turn(app(front), model, tools=[calculator])
 
-    (constraint,) = {request.constraint for request in model.requests}
+    constraint = model.requests[0].constraint
     assert isinstance(constraint, ToolCallsInText)
     assert constraint.words_first is ("documents" in front)
