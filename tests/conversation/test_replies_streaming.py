@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.conversation.replies import AnswerWatcher, MemberWatcher
+from taiwa.conversation.replies import AnswerWatcher, MemberWatcher, TypedWatch
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import whole_characters
+from taiwa.structured import OutputType
 from tests.models.pieces import PLACES, cut
 from tests.strategies import json_values, texts
 
@@ -160,3 +162,17 @@ def test_watchers_tell_when_the_delta_is_written_and_not_before() -> None:
         True,
         True,
     ]
+
+
+def test_a_partial_value_stays_as_it_is_and_shares_with_the_next_what_is_complete() -> None:
+    watcher = TypedWatch(OutputType(dict[str, Any]), in_member=False)()
+    text = '{"a": [{"b": "xy"}, [1, 2], {}], "c": 3}'
+
+    partial: list[Any] = [found for each in text if (found := watcher.feed(each).partial) is not None]
+
+    b: Json = {"b": "xy"}
+    assert partial == [
+        {"a": [{"b": "x"}]}, {"a": [b]}, {"a": [b, [1]]}, {"a": [b, [1, 2]]}, {"a": [b, [1, 2], {}]},
+        {"a": [b, [1, 2], {}], "c": 3},
+    ]  # fmt: skip
+    assert partial[-2]["a"][0] is partial[-3]["a"][0]

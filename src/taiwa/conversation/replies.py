@@ -4,7 +4,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import deepcopy
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from typing import Any, ClassVar
@@ -455,13 +455,24 @@ class _TypedWatcher(HideOutput):
         """Pass on the value so far, if the text changes it."""
         if not self._parser.feed(text):
             return WatchResult()
-        view = self._parser.view
+        value = _snapshot(self._parser.view, self._parser.open)
         if self._in_member:
-            view = view.get("answer") if isinstance(view, dict) else None
-        if view == self._known:
+            value = value.get("answer") if isinstance(value, dict) else None
+        if value == self._known:
             return WatchResult()
-        self._known = deepcopy(view)
-        return WatchResult(partial=self._known)
+        self._known = value
+        return WatchResult(partial=value)
+
+
+def _snapshot(view: Json, path: tuple[str | int, ...]) -> Json:
+    """Copy a partial value where it is being written: to copy what is complete would take time in its square."""
+    if not isinstance(view, (dict, list)):
+        return view
+    copied: Any = view.copy()
+    if path:
+        with suppress(LookupError):  # nothing is written there yet
+            copied[path[0]] = _snapshot(copied[path[0]], path[1:])
+    return copied
 
 
 def reply_watcher(app: App, prefix: str = "", layout: ReplyLayout | None = None) -> Callable[[], Watcher] | None:
