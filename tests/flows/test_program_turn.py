@@ -13,7 +13,7 @@ from taiwa.conversation.history import Conversation, begin
 from taiwa.flows.program_turn import AskUser, DefaultTurn, run_turn, show
 from taiwa.flows.turn import Reply, say
 from taiwa.kernel.effects import CallTool, Complete, Program, Retrieve, gather, notify, perform
-from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, TaiwaError
+from taiwa.kernel.errors import ApprovalRequiredError, ConfigError, InputError, OutputValidationError, TaiwaError
 from taiwa.kernel.messages import Notice, Passage, Request, TextDelta, ToolCall, user
 from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import scripted_model
@@ -257,6 +257,30 @@ def test_a_question_ends_the_turn_and_the_answer_continues_it_without_a_second_c
     session.undo(3)
     assert session.run(asking, "cake").text == first.text
     assert counted == ["tea", "cake"]
+
+
+def test_another_program_with_the_same_text_leaves_alone_what_waits_for_an_approval(
+    open_session: Callable[..., Session],
+) -> None:
+    @tool(confirm=True)
+    def order(item: str) -> str:
+        """Order an item."""
+        return f"one {item}"
+
+    def ordering(_: Conversation, text: str) -> Program[str]:
+        written = yield from perform(Complete(Request((user(text),))))
+        ordered = yield from perform(CallTool("order", {"item": text}))
+        return f"{written.text}, {ordered.text}"
+
+    session = open_session(app(), scripted_model("Hi", "Paid", "Paid again"), tools=(order,))
+    session.say("Hello")
+    with pytest.raises(ApprovalRequiredError):
+        session.run(ordering, "tea")
+
+    with pytest.raises(ConfigError, match="the program odd"):
+        session.run(odd, "tea")
+
+    assert session.run(ordering, "tea", approve=lambda _: True).text == "Paid, one tea"
 
 
 def test_a_notice_of_an_earlier_turn_of_a_program_is_not_sent_again(open_session: Callable[..., Session]) -> None:

@@ -157,7 +157,7 @@ def run_turn(
         begun = _begun(program, start, texts[0])
         running = _until_question(begun, answers, said, performed, calls, passages)
         result = yield from _without_earlier_notices(running, answers)
-        findings: dict[str, Json] = {"program": _name(program)}
+        findings: dict[str, Json] = {"program": program_name(program)}
         if isinstance(result, AskUser):
             listed = "".join(f"\n{number}. {option}" for number, option in enumerate(result.options, 1))
             reply = Reply(f"{result.question}{listed}")
@@ -223,7 +223,7 @@ def _begun(program: TurnProgram, conversation: Conversation, text: str) -> Progr
         raise _failed(program, error) from error
     if not isinstance(begun, Generator):  # a user's function
         what = f"it returned {describe(begun)} at once"
-        raise ConfigError(f"the program {_name(program)} must yield effects and return a reply; {what}")
+        raise ConfigError(f"the program {program_name(program)} must yield effects and return a reply; {what}")
     return begun
 
 
@@ -259,7 +259,7 @@ def _until_question(
         elif not isinstance(effect, Effect):  # a user's program
             program.close()
             hint = "write `yield from`" if isinstance(effect, Generator) else "yield an effect"
-            raise ConfigError(f"the program {_name(program)} yielded {describe(effect)}; {hint}")
+            raise ConfigError(f"the program {program_name(program)} yielded {describe(effect)}; {hint}")
         else:
             try:
                 answer = yield from performed(effect)
@@ -337,8 +337,9 @@ def read_result(app: App, result: object) -> Reply:
 
 
 def _failed(program: object, error: BaseException) -> ConfigError:
-    return ConfigError(f"the program {_name(program)} failed: {one_line(error)}")
+    return ConfigError(f"the program {program_name(program)} failed: {one_line(error)}")
 
 
-def _name(program: object) -> str:
+def program_name(program: object) -> str:
+    """Return the name by which records know a program."""
     return str(getattr(program, "__name__", type(program).__name__))

@@ -250,7 +250,7 @@ class TurnInput:
                 }
                 for past in self.resent.unknown
             ],
-            "program": self.program is not None,
+            "program": _name_of(self.program),
         }
         return {"reason": self.target.reason, "replaces": self.target.replaces} | {
             name: part for name, part in more.items() if part
@@ -633,9 +633,18 @@ def answers_program(base: Conversation) -> bool:
     return bool(base.turns) and item_at(base.turns[-1].findings, "asked") is not None
 
 
-def is_of_program(run: Run) -> bool:
-    """Return whether an interrupted turn was begun by `Session.run`."""
-    return _recorded(run)[0].get("program") is True
+def is_of_program(run: Run, program: "TurnProgram | None" = None) -> bool:
+    """Return whether an interrupted turn was begun by `Session.run`, with that program if one is given."""
+    name = _recorded(run)[0].get("program")
+    return name is not None and (program is None or name == _name_of(program))
+
+
+def _name_of(program: "TurnProgram | None") -> str:
+    if program is None:
+        return ""
+    from taiwa.flows.program_turn import program_name
+
+    return program_name(program)
 
 
 def find_paused(repository: Repository, base: Conversation) -> "tuple[Paused | None, tuple[Entry, ...]]":

@@ -159,7 +159,7 @@ class BaseSession(Generic[V]):
         check_approve(approve)
         turn_input = TurnInput(self.conversation, text, program=program)
         for run in self.repository.store.runs.open_runs(self.name):
-            if is_of_program(run) and run.text == text and run.base == turn_input.follows:
+            if is_of_program(run, program) and run.text == text and run.base == turn_input.follows:
                 return self._resume_run(run, approve, program)
         return self._begin(turn_input, approve)
 
