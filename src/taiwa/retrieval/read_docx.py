@@ -34,6 +34,7 @@ def read_docx(raw: bytes) -> ParsedDocument:
     except zipfile.BadZipFile:
         raise UnreadableError(Wording("broken or encrypted: not a DOCX that can be opened")) from None
     html = BACK_FROM_NOTE.sub("", NOTE_MARK.sub(lambda mark: mark[1].translate(RAISED), str(html)))
+    html = ONE_TERM.sub(r"\1", ONE_TERM.sub(r"\1", html)).replace(GROUP, "(").replace(GROUP_END, ")")
     reading = sections(html)
     found = len(reading.text.encode())
     few = f"only {found / written:.0%} of its text was found; it will be read again" if 4 * found < written else ""
@@ -42,6 +43,13 @@ def read_docx(raw: bytes) -> ParsedDocument:
 
 WORD_PART = re.compile(r"word/\w+\.xml")
 WRITTEN = re.compile(rb"<\w+:t(?: [^>]*)?>([^<]*)")
+GROUP, GROUP_END = "\ufdd0", "\ufdd1"
+"""Around a part of a formula that has brackets only if it needs them."""
+ONE_TERM = re.compile(rf"{GROUP}([\w.^]*|\([^(){GROUP}{GROUP_END}]*\)){GROUP_END}")
+DRAWING = re.compile(
+    rb"<w:drawing>(?:(?!</?w:drawing>|<w:txbx).)*<w:txbxContent>(?:(?!</?w:drawing>).)*</w:drawing>", re.DOTALL
+)
+TEXT_BOX = re.compile(rb"<w:txbxContent>.*?</w:txbxContent>", re.DOTALL)
 UNUSUAL = re.compile(rb"<\w+:(?:rt|fldSimple|oMath|vanish|txbxContent)[ />]")
 REWRITTEN = tuple(
     (re.compile(old, re.DOTALL), new)
@@ -49,17 +57,19 @@ REWRITTEN = tuple(
         (rb"<(\w+):rt(?: [^>]*)?>.*?</\1:rt>", b""),  # a reading above characters
         (rb"</?\w+:(?:ruby|rubyBase|fldSimple)(?: [^>]*)?>", b""),
         # hidden text
-        (rb"<(\w+):r(?: [^>]*)?><\1:rPr>(?:(?!</\1:rPr>).)*<\1:vanish */>(?:(?!<\1:r[ >]).)*?</\1:r>", b""),
+        (rb"<(\w+):r(?: [^>]*)?><\1:rPr>(?:(?!</\1:rPr>|<\1:rPrChange).)*<\1:vanish */>(?:(?!<\1:r[ >]).)*?</\1:r>", b""),
         # formulas
         (rb"<m:(\w+Pr)(?: [^>]*)?>.*?</m:\1>", b""),
-        (rb"</m:num>", b"<w:r><w:t>/</w:t></w:r>"),
-        (rb"<m:sup>", b"<w:r><w:t>^</w:t></w:r>"),
+        (rb"</m:num>", rb"\g<0><w:r><w:t>/</w:t></w:r>"),
+        (rb"<m:sup>", rb"<w:r><w:t>^</w:t></w:r>\g<0>"),
+        (rb"<m:(?:num|den|sup)>", f"<w:r><w:t>{GROUP}</w:t></w:r>".encode()),
+        (rb"</m:(?:num|den|sup)>", f"<w:r><w:t>{GROUP_END}</w:t></w:r>".encode()),
+        (rb"<m:d>", b"<w:r><w:t>(</w:t></w:r>"),
+        (rb"</m:d>", b"<w:r><w:t>)</w:t></w:r>"),
         (rb"<(/?)m:([rt])(?: [^>]*)?>", rb"<\1w:\2>"),
         (rb"</?m:\w+(?: [^>]*)?>", b""),
         # text boxes without a copy for older programs
-        (rb"<mc:Choice [^>]*>((?:(?!</mc:Choice>).)*)</mc:Choice>\s*(?=</mc:AlternateContent>)", rb"<mc:Fallback>\1</mc:Fallback>"),
-        (rb"<w:drawing>(?:(?!</?w:drawing>|<w:txbx).)*(<w:txbxContent>(?:(?!</?w:drawing>).)*</w:txbxContent>).*?</w:drawing>",
-         rb"<w:pict>\1</w:pict>"),
+        (rb"<mc:Choice [^>]*>((?:(?!</?mc:Choice[ >]).)*)</mc:Choice>\s*(?=</mc:AlternateContent>)", rb"<mc:Fallback>\1</mc:Fallback>"),
     )
 )  # fmt: skip
 """What mammoth leaves out, or shows against its purpose, and what it reads in its place."""
@@ -77,6 +87,9 @@ def _rewritten(packed: zipfile.ZipFile, parts: Mapping[str, bytes]) -> bytes:
             if (part := parts.get(entry.filename)) is not None:
                 for old, new in REWRITTEN:
                     part = old.sub(new, part)
+                part = DRAWING.sub(
+                    lambda drawing: b"<w:pict>%b</w:pict>" % b"".join(TEXT_BOX.findall(drawing[0])), part
+                )
                 plain.writestr(entry.filename, part)
             elif entry.filename.endswith((".xml", ".rels")):
                 plain.writestr(entry.filename, packed.read(entry))
