@@ -12,7 +12,7 @@ from taiwa.flows.ask.ask_result import AskTurnOptions
 from taiwa.flows.ask.consult import clarify
 from taiwa.flows.ask.decide_search_or_clarify import decide
 from taiwa.flows.ask.dialogue import rewrite_queries
-from taiwa.flows.ask.prompts import read_policy
+from taiwa.flows.ask.prompts import load_prompts, read_policy
 from taiwa.flows.ask.types import Advise, Ask, ClarifyOptions, Decision, HandOver, Search, UserProfile
 from taiwa.flows.turn import say
 from taiwa.kernel.errors import ConfigError
@@ -161,6 +161,7 @@ def test_thresholds_of_a_user_take_precedence_over_those_of_the_file(drive: Driv
         ("## questions\n\n", "## questoins\n", "unknown section 'questoins'; did you mean 'questions'?"),
         ("## questions", "## Answer in short", "unknown section 'Answer in short'"),
         ("## questions", "## statements", "the section `## statements` occurs twice"),
+        ("## questions", "## exchanges\n\nTea.\n\n## questions", "`## exchanges` needs a passage, notes and messages"),
         ("unclear: 3 }", "unclear: 3, uncler: 2 }", "unknown threshold 'uncler'; did you mean 'unclear'?"),
         ("cases:\n", "cases: { a: b }\nabout:\n", "`cases` must be a list"),
         ("thresholds: { late", "thresholds: { late: *x", "desk.md:4"),
@@ -169,6 +170,10 @@ def test_thresholds_of_a_user_take_precedence_over_those_of_the_file(drive: Driv
 def test_a_wrong_file_is_an_error_with_its_place_and_a_hint(old: str, new: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(problem)):
         read_policy(DESK.replace(old, new, 1), "desk.md")
+
+
+def test_a_policy_without_exchanges_shows_none() -> None:
+    assert load_prompts("en").replaced_by([("exchanges", "")]).exchanges() == ()
 
 
 def test_a_section_needs_no_blank_line_behind_its_heading() -> None:

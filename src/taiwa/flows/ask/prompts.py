@@ -44,7 +44,7 @@ class Prompts:
         """Return the exchanges that show how a reply uses documents and notes: a passage, notes, and below `>` messages with their
         replies, which rest on the notes too below `>>`.
         """
-        passage, notes, rest = self.sections["exchanges"].split("\n\n", 2)
+        passage, notes, rest = (self.sections["exchanges"] or "\n\n\n\n").split("\n\n", 2)
         return tuple(
             Exchange(self.before(passage), notes, self.message(asked), replied, rests_on_notes=mark == ">>")
             for mark, asked, replied in EXCHANGE.findall(rest)
@@ -177,6 +177,10 @@ class _Reader:
             if name in sections:
                 raise self.error(f"the section `## {name}` occurs twice; keep one")
             sections[name] = text.strip()
+            if name == "exchanges" and text.strip() and text.strip().count("\n\n") < 2:
+                raise self.error(
+                    "`## exchanges` needs a passage, notes and messages with replies, with empty lines between them"
+                )
         return ({"assess": head.strip()} if head.strip() else {}) | sections
 
     def function(self, name: str, data: Json, fields: tuple[str, ...]) -> PolicyFunction:
