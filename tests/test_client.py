@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from pydantic import BaseModel, computed_field, field_validator
 
 import taiwa
 from taiwa.apps.catalog import load_text
@@ -546,6 +547,37 @@ def test_a_session_with_a_type_answers_with_its_values_and_yields_what_is_certai
     assert partial[-1] == {"drink": "tea", "cups": 2}
     assert all(before != after for before, after in pairwise(partial))
     assert second.value == Order("tea", 3)
+
+
+class Counted(BaseModel):
+    """A type whose JSON is not of the type."""
+
+    cups: int
+
+    @field_validator("cups")
+    @classmethod
+    def with_one_for_the_pot(cls, cups: int) -> int:
+        """Add one."""
+        return cups + 1
+
+    @computed_field
+    def litres(self) -> float:
+        """The litres of the cups."""
+        return self.cups / 4
+
+
+@pytest.mark.parametrize("front", ["", "state: { note: str }\nreply: json\n"])
+def test_the_value_of_a_turn_is_read_from_the_answer_and_not_from_its_json(front: str) -> None:
+    answer = '{"cups": 1}'
+    if front:
+        answer = f'{{"answer": {answer}, "delta": {{"note": "x"}}}}'
+    app = load_text(f"---\ntaiwa: 1\n{front}---\nCount.\n", "count.md", "count")
+    session = taiwa.open(app, model=scripted_model(answer), store=":memory:", schema=Counted)
+
+    turn = session.say("One cup")
+
+    assert turn.value == Counted.model_construct(cups=2)
+    assert turn.reply.value == {"cups": 2, "litres": 0.5}
 
 
 def test_the_type_of_a_session_is_that_of_its_values() -> None:

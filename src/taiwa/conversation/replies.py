@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from taiwa.conversation.app import App, ReplyLayout
 from taiwa.conversation.state import shorten_delta
@@ -201,7 +201,7 @@ class ParsedReply:
     """A parsed reply: its answer, its state delta, or None and the problems of the delta, one line each.
 
     `missing` says that the model wrote no delta, which is not the same as a delta that changes nothing. `repairs` names what was
-    repaired in the JSON of a typed answer.
+    repaired in the JSON of a typed answer, and `written` is its text before: the JSON of a value need not be one of its type.
     """
 
     answer: str
@@ -209,6 +209,7 @@ class ParsedReply:
     problems: tuple[str, ...] = ()
     missing: bool = False
     repairs: tuple[str, ...] = ()
+    written: str = ""
 
 
 @lru_cache(maxsize=16)
@@ -272,7 +273,7 @@ def parse_typed(output_type: OutputType[Json], text: str) -> ParsedReply:
         answer = json.dumps(output_type.dump(result.value), ensure_ascii=False)
     except OutputValidationError as error:
         return ParsedReply(whole_characters(text), None, error.diagnostics or (error.message,))
-    return ParsedReply(whole_characters(answer), {}, repairs=_repairs(result))
+    return ParsedReply(whole_characters(answer), {}, repairs=_repairs(result), written=text)
 
 
 def _repairs(result: ParseResult[Any]) -> tuple[str, ...]:
@@ -290,7 +291,7 @@ def _parse_typed_reply(app: App, output_type: OutputType[Json], text: str) -> Pa
     if typed.delta is None:
         return replace(typed, problems=tuple(f"$.answer{line.removeprefix('$')}" for line in typed.problems))
     parsed = _with_delta(app, typed.answer, result.value.get("delta"), needs_delta=True)
-    return replace(parsed, repairs=_repairs(result))
+    return replace(parsed, repairs=_repairs(result), written=typed.written)
 
 
 def _storable(answer: str, delta: dict[str, Json]) -> ParsedReply:
@@ -468,11 +469,11 @@ def _snapshot(view: Json, path: tuple[str | int, ...]) -> Json:
     """Copy a partial value where it is being written: to copy what is complete would take time in its square."""
     if not isinstance(view, (dict, list)):
         return view
-    copied: Any = view.copy()
+    copied = cast("dict[str | int, Json]", view.copy())
     if path:
         with suppress(LookupError):  # nothing is written there yet
             copied[path[0]] = _snapshot(copied[path[0]], path[1:])
-    return copied
+    return cast("Json", copied)
 
 
 def reply_watcher(app: App, prefix: str = "", layout: ReplyLayout | None = None) -> Callable[[], Watcher] | None:

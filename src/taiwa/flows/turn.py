@@ -231,6 +231,7 @@ def say(
             answered = consulted.passages, consulted.by_program()
             return (yield from _reply_by_program(conversation, said, *answered, recorded))
         parsed = yield from _parse_or_repair(app, request, response, repairs, layout)
+        written = parsed.written
         if recorded is not None and parsed.delta is not None:
             parsed = yield from _record_reply(conversation, text, replace(recorded, answer=parsed.answer), state, calls)
         if parsed.delta is None and app.output_type is not None and response.finish == "refusal":
@@ -242,7 +243,7 @@ def say(
             message = f"{reason}: {parsed.problems[0]}"
             raise OutputValidationError(message, text=response.text, diagnostics=parsed.problems)
         answer = None if app.output_type is None else parse_json(parsed.answer)
-        typed = None if app.output_type is None else app.output_type.validate(answer)
+        typed = None if app.output_type is None else app.output_type.parse(written).value
         reply = Reply(parsed.answer, value=answer, typed=typed, response=response, findings=Findings(calls=calls))
         if consulted is not None:
             reply, parsed = yield from _check_against_passages(reply, parsed, app, consulted)
