@@ -49,6 +49,7 @@ from taiwa.kernel.usage_limits import Limits, Prices, UsageLimits
 from taiwa.models.scripted import Entry, scripted_model
 from taiwa.store import Store
 from taiwa.store.nodes import Nodes
+from taiwa.structured import OutputType
 from taiwa.tools.function_tool import tool
 from tests.files import PNG, TEXT
 from tests.peers.faults import FaultServer, speech, status
@@ -242,6 +243,7 @@ def test_a_repaired_extraction_sends_the_attachments_again(connect: Any) -> None
     [
         (Choice("red", "blue"), "red", "red", "green"),
         (Choice("red", "blue"), '"Red."\n', "red", "red or blue"),
+        (Choice("*", "x"), "x", "x", '"'),
         (Regex("r[a-z]+"), " red\n", "red", "so red"),
         (Choice(["red", "blue"]), "red", "red", "green"),
         ({"type": "object", "required": ["a"]}, '{"a": 1}', {"a": 1}, '{"b": 1}'),
@@ -262,6 +264,18 @@ def test_a_constraint_decides_the_value_of_an_answer(
     for error, message in (OutputValidationError, None), (OutputValidationError, "cut off"), (RefusalError, "refused"):
         with pytest.raises(error, match=message):
             client.generate("?", constraint)
+
+
+def test_json_with_space_around_it_is_data_where_only_a_guide_checks_it(
+    connect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*_: object) -> None:
+        raise ConfigError("the extra `schema` is not installed")
+
+    monkeypatch.setattr(OutputType, "from_json_schema", missing)
+    client = connect(' {"a": 1}\n\n')
+
+    assert client.generate("?", JsonSchema({"type": "object", "required": ["a"]})).value == {"a": 1}
 
 
 def test_an_answer_is_streamed_and_then_whole(connect: Any) -> None:

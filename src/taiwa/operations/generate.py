@@ -372,14 +372,14 @@ def answer_checker(
             plain = text.strip()
             labels = (
                 [each for each in constraint.texts if _label(each) == _label(text)]
-                if isinstance(constraint, Choice)
+                if isinstance(constraint, Choice) and _label(text)
                 else []
             )
             if exact or (len(labels) != 1 and not guide.accepts(plain.encode())):
                 raise OutputValidationError(
                     f"the answer does not match the constraint: {truncate(text, 80)!r}", text=text
                 )
-            data = labels[0] if len(labels) == 1 else plain
+            data = labels[0] if len(labels) == 1 else plain if data is text else data
         return data
 
     return check
