@@ -10,10 +10,12 @@ from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from taiwa.kernel.serialization import Json, parse_json
+from taiwa.kernel.serialization import Json
+from taiwa.kernel.text import whole_characters
 from taiwa.retrieval.document_access import front_matter
 from taiwa.retrieval.tables import guess_header, markdown_tables, table_text, tables_of_lines
 from taiwa.retrieval.types import Heading, ParsedDocument, UnreadableError, lines_of
+from taiwa.structured.validators import Digits, read_fraction
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -144,7 +146,8 @@ LONGEST_FIELD = 100
 
 
 def read_json_lines(text: str) -> ParsedDocument:
-    """Read objects, one a line: as a table, or, if fields have long texts, each as a section under its short fields.
+    """Read objects, one a line: as a table, or, if fields have long texts, each as a section under its short fields, of which the first
+    needs no name.
 
     Raises:
         UnreadableError: a line is not a JSON object.
@@ -153,20 +156,22 @@ def read_json_lines(text: str) -> ParsedDocument:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                record = parse_json(line)
-            except ValueError:
+                record = json.loads(line, parse_float=read_fraction)
+            except (ValueError, RecursionError):
                 record = None
             if not isinstance(record, dict):
                 raise UnreadableError(f"broken: line {number} is not a JSON object")
-            rows.append({key: _field(each) for key, each in record.items() if each not in (None, "")})
+            rows.append({_field(key): _field(each) for key, each in record.items() if each not in (None, "")})
     names = [*dict.fromkeys(key for row in rows for key in row)]
     are_short = all(map(_is_short, chain.from_iterable(row.values() for row in rows)))
     if names and are_short and len(rows) * len(names) <= len(text):
         return ParsedDocument(table_text(names, [[row.get(name, "") for name in names] for row in rows]))
     sections, headings, start = list[str](), list[Heading](), 0
     for row in rows:
-        words = " · ".join(filter(_is_short, row.values()))
-        body = "\n\n".join(each.strip() for each in row.values() if not _is_short(each))
+        short = [(name, each) for name, each in row.items() if _is_short(each)]
+        words = " · ".join([*(each for _, each in short[:1]), *(f"{name}: {each}" for name, each in short[1:])])
+        long = [(name, each.strip()) for name, each in row.items() if not _is_short(each)]
+        body = "\n\n".join(each if len(long) == 1 else f"{name}: {each}" for name, each in long)
         section = f"## {words}\n\n{body}\n\n" if words else f"{body}\n\n"
         headings += [Heading(start, 2, words)] if words else []
         start += len(section)
@@ -175,8 +180,10 @@ def read_json_lines(text: str) -> ParsedDocument:
 
 
 def _field(value: Json) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    number = value.text if isinstance(value, Digits) else None
+    text = value if isinstance(value, str) else number or json.dumps(value, ensure_ascii=False)
+    return whole_characters(text.replace("\0", ""))
 
 
 def _is_short(field: str) -> bool:
-    return len(field) <= LONGEST_FIELD and "\n" not in field
+    return len(field) <= LONGEST_FIELD and not {"\n", "\r"} & {*field}
