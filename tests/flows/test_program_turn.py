@@ -283,6 +283,29 @@ def test_another_program_with_the_same_text_leaves_alone_what_waits_for_an_appro
     assert session.run(ordering, "tea", approve=lambda _: True).text == "Paid, one tea"
 
 
+def test_a_program_that_waited_before_other_turns_does_not_keep_a_session_from_resuming(
+    open_session: Callable[..., Session],
+) -> None:
+    @tool(confirm=True)
+    def order(item: str) -> str:
+        """Order an item."""
+        return item
+
+    def ordering(_: Conversation, text: str) -> Program[str]:
+        return (yield from perform(CallTool("order", {"item": text}))).text
+
+    session = open_session(app(), scripted_model("Hi", "Well"), tools=(order,))
+    session.say("Hello")
+    with pytest.raises(ApprovalRequiredError):
+        session.run(ordering, "tea")
+    with pytest.raises(InputError, match="made by a program"):
+        session.resume()
+
+    session.say("Something else")
+
+    assert session.resume() is None
+
+
 def test_a_notice_of_an_earlier_turn_of_a_program_is_not_sent_again(open_session: Callable[..., Session]) -> None:
     def asking_twice(_: Conversation, text: str) -> Program[str]:
         yield from notify("reading")

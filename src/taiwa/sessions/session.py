@@ -46,6 +46,7 @@ from taiwa.sessions.commit_turn import (
     TurnResult,
     V,
     begin_turn,
+    has_moved_since,
     is_of_program,
     request_counter,
     resume_turn,
@@ -197,7 +198,11 @@ class BaseSession(Generic[V]):
 
     def _resume(self, approve: Approve | None = None) -> ActiveTurn | None:
         check_approve(approve)
-        runs = self.repository.store.runs.open_runs(self.name)
+        runs = [
+            run
+            for run in self.repository.store.runs.open_runs(self.name)
+            if not is_of_program(run) or not has_moved_since(self.repository, run)  # a program cannot make a branch
+        ]
         if not runs:
             return None
         return self._resume_run(runs[-1], approve)
