@@ -134,11 +134,12 @@ def test_a_reply_begins_with_what_was_shown_whatever_the_program_returns(returne
     assert streamed.split() == reply.split()
 
 
-def test_an_answer_from_documents_is_shown_when_it_is_checked(open_session: Callable[..., Session]) -> None:
+@pytest.mark.parametrize("found", [True, False])
+def test_an_answer_from_documents_is_shown_once(open_session: Callable[..., Session], *, found: bool) -> None:
     def asked(_: Conversation, text: str) -> Program[Reply]:
         return (yield from show(perform(DefaultTurn(text))))
 
-    retriever = InMemoryRetriever([Passage("inns.md", "The Seaview has rooms.", id="p1")])
+    retriever = InMemoryRetriever([Passage("inns.md", "The Seaview has rooms.", id="p1")] if found else [])
     front = "tools: [calculator]\ndocuments: { policy: never }\n"
     session = open_session(app(front), scripted_model("The Seaview has rooms."), (calculator,), retriever=retriever)
 

@@ -145,13 +145,14 @@ def run_turn(
             reply, _ = yield from turn if is_shown else program_with(_hidden, turn)
             if is_part:
                 written.append(reply.text)
-                if reply.findings.documents is not None:  # checked before it is shown
-                    yield Notify(TextDelta(reply.text))
             made.append(reply)
             found = reply.findings
             calls.extend(items_at(found.to_json(), "calls"))
-            if found.documents is not None and found.documents.answer is not None:
-                passages.extend(found.documents.answer.passages)
+            checked = None if found.documents is None else found.documents.answer
+            read = () if checked is None else checked.passages
+            passages.extend(read)
+            if is_part and found.documents is not None and (read or reply.response is None):
+                yield Notify(TextDelta(reply.text))  # the reply is checked before it is shown, or no model wrote it
             return replace(reply, findings=replace(found, calls=()))
 
         begun = _begun(program, start, texts[0])
