@@ -231,6 +231,7 @@ def say(
             answered = consulted.passages, consulted.by_program()
             return (yield from _reply_by_program(conversation, said, *answered, recorded))
         parsed = yield from _parse_or_repair(app, request, response, repairs, layout)
+        calls, wrong = yield from _calculate(parsed.answer, tools if app.output_type is None else (), calls)
         written = parsed.written
         if recorded is not None and parsed.delta is not None:
             parsed = yield from _record_reply(conversation, text, replace(recorded, answer=parsed.answer), state, calls)
@@ -252,7 +253,7 @@ def say(
         # JSON that the model repeats from a document, a tool or a file must not set state.
         if layout == "text+delta" and parsed.delta and _is_quoted(app, response.text, sources):
             parsed = replace(parsed, delta={}, missing=True)
-        return (yield from _settle(conversation, said, parsed, reply, passages))
+        return (yield from _settle(conversation, said, parsed, reply, passages, wrong))
 
     return step
 
@@ -271,6 +272,18 @@ def _complete(
     from taiwa.flows.solve.loops import complete_with_tools
 
     return (yield from complete_with_tools(request, tools, app, layout, watch, words_first=words_first))
+
+
+def _calculate(
+    text: str, tools: Sequence[ToolSpec], calls: "tuple[ExecutedCall, ...]"
+) -> "Program[tuple[tuple[ExecutedCall, ...], tuple[str, ...]]]":
+    """Calculate the equations of a reply that may use the calculator; return all calls, and a warning of each that is wrong."""
+    if "=" not in text or not any(tool.name == "calculator" for tool in tools):
+        return calls, ()
+    from taiwa.flows.solve.equations import calculate_equations
+
+    made, wrong = yield from calculate_equations(text, tools, calls)
+    return (*calls, *made), wrong
 
 
 def _reply_by_program(
@@ -292,11 +305,16 @@ def _reply_by_program(
 
 
 def _settle(
-    conversation: Conversation, said: _Said, parsed: ParsedReply, reply: Reply, passages: Sequence[Passage]
+    conversation: Conversation,
+    said: _Said,
+    parsed: ParsedReply,
+    reply: Reply,
+    passages: Sequence[Passage],
+    wrong: Sequence[str] = (),
 ) -> Program[tuple[Reply, Conversation]]:
     """Commit a turn with what its sources hold, and warn of what is left out."""
     after, parsed, uncited = _commit(conversation, said, parsed, reply, passages)
-    warnings = (*_warnings(reply.response or Response(assistant(reply.text)), parsed), *uncited)
+    warnings = (*_warnings(reply.response or Response(assistant(reply.text)), parsed), *wrong, *uncited)
     for warning in warnings:
         yield from notify(warning, code="turn", warning=True)
     state_read = parsed.delta is not None and not parsed.missing

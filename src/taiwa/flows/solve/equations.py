@@ -1,0 +1,53 @@
+"""Equations that a model wrote out: each is a call of the calculator that it did not make."""
+
+import re
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from taiwa.flows.solve.rationale import CallBudget, ExecutedCall, SolveLimits
+from taiwa.kernel.effects import Program
+from taiwa.kernel.messages import ToolSpec
+from taiwa.kernel.wording import Wording
+
+CALCULATOR = "calculator"
+EQUATION = re.compile(
+    r"(?<![\w.,:])(?P<left>\d[\d.,]*(?:(?: ?[*/×÷+] ?| - )\d[\d.,]*)+) ?= ?(?P<right>\d[\d,]*(?:\.\d+)?)(?![\d:%^*/×÷+]| [-*/×÷+=])"
+)
+THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+AMBIGUOUS = re.compile(r",|\d\.\d{3}(?!\d)")
+"""A comma or a point that may separate thousands, or decimals."""
+OPERATORS = str.maketrans("×÷", "*/")
+MOST = 8
+
+
+def equations_in(text: str) -> Iterator[tuple[str, str]]:
+    """Yield both sides of the equations between plain numbers.
+
+    >>> list(equations_in("4 rooms: 1,200 × 4 = 4,800 euro, 2:30 - 1:10 = 1:20, 1,5 * 2 = 3"))
+    [('1200 * 4', '4800')]
+    """
+    for found in EQUATION.finditer(text):
+        left, right = (THOUSANDS.sub("", side) for side in found.groups())
+        if not AMBIGUOUS.search(f"{left} {right}"):
+            yield left.translate(OPERATORS), right
+
+
+def calculate_equations(
+    text: str, tools: Sequence[ToolSpec], made: Sequence[ExecutedCall]
+) -> Program[tuple[tuple[ExecutedCall, ...], tuple[str, ...]]]:
+    """Let the calculator answer the equations of a reply that is no call already; return the calls, and a warning of each equation
+    that is wrong beyond rounding.
+    """
+    known, wrong = {call.input for call in made}, list[str]()
+    equations = dict.fromkeys(each for each in equations_in(text) if each[0] not in known)
+    calls = CallBudget(tools, SolveLimits())
+    for left, right in [*equations][:MOST]:
+        requested = calls.request(CALCULATOR, left, lambda _, left=left: {"expression": left})
+        (done,) = yield from calls.execute([requested])
+        if done is None:
+            break
+        place = Fraction(1, 2 * 10 ** len(right.partition(".")[2]))
+        if not done.result.error and abs(Fraction(str(done.result.value)) - Fraction(right)) > place:
+            result = done.result.text
+            wrong.append(Wording("the answer has a wrong equation: {left} = {right}; it is {result}", left=left, right=right, result=result))  # fmt: skip
+    return tuple(calls.executed), tuple(wrong)
