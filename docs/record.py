@@ -132,7 +132,7 @@ class Prompter(ScriptedServer):
 
     def answer(self, request: Mapping[str, Any]) -> tuple[str, dict[str, int]] | str:
         """Play the next answer."""
-        self.asked += not request.get("tools")  # which it refuses
+        self.asked += 1
         if self.left_alone is not None and not self._lines:
             self.left_alone.set()
             threading.Event().wait(LONGEST)

@@ -590,31 +590,6 @@ def test_an_app_calls_its_tools_in_prompt_if_the_server_refuses_them(upstream: F
     assert offers(upstream) == [True, False, False, False]
 
 
-SUM = raw(
-    head(),
-    event({"tool_calls": [{**CALL, "function": {"name": "calculator", "arguments": '{"input": "6*7"}'}}]})
-    + event({}, finish="tool_calls"),
-)
-
-
-@pytest.mark.parametrize(
-    ("acts", "offered"),
-    [
-        ((CALLS, SUM, speech("It is 42.")), [True, True, True]),
-        ((NO_TOOLS, speech("<<calculator: 6*7>>"), speech("It is 42.")), [True, False, False]),
-        ((speech("It rains."), speech("<<calculator: 6*7>>"), speech("It is 42.")), [True, False, False]),
-    ],
-)
-def test_the_first_turn_with_tools_of_an_app_finds_out_whether_an_unknown_server_calls_them(
-    upstream: FaultServer, tmp_path: Path, acts: tuple[Act, ...], offered: list[bool]
-) -> None:
-    (tmp_path / "sums.md").write_text("---\ntaiwa: 1\nname: sums\ntools: [calculator]\n---\nCalculate.\n")
-    upstream.plays(*acts)
-    with serving(model=HttpModel(resolve(f"{upstream.base_url}#m")), apps=(str(tmp_path / "sums.md"),)) as served:
-        assert served.chat("6*7?", model="sums").json()["choices"][0]["message"]["content"].endswith("It is 42.")
-    assert offers(upstream) == offered
-
-
 @pytest.mark.parametrize("choice", ["auto", "required"])
 def test_a_model_in_this_process_calls_the_tools_of_a_client(choice: str) -> None:
     with serving(model=StubModel('{"name": "weather", "arguments": {"city": "Nara"}}')) as served:

@@ -100,17 +100,6 @@ def test_a_turn_that_waits_for_an_approval_is_resumed_with_a_decision(tmp_path: 
     assert all(not each.difference for each in talk.replay())
 
 
-def test_an_answer_with_tools_begins_with_a_text_where_it_is_unknown_whether_the_server_calls_functions() -> None:
-    class Unknown(ScriptedModel):
-        tried = NATIVE
-
-    model = Unknown(("Hi.", "it is."), "m", frozenset({"prefix", "stop"}), 7, None)
-    talk = taiwa.open(model=model, tools=[area], store=":memory:")
-    talk.say("Hello")
-
-    assert talk.retry(prefix="So ").text == "So it is."
-
-
 def test_a_refused_call_is_reported_to_the_model(tmp_path: Path) -> None:
     SENT.clear()
     model = calling("send", text="hello")

@@ -127,9 +127,7 @@ class Notify(Effect[None]):
 
 @value(tag="get-capabilities")
 class GetCapabilities(Effect[frozenset[Capability]]):
-    """Get the capabilities of the server of the model, with `tried` also those that the first request that needs one finds out."""
-
-    tried: bool = False
+    """Get the capabilities of the server of the model."""
 
 
 @value(tag="gather")

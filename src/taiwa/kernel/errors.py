@@ -182,8 +182,6 @@ class ModelError(TaiwaError):
     details: ClassVar[tuple[str, ...]] = ("request", "status")
     may_be_charged: bool = False
     """Whether the server may have charged the call; set by the model, not recorded."""
-    usage: Any = None
-    """The `Usage` of a charged call, if it is known; set and not recorded, either."""
 
     def __init__(self, message: str, *, request: str = "", status: int | None = None) -> None:
         super().__init__(message)

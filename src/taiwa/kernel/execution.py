@@ -525,7 +525,7 @@ class Execution(Generic[T]):
             if error.may_be_charged:
                 held, sent = pending.reservation, pending.sent
                 bound = held.most_usage(sent.request) if held is not None and isinstance(sent, Complete) else None
-                answer = Response(Message("assistant", ()), "interrupted", usage=error.usage, max_usage=bound)
+                answer = Response(Message("assistant", ()), "interrupted", max_usage=bound)
         self._settle(pending, answer, error)
 
     def _defer(self, pending: PendingEffect, error: ApprovalRequiredError) -> None:

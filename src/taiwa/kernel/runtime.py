@@ -202,10 +202,8 @@ class BaseRuntime(Generic[M]):
             raise ConfigError("the program requires a model; pass the runtime `model=`")
         return self.model
 
-    def _capabilities(self, effect: GetCapabilities) -> frozenset[Capability]:
-        model, none = self.require_model(), frozenset[Capability]()
-        names = ("capabilities", "tried") if effect.tried else ("capabilities",)
-        return none.union(*(cast("frozenset[Capability]", getattr(model, name, none)) for name in names))
+    def _capabilities(self, _: GetCapabilities) -> frozenset[Capability]:
+        return cast("frozenset[Capability]", getattr(self.require_model(), "capabilities", frozenset[Capability]()))
 
     def _call_tool(self, effect: CallTool) -> ToolResult:
         request = self.approval_request(effect)

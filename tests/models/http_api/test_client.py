@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from taiwa.kernel.effects import Complete, Program, perform
+from taiwa.kernel.effects import Complete, perform
 from taiwa.kernel.errors import (
     AuthenticationError,
     ConfigError,
@@ -28,7 +28,6 @@ from taiwa.kernel.errors import (
     ProtocolError,
     RateLimitError,
     TimeoutError,
-    UnsupportedError,
 )
 from taiwa.kernel.messages import (
     FailedAttempt,
@@ -43,7 +42,7 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.kernel.runtime import Runtime
-from taiwa.kernel.usage_limits import RunUsage, SharedBudget, UsageLimits
+from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.models.http_api import client
 from taiwa.models.http_api.client import HttpModel, RetryPolicy
 from taiwa.models.http_api.pace import Pace, PaceLimits
@@ -1058,18 +1057,3 @@ def test_the_module_is_imported_without_httpx2() -> None:
     code = "import sys, taiwa.models.http_api.client; assert not {'httpx2', 'httpcore2', 'h11', 'anyio'} & set(sys.modules)"
 
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_the_check_of_tools_counts_with_what_it_used(model: HttpModel, faults: FaultServer) -> None:
-    faults.plays(speech("I cannot call."))
-    tool = ToolSpec("look_up", "Look up a word.", {"type": "object", "properties": {"word": {"type": "string"}}})
-    budget = SharedBudget(10**9)
-    runtime = Runtime(model, price=lambda _, usage: usage.input_tokens + usage.output_tokens, budgets=(budget,))
-
-    def program() -> Program[None]:
-        yield Complete(Request((user("tea"),), tools=(tool,)))
-
-    with pytest.raises(UnsupportedError, match="ignores tools"):
-        runtime.run(program())
-
-    assert 0 < budget.used < 100

@@ -776,8 +776,7 @@ def complete_with_tools(
     Raises (when run):
         UnsupportedError: the request has a prefix, and the model calls functions or does not support prefill.
     """
-    # Tools are not tried for a prefix: only calls in the text can be made behind one.
-    capabilities = yield from perform(GetCapabilities(tried=not request.prefix))
+    capabilities = yield from perform(GetCapabilities())
     calls = CallBudget(tools, LIMITS)
     if request.prefix and "tools" in capabilities:
         why = "a reply whose model calls functions cannot be made to begin with a text"

@@ -450,11 +450,6 @@ class HttpModel:
         return self.target.capabilities
 
     @property
-    def tried(self) -> frozenset[Capability]:
-        """What the first request that needs it finds out: whether the server calls tools."""
-        return frozenset[Capability](("tools",) if self._is_assumed("tools") else ())
-
-    @property
     def server(self) -> Server:
         """The server as errors name it."""
         return with_place(self.codec.server, self._key, self.target)
@@ -570,7 +565,7 @@ class HttpModel:
             return answer.usage or Usage()
         self._learn("tools", "ignored")
         ignored = UnsupportedError(f"{self.server.label} ignores tools; {LOOK_AGAIN}", capability="tools")
-        ignored.may_be_charged, ignored.usage = True, answer.usage
+        ignored.may_be_charged = True
         raise ignored
 
     async def _read(
