@@ -1,7 +1,7 @@
 # docs/deploy.md: docker build -t taiwa .
 FROM python:3.13-slim AS build
 WORKDIR /source
-COPY pyproject.toml hatch_build.py constraints.txt README.md LICENSE ./
+COPY pyproject.toml hatch_build.py constraints.txt LICENSE ./
 COPY src src
 RUN python -m venv /opt/taiwa && /opt/taiwa/bin/pip install --no-cache-dir --constraint constraints.txt '.[serve,postgres]'
 

@@ -471,12 +471,18 @@ def test_a_table_of_a_spreadsheet_is_read_in_its_encoding(
     assert model_server.last_message() == "id: h7\n名前: 花子\nage: 3"
 
 
-@pytest.mark.parametrize("raw", [b"a,b\n\xff,2\n", b'a,b\n"' + b"x" * 9_000_000 + b'",2\n'])
-def test_a_table_that_cannot_be_read_is_one_line(raw: bytes, taiwa: Taiwa, place: Place) -> None:
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (b"a,b\n\xff,2\n", "cannot be read as a table in UTF-8: "),
+        (b'a,b\n"' + b"x" * 9_000_000 + b'",2\n', "a line is longer than 8,000,000 characters"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_one_line(raw: bytes, why: str, taiwa: Taiwa, place: Place) -> None:
     file = place.folder / "people.csv"
     file.write_bytes(raw)
 
     refused = taiwa("extract", "age int", "--file", str(file))
 
     assert refused.code == 2
-    assert refused.err.startswith(f"taiwa: {file}: cannot be read as a table in UTF-8: ")
+    assert refused.err.startswith(f"taiwa: {file}: {why}")

@@ -47,7 +47,7 @@ def test_the_container_copies_what_building_the_package_reads() -> None:
     copied = {name for names in copies for name in names}
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert {project["readme"], *project["license-files"], "pyproject.toml", "hatch_build.py", "src"} <= copied
+    assert {*project["license-files"], "pyproject.toml", "hatch_build.py", "src"} <= copied
     assert all((ROOT / name).exists() for name in copied)
 
 
