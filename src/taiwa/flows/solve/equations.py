@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from taiwa.flows.solve.rationale import CallBudget, ExecutedCall, SolveLimits
+from taiwa.flows.solve.rationale import CallBudget, ExecutedCall, RequestedCall, SolveLimits
 from taiwa.kernel.effects import Program
 from taiwa.kernel.messages import ToolSpec
 from taiwa.kernel.wording import Wording
@@ -42,8 +42,7 @@ def calculate_equations(
     equations = dict.fromkeys(each for each in equations_in(text) if each[0] not in known)
     calls = CallBudget(tools, SolveLimits())
     for left, right in [*equations][:MOST]:
-        requested = calls.request(CALCULATOR, left, lambda _, left=left: {"expression": left})
-        (done,) = yield from calls.execute([requested])
+        (done,) = yield from calls.execute([RequestedCall(CALCULATOR, left, {"expression": left})])
         if done is None:
             break
         place = Fraction(1, 2 * 10 ** len(right.partition(".")[2]))
