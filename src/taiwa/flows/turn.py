@@ -278,7 +278,7 @@ def _calculate(
     text: str, tools: Sequence[ToolSpec], calls: "tuple[ExecutedCall, ...]"
 ) -> "Program[tuple[tuple[ExecutedCall, ...], tuple[str, ...]]]":
     """Calculate the equations of a reply that may use the calculator; return all calls, and a warning of each that is wrong."""
-    if "=" not in text or not any(tool.name == "calculator" for tool in tools):
+    if not tools or "=" not in text:
         return calls, ()
     from taiwa.flows.solve.equations import calculate_equations
 

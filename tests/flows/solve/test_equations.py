@@ -12,6 +12,7 @@ from taiwa.flows.turn import Reply, say
 from taiwa.kernel.runtime import Runtime
 from taiwa.models.scripted import scripted_model
 from taiwa.tools.calculator import calculator
+from taiwa.tools.function_tool import tool
 
 PLAIN = "tools: [calculator]"
 CITED = "state: { pounds: { type: float, from: reply, cite: true } }\nreply: record\ntools: [calculator]"
@@ -58,6 +59,22 @@ def test_nothing_else_is_taken_for_an_equation(front: str, text: str) -> None:
 
     assert reply.warnings == ()
     assert [call.input for call in reply.findings.calls if call.input != "2 * 3"] == []
+
+
+def test_a_tool_of_that_name_that_takes_something_else_is_not_called() -> None:
+    called = list[int]()
+
+    @tool(name="calculator")
+    def add(a: int, b: int) -> int:
+        """Add."""
+        called.append(a + b)
+        return a + b
+
+    app = load_text(f"---\ntaiwa: 1\n{PLAIN}\n---\nHelp.\n", "a.md", "a")
+    program = say("What is that?", tools=[add.spec])
+    reply, _ = Runtime(scripted_model("2 + 2 = 5"), tools=[add]).run(program(begin(app)))
+
+    assert (called, reply.warnings, reply.findings.calls) == ([], (), ())
 
 
 @given(st.integers(0, 10**6), st.sampled_from("+-*×"), st.integers(0, 10**6), st.integers(0, 2), st.booleans())

@@ -35,9 +35,11 @@ def equations_in(text: str) -> Iterator[tuple[str, str]]:
 def calculate_equations(
     text: str, tools: Sequence[ToolSpec], made: Sequence[ExecutedCall]
 ) -> Program[tuple[tuple[ExecutedCall, ...], tuple[str, ...]]]:
-    """Let the calculator answer the equations of a reply that is no call already; return the calls, and a warning of each equation
-    that is wrong beyond rounding.
+    """Let the calculator, if it is one of the tools, answer the equations of a reply that are no calls already; return the calls, and
+    a warning of each equation that is wrong beyond rounding.
     """
+    if not any(map(_is_calculator, tools)):
+        return (), ()
     known, wrong = {call.input for call in made}, list[str]()
     equations = dict.fromkeys(each for each in equations_in(text) if each[0] not in known)
     calls = CallBudget(tools, SolveLimits())
@@ -50,3 +52,10 @@ def calculate_equations(
             result = done.result.text
             wrong.append(Wording("the answer has a wrong equation: {left} = {right}; it is {result}", left=left, right=right, result=result))  # fmt: skip
     return tuple(calls.executed), tuple(wrong)
+
+
+def _is_calculator(tool: ToolSpec) -> bool:
+    """Whether a tool is the calculator, and not one of the user or of a server that is called so."""
+    properties = tool.parameters.get("properties")
+    takes_expression = isinstance(properties, dict) and [*properties] == ["expression"]
+    return tool.name == CALCULATOR and tool.trust == "trusted" and takes_expression
