@@ -31,6 +31,7 @@ from taiwa.flows.ask.types import ClarifyOptions
 from taiwa.flows.turn import say
 from taiwa.kernel.messages import Passage
 from taiwa.kernel.serialization import Json
+from taiwa.kernel.text import without_thousands
 from taiwa.kernel.usage_limits import RunUsage, UsageLimits
 from taiwa.retrieval.analyzer import DENSE
 from taiwa.retrieval.chunks import split_into_chunks
@@ -43,7 +44,6 @@ WAYS = (*DEFAULT_WAYS, "taiwa:no-tools")
 BUNDLED = Path(__file__).with_name("desks.jsonl")
 TOOL = "calculator"
 WORD = re.compile(rf"\d+(?:[.,]\d+)*|[{DENSE}]|(?:(?![{DENSE}])\w)+")
-THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
 MARKS = re.compile(rf"{CITATION_NUMBER.pattern}|<<[^<>]*>>")
 """Numbers of citations, and what was written to a tool: neither is said by the answer."""
 
@@ -78,7 +78,7 @@ def words_of(text: str) -> str:
 
 
 def _number(word: str) -> str:
-    whole, point, part = THOUSANDS.sub("", word).replace(",", ".").partition(".")
+    whole, point, part = without_thousands(word).replace(",", ".").partition(".")
     return f"{whole}.{part}".rstrip("0").rstrip(".") if point else whole
 
 

@@ -164,11 +164,10 @@ def turn_request(
         if app.is_template:
             prompt = Text(fill_placeholders(app.body, {**app.values, PROMPT: text}).strip(), transient=True)
         shown = state if state is not None else conversation.state
-        if layout == "record" and app.model_fields:  # an edit can put notes before the text
-            known = known_state(app.model_fields, shown)
+        records = layout == "record" and bool(app.model_fields)
+        if records or before:  # an edit can put notes before the text
+            known = known_state(app.model_fields, shown) if records else {}
             prompt = Text(_noted(before, _escaped(known) if known else "", prompt.text), transient=True)
-        elif before:
-            prompt = Text(_noted(before, "", prompt.text), transient=True)
         view = _state_view(conversation, shown) if layout != "record" else ()
         messages.append(Message("user", (*earlier, *attachments, prompt, *view)))
     constraint = reply_schema(app, layout) if constrained else None

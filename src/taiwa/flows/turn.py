@@ -277,13 +277,12 @@ def _complete(
 def _calculate(
     text: str, tools: Sequence[ToolSpec], calls: "tuple[ExecutedCall, ...]"
 ) -> "Program[tuple[tuple[ExecutedCall, ...], tuple[str, ...]]]":
-    """Calculate the equations of a reply that may use the calculator; return all calls, and a warning of each that is wrong."""
+    """Run `calculate_equations`, which few replies need."""
     if not tools or "=" not in text:
         return calls, ()
     from taiwa.flows.solve.equations import calculate_equations
 
-    made, wrong = yield from calculate_equations(text, tools, calls)
-    return (*calls, *made), wrong
+    return (yield from calculate_equations(text, tools, calls))
 
 
 def _reply_by_program(

@@ -245,6 +245,18 @@ def sentence_spans(text: str, start: int = 0, end: int | None = None) -> Iterato
             yield begin + len(part) - len(part.lstrip()), begin + len(part.rstrip())
 
 
+THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
+
+
+def without_thousands(number: str) -> str:
+    """Return a number without the commas between its thousands.
+
+    >>> without_thousands("1,234,567.5")
+    '1234567.5'
+    """
+    return THOUSANDS.sub("", number)
+
+
 def plural(count: int, singular: str) -> str:
     """Write a number with its noun in the form for it.
 

@@ -20,7 +20,7 @@ from unicodedata import name, normalize
 
 from taiwa.flows.ask.ask_result import CITATION_NUMBER, Answer, Claim, make_citation, safe_line
 from taiwa.kernel.messages import Message, Passage, Regex, passage_key
-from taiwa.kernel.text import fold, sentence_spans, table_cells, terms
+from taiwa.kernel.text import fold, sentence_spans, table_cells, terms, without_thousands
 
 # --- words ------------------------------------------------------------------------------------------------------------
 
@@ -192,7 +192,7 @@ def _kana(run: str, *, follows: bool) -> Iterator[str]:
 
 
 def _decimal(number: str, scale: str) -> str:
-    plain = re.sub(r",(?=\d{3}(?!\d))", "", number)
+    plain = without_thousands(number)
     if scale and re.fullmatch(r"\d+(?:\.\d+)?", plain):
         return f"{Decimal(plain) * _han('一' + scale):f}".removesuffix(".0")
     parts = re.split("([:/,])", re.sub(r"(\.\d*?)0+\Z", r"\1", plain).rstrip("."))

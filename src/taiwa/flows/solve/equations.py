@@ -7,13 +7,13 @@ from fractions import Fraction
 from taiwa.flows.solve.rationale import CallBudget, ExecutedCall, RequestedCall, SolveLimits
 from taiwa.kernel.effects import Program
 from taiwa.kernel.messages import ToolSpec
+from taiwa.kernel.text import without_thousands
 from taiwa.kernel.wording import Wording
 
 CALCULATOR = "calculator"
 EQUATION = re.compile(
     r"(?<![\w.,:])(?P<left>\d[\d.,]*(?:(?: ?[*/×÷+] ?| - )\d[\d.,]*)+) ?= ?(?P<right>\d[\d,]*(?:\.\d+)?)(?![\d:%^*/×÷+]| [-*/×÷+=])"
 )
-THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 AMBIGUOUS = re.compile(r",|\d\.\d{3}(?!\d)")
 """A comma or a point that may separate thousands, or decimals."""
 OPERATORS = str.maketrans("×÷", "*/")
@@ -27,7 +27,7 @@ def equations_in(text: str) -> Iterator[tuple[str, str]]:
     [('1200 * 4', '4800')]
     """
     for found in EQUATION.finditer(text):
-        left, right = (THOUSANDS.sub("", side) for side in found.groups())
+        left, right = map(without_thousands, found.groups())
         if not AMBIGUOUS.search(f"{left} {right}"):
             yield left.translate(OPERATORS), right
 
@@ -35,11 +35,11 @@ def equations_in(text: str) -> Iterator[tuple[str, str]]:
 def calculate_equations(
     text: str, tools: Sequence[ToolSpec], made: Sequence[ExecutedCall]
 ) -> Program[tuple[tuple[ExecutedCall, ...], tuple[str, ...]]]:
-    """Let the calculator, if it is one of the tools, answer the equations of a reply that are no calls already; return the calls, and
+    """Let the calculator, if it is one of the tools, answer the equations of a reply that are no calls already; return all calls, and
     a warning of each equation that is wrong beyond rounding.
     """
     if not any(map(_is_calculator, tools)):
-        return (), ()
+        return tuple(made), ()
     known, wrong = {call.input for call in made}, list[str]()
     equations = dict.fromkeys(each for each in equations_in(text) if each[0] not in known)
     calls = CallBudget(tools, SolveLimits())
@@ -51,11 +51,11 @@ def calculate_equations(
         if not done.result.error and abs(Fraction(str(done.result.value)) - Fraction(right)) > place:
             result = done.result.text
             wrong.append(Wording("the answer has a wrong equation: {left} = {right}; it is {result}", left=left, right=right, result=result))  # fmt: skip
-    return tuple(calls.executed), tuple(wrong)
+    return (*made, *calls.executed), tuple(wrong)
 
 
 def _is_calculator(tool: ToolSpec) -> bool:
     """Whether a tool is the calculator, and not one of the user or of a server that is called so."""
     properties = tool.parameters.get("properties")
-    takes_expression = isinstance(properties, dict) and [*properties] == ["expression"]
-    return tool.name == CALCULATOR and tool.trust == "trusted" and takes_expression
+    is_named = tool.name == CALCULATOR and tool.trust == "trusted"
+    return is_named and isinstance(properties, dict) and [*properties] == ["expression"]
