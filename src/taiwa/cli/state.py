@@ -88,6 +88,8 @@ def _describe_source(source: "ValueSource") -> str:
             return part + _("your words: {words}", words=words)
         case "answer":
             return part + _("the answer before: {words}", words=words)
+        case "stated":
+            return part + _("your words, as the model understood them: {words}", words=words)
         case _:
             return part + _("the model's own words; no source holds {words}", words=words)
 

@@ -10,6 +10,7 @@ and a sentence that states several is not left after the first.
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import cast
 
@@ -141,6 +142,16 @@ def parse_changes(app: App, text: str, *, is_cut: bool = False) -> ParsedReply:
             if new != f"<{name}>":  # of the examples
                 delta[name] = _joined(delta[name], new) if name in delta else new
     return fit_delta(app, delta)
+
+
+def stated_under(text: str, field: str) -> str:
+    """Return the sentence of the user under which a list of changes names a field last; "" for any other text."""
+    with suppress(OutputValidationError):
+        for item in reversed(_any_list().parse(text).value if text.startswith("[") else []):
+            under = item.get("changes")
+            if isinstance(under, list) and any(isinstance(each, dict) and each.get("field") == field for each in under):
+                return str(item.get("said", ""))
+    return ""
 
 
 def _joined(before: Json, after: Json) -> Json:

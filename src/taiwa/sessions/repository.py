@@ -34,7 +34,7 @@ from taiwa.kernel.errors import (
     StoreError,
     TaiwaError,
 )
-from taiwa.kernel.messages import Found
+from taiwa.kernel.messages import Found, Response
 from taiwa.kernel.serialization import Json, canonical, digest, item_at, value
 from taiwa.kernel.text import plural
 from taiwa.kernel.usage_limits import Budget, SharedBudget, UsageLimits
@@ -79,8 +79,8 @@ class HistoryEntry:
 class ValueOrigin:
     """The origin of a value: the node that set it last, the number of its turn, the value before, and whose words it is.
 
-    `is_removed`: the node removed the value, and `after` is None. `sources` has each text and number of the value; it is empty if
-    no turn set it.
+    `is_removed`: the node removed the value, and `after` is None. `sources` has each text and number of the value, or that of a
+    boolean; it is empty if no turn set it.
     """
 
     hash: str
@@ -535,13 +535,14 @@ class Repository:
         ((entry, *values),) = last
         before, after = (None if isinstance(each, Missing) else each for each in values)
         origin = ValueOrigin(entry.hash, entry.node, entry.after.count, before, after, values[1] is MISSING)
-        return replace(origin, sources=self._sources(origin))
+        return replace(origin, sources=self._sources(origin, str(path[0])))
 
-    def _sources(self, origin: ValueOrigin) -> "tuple[ValueSource, ...]":
-        """Return where each text and number of a value comes from; () if no turn set it."""
+    def _sources(self, origin: ValueOrigin, field: str) -> "tuple[ValueSource, ...]":
+        """Return where each text and number of a value of a field comes from, or a boolean; () if no turn set it."""
         node = origin.node
         if node.kind != "turn" or origin.is_removed:
             return ()
+        from taiwa.conversation.state_record import stated_under
         from taiwa.flows.ask.answer import values_in
         from taiwa.flows.ask.ask_result import AskResult
         from taiwa.flows.ask.provenance import sources_of
@@ -557,12 +558,15 @@ class Repository:
             names, texts = [*names, name], [each.user or "", *texts]
         documents = AskResult.of(node.findings)
         read = None if documents is None else {(each.source, each.start) for each in documents.passages}
-        answers = (entry.answer for name in names for entry in self.store.runs.journal_of(name))
+        answers = [entry.answer for name in names for entry in self.store.runs.journal_of(name)]
         found = (each for answer in answers if isinstance(answer, Found) for each in answer.passages)
         passages = tuple(dict.fromkeys(each for each in found if read is None or (each.source, each.start) in read))
+        text = "\n".join(texts)
+        named = (stated_under(each.text, field) for each in answers if isinstance(each, Response))
+        stated = next((each for each in named if each and each in text), "")  # a model may have written other words
+        found_in = sources_of(origin.after, text, node.findings, before or "", passages, stated)
         known = [part for _, part in values_in(origin.before)]
-        found_in = sources_of(origin.after, "\n".join(texts), node.findings, before or "", passages)
-        parts = [part for _, part in values_in(origin.after)]
+        parts = [part for _, part in values_in(origin.after)] or [origin.after] * len(found_in)
         return tuple(each for each, part in zip(found_in, parts, strict=True) if part not in known)
 
     def _folded(self, parts: Checkout) -> tuple[Conversation, int]:

@@ -119,6 +119,31 @@ def test_why_goes_to_the_words_of_the_user_the_tool_or_the_passage() -> None:
     assert (rooms.kind, rooms.words) == ("user", "A room for two.")
 
 
+def test_why_goes_to_the_sentence_under_which_the_model_recorded_what_no_words_hold() -> None:
+    import taiwa
+
+    said = {
+        "said": "I never eat meat.",
+        "changes": [{"field": "diet", "value": "vegetarian"}, {"field": "dog", "value": True}],
+    }
+    invented = {"said": "I love my dog.", "changes": [{"field": "dog", "value": False}]}
+    app = load_text(
+        "---\ntaiwa: 1\nreply: record\nstate: { diet: '\"vegetarian\" | \"any\"', dog: 'bool | null' }\n---\nHelp.\n",
+        "a.md",
+        "a",
+    )
+    replies = (json.dumps([said]), "Noted.", json.dumps([invented]), "Noted.")
+    session: Session = taiwa.open(app=app, model=scripted_model(*replies), store=":memory:")
+    session.say("Hello! I never eat meat.")
+
+    (diet,), (dog,) = (session.why(path).sources for path in ("diet", "dog"))
+    assert (diet.kind, diet.words) == (dog.kind, dog.words) == ("stated", "I never eat meat.")
+
+    session.say("No dog comes along.")  # a model that cannot be bound may write a sentence that nobody said
+    (dog,) = session.why("dog").sources
+    assert (dog.kind, dog.words) == ("model", "false")
+
+
 @pytest.mark.parametrize(
     ("kind", "written", "kept"),
     [

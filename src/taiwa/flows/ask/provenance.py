@@ -1,11 +1,13 @@
 """Where a value comes from: the user's words, a tool's result, a passage, the answer before, or the model alone.
 
 Numbers are compared by value and words without their inflections, as `quote.holds` does, so that `3` is found in
-“the three of us” and 「三人」. A value that occurs in none of them is reported as the model's own words; nothing is guessed.
+“the three of us” and 「三人」. A value that occurs in none of them, or a boolean, has only the sentence of the user under which the
+model recorded it, and is else reported as the model's own words; nothing is guessed.
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, TypeAlias, cast
 
 from taiwa.conversation.history import Conversation
@@ -17,8 +19,10 @@ from taiwa.kernel.messages import Passage
 from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import is_question, sentences, truncate
 
-SourceKind: TypeAlias = Literal["user", "tool", "passage", "answer", "model"]
-"""Whose words a value is: those of the user, of a tool's result, of a passage, of the answer before, or of the model alone."""
+SourceKind: TypeAlias = Literal["user", "tool", "passage", "answer", "stated", "model"]
+"""Whose words a value is: those of the user, of a tool's result, of a passage, of the answer before, or of the model alone; a value is
+`stated` if no words hold it and the model recorded it under a sentence of the user.
+"""
 
 
 @value(tag="value-source")
@@ -38,21 +42,30 @@ class ValueSource:
 
 
 def sources_of(
-    value: Json, text: str, findings: Json, before: str = "", passages: Sequence[Passage] = ()
+    value: Json, text: str, findings: Json, before: str = "", passages: Sequence[Passage] = (), stated: str = ""
 ) -> tuple[ValueSource, ...]:
-    """Return the source of each text and number of a value that a turn set.
+    """Return the source of each text and number of a value that a turn set, or of a boolean.
 
-    The closest counts: the `text` of the user, the results of the turn's calls, its citations and `passages`, the answer `before`.
+    The closest counts: the `text` of the user, the results of the turn's calls, its citations and `passages`, the answer `before`, the
+    sentence under which the model `stated` the value.
 
     >>> sources_of(3, "A room for the three of us, please.", None)[0].words
     'A room for the three of us, please.'
+    >>> sources_of(True, "We bring a dog.", None, stated="We bring a dog.")[0].kind
+    'stated'
     >>> [(each.path, each.kind) for each in sources_of({"sum": 42, "who": "Ann"}, "Ann asks.", {"calls": [{"name": "add", "result": "42"}]})]
     [('sum', 'tool'), ('who', 'user')]
     """
-    return tuple(_source(part, path, text, findings, before, passages) for path, part in values_in(value))
+    alone = ValueSource("stated", stated) if stated else ValueSource("model", json.dumps(value, ensure_ascii=False))
+    if isinstance(value, bool):
+        return (alone,)
+    found = ((path, part, _source(part, path, text, findings, before, passages)) for path, part in values_in(value))
+    return tuple(each or replace(alone, path=path, words=stated or str(part)) for path, part, each in found)
 
 
-def _source(part: Json, path: str, text: str, findings: Json, before: str, passages: Sequence[Passage]) -> ValueSource:
+def _source(
+    part: Json, path: str, text: str, findings: Json, before: str, passages: Sequence[Passage]
+) -> ValueSource | None:
     words = part if isinstance(part, str) else str(part)
     if (said := sentence_with(words, text)) is not None:
         return ValueSource("user", said, path)
@@ -69,7 +82,7 @@ def _source(part: Json, path: str, text: str, findings: Json, before: str, passa
         return ValueSource("passage", cited.words, path, citation=cited)
     if (said := sentence_with(words, before)) is not None:
         return ValueSource("answer", said, path)
-    return ValueSource("model", words, path)
+    return None
 
 
 def cited_only(
