@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -505,6 +506,22 @@ def test_a_header_with_impossible_numbers_is_refused_in_one_line(
         ask(GgufModel(str(broken)))
 
     assert "\n" not in caught.value.message
+
+
+def test_llama_cpp_that_aborts_starts_no_debugger(
+    gguf_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layers = b"llama.block_count" + struct.pack("<I", 4)
+    broken, debugger = tmp_path / "broken.gguf", tmp_path / "gdb"
+    broken.write_bytes(gguf_file.read_bytes().replace(layers + struct.pack("<I", 2), layers + struct.pack("<I", 0)))
+    debugger.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n", encoding="utf-8")
+    debugger.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+
+    with pytest.raises(ConfigError, match="it crashed with SIGABRT; its log: .*GGML_ASSERT"):
+        ask(GgufModel(str(broken)))
+
+    assert not (tmp_path / "started").exists()
 
 
 def test_a_model_that_does_not_fit_is_refused_with_the_context_that_would(

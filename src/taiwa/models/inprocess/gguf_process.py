@@ -671,6 +671,7 @@ def main() -> None:
     """Serve the two sockets that are inherited, or all who connect to a third."""
     os.dup2(2, 1)  # llama.cpp writes to standard output as well
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.environ["GGML_NO_BACKTRACE"] = "1"  # where gdb is installed, abort() would first start it, which takes up to a minute
     options = json.loads(sys.argv[1])
     if options["keep"] and os.fork():  # the program that starts it does not wait for it
         os._exit(0)
