@@ -461,6 +461,12 @@ def test_a_file_without_a_template_goes_on_with_plain_text(tmp_path: Path) -> No
         assert ask(model, Regex("a{3}")).text == "aaa"
 
 
+def test_over_completions_a_file_with_a_template_continues_plain_text(gguf_file: Path) -> None:
+    with GgufModel(f"{gguf_file}?threads=1&context=512&wire=completions") as model:
+        assert text_of(model, user("Once <|im_end|> upon")) == "Once <|im_end|> upon"
+        assert text_of(model, user("a"), assistant("b"), user("c")).endswith("User: c\n\nAssistant:")
+
+
 def test_a_transcript_ends_where_the_next_turn_would_begin(tmp_path: Path) -> None:
     with with_template(tmp_path, None) as model:
         request = Request((system("Be brief."), user("hi")), constraint=Regex("so it is\n\nUser: and on it goes"))
@@ -518,7 +524,7 @@ def test_llama_cpp_that_aborts_starts_no_debugger(
     debugger.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
 
-    with pytest.raises(ConfigError, match="it crashed with SIGABRT; its log: .*GGML_ASSERT"):
+    with pytest.raises(ConfigError, match=r"it crashed with SIGABRT; its log: .*GGML_ASSERT"):
         ask(GgufModel(str(broken)))
 
     assert not (tmp_path / "started").exists()
@@ -586,6 +592,7 @@ def test_a_name_is_opened_once_and_every_spelling_leads_to_it(gguf_file: Path) -
         ("gguf:/none/x.gguf?treads=4", "did you mean 'threads'"),
         ("gguf:/none/x.gguf?threads=-1", "a whole number"),
         ("gguf:/none/x.gguf?context=0", "at least 1"),
+        ("gguf:/none/x.gguf?wire=responses", "choose one of chat, completions"),
         ("gguf:/", "is a folder"),
         (f"gguf:{__file__}", "is not a GGUF file"),
     ],

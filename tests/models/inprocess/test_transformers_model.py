@@ -156,6 +156,12 @@ def test_a_conversation_has_the_tokens_of_the_chat_template(generator: TextGener
     assert list(generator.loaded.chat_template.tokens(request)) == found
 
 
+def test_over_completions_a_model_with_a_template_continues_plain_text(folder: Path) -> None:
+    loaded = LocalModel(f"local:{folder}?threads=1&wire=completions").generator().loaded
+
+    assert loaded.prepare(Request((user("hello 12"),))) == loaded.encode("hello 12")
+
+
 def test_more_than_the_model_can_read_is_refused_and_an_answer_ends_where_it_ends(
     generator: TextGenerator[Loaded],
 ) -> None:

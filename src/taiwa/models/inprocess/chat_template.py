@@ -15,6 +15,8 @@ from taiwa.kernel.messages import Message, Request, Role, ToolCall, ToolResult
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import clean_untrusted
 
+WIRES = ("chat", "completions")
+"""How a conversation is written: by the chat template, or as text to continue, as if the model had no template."""
 PRIVATE_USE = range(0xE000, 0xF8FF)
 ROLE_NAMES = {"system": "System", "user": "User", "assistant": "Assistant", "tool": "Tool"}
 MAX_TEMPLATE_CHARS = 200_000

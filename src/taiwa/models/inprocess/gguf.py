@@ -10,7 +10,7 @@ from taiwa.kernel.messages import Chunk, Notice, Request
 from taiwa.kernel.wording import Wording
 from taiwa.models.http_api.capabilities import Capabilities, capabilities
 from taiwa.models.http_api.provider_interface import parse_options
-from taiwa.models.inprocess.chat_template import ChatTemplate, IsolatedTemplate
+from taiwa.models.inprocess.chat_template import WIRES, ChatTemplate, IsolatedTemplate
 from taiwa.models.inprocess.generator import (
     DEFAULT_OPTIONS,
     GB,
@@ -32,7 +32,7 @@ class GgufSpec:
 
     `context` is the number of tokens of all texts that are kept or written together; 0 means as many as model and memory allow,
     up to 8,192. `threads` 0 means as many as there are free processors; `layers` is the number of layers on a GPU, -1 leaves it
-    to llama.cpp. `keep` is the number of seconds for which the model stays loaded after the program.
+    to llama.cpp. `keep` is the number of seconds for which the model stays loaded after the program. `wire` is one of `WIRES`.
     """
 
     file: Path
@@ -40,6 +40,7 @@ class GgufSpec:
     threads: int = 0
     layers: int = -1
     keep: int = 0
+    wire: str = "chat"
 
 
 def parse_gguf_spec(text: str) -> GgufSpec:
@@ -51,10 +52,12 @@ def parse_gguf_spec(text: str) -> GgufSpec:
     file, _, query = text.partition("?")
     if not file.strip():
         raise ConfigError(f"'gguf:' does not name a file; {FORM}")
-    numbers = parse_options(query, dict.fromkeys(("context", "threads", "layers", "keep"), int), "GGUF")
-    if numbers.get("context") == 0:
+    options = parse_options(
+        query, {**dict.fromkeys(("context", "threads", "layers", "keep"), int), "wire": WIRES}, "GGUF"
+    )
+    if options.get("context") == 0:
         raise ConfigError("context of a GGUF model must be at least 1")
-    return GgufSpec(find_model_file(file) if file in MODEL_FILES else Path(file).expanduser(), **numbers)
+    return GgufSpec(find_model_file(file) if file in MODEL_FILES else Path(file).expanduser(), **options)
 
 
 def check_file(file: Path) -> None:
@@ -142,7 +145,7 @@ class GgufModel(InProcessModel[LoadedGguf]):
         network, encode = open_network(spec.file, self.name, options, spec.keep)
         template = str(network.process.described["template"])
         render = None
-        if template:
+        if template and spec.wire == "chat":
             render = IsolatedTemplate(template, {"bos_token": encode.name("bos"), "eos_token": encode.name("eos")})
         return LoadedGguf(network, encode, ChatTemplate(render, encode))
 

@@ -493,7 +493,8 @@ class GgufTokenizer(Tokenizer):
         }
         self._key = blake2b(process.pieces, digest_size=16).digest()
         found = names_pattern(name for name, token in ids.items() if flags[token] == 2)
-        super().__init__(ids, found, adds_space=self.tokens[self.encode_plain("a")[0]].startswith(b" "))
+        first = self.encode_plain("a")[:1]
+        super().__init__(ids, found, adds_space=any(self.tokens[token].startswith(b" ") for token in first))
 
     def vocabulary(self, name: str) -> Vocabulary:
         """Return the vocabulary.
@@ -555,7 +556,7 @@ def open_network(
     try:
         tokenizer = GgufTokenizer(process)
         return GgufNetwork(process, tokenizer.vocabulary(name)), tokenizer
-    except (InputError, IndexError) as error:
+    except InputError as error:
         process.close()
         raise ConfigError(f"the tokenizer of {file} is not supported: {error}") from None
     except BaseException:

@@ -318,7 +318,8 @@ class Llama:
 
     def choose_context(self, size: int, free: int | None) -> int:
         """Return the number of tokens of the context: what was asked for, or what the model and the memory allow."""
-        longest = self.call("model_n_ctx_train")(self.model) or DEFAULT_CONTEXT
+        stated = self.call("model_n_ctx_train")(self.model)
+        longest = stated if stated > 0 else DEFAULT_CONTEXT
         asked = self.options["context"]
         if asked > longest:
             raise RefusedError(f"it reads at most {longest:,} tokens; use context={longest} or less")
@@ -671,7 +672,7 @@ def main() -> None:
     """Serve the two sockets that are inherited, or all who connect to a third."""
     os.dup2(2, 1)  # llama.cpp writes to standard output as well
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    os.environ["GGML_NO_BACKTRACE"] = "1"  # where gdb is installed, abort() would first start it, which takes up to a minute
+    os.environ["GGML_NO_BACKTRACE"] = "1"  # abort() would start gdb where it is installed, which takes up to a minute
     options = json.loads(sys.argv[1])
     if options["keep"] and os.fork():  # the program that starts it does not wait for it
         os._exit(0)

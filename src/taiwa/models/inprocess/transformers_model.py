@@ -29,6 +29,7 @@ from taiwa.models.http_api.capabilities import Capabilities, capabilities
 from taiwa.models.http_api.provider_interface import parse_options
 from taiwa.models.inprocess.chat_template import (
     CONTROL_FORM,
+    WIRES,
     ChatTemplate,
     IsolatedTemplate,
     Tokenizer,
@@ -63,6 +64,7 @@ class ModelSpec:
     dtype: str = "auto"
     threads: int = 0
     context: int = 0
+    wire: str = "chat"
 
 
 def parse_spec(text: str) -> ModelSpec:
@@ -74,7 +76,8 @@ def parse_spec(text: str) -> ModelSpec:
     where, _, query = text.partition("?")
     if not where.strip():
         raise ConfigError(f"'local:' does not name a model; {FORM}")
-    options = parse_options(query, {"device": str, "dtype": DTYPES, "threads": int, "context": int}, "local")
+    known = {"device": str, "dtype": DTYPES, "threads": int, "context": int, "wire": WIRES}
+    options = parse_options(query, known, "local")
     return ModelSpec(where, **options)
 
 
@@ -550,7 +553,7 @@ def load(spec: ModelSpec) -> Loaded:
         encode = TextEncoder(tokenizer)
         vocabulary = _vocabulary(model, tokenizer, encode, spec.where)
         network = Network(model, vocabulary, spec.context)
-        return Loaded(network, encode, ChatTemplate(_render(tokenizer), encode))
+        return Loaded(network, encode, ChatTemplate(_render(tokenizer) if spec.wire == "chat" else None, encode))
     except (KeyboardInterrupt, TaiwaError):
         raise
     except (library.OutOfMemoryError, MemoryError):
