@@ -203,6 +203,20 @@ def test_a_bad_name_or_source_is_one_line(taiwa: Taiwa, hub: Hub, arguments: tup
     assert done.err.count("\n") == 1
 
 
+@pytest.mark.parametrize("name", ["tiny", "hf:owner/tiny-GGUF/tiny.Q4.gguf"])
+@pytest.mark.parametrize("endpoint", ["http://[", "http://user:secret@host", "host:80"])
+def test_an_address_of_the_hub_that_is_none_is_one_line(
+    taiwa: Taiwa, hub: Hub, monkeypatch: pytest.MonkeyPatch, name: str, endpoint: str
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", endpoint)
+
+    done = taiwa("models", "pull", name)
+
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert done.err.startswith("taiwa: HF_ENDPOINT ")
+    assert "secret" not in done.err
+
+
 def test_an_interrupted_pull_keeps_its_bytes_and_says_how_to_continue(taiwa: Taiwa, hub: Hub, place: Place) -> None:
     sent, goes_on = threading.Event(), threading.Event()
     hub.cuts = [1000]

@@ -70,7 +70,7 @@ def fetch(file: ModelFile, sources: Sequence[Source], listener: Listener, *, rep
             Path(part.name).replace(path)
             return path, label
     except OSError as error:
-        raise ConfigError(f"cannot write {path} ({error.strerror})") from None
+        raise ConfigError(f"cannot write {path} ({error.strerror or error})") from None
 
 
 def hash_file(path: Path) -> str:

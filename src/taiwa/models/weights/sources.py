@@ -108,8 +108,14 @@ class HubSource:
 
     @property
     def endpoint(self) -> str:
-        """The address of the hub."""
-        return self.environ.get("HF_ENDPOINT", "").rstrip("/") or "https://huggingface.co"
+        """The address of the hub.
+
+        Raises:
+            ConfigError: `HF_ENDPOINT` is not one, or contains a password.
+        """
+        address = self.environ.get("HF_ENDPOINT", "").rstrip("/") or "https://huggingface.co"
+        parse_base_url(address, "HF_ENDPOINT")
+        return address
 
     def look_up(self, repo: str, path: str) -> tuple[int, str]:
         """Return the size and the SHA-256 of a file as the hub states them.
@@ -146,10 +152,11 @@ class HubSource:
     def _url(self, repo: str, path: str) -> str:
         if find_spec("huggingface_hub") is None:
             raise SourceError(f"needs the extra gguf: {install_command('gguf')}")
+        endpoint = self.endpoint  # an invalid one fails the import
         from huggingface_hub import hf_hub_url
 
         try:
-            return hf_hub_url(repo, path, endpoint=self.endpoint)
+            return hf_hub_url(repo, path, endpoint=endpoint)
         except ValueError as error:
             raise SourceError(f"cannot have {repo} ({first_line(error)})") from None
 
