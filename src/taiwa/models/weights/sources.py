@@ -212,8 +212,10 @@ class RegistrySource:
             )  # fmt: skip
             found = [path for path in wheels.glob("*.whl") if path.is_file() and not path.is_symlink()]
             if done.returncode or len(found) != 1:
-                lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR:")]
-                why = lines[-1].removeprefix("ERROR:").strip()[:160] if lines else f"pip ended with {done.returncode}"
+                said = done.stderr.rpartition("ERROR: ")[2].strip().splitlines() or [
+                    f"pip ended with {done.returncode}"
+                ]
+                why = said[-1 if said[0] == "Exception:" else 0][:160]  # behind a traceback
                 raise SourceError(f"does not give {requirement} ({why})")
             yield found[0]
         finally:
