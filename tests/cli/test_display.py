@@ -222,6 +222,18 @@ def test_a_cut_off_turn_is_resumed_by_the_model_that_it_was_for(
     assert taiwa.ok("resume").out == "Again.\n"
 
 
+def test_a_turn_that_is_not_stored_is_not_said_to_be_resumable(model_server: ModelServer, place: Place) -> None:
+    model = model_server(silence(head())).model
+
+    with Terminal(place.environment(), "say", "--no-store", "-m", model, "Hi") as terminal:
+        terminal.see("1 s")
+        terminal.type("\x03")
+        code = terminal.end()
+
+    assert code == 130
+    assert [line for line in screen(terminal.raw) if line] == ["taiwa: interrupted"]
+
+
 def test_an_answer_and_an_error_break_between_words_at_forty_columns(model_server: ModelServer, place: Place) -> None:
     model_server("これはとても長い文章なので、途中で折り返しが必要になり、それだけです。")
 

@@ -506,7 +506,8 @@ def wait_for_turn(
             else:
                 notes.append(event)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(_(CUT_OFF)) from None
+        is_kept = not click.get_current_context().params.get("no_store")
+        raise KeyboardInterrupt(_(CUT_OFF) if is_kept else "") from None
     assert turn is not None, "the events of a turn end with its result"
     return turn, notes
 

@@ -176,7 +176,7 @@ class LlamaProcess:
         """Describe how the process ended and the first error in its log."""
         if self._process is None:
             error = self._first_error()
-            return f"its log: {error}" if error else "it was ended"
+            return f"its log: {error}" if error else "its log names no error"
         try:
             code = self._process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
