@@ -4,8 +4,10 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 from urllib.parse import unquote
 
+from taiwa.json_schema import Document, bound, check_keywords, is_object, names, resolve_pointer, whole
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json, is_number, items_at, text_at
 from taiwa.kernel.text import truncate
@@ -111,6 +113,9 @@ def type_ir_from_schema(schema: Mapping[str, Json], name: str = "Answer") -> ir.
         InputError: a reference is unresolved or leaves the schema, a keyword has an invalid value, or the schema is nested
         too deep.
     """
+    for location in Document(schema).locations():
+        if is_object(location.schema):
+            check_keywords(location.schema, f"schema: {location.pointer or '/'}")
     converter = _Converter(dict(schema))
     root = converter.node(converter.schema, "#", 0)
     while converter.waiting:
@@ -128,8 +133,6 @@ class _Converter:
     nodes: int = 0
 
     def at(self, pointer: str) -> Json:
-        from taiwa.json_schema import resolve_pointer
-
         try:
             return resolve_pointer(self.schema, pointer)
         except LookupError:
@@ -172,7 +175,7 @@ class _Converter:
         return with_description(self._plain(schema, path, depth), about)
 
     def _all_of(self, schema: Object, path: str, depth: int) -> ir.Node:
-        parts = _list(schema, "allOf", path)
+        parts = items_at(schema, "allOf")
         rest: Object = {key: part for key, part in schema.items() if key in _STRUCTURE}
         if len(parts) == 1 and not rest:
             return self.node(parts[0], f"{path}/allOf/0", depth + 1)
@@ -191,7 +194,7 @@ class _Converter:
         if "const" in schema:
             return ir.LiteralNode((schema["const"],))
         if "enum" in schema:
-            return ir.LiteralNode(tuple(_list(schema, "enum", path)))
+            return ir.LiteralNode(tuple(items_at(schema, "enum")))
         for keyword in OPTIONS:
             if keyword in schema:
                 return self._union(schema, keyword, path, depth)
@@ -208,7 +211,7 @@ class _Converter:
             key: part for key, part in schema.items() if key in _STRUCTURE and key not in (keyword, "discriminator")
         }
         options: list[ir.Node] = []
-        for index, part in enumerate(_list(schema, keyword, path)):
+        for index, part in enumerate(items_at(schema, keyword)):
             inner = merge_all_of([base, part]) if base else part
             options.append(self.node(inner, f"{path}/{keyword}/{index}", depth + 1))
         return ir.union(options)
@@ -219,19 +222,15 @@ class _Converter:
         if kind == "array":
             return self._array(schema, path, depth)
         if kind in ("number", "integer"):
-            return _number(schema, path, integer=kind == "integer")
+            return _number(schema, integer=kind == "integer")
         if kind == "string":
-            size = _size(schema, "minLength", path) or 0, _size(schema, "maxLength", path)
+            size = whole(schema, "minLength") or 0, whole(schema, "maxLength")
             return ir.StringNode(*size, text_at(schema, "pattern"), text_at(schema, "format"))
-        if kind not in ("boolean", "null"):
-            raise InputError(f"schema: {kind[:40]!r} at {path[:80]}/type is not a JSON type")
         return ir.BoolNode() if kind == "boolean" else ir.NullNode()
 
     def _object(self, schema: Object, path: str, depth: int) -> ir.Node:
-        required = dict.fromkeys(part for part in _list(schema, "required", path) if isinstance(part, str))
-        listed = schema.get("properties", {})
-        if not isinstance(listed, dict):
-            raise InputError(f"schema: `properties` at {path[:80]} is not an object")
+        required = dict.fromkeys(names(schema))
+        listed = cast("Object", schema.get("properties", {}))
         properties = [
             ir.Property(key, self.node(part, f"{path}/properties/{key}", depth + 1), key in required)
             for key, part in listed.items()
@@ -240,8 +239,8 @@ class _Converter:
         return ir.ObjectNode(
             tuple(properties),
             self._extra(schema, path, depth),
-            _size(schema, "minProperties", path) or 0,
-            _size(schema, "maxProperties", path),
+            whole(schema, "minProperties") or 0,
+            whole(schema, "maxProperties"),
         )
 
     def _extra(self, schema: Object, path: str, depth: int) -> ir.Node | None:
@@ -256,34 +255,24 @@ class _Converter:
 
     def _array(self, schema: Object, path: str, depth: int) -> ir.Node:
         items = schema.get("items", True)
-        prefix = schema.get("prefixItems", items if isinstance(items, list) else [])
+        prefix = items_at(schema, "prefixItems" if "prefixItems" in schema else "items")
         if isinstance(items, list):  # before draft 2020-12 a list of items was the prefix
             items = schema.get("additionalItems", True)
-        if not isinstance(prefix, list):
-            raise InputError(f"schema: `prefixItems` at {path[:80]} is not a list")
-        max_items = _size(schema, "maxItems", path)
+        max_items = whole(schema, "maxItems")
         return ir.ArrayNode(
             self.node(items if max_items is None or max_items > len(prefix) else False, f"{path}/items", depth + 1),
             tuple(self.node(part, f"{path}/prefixItems/{at}", depth + 1) for at, part in enumerate(prefix)),
-            _size(schema, "minItems", path) or 0,
+            whole(schema, "minItems") or 0,
             max_items,
             schema.get("uniqueItems") is True,
         )
 
 
-def _number(schema: Object, path: str, *, integer: bool) -> ir.Node:
-    low, high = _bound(schema, "minimum", path), _bound(schema, "maximum", path)
-    under, over = _bound(schema, "exclusiveMinimum", path), _bound(schema, "exclusiveMaximum", path)
-    exclusive_minimum = under is not None and (low is None or under >= low)
-    exclusive_maximum = over is not None and (high is None or over <= high)
-    return ir.NumberNode(
-        integer,
-        under if exclusive_minimum else low,
-        over if exclusive_maximum else high,
-        exclusive_minimum,
-        exclusive_maximum,
-        _bound(schema, "multipleOf", path),
-    )
+def _number(schema: Object, *, integer: bool) -> ir.Node:
+    low, above = bound(schema, "min") or (None, False)
+    high, below = bound(schema, "max") or (None, False)
+    step = schema.get("multipleOf")
+    return ir.NumberNode(integer, low, high, above, below, step if is_number(step) else None)
 
 
 _STRUCTURE = {keyword for keywords in HINTS.values() for keyword in keywords} | {
@@ -302,29 +291,6 @@ def _about(schema: Object) -> ir.About:
 def _brief(part: Json) -> str:
     text = json.dumps(part, ensure_ascii=False, separators=(",", ":"))
     return truncate(text, NOTE_CHARS)
-
-
-def _list(schema: Object, keyword: str, path: str) -> list[Json]:
-    value = schema.get(keyword, [])
-    if not isinstance(value, list):
-        raise InputError(f"schema: `{keyword}` at {path[:80]} is not a list")
-    return value
-
-
-def _bound(schema: Object, keyword: str, path: str) -> int | float | None:
-    value = schema.get(keyword)
-    if value is None or is_number(value):
-        return value
-    if keyword.startswith("exclusive") and isinstance(value, bool):  # in draft 4 the other bound is exclusive
-        return _bound(schema, keyword.replace("exclusiveM", "m"), path) if value else None
-    raise InputError(f"schema: `{keyword}` at {path[:80]} is not a number")
-
-
-def _size(schema: Object, keyword: str, path: str) -> int | None:
-    value = _bound(schema, keyword, path)
-    if value is not None and (value < 0 or value != int(value)):
-        raise InputError(f"schema: `{keyword}` at {path[:80]} is not a whole number of 0 or more")
-    return None if value is None else int(value)
 
 
 def identifier(text: str) -> str:
