@@ -39,7 +39,7 @@ from taiwa.structured.ir import (
     with_description,
 )
 from taiwa.structured.rendering import to_json_schema, to_typescript
-from taiwa.structured.validators import branch, diagnostics, find_mismatches, pointer
+from taiwa.structured.validators import Path, diagnostics, find_mismatches, node_at, pointer
 
 # --- plans ------------------------------------------------------------------------------------------------------------
 # Plans of function calls that a model writes as JSON, as in TypeChat: functions, and the type check before a plan runs.
@@ -356,6 +356,19 @@ def _objects(data: Json) -> Iterator[dict[str, Json]]:
             todo += here
 
 
+def _is_reference(data: Json) -> bool:
+    return isinstance(data, dict) and REFERENCE in data
+
+
+def _references(data: Json, place: Path = ()) -> Iterator[tuple[Path, dict[str, Json]]]:
+    """Yield the references in an argument, each with its path."""
+    if isinstance(data, dict) and REFERENCE in data:
+        yield place, data
+    elif isinstance(data, dict | list):
+        for key, inner in data.items() if isinstance(data, dict) else enumerate(data):
+            yield from _references(inner, (*place, key))
+
+
 def _is_open(data: Json) -> bool:
     """Return whether the data contains a reference or a call, or something similar."""
     return any(REFERENCE in each or FUNCTION in each for each in _objects(data))
@@ -466,22 +479,12 @@ class _Check:
 
     def fits(self, data: Json, node: Node, path: str) -> None:
         """Check data that holds references against a node."""
-        if isinstance(data, dict) and REFERENCE in data:
-            self.result_fits(data, node, path)
-            return
-        if not _is_open(data):
-            form = TypeIR(node, named=self.api.form.named)
-            self.faults += [f"{path}{line.removeprefix('$')}" for line in diagnostics(form, data)]
-            return
-        chosen = branch(self.api.form, node, data)
-        if isinstance(chosen, AnyNode):
-            return
-        if isinstance(chosen, ObjectNode) and isinstance(data, dict):
-            self.object_fits(data, chosen, path)
-        elif isinstance(chosen, ArrayNode) and isinstance(data, list):
-            self.array_fits(data, chosen, path)
-        else:
-            self.fault(path, data, f"must be {self.words(node)}")
+        form = TypeIR(node, named=self.api.form.named)
+        self.faults += [f"{path}{line.removeprefix('$')}" for line in diagnostics(form, data, is_open=_is_reference)]
+        for place, reference in _references(data):
+            wanted = node_at(form, data, place)
+            if wanted is not None:
+                self.result_fits(reference, wanted, f"{path}{pointer(place).removeprefix('$')}")
 
     def result_fits(self, data: dict[str, Json], node: Node, path: str) -> None:
         at = data[REFERENCE]
@@ -492,30 +495,6 @@ class _Check:
         if not is_assignable(self.api.form, result, node):
             message = f"{call.function} gives {self.words(result)}; must be {self.words(node)}"
             self.faults.append(f"{path}: {truncate(message, 240)}")
-
-    def object_fits(self, data: dict[str, Json], node: ObjectNode, path: str) -> None:
-        for each in node.properties:
-            if each.name in data:
-                self.fits(data[each.name], each.node, f"{path}{_path(each.name)}")
-            elif each.required:
-                self.faults.append(f"{path}{_path(each.name)}: missing ({self.words(each.node)})")
-        for key, inner in data.items():
-            if node.get(key) is None and isinstance(node.extra, NeverNode):
-                self.fault(f"{path}{_path(key)}", inner, "no key here")
-            elif node.get(key) is None and node.extra is not None:
-                self.fits(inner, node.extra, f"{path}{_path(key)}")
-        if len(data) < node.min_properties or (node.max_properties is not None and len(data) > node.max_properties):
-            self.fault(path, cast("Json", data), f"must be {describe(node)}")
-
-    def array_fits(self, data: list[Json], node: ArrayNode, path: str) -> None:
-        fixed = isinstance(node.items, NeverNode)
-        least = max(node.min_items, len(node.prefix) if fixed else 0)
-        most = len(node.prefix) if fixed else node.max_items
-        if len(data) < least or (most is not None and len(data) > most):
-            self.fault(path, cast("Json", data), f"must be {describe(node)}")
-        for at, item in enumerate(data):
-            if at < len(node.prefix) or not fixed:
-                self.fits(item, node.prefix[at] if at < len(node.prefix) else node.items, f"{path}[{at}]")
 
     def words(self, node: Node) -> str:
         """Describe a node, and every member of a union."""

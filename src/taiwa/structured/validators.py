@@ -4,7 +4,7 @@ for a model.
 
 import json
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -602,10 +602,12 @@ class TypeMismatch:
 class _Walk:
     type_ir: ir.TypeIR
     steps: int = MAX_STEPS
+    is_open: Callable[[Json], bool] = lambda _: False
+    """Whether data stands for a value that is not known yet, and so matches anything."""
 
     def mismatches(self, node: ir.Node, data: Json, path: Path, branch: str) -> Iterator[TypeMismatch]:
         self.steps -= 1
-        if self.steps < 0:
+        if self.steps < 0 or self.is_open(data):
             return
         options = members(node, self.type_ir)
         if len(options) != 1 or isinstance(node, ir.UnionNode):
@@ -714,9 +716,12 @@ class _Walk:
         return next((name for name, named in self.type_ir.named.items() if named is node), "")
 
 
-def find_mismatches(type_ir: ir.TypeIR, data: Json, node: ir.Node | None = None) -> list[TypeMismatch]:
-    """Return the mismatches of data, at most a thousand."""
-    return list(islice(_Walk(type_ir).mismatches(type_ir.root if node is None else node, data, (), ""), MAX_MISMATCHES))
+def find_mismatches(
+    type_ir: ir.TypeIR, data: Json, node: ir.Node | None = None, is_open: Callable[[Json], bool] = lambda _: False
+) -> list[TypeMismatch]:
+    """Return the mismatches of data, at most a thousand; what `is_open` matches anything."""
+    walk = _Walk(type_ir, is_open=is_open)
+    return list(islice(walk.mismatches(type_ir.root if node is None else node, data, (), ""), MAX_MISMATCHES))
 
 
 def branch(type_ir: ir.TypeIR, node: ir.Node, data: Json) -> ir.Node:
@@ -808,12 +813,17 @@ CUSTOM = ("value_error", "assertion_error", "validator")
 """Codes of issues whose text was written by the author of a validator; other texts are replaced."""
 
 
-def diagnostics(type_ir: ir.TypeIR, data: Json, issues: tuple[ValidationIssue, ...] = ()) -> tuple[str, ...]:
+def diagnostics(
+    type_ir: ir.TypeIR,
+    data: Json,
+    issues: tuple[ValidationIssue, ...] = (),
+    is_open: Callable[[Json], bool] = lambda _: False,
+) -> tuple[str, ...]:
     """Return the diagnostics of data: at most twelve lines, and a count of the rest.
 
     Mismatches with the type come first, then issues that only the validator finds (patterns, formats, functions).
     """
-    mismatches = find_mismatches(type_ir, data)
+    mismatches = find_mismatches(type_ir, data, is_open=is_open)
     known = {mismatch.path[:-1] for mismatch in mismatches if mismatch.code == "unknown"}
     # Keys that no pattern of their object allows; what their values should be is not known.
     refused = {issue.path: issue.text for issue in issues if issue.code == "additionalProperties"}
