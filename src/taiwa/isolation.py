@@ -7,7 +7,6 @@ JSON over a pipe of its own, separate from what the function prints. It is not a
 Both ends are in this file: the parent starts `python -P -m taiwa.isolation '{"entry": "my_module:entry", "start": {…}, …}'`.
 """
 
-import atexit
 import json
 import math
 import os
@@ -19,13 +18,14 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from threading import Lock, Semaphore
 from typing import IO, TypeAlias, cast
+from weakref import finalize
 
 from taiwa.kernel.attachments import MAX_RESULT_BYTES
 from taiwa.kernel.errors import ToolError
@@ -221,55 +221,86 @@ class IsolatedProcess:
 
 
 class ProcessPool:
-    """Some processes of one entry, started when they are needed; see `IsolatedProcess`. May be used from any thread.
+    """Processes of one entry, started when they are needed; see `IsolatedProcess`. May be used from any thread.
 
-    A question that takes too long ends only its own process; those that wait for a free one wait at most for that. A share
-    other than that of the program itself asks one question at a time, so that a process is left for others. A forked child
-    starts its own.
+    At most `count` are kept. With `is_bounded` there are no more: a question waits for a free one, and a share other than that of
+    the program itself asks one question at a time, so that a process is left for others. A question that takes too long ends
+    only its own process. A forked child starts its own.
     """
 
-    def __init__(self, entry: str, name: str, limits: ProcessLimits, count: int = 2) -> None:
+    def __init__(
+        self,
+        entry: str,
+        name: str,
+        limits: ProcessLimits,
+        count: int = 2,
+        *,
+        start: dict[str, Json] | None = None,
+        secrets: Iterable[str] = (),
+        is_bounded: bool = True,
+    ) -> None:
         self.limits = limits
         self._entry, self._name, self._count = entry, name, count
+        self._start, self._secrets, self._is_bounded = start or {}, tuple(secrets), is_bounded
         self._begin()
-        atexit.register(self.close)
 
     def _begin(self) -> None:
         self._owner = os.getpid()
         self._free = Semaphore(self._count)
         self._turns = [Lock() for _ in range(SHARES + 1)]
         self._idle: deque[IsolatedProcess] = deque()
+        finalize(self, _end_all, self._idle, self._owner)
 
-    def ask(self, question: dict[str, Json]) -> dict[str, Json]:
-        """Answer one question; within a child process, in that one.
+    def ask(
+        self, question: dict[str, Json], is_last: Callable[[dict[str, Json]], bool] = lambda _: False
+    ) -> dict[str, Json]:
+        """Answer one question; within a child process, in that one. `is_last` says of an answer whether its process ends with it.
 
         Raises:
             ToolError: `timeout`, `too_large` or `crashed`.
         """
         if in_child():
-            return _handler(self._entry, {})(question, self.limits.characters)
+            return _handler(self._entry, self._start)(question, self.limits.characters)
         if self._owner != os.getpid():
             self._begin()
-        with self._turns[share] if (share := current_share()) else nullcontext(), self._free:
-            try:
-                process = self._idle.pop()
-            except IndexError:
-                process = IsolatedProcess(self._entry, {}, self._name, self.limits)
-            is_answered = False
+        with self._place():
+            process = self._taken()
+            is_kept = False
             try:
                 answer = process.ask(question, self.limits)
-                is_answered = True
+                is_kept = len(self._idle) < self._count and not is_last(answer)
             finally:
-                if is_answered:
+                if is_kept:
                     self._idle.append(process)
                 else:
                     process.end()
         return answer
 
+    @contextmanager
+    def _place(self) -> Generator[None]:
+        if not self._is_bounded:
+            yield
+            return
+        with self._turns[share] if (share := current_share()) else nullcontext(), self._free:
+            yield
+
+    def _taken(self) -> IsolatedProcess:
+        while self._idle:
+            with suppress(IndexError):  # another thread took the last one
+                process = self._idle.pop()
+                if process.alive:
+                    return process
+                process.end()
+        return IsolatedProcess(self._entry, self._start, self._name, self.limits, self._secrets)
+
     def close(self) -> None:
         """End the idle processes."""
-        while self._idle and self._owner == os.getpid():
-            self._idle.pop().end()
+        _end_all(self._idle, self._owner)
+
+
+def _end_all(idle: deque[IsolatedProcess], owner: int) -> None:
+    while idle and owner == os.getpid():
+        idle.pop().end()
 
 
 def _handler(entry: str, start: dict[str, Json]) -> Handler:

@@ -45,6 +45,7 @@ def test_the_blocked_threads_of_one_caller_are_not_those_of_another(start: Calla
 class Gated:
     """A process that answers when a gate is opened."""
 
+    alive = True
     gate = threading.Event()
     asked = threading.Semaphore(0)
 

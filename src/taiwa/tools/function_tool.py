@@ -7,7 +7,6 @@ import re
 import sys
 import traceback
 from base64 import b64decode
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
@@ -15,12 +14,10 @@ from importlib import import_module
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
-from threading import Lock
 from types import CodeType, ModuleType
 from typing import Any, Generic, ParamSpec, TypeVar, cast, get_origin, get_type_hints, overload
-from weakref import finalize
 
-from taiwa.isolation import Handler, IsolatedProcess, ProcessLimits, in_child
+from taiwa.isolation import Handler, ProcessLimits, ProcessPool, in_child
 from taiwa.kernel.attachments import MAX_COUNT, MAX_RESULT_BYTES, Attachment
 from taiwa.kernel.errors import InputError, OutputValidationError, ToolError
 from taiwa.kernel.messages import ToolResult, ToolSpec
@@ -268,11 +265,11 @@ class IsolatedTool(AbstractContextManager["IsolatedTool"]):
     """
 
     def __init__(self, tool: FunctionTool[Any, Any], limits: ProcessLimits = DEFAULT_LIMITS) -> None:
-        self._tool, self.spec, self.confirm, self._limits = tool, tool.spec, tool.confirm, limits
-        self._address = _address(tool)
-        self._idle: deque[IsolatedProcess] = deque()
-        self._lock = Lock()
-        self._finalizer = finalize(self, _end_all, self._idle)
+        self.spec, self.confirm = tool.spec, tool.confirm
+        self._workers = ProcessPool(
+            f"{__name__}:entry", tool.spec.name, limits, MAX_IDLE_WORKERS,
+            start=_address(tool), secrets=tool.secrets, is_bounded=False,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         return f"IsolatedTool({self.spec.name})"
@@ -282,8 +279,7 @@ class IsolatedTool(AbstractContextManager["IsolatedTool"]):
 
     def close(self) -> None:
         """End the workers; a later call starts a new one."""
-        with self._lock:
-            _end_all(self._idle)
+        self._workers.close()
 
     def call(self, arguments: Mapping[str, Json]) -> ToolResult:
         """Call the tool in a worker.
@@ -291,17 +287,8 @@ class IsolatedTool(AbstractContextManager["IsolatedTool"]):
         Raises:
             ToolError: raised by the tool, or a limit was reached.
         """
-        worker = self._take_worker()
-        try:
-            answer = worker.ask({"arguments": dict(arguments)}, self._limits)
-        except BaseException:
-            worker.end()
-            raise
+        answer = self._workers.ask({"arguments": dict(arguments)}, _is_out_of_memory)
         error = cast("dict[str, str] | None", answer.get("error"))
-        if error is not None and error["code"] == "memory":
-            worker.end()  # its memory use would count against the next call
-        else:
-            self._put_back(worker)
         if error is None:
             result = cast("ToolResult", restore(answer["result"]))
             files = zip(result.attachments, cast("list[str]", answer["files"]), strict=True)
@@ -311,26 +298,10 @@ class IsolatedTool(AbstractContextManager["IsolatedTool"]):
             failed.add_note(error["trace"])
         raise failed
 
-    def _take_worker(self) -> IsolatedProcess:
-        with self._lock:
-            while self._idle:
-                worker = self._idle.pop()
-                if worker.alive:
-                    return worker
-                worker.end()
-        return IsolatedProcess(f"{__name__}:entry", self._address, self.spec.name, self._limits, self._tool.secrets)
 
-    def _put_back(self, worker: IsolatedProcess) -> None:
-        with self._lock:
-            if len(self._idle) < MAX_IDLE_WORKERS:
-                self._idle.append(worker)
-                return
-        worker.end()
-
-
-def _end_all(workers: "deque[IsolatedProcess]") -> None:
-    while workers:
-        workers.pop().end()
+def _is_out_of_memory(answer: dict[str, Json]) -> bool:
+    """Return whether the memory that a worker uses would count against the next call."""
+    return item_at(answer, "error", "code") == "memory"
 
 
 def _address(tool: FunctionTool[Any, Any]) -> dict[str, Json]:

@@ -1,15 +1,12 @@
 """Chat templates: how conversations are written for one model, as tokens."""
 
-import os
 import re
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from threading import Lock
 from typing import TypeAlias
 
-from taiwa.isolation import IsolatedProcess, ProcessLimits
+from taiwa.isolation import ProcessLimits, ProcessPool
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.messages import Message, Request, Role, ToolCall, ToolResult
 from taiwa.kernel.serialization import Json
@@ -200,10 +197,9 @@ class IsolatedTemplate:
     def __init__(self, template: str, names: Mapping[str, str]) -> None:
         if len(template) > MAX_TEMPLATE_CHARS:
             raise InputError(f"the chat template of the model has {len(template):,} characters")
-        self._given: dict[str, Json] = {"template": template, "names": dict(names)}
-        self._lock = Lock()
-        self._process: IsolatedProcess | None = None
-        self._owner = 0
+        self._processes = ProcessPool(
+            RENDERER, "the template", RENDER_LIMITS, 1, start={"template": template, "names": dict(names)}
+        )
 
     def __call__(self, turns: Sequence[Turn]) -> str:
         """Write turns.
@@ -212,38 +208,11 @@ class IsolatedTemplate:
             RefusedTurnsError: the template does not support them, or it does not end.
         """
         messages: list[Json] = [{"role": role, "content": text} for role, text in turns]
-        with self._lock:
-            process = self._running()
-            is_answered = False
-            try:
-                answer = process.ask({"messages": messages}, RENDER_LIMITS)
-                is_answered = True
-            except ToolError as error:
-                late = f"it does not end within {RENDER_LIMITS.seconds:g} s"
-                raise RefusedTurnsError(late if error.code == "timeout" else "it crashes") from None
-            finally:
-                if not is_answered:
-                    self._process = None
-                    process.end()
+        try:
+            answer = self._processes.ask({"messages": messages})
+        except ToolError as error:
+            late = f"it does not end within {RENDER_LIMITS.seconds:g} s"
+            raise RefusedTurnsError(late if error.code == "timeout" else "it crashes") from None
         if "refused" in answer:
             raise RefusedTurnsError(" ".join(clean_untrusted(str(answer["refused"]), MAX_REASON_CHARS).split()))
         return str(answer["text"])
-
-    def prepare(self) -> None:
-        """Start the process, which takes it a moment."""
-        with self._lock:
-            self._running()
-
-    def _running(self) -> IsolatedProcess:
-        if self._process is None or self._owner != os.getpid():  # a fork does not share it
-            self._process, self._owner = (
-                IsolatedProcess(RENDERER, self._given, "the template", RENDER_LIMITS),
-                os.getpid(),
-            )
-            weakref.finalize(self, _end, self._process, self._owner)
-        return self._process
-
-
-def _end(process: IsolatedProcess, owner: int) -> None:
-    if owner == os.getpid():
-        process.end()
