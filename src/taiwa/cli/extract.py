@@ -32,7 +32,7 @@ from taiwa.cli.output import (
 from taiwa.cli.say import run_batch
 from taiwa.i18n import _
 from taiwa.kernel.errors import InputError, OutputValidationError
-from taiwa.kernel.usage_limits import RunUsage
+from taiwa.kernel.usage_limits import usage_of
 from taiwa.operations import generate
 
 if TYPE_CHECKING:
@@ -144,8 +144,7 @@ def _extract(common: CommonOptions, text: str, attachments: "tuple[Attachment, .
     except ExtractError as error:
         if common.verbose:
             print_each(attempt_lines(error.tries))
-            if isinstance(error.spent, RunUsage):
-                print_notice(bill_line(error.spent))
+            print_notice(bill_line(usage_of(error)))
         raise
     if common.as_json:
         print_result(turn)

@@ -24,7 +24,7 @@ from taiwa.kernel.execution import Observer, RunResult
 from taiwa.kernel.messages import Passage, ShownEvent, TextDelta
 from taiwa.kernel.runtime import AnyModel, Done, Handler, Retriever, Tool
 from taiwa.kernel.serialization import Json
-from taiwa.kernel.usage_limits import Limits, Prices, RunUsage, currency_units
+from taiwa.kernel.usage_limits import Limits, Prices, RunUsage, currency_units, usage_of
 from taiwa.models.http_api.api_keys import Secret
 from taiwa.models.providers import open_model, resolve_asked
 from taiwa.operations.documents import FindOptions, open_ask_app, open_library
@@ -222,8 +222,7 @@ class BaseClient:
         try:
             yield
         except TaiwaError as error:
-            if isinstance(error.spent, RunUsage):
-                self._count(error.spent)
+            self._count(usage_of(error))
             raise
 
     def _count(self, spent: RunUsage) -> None:

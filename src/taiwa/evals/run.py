@@ -44,7 +44,7 @@ from taiwa.kernel.errors import ConfigError, InputError, LimitError, TaiwaError,
 from taiwa.kernel.messages import Usage
 from taiwa.kernel.runtime import AnyModel, Retriever, Tool
 from taiwa.kernel.serialization import Json, record, restore, value
-from taiwa.kernel.usage_limits import RunUsage, UsageLimits
+from taiwa.kernel.usage_limits import RunUsage, UsageLimits, check_cost, usage_of
 from taiwa.models.scripted import ScriptedModel
 from taiwa.operations.result_json import cost_of
 from taiwa.sessions.batch import is_fatal
@@ -450,7 +450,10 @@ class Runner:
 
     def _start(self, tasks: set[asyncio.Task[EvalRow | None]]) -> None:
         while len(tasks) < self.width and self._fatal is None:
-            self._fatal = self._cost_error()
+            try:
+                check_cost(self.spent, self.cost)
+            except TaiwaError as error:
+                self._fatal = error
             if self.cost is not None and tasks and self._free < self._dearest:
                 return  # until one has ended, so that no answer is cut for the sake of another one
             job = None if self._fatal is not None else next(self.jobs, None)
@@ -472,7 +475,7 @@ class Runner:
         try:
             measured = await self.worker(job, UsageLimits(cost=share))
         except TaiwaError as error:
-            spent = error.spent if isinstance(error.spent, RunUsage) else RunUsage()
+            spent = usage_of(error)
             self.spent = self.spent + spent
             self._unanswered = self._unanswered + 1 if error.tag in UNANSWERED_ERRORS else 0
             if is_fatal(error) or isinstance(error, UnsupportedError):
@@ -489,14 +492,6 @@ class Runner:
         self._dearest = max(self._dearest, measured.spent.max_cost or 0)
         self._unanswered = 0
         return EvalRow(setting, item.id, item.kind, measured.found, measured.spent)
-
-    def _cost_error(self) -> TaiwaError | None:
-        if self.cost is None:
-            return None
-        paid = self.spent.max_cost
-        if paid is None:
-            return ConfigError("the cost of a call is unknown, so the cost limit cannot be enforced")
-        return LimitError("cost", paid / 1e9, self.cost / 1e9) if paid >= self.cost else None
 
 
 @dataclass

@@ -239,6 +239,27 @@ class RunUsage:
         return f"{plural(self.requests, 'call')} · {tokens} · cost {format_cost(self.cost)} · {self.seconds:.2f} s"
 
 
+def usage_of(error: BaseException) -> RunUsage:
+    """Return the usage of the run that an error ended; an empty one if it has none."""
+    spent = getattr(error, "spent", None)
+    return spent if isinstance(spent, RunUsage) else RunUsage()
+
+
+def check_cost(spent: RunUsage, limit: int | None) -> None:
+    """Check that several runs may go on under a limit on their cost.
+
+    Raises:
+        LimitError: the limit is reached.
+        ConfigError: what they have cost is unknown.
+    """
+    if limit is None:
+        return
+    if spent.max_cost is None:
+        raise ConfigError("the cost of a call is unknown, so the cost limit can no longer be checked")
+    if spent.max_cost >= limit:
+        raise LimitError("cost", spent.max_cost / 1e9, limit / 1e9)
+
+
 ANSWER_TOKENS = 16_384
 """The most tokens of an answer under a limit of cost or of output tokens, if its request sets no maximum."""
 LEAST_ANSWER_TOKENS = 16

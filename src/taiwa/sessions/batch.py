@@ -20,7 +20,7 @@ from taiwa.kernel.errors import AuthenticationError, ConfigError, InputError, Li
 from taiwa.kernel.execution import Journal, RunResult
 from taiwa.kernel.messages import Response, Usage, assistant
 from taiwa.kernel.serialization import Json, digest, items_at, record, restore, value
-from taiwa.kernel.usage_limits import RunUsage, UsageLimits
+from taiwa.kernel.usage_limits import RunUsage, UsageLimits, check_cost, usage_of
 from taiwa.sessions.commit_turn import (
     PricedModel,
     RuntimeOptions,
@@ -91,7 +91,7 @@ def failed_row(row_input: BatchInput, error: TaiwaError) -> BatchRow:
     if isinstance(error, ExtractError):
         failure |= {"diagnostics": list(error.diagnostics), "best": error.best}
         attempts = error.tries
-    return BatchRow(row_input, _turn(Reply("", findings=Findings(attempts=attempts)), usage_of(error.spent)), failure)
+    return BatchRow(row_input, _turn(Reply("", findings=Findings(attempts=attempts)), usage_of(error)), failure)
 
 
 def _turn(reply: Reply, spent: RunUsage, state: "State | None" = None) -> TurnResult:
@@ -122,28 +122,6 @@ def _stored_row(row_input: BatchInput, data: dict[str, Json]) -> BatchRow:
         findings=Findings(attempts=stored["attempts"]),
     )
     return BatchRow(row_input, _turn(reply, stored["spent"], stored["state"]), reused=True)
-
-
-def usage_of(spent: object) -> RunUsage:
-    """Return the usage of an error or a stored row; an empty usage if it has none."""
-    return spent if isinstance(spent, RunUsage) else RunUsage()
-
-
-def check_limits(options: TurnOptions, spent: RunUsage, priced_model: PricedModel) -> None:
-    """Check the cost limit.
-
-    Raises:
-        LimitError: the limit is reached.
-        ConfigError: the cost is unknown.
-    """
-    limit = options.cost_limit
-    if limit is None:
-        return
-    if spent.max_cost is None:
-        name = priced_model.model.name
-        raise ConfigError(f"the cost of a call to {name} is unknown, so the cost limit can no longer be checked")
-    if spent.max_cost >= limit:
-        raise LimitError("cost", spent.max_cost / 1e9, limit / 1e9)
 
 
 def is_fatal(error: TaiwaError) -> bool:
@@ -242,14 +220,14 @@ class TurnBatch:
                     return None
                 self._held -= held
                 try:
-                    check_limits(self.options, self.spent, self.priced_model)
+                    check_cost(self.spent, self.options.cost_limit)
                     row = await self._run_row(row_input, room, waited=waited)
                 except TaiwaError as error:
                     if isinstance(error, LimitError) and error.which == "cost" and room is not None and not room.is_all:
-                        alone, held = True, usage_of(error.spent).max_cost or 0
+                        alone, held = True, usage_of(error).max_cost or 0
                         self._held += held
                         continue
-                    self.spent = self.spent + usage_of(error.spent)
+                    self.spent = self.spent + usage_of(error)
                     if not is_fatal(error):
                         return failed_row(row_input, error)
                     self._fatal = error
@@ -423,7 +401,7 @@ def run_in_one_session(session: Session, rows: Iterable[BatchInput], before: Ite
         elif there:
             yield failed_row(row_input, InputError(CONTINUED_WITHOUT))
         else:
-            check_limits(session.options, session.spent, session.priced_model)
+            check_cost(session.spent, session.options.cost_limit)
             yield _complete_row(session, row_input)
 
 

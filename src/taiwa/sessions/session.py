@@ -25,14 +25,13 @@ from taiwa.kernel.errors import (
     InputError,
     NotFoundError,
     StoreError,
-    TaiwaError,
     check_argument,
     describe,
 )
 from taiwa.kernel.execution import Execution, Observer, RunResult
 from taiwa.kernel.messages import Message, ShownEvent, ToolResult, assistant, result_files, user
 from taiwa.kernel.runtime import AnyModel, AsyncStream, Done, Runtime, Stream
-from taiwa.kernel.usage_limits import Prices, RunUsage, UsageLimits, currency_units
+from taiwa.kernel.usage_limits import Prices, RunUsage, UsageLimits, currency_units, usage_of
 from taiwa.kernel.wording import Wording
 from taiwa.models.price_table import usable_table
 from taiwa.models.providers import by_full_name, find_prices
@@ -281,15 +280,11 @@ class BaseSession(Generic[V]):
             yield
         except BaseException as error:
             turn.fail(error)
-            self._count_failed(error)
+            self.spent = self.spent + usage_of(error)
             raise
         finally:
             if turn.resources is not None:
                 turn.resources.close()
-
-    def _count_failed(self, error: BaseException) -> None:
-        if isinstance(error, TaiwaError) and isinstance(error.spent, RunUsage):
-            self.spent = self.spent + error.spent
 
 
 S = TypeVar("S", bound=BaseSession[Any])
@@ -654,7 +649,7 @@ class AsyncSession(BaseSession[V]):
         except BaseException as error:
             for turn in turns:
                 await finish_in_thread(partial(turn.fail, error))
-            self._count_failed(error)
+            self.spent = self.spent + usage_of(error)
             raise
         finally:
             for turn in turns:
