@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+import taiwa
 from taiwa.kernel.errors import UnsupportedError
-from taiwa.kernel.messages import Request, ToolSpec, user
+from taiwa.kernel.messages import Notice, Request, ToolSpec, user
 from taiwa.kernel.usage_limits import UsageLimits
+from taiwa.models.http_api.capabilities import save_verdict
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.providers import open_model, resolve, resolve_asked, resolve_probed
 from taiwa.server.served import ServedModels
@@ -588,6 +590,26 @@ def test_an_app_calls_its_tools_in_prompt_if_the_server_refuses_them(upstream: F
         for _ in range(2):
             assert served.chat("6*7?", model="sums").json()["choices"][0]["message"]["content"].endswith("It is 42.")
     assert offers(upstream) == [True, False, False, False]
+
+
+def test_what_finds_out_whether_the_tools_of_an_app_are_functions_is_said_once_and_helps(
+    upstream: FaultServer, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("taiwa.server.served.PRICE_SECONDS", -1.0)
+    (tmp_path / "sums.md").write_text("---\ntaiwa: 1\nname: sums\ntools: [calculator]\n---\nCalculate.\n")
+    name, settings = f"{upstream.base_url}#m", Settings(tmp_path / "s.db", tmp_path / "config.yaml")
+    upstream.plays(status(404), speech("42."), speech("43."))
+    catalogue = ServedModels(settings, (str(tmp_path / "sums.md"),), (name,))
+    model, again = (catalogue.open(catalogue.choose("sums")).model for _ in range(2))
+    assert (model is again, len(caplog.records)) == (True, 1)
+    talk = taiwa.open(str(tmp_path / "sums.md"), model=model, store=tmp_path / "s.db")
+    notices = [[event for event in talk.stream("6*7?") if isinstance(event, Notice)] for _ in range(2)]
+    assert [[each.level for each in some] for some in notices] == [["warning"], []]
+    hint = notices[0][0].text
+    assert hint == caplog.records[0].getMessage()
+    assert f"`taiwa probe {name}`" in hint
+    save_verdict(settings, resolve(name), "tools", "enforced")
+    assert "tools" in catalogue.open(catalogue.choose("sums")).model.capabilities
 
 
 @pytest.mark.parametrize("choice", ["auto", "required"])

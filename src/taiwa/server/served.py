@@ -1,5 +1,6 @@
 """The served apps and models: the possible values of `model` in a request, and the model of `/v1/embeddings`."""
 
+import logging
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from taiwa.kernel.messages import Capability, Chunk, Request, Sampling, StreamEn
 from taiwa.kernel.runtime import AnyModel, Runtime
 from taiwa.kernel.wording import Wording
 from taiwa.models.http_api.capabilities import REMEDIES
-from taiwa.models.http_api.client import HttpModel
+from taiwa.models.http_api.client import HttpModel, is_assumed
 from taiwa.models.http_api.embeddings import EmbeddingEndpoint, open_embedder
 from taiwa.models.providers import expand_alias, resolve_probed
 from taiwa.server.http_responses import ApiError, invalid
@@ -30,6 +31,7 @@ from taiwa.settings import Settings, remove_value, set_value
 if TYPE_CHECKING:
     from taiwa.retrieval.hybrid import Embedder, Vectors
 
+logger = logging.getLogger("taiwa.server")
 PLAIN = "plain"
 CURRENCY = "USD"
 """The currency of prices that name none."""
@@ -65,6 +67,7 @@ class ServedModels:
         self._given = dict(given or {})
         self._lock = Lock()
         self._opened: dict[str, AnyModel] = {}
+        self._hinted: set[str] = set()
         self._priced: dict[tuple[str, str], tuple[float, PricedModel]] = {}
         """The models with their prices by app and name, and until when these are not read again."""
         configured = (*(() if settings.model is None else (settings.model,)), *settings.served_models)
@@ -177,7 +180,15 @@ class ServedModels:
             return open_priced_model(self._given[name], self.settings)
         chosen = replace(self.settings, model=name or None, origins={**self.settings.origins, "model": "argument"})
         with self._lock:
-            return open_priced_model(None, chosen, app, opened=self._opened)
+            known = self._opened.get(name)
+            if isinstance(known, HttpModel) and known.tools_hint and not is_assumed(resolve_probed(name, chosen).codec, "tools"):
+                del self._opened[name]  # `taiwa probe` has found out
+            priced_model = open_priced_model(None, chosen, app, opened=self._opened)
+        hint = getattr(priced_model.model, "tools_hint", None)
+        if hint is not None and app.tools and name not in self._hinted:
+            self._hinted.add(name)
+            logger.warning("%s", hint)
+        return priced_model
 
     def open_for(self, app: App, model: str = "") -> PricedModel:
         """Open a served model for an app. Without a name, or for a model that is not served, call `open`.

@@ -33,7 +33,7 @@ from taiwa.conversation.state import State
 from taiwa.flows.turn import Reply, compact, complete_turn, input_text, record_first, say
 from taiwa.kernel.approval import ApprovalRequest, Approve
 from taiwa.kernel.attachments import Attachment, read_reference
-from taiwa.kernel.effects import Complete, Program, Step
+from taiwa.kernel.effects import Complete, Program, Step, notify
 from taiwa.kernel.errors import ApprovalRequiredError, ConflictError, InputError, StoreError, TaiwaError, describe
 from taiwa.kernel.execution import EffectStarted, Entry, Event, Journal, Observer
 from taiwa.kernel.messages import Message, TextDelta, ToolResult, Usage, result_files
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 else:
     V = TypeVar("V")
 """The type of the answers."""
+T = TypeVar("T")
 
 MAX_TEXT_CHARS = 2_000_000
 
@@ -576,7 +577,13 @@ def prepare_turn(
     if resources is not None:
         turn = resources.reporting(turn)
         runtime_options["retriever"] = resources.retriever
-    return turn(base), runtime_options, paid
+    hint: str | None = getattr(model, "tools_hint", None) if tools and not base.turns else None
+    return turn(base) if hint is None else _after_notice(hint, turn(base)), runtime_options, paid
+
+
+def _after_notice(text: str, program: Program[T]) -> Program[T]:
+    yield from notify(text, code="downgrade", warning=True)
+    return (yield from program)
 
 
 def resume_turn(

@@ -393,6 +393,12 @@ TOOL_CHECK = Request(
 LOOK_AGAIN = "`taiwa probe` looks again"
 
 
+def is_assumed(codec: object, capability: Capability) -> bool:
+    """Report whether it is unknown whether a server has a capability, so that a request tries it."""
+    known = getattr(codec, "capabilities", None)
+    return isinstance(known, Capabilities) and capability in known.assumed
+
+
 # --- calls ------------------------------------------------------------------------------------------------------------
 
 
@@ -450,6 +456,13 @@ class HttpModel:
         return self.target.capabilities
 
     @property
+    def tools_hint(self) -> Wording | None:
+        """What finds out whether its server calls the tools of an app; None if that is known."""
+        if not is_assumed(self.codec, "tools"):
+            return None
+        return Wording("it is unknown whether {model} calls functions, so calls of tools are read from its text; `taiwa probe {model}` finds out", model=self.name)  # fmt: skip
+
+    @property
     def server(self) -> Server:
         """The server as errors name it."""
         return with_place(self.codec.server, self._key, self.target)
@@ -481,12 +494,12 @@ class HttpModel:
         if isinstance(request.constraint, Choice | Regex):
             from taiwa.models.http_api.constraint_encoding import TextReader, text_as_schema
 
-            is_tried = self._is_assumed("json_schema") and getattr(self.codec, "enforce", "") != "lenient"
+            is_tried = is_assumed(self.codec, "json_schema") and getattr(self.codec, "enforce", "") != "lenient"
             tried = frozenset[Capability](("json_schema",) if is_tried else ())
             sent = await finish_in_thread(partial(text_as_schema, request, self.capabilities | tried))
             reader = None if sent is request else TextReader()
         checked: Usage | None = None
-        if request.tools and self._is_assumed("tools"):
+        if request.tools and is_assumed(self.codec, "tools"):
             checked = await self._check_tools()
         if sent.constraint is None:
             call = self.codec.encode(sent)
@@ -518,10 +531,6 @@ class HttpModel:
             raise
         if isinstance(request.constraint, JsonSchema) and check is not None and check.is_prose:
             self._learn("json_schema", "ignored")
-
-    def _is_assumed(self, capability: Capability) -> bool:
-        known = getattr(self.codec, "capabilities", None)
-        return isinstance(known, Capabilities) and capability in known.assumed
 
     def _learn(self, name: str, verdict: Verdict, *, stores: bool = True) -> None:
         """Assume a capability no longer, because a request has shown what the server does."""
