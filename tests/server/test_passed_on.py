@@ -49,6 +49,35 @@ def test_nothing_that_the_client_has_not_set_is_sent(served: Serving, upstream: 
     assert sent(served, upstream, path, stream=False) == [{}]
 
 
+OPEN = (1.0, 1.0, None)
+"""What the protocol has where nothing is sent."""
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "used"),
+    [
+        ("", {}, OPEN),
+        ("", {"temperature": 0.3, "top_p": 0.5, "max_output_tokens": 9}, (0.3, 0.5, 9)),
+        ("vllm:m", {}, (1.0, 1.0, 4096)),
+        ("openai:gpt-5", {"temperature": 0.3, "max_output_tokens": 9}, (1.0, 1.0, 9)),
+        ("anthropic:claude-sonnet-4-5", {"temperature": 0.3, "top_p": 0.5}, (0.3, 1.0, 4096)),
+        ("inside", {}, (0.7, 0.9, 4096)),
+        ("inside", {"temperature": 0.3}, (0.3, 1.0, 4096)),
+    ],
+)
+def test_a_response_reports_what_was_used(
+    upstream: FaultServer, name: str, given: dict[str, Any], used: tuple[float, float, int | None]
+) -> None:
+    target = resolve(f"{upstream.base_url}#m")
+    if name not in ("", "inside"):
+        target = replace(target, codec=resolve(name).codec)
+    upstream.plays(speech("Yes."))
+    with serving(model=StubModel("Yes.") if name == "inside" else HttpModel(target)) as running:
+        asked = {"model": running.model.name, "input": "Hi", "background": True}
+        begun = running.client.post("/v1/responses", json={**asked, **given}).json()
+    assert (begun["temperature"], begun["top_p"], begun["max_output_tokens"]) == used
+
+
 @pytest.mark.parametrize(
     "fields",
     [

@@ -181,7 +181,11 @@ class ServedModels:
         chosen = replace(self.settings, model=name or None, origins={**self.settings.origins, "model": "argument"})
         with self._lock:
             known = self._opened.get(name)
-            if isinstance(known, HttpModel) and known.tools_hint and not is_assumed(resolve_probed(name, chosen).codec, "tools"):
+            if (
+                isinstance(known, HttpModel)
+                and known.tools_hint
+                and not is_assumed(resolve_probed(name, chosen).codec, "tools")
+            ):
                 del self._opened[name]  # `taiwa probe` has found out
             priced_model = open_priced_model(None, chosen, app, opened=self._opened)
         hint = getattr(priced_model.model, "tools_hint", None)

@@ -50,6 +50,7 @@ from taiwa.kernel.messages import (
     collect_response,
     user,
 )
+from taiwa.kernel.serialization import parse_json
 from taiwa.kernel.text import estimate_tokens
 from taiwa.kernel.wording import Wording
 from taiwa.models.http_api.api_keys import MASK, Secret, mask_error, with_place
@@ -391,6 +392,8 @@ TOOL_CHECK = Request(
 )
 """The request that shows whether a server calls tools."""
 LOOK_AGAIN = "`taiwa probe` looks again"
+MAX_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+"""The names of the limit of an answer in the protocols."""
 
 
 def is_assumed(codec: object, capability: Capability) -> bool:
@@ -466,6 +469,15 @@ class HttpModel:
     def server(self) -> Server:
         """The server as errors name it."""
         return with_place(self.codec.server, self._key, self.target)
+
+    def used(self, sampling: Sampling) -> Sampling:
+        """Return a sampling as it is sent to the server: some models take no temperature, and some servers get a limit."""
+        with suppress(UnsupportedError):
+            call = self.codec.encode(Request((user("."),), sampling=replace(sampling, extra=None)))
+            sent = cast("dict[str, Any]", parse_json(call.body))
+            most = next((sent[name] for name in MAX_TOKENS if name in sent), None)
+            return replace(sampling, temperature=sent.get("temperature"), top_p=sent.get("top_p"), max_tokens=most)
+        return sampling
 
     def holding(self, hold: Enforce) -> "HttpModel":
         """Return the same model with another treatment of unenforced constraints; it has its own connections."""

@@ -158,15 +158,23 @@ DEFAULT_TEMPERATURE, DEFAULT_TOP_P = 0.7, 0.9
 """The sampling of a request without a temperature, as most small models recommend: greedy ones repeat themselves."""
 
 
+def resolved(sampling: Sampling) -> tuple[float, float]:
+    """Return the temperature and the `top_p` of a sampling, which may leave them open.
+
+    >>> resolved(Sampling(None)), resolved(Sampling(0.3))
+    ((0.7, 0.9), (0.3, 1.0))
+    """
+    default = (DEFAULT_TEMPERATURE, DEFAULT_TOP_P) if sampling.temperature is None else (sampling.temperature, 1.0)
+    return default[0], default[1] if sampling.top_p is None else sampling.top_p
+
+
 class Sampler:
     """Samples tokens: the most likely one, or by temperature and `top_p` with a seed. It has a buffer: use one per thread."""
 
     __slots__ = ("_buffer", "_random", "_temperature", "_top_p")
 
     def __init__(self, sampling: Sampling = Sampling()) -> None:
-        default = (DEFAULT_TEMPERATURE, DEFAULT_TOP_P) if sampling.temperature is None else (sampling.temperature, 1.0)
-        self._temperature = default[0]
-        self._top_p = default[1] if sampling.top_p is None else sampling.top_p
+        self._temperature, self._top_p = resolved(sampling)
         if not 0.0 <= self._temperature < float("inf"):
             raise InputError(f"temperature must be 0 or more, got {self._temperature}")
         if not 0.0 < self._top_p <= 1.0:

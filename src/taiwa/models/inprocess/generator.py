@@ -30,6 +30,7 @@ from taiwa.kernel.messages import (
     Notice,
     Request,
     Response,
+    Sampling,
     StreamEnd,
     TextDelta,
     Usage,
@@ -50,6 +51,7 @@ from taiwa.models.inprocess.decode_loop import (
     decode,
     decode_batch,
     read_tokens,
+    resolved,
 )
 
 DEFAULT_MAX_TOKENS = 4_096
@@ -545,6 +547,13 @@ class InProcessModel(SharedModel, Generic[AnyLoaded]):
     def capabilities(self) -> frozenset[Capability]:
         """What the model supports."""
         return self._capabilities.capabilities
+
+    def used(self, sampling: Sampling) -> Sampling:
+        """Return a sampling with what this model uses for what it leaves open."""
+        temperature, top_p = resolved(sampling)
+        return replace(
+            sampling, temperature=temperature, top_p=top_p, max_tokens=sampling.max_tokens or DEFAULT_MAX_TOKENS
+        )
 
     @abstractmethod
     def load(self) -> AnyLoaded:

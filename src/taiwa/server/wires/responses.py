@@ -16,9 +16,10 @@ from typing import cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from taiwa.conversation.app import AnswerOptions
+from taiwa.conversation.app import EXTRACT, ROUTE, SOLVE, AnswerOptions, App, settled
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import JsonSchema, Sampling, TextDelta, ThinkingDelta, ToolSpec
+from taiwa.kernel.runtime import AnyModel
 from taiwa.kernel.serialization import Json, item_at, items_at
 from taiwa.operations.resent_history import (
     Completion,
@@ -446,14 +447,23 @@ def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -
         options = replace(options, app=choice.app, params=params, request=asked_for)
     completion = begin_completion(repository, state.served.open(choice), options, state.turns, after)
     if completion.turn_input is not None:
-        used = completion.turn_input.base.app.answer_sampling
-        # The protocol requires numbers: its defaults stand for those of the model's server, which are unknown.
-        numbers = {"temperature": used.temperature, "top_p": used.top_p, "max_output_tokens": used.max_tokens}
-        asked.begun.update({name: number for name, number in numbers.items() if number is not None})
-        penalties = (name for name in ("presence_penalty", "frequency_penalty") if name in asked.fields)
-        asked.begun.update({name: asked.fields[name] for name in penalties})
+        asked.begun.update(_used(completion.turn_input.base.app, priced_model.model, given))
     _store_begun(state, repository, asked, completion.session.name)
     return completion, asked.begun
+
+
+def _used(app: App, model: AnyModel, given: AnswerOptions) -> Body:
+    """Return how the answer is sampled, as far as it is known: a client that sends nothing leaves it to the app and the model."""
+    sampling = app.answer_sampling
+    if app.documents is not None or app.flow in (EXTRACT, ROUTE, SOLVE):
+        sampling = settled(sampling)
+    use: Callable[[Sampling], Sampling] | None = getattr(model, "used", None)
+    used = sampling if use is None else use(sampling)
+    numbers = {"temperature": used.temperature, "top_p": used.top_p, "max_output_tokens": used.max_tokens}
+    extra = given.sampling.extra if isinstance(given.sampling.extra, dict) else {}
+    passed = {name: extra.get(name) for name in ("presence_penalty", "frequency_penalty", "service_tier")}
+    # Open Responses requires numbers, so the defaults of the protocol stand for those of the model's server, which are unknown.
+    return {name: each for name, each in (numbers | passed).items() if each is not None}
 
 
 def _store_begun(state: ServerState, repository: Repository, asked: ResponseRequest, session: str) -> None:
