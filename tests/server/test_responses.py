@@ -468,6 +468,30 @@ def test_a_compaction_stands_for_the_history_before_it() -> None:
         )
 
 
+def test_a_coding_agent_gets_calls_of_its_namespaces_beside_tools_that_no_other_server_has() -> None:
+    crew = {"type": "namespace", "name": "crew", "description": "Agents.", "tools": [TOOL | {"name": "wait"}, TOOL]}
+    tools = [TOOL, crew, {"type": "web_search"}]
+    call = Response(Message("assistant", (ToolCall("crew__wait", '{"city": "Nara"}', "call_7"),)), "tool_calls")
+    with serving(call, "It rains.", call) as served:
+        asked = [{"role": "user", "content": "Wait."}]
+        first = respond(served, asked, tools=tools, store=False, client_metadata={"thread": "1"})
+        (item,) = first["output"]
+        assert (item["name"], item["namespace"], item["call_id"]) == ("wait", "crew", "call_7")
+        assert [each["type"] for each in first["tools"]] == ["function", "namespace"]
+        result = {"type": "function_call_output", "call_id": "call_7", "output": "rain"}
+        respond(served, [*asked, item, result], tools=tools, store=False)
+        streamed = served.client.post(
+            "/v1/responses", json={"model": "scripted", "input": "Wait!", "tools": tools, "stream": True}
+        )
+        events = [json.loads(data) for data in sse(streamed) if data != "[DONE]"]
+        added = next(each["item"] for each in events if each["type"] == "response.output_item.added")
+        assert (added["name"], added["namespace"]) == ("wait", "crew")
+        assert len(served.turns()) == 2
+    assert [tool.name for tool in served.model.requests[0].tools] == ["get_weather", "crew__wait", "crew__get_weather"]
+    said, answered = served.model.requests[1].messages[-2:]
+    assert [part.name for part in (*said.tool_calls, *answered.parts)] == ["crew__wait", "crew__wait"]
+
+
 @pytest.mark.parametrize(
     ("fields", "param"),
     [

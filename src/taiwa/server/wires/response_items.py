@@ -8,7 +8,7 @@ from typing import cast
 
 from taiwa.kernel.approval import ApprovalRequest
 from taiwa.kernel.messages import Message, Part, Text, TextDelta, ThinkingDelta, ToolCall, ToolResult
-from taiwa.kernel.serialization import Json, items_at, to_json
+from taiwa.kernel.serialization import Json, item_at, items_at, to_json
 from taiwa.server.http_responses import ApiError, invalid
 from taiwa.server.request import Fields
 from taiwa.server.runs import RunEvent
@@ -17,6 +17,7 @@ from taiwa.server.wires.chat_completions import read_content, read_files
 from taiwa.sessions.commit_turn import TurnResult
 
 ROLES = ("user", "assistant", "system", "developer")
+NAMESPACE = "namespace"
 APPROVAL_REQUEST, APPROVAL_RESPONSE = "mcp_approval_request", "mcp_approval_response"
 UNREAD = frozenset({"reasoning", APPROVAL_REQUEST, APPROVAL_RESPONSE})
 """Items that are accepted and not sent to the model: reasoning belongs to the server that wrote it, approvals to a turn that waits."""
@@ -72,7 +73,7 @@ def _read_item(item: Fields, names: dict[str, str]) -> Message | None:
         return Message("system", (Text(read_content(item)),))
     if kind == "function_call":
         call = item.text("call_id")
-        names[call] = item.text("name")
+        names[call] = name_in(item.optional_text(NAMESPACE) or "", item.text("name"))
         return Message("assistant", (ToolCall(names[call], item.text("arguments", "{}"), call),))
     if kind == "function_call_output":
         call = item.text("call_id")
@@ -83,6 +84,11 @@ def _read_item(item: Fields, names: dict[str, str]) -> Message | None:
     if kind in UNREAD:
         return None
     raise item.error("type", f"{kind[:40]!r} is not supported", "unsupported_parameter")
+
+
+def name_in(namespace: str, name: str) -> str:
+    """Return the name by which a model calls a function of a namespace."""
+    return f"{namespace}__{name}" if namespace else name
 
 
 def is_answer(item: Json) -> bool:
@@ -141,6 +147,14 @@ def call_item(call: ToolCall, name: str) -> dict[str, Json]:
     }  # fmt: skip
 
 
+def _called(call: ToolCall, name: str, tools: Sequence[Json]) -> Json:
+    """Write a tool call, with the namespace that its function has in the tools of the request."""
+    for space in (str(item_at(tool, "name")) for tool in tools if item_at(tool, "type") == NAMESPACE):
+        if call.name.startswith(name_in(space, "")):
+            return {**call_item(call, name), "name": call.name.removeprefix(name_in(space, "")), NAMESPACE: space}
+    return call_item(call, name)
+
+
 TEXT, CALL, REASONING, SEARCH, APPROVAL = "msg_", "fc_", "rs_", "fs_", "mcpr_"
 SERVER_LABEL = "taiwa"
 """The name of this server, whose own tools need approval."""
@@ -183,7 +197,7 @@ def _finished(begun: Body, events: Sequence[RunEvent], completed_at: int, *, can
     body["completed_at"] = completed_at
     name, thought = str(begun["id"]), _streamed_thought(events)
     if isinstance(last, TurnResult):
-        return body | _outcome(name, last, thought)
+        return body | _outcome(begun, last, thought)
     text = "".join(each.event.text for each in events if isinstance(each.event, TextDelta))
     body["completed_at"] = None
     reasoning = [_reasoning(name, thought)] if thought else []
@@ -224,8 +238,8 @@ def _reasoning(name: str, text: str) -> Json:
     return {"type": "reasoning", "id": item_id(REASONING, name, 0), "summary": [], "content": content}
 
 
-def _outcome(name: str, result: TurnResult, thought: str) -> Body:
-    response, output = response_of(result), list[Json]()
+def _outcome(begun: Body, result: TurnResult, thought: str) -> Body:
+    name, response, output = str(begun["id"]), response_of(result), list[Json]()
     if thought:
         output.append(_reasoning(name, thought))
     calls = response.message.tool_calls
@@ -236,7 +250,7 @@ def _outcome(name: str, result: TurnResult, thought: str) -> Body:
         annotations = items_at(response.extra, "annotations")
         output.append(_message(name, result.text, write_logprobs(response, MOST_LOGPROBS), "completed", annotations))
     for call in calls:
-        output.append(call_item(call, item_id(CALL, name, len(output))))
+        output.append(_called(call, item_id(CALL, name, len(output)), items_at(begun, "tools")))
     reasons = dict.fromkeys(("length", "interrupted", "repetition"), "max_output_tokens") | {
         "refusal": "content_filter"
     }

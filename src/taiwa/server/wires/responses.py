@@ -67,11 +67,13 @@ from taiwa.server.wires.files import with_files
 from taiwa.server.wires.response_items import (
     APPROVAL_REQUEST,
     APPROVAL_RESPONSE,
+    NAMESPACE,
     Body,
     EventWriter,
     finished,
     is_answer,
     listed_item,
+    name_in,
     pieces_of,
     read_input,
     recorded_events,
@@ -92,7 +94,7 @@ READ = frozenset(
 )
 IGNORED = frozenset(
     """user safety_identifier moderation prompt_cache_key prompt_cache_options prompt_cache_retention
-    max_tool_calls context_management""".split()
+    max_tool_calls context_management client_metadata""".split()
 )
 HINTS = frozenset({"service_tier", "parallel_tool_calls"})
 """Fields that are passed on to servers that take them."""
@@ -273,14 +275,21 @@ def _read_conversation(body: Fields) -> str:
 
 @remembered
 def _read_tools(body: Fields) -> tuple[ToolSpec, ...]:
+    """Read the functions, also those of a namespace; tools that only another server could run are left out beside others."""
     tools: list[ToolSpec] = []
+    unusable: list[Fields] = []
     for item in body.objects("tools"):
         kind = item.text("type")
-        if kind == FILE_SEARCH:
-            continue
-        if kind != "function":
-            raise unsupported_tool(item, "function or file_search")
-        tools.append(read_function(item))
+        if kind == "function":
+            tools.append(read_function(item))
+        elif kind == NAMESPACE:
+            functions = (each for each in item.objects("tools") if each.text("type") == "function")
+            spec = map(read_function, functions)
+            tools += [replace(each, name=name_in(item.text("name"), each.name)) for each in spec]
+        elif kind != FILE_SEARCH:
+            unusable.append(item)
+    if unusable and not tools:
+        raise unsupported_tool(unusable[0], "function or file_search")
     return checked_tools(tools, "tools")
 
 
@@ -308,14 +317,16 @@ def _begun(
                 "name": options.constraint.name, "description": form.optional_text("description"), "schema": schema,
                 "strict": form.flag("strict"),
             }  # fmt: skip
+    specs = {tool.name: tool for tool in functions}
     tools: list[Json] = [
         {
             "type": "function", "name": tool.name, "description": tool.description or None,
             "parameters": dict(tool.parameters), "strict": item.flag("strict"),
         }
-        for tool, item in zip(functions, body.objects("tools"), strict=False)
+        for item in body.objects("tools")
+        if item.text("type") == "function" and (tool := specs[item.text("name")])
     ]  # fmt: skip
-    tools += [item.data for item in body.objects("tools") if item.text("type") == FILE_SEARCH]
+    tools += [item.data for item in body.objects("tools") if item.text("type") in (NAMESPACE, FILE_SEARCH)]
     return {
         "id": f"resp_{token_hex(16)}",
         "object": "response",
