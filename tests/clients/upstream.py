@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from secrets import token_hex
 from typing import Any
 
 from tests.peers.faults import DONE, USAGE, Act, Scene, event, head, speech, status
@@ -42,7 +43,7 @@ def calls(offered: list[Json], choice: object) -> bytes:
     """The events that call the tool that must be called, or the first one."""
     named = choice["function"]["name"] if isinstance(choice, dict) else offered[0]["function"]["name"]
     parameters = next(each["function"].get("parameters") or {} for each in offered if each["function"]["name"] == named)
-    call = {"index": 0, "id": "call_1", "type": "function"}
+    call = {"index": 0, "id": f"call_{token_hex(4)}", "type": "function"}
     call |= {"function": {"name": named, "arguments": json.dumps(sample({"type": "object"} | parameters))}}
     return event({"tool_calls": [call]}) + event({}, finish="tool_calls") + event(usage=USAGE) + DONE
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -190,6 +191,26 @@ def test_a_repeated_request_gets_the_answer_of_the_first_one(
         assert [each.json()["choices"][0]["message"]["content"] for each in answers] == ["Yes.", "Yes."]
         assert answers[0].json()["id"] == answers[1].json()["id"]
         assert (len(served.model.requests), served.turns()) == (1, [["Two green teas, please."]])
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/chat/completions", "/v1/completions", "/v1/messages", "/api/chat", "/v1/responses"]
+)
+def test_a_repeat_is_streamed_from_its_beginning(path: str) -> None:
+    said = {"/v1/responses": {"input": "Hi"}, "/v1/completions": {"prompt": "Hi"}}.get(path, ASK)
+    body = {"max_tokens": 99} if path == "/v1/messages" else {}
+    with serving("Yes, please.", "Never.") as served:
+        answers = [
+            served.client.post(
+                path, json={**said, **body, "model": "scripted", "stream": True}, headers={"idempotency-key": "k"}
+            ).text
+            for _ in range(2)
+        ]
+    events = [
+        [re.sub(r'"(created_at|total_duration)":[^,}]+', "", line) for line in each.splitlines()] for each in answers
+    ]
+    assert events[0] == events[1]
+    assert len(served.model.requests) == 1
 
 
 def test_the_same_body_from_a_connected_client_is_another_sample() -> None:

@@ -7,6 +7,7 @@ has an opt-in extension: an object `taiwa` in a request, answered by one in the 
 import asyncio
 from base64 import b64decode
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar, cast, get_args
@@ -359,7 +360,8 @@ async def answer(
     if asked.streams:
         # A call that fails has a status, as without a stream.
         await wait_connected(request.receive, run.begun(), attempt.leave)
-        return EventStream(partial(reply.stream, run, extend), partial(attempt.leave, at_once=True), media_type)
+        # A copy, because a repeat is streamed by the same reply from its beginning.
+        return EventStream(partial(copy(reply).stream, run, extend), partial(attempt.leave, at_once=True), media_type)
     results = await wait_connected(request.receive, run.results(), attempt.leave)
     return json_response(reply.whole(results) | await extend(results))
 
