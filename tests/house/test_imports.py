@@ -24,6 +24,7 @@ ALLOWED = {
     "mcp": ("taiwa.tools", "taiwa.operations.mcp_tools"),
     "anyio": ("taiwa.tools", "taiwa.operations.mcp_tools"),
     "httpx2": ("taiwa.models", "taiwa.operations.otel"),
+    "httpcore2": ("taiwa.models.http_api",),
     "sqlite3": ("taiwa.sql",),
     "psycopg": ("taiwa.sql",),
     "psycopg_pool": ("taiwa.sql",),

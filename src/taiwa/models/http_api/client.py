@@ -1,7 +1,7 @@
 """Calls to model servers over HTTP, blocking and asynchronous: deadlines, retries, size limits, masked API keys, kept connections.
 
-httpx2 carries the bytes: HTTP/1.1, TLS, proxies, kept connections. It is imported at the first call. Calls run as
-coroutines, so that a deadline or a cancellation ends any wait; a blocking call runs its coroutine on an event loop in a
+httpcore2, the transport of httpx2, carries the bytes: HTTP/1.1, TLS, proxies, kept connections. It is imported at the first
+call. Calls run as coroutines, so that a deadline or a cancellation ends any wait; a blocking call runs its coroutine on an event loop in a
 thread of this module.
 """
 
@@ -14,7 +14,7 @@ import threading
 import time
 import weakref
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Generator, Mapping
 from contextlib import aclosing, nullcontext, suppress
 from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
 from functools import partial
@@ -69,6 +69,7 @@ from taiwa.models.http_api.provider_interface import (
 )
 
 if TYPE_CHECKING:
+    import httpcore2
     import httpx2
 
     from taiwa.models.http_api.constraint_encoding import ConstraintCheck, TextReader
@@ -195,8 +196,9 @@ KEPT_SECONDS = 20.0
 """How long an idle connection is kept open."""
 
 
-def _proxy(base: BaseUrl) -> "httpx2.Proxy | None":
+def _proxy(base: BaseUrl) -> "httpcore2.Proxy | None":
     """Return the proxy that the environment sets for a server; none for a loopback address."""
+    import httpcore2
     import httpx2
 
     if base.is_local or proxy_bypass(base.host):
@@ -211,54 +213,42 @@ def _proxy(base: BaseUrl) -> "httpx2.Proxy | None":
     with suppress(httpx2.InvalidURL, ValueError):
         proxy = httpx2.Proxy(url)
         if scheme in DEFAULT_PORTS and proxy.url.host:
-            return proxy
+            return httpcore2.Proxy(_wire_url(proxy.url), proxy.raw_auth)
     raise ConfigError(
         f"unsupported {scheme[:20]!r} proxy for {base.host}; set HTTPS_PROXY to an http:// or https:// URL, "
         "or name the host in NO_PROXY"
     )
 
 
-class Connection:
-    """A pool of httpcore2 for one call at a time: between two, it is in a list of idle ones."""
+def _wire_url(url: "httpx2.URL") -> "httpcore2.URL":
+    import httpcore2
 
-    def __init__(self, transport: "httpx2.AsyncHTTPTransport", idle: "list[Connection]") -> None:
-        self.transport = transport
-        self.used = 0.0
-        """When its last call ended."""
-        self._idle = idle
-
-    async def __aenter__(self) -> "httpx2.AsyncHTTPTransport":
-        return self.transport
-
-    async def __aexit__(self, *_: object) -> None:
-        self.used = time.monotonic()
-        self._idle.append(self)
-
-    async def aclose(self) -> None:
-        """Close it."""
-        with suppress(*connection_faults()):
-            await self.transport.aclose()
+    return httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
 
 
 class Connections:
-    """The connections of one event loop to one server.
+    """The connections of one event loop to one server, each for one call at a time.
 
-    httpcore2 looks at every connection of a pool twice for each call, and asks the system about each that is idle; so each has a
-    pool of its own. The client of httpx2 would add cookies, redirects, default headers and a proxy, all of which would be
-    disabled here.
+    Neither the pool of httpcore2 is used, which looks at all its connections twice for each call, nor the client of httpx2, which
+    adds cookies, redirects, default headers and a second request and response.
     """
 
     def __init__(self, base: BaseUrl) -> None:
         import ssl
 
+        import httpcore2
         import httpx2
+
+        from taiwa.models.http_api.network import Network
 
         # Loading the certificates takes as long as fifty calls; without TLS there is nothing to verify.
         tls = httpx2.create_ssl_context() if base.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEPT_SECONDS)
-        self._open = partial(httpx2.AsyncHTTPTransport, verify=tls, limits=limits, proxy=_proxy(base))
-        self._opened: set[Connection] = set()
-        self._idle: list[Connection] = []
+        pool = httpcore2.AsyncConnectionPool(
+            tls, _proxy(base), keepalive_expiry=KEPT_SECONDS, network_backend=Network()
+        )
+        self._open = partial(pool.create_connection, _wire_url(httpx2.URL(f"{base}")).origin)
+        self._opened: set[httpcore2.AsyncConnectionInterface] = set()
+        self._idle: list[httpcore2.AsyncConnectionInterface] = []
         """The one that was used last is taken first, so that few concurrent calls use few."""
         self._keeper: AsyncGenerator[None] | None = None
 
@@ -268,22 +258,34 @@ class Connections:
             yield
         finally:
             for each in list(self._opened):
-                await each.aclose()
+                await self._close(each)
 
-    async def take(self) -> Connection:
+    async def _close(self, connection: "httpcore2.AsyncConnectionInterface") -> None:
+        self._opened.discard(connection)
+        with suppress(*connection_faults()):
+            await connection.aclose()
+
+    async def take(self) -> "httpcore2.AsyncConnectionInterface":
         """Return a connection that no call uses, and close those that were idle for long."""
         if self._keeper is None:
             self._keeper = self._keep()
             await anext(self._keeper)
-        while self._idle and self._idle[0].used < time.monotonic() - KEPT_SECONDS:
-            old = self._idle.pop(0)
-            self._opened.discard(old)
-            await old.aclose()
-        if self._idle:
-            return self._idle.pop()
-        opened = Connection(self._open(), self._idle)
+        while len(self._idle) > 1 and self._idle[0].has_expired():
+            await self._close(self._idle.pop(0))
+        while self._idle:
+            if not (last := self._idle.pop()).has_expired():
+                return last
+            await self._close(last)
+        opened = self._open()
         self._opened.add(opened)
         return opened
+
+    async def give_back(self, connection: "httpcore2.AsyncConnectionInterface") -> None:
+        """Keep a connection for the next call if its call was completed."""
+        if connection.is_available():
+            self._idle.append(connection)
+        else:
+            await self._close(connection)
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -434,7 +436,8 @@ class HttpModel:
         if self._key is not None:
             self.base.check_transport()
         self._lock = threading.Lock()
-        self._urls: dict[str, httpx2.URL] = {}
+        self._urls: dict[str, tuple[httpcore2.URL, bytes]] = {}
+        """By path, with the header `Host`."""
         self._connections: dict[asyncio.AbstractEventLoop, Connections] = {}
         self._only_streams = False
         """Whether its server has refused an answer in one piece, as some do for models that reason."""
@@ -631,13 +634,14 @@ class HttpModel:
         self,
         method: str,
         call: WireRequest,
-        read: "Callable[[_Attempt, httpx2.AsyncHTTPTransport], AsyncGenerator[T]]",
+        read: "Callable[[_Attempt, httpcore2.AsyncConnectionInterface], AsyncGenerator[T]]",
         request: Request | None = None,
     ) -> AsyncGenerator[T | Notice | FailedAttempt]:
         """Try until an attempt succeeds, a chunk was yielded, or the retry policy gives up."""
         http, deadline, is_announced = self._http_request(method, call), None, False
         pace, paced = None if request is None else self.pace, None
-        async with nullcontext() if pace is None else pace.place(), await self._connection() as transport:
+        async with nullcontext() if pace is None else pace.place():
+            connections = self._connections_here()
             for made in count(1):
                 while pace is not None and request is not None:
                     tokens = sum(estimate_tokens(message.text) for message in request.messages)
@@ -654,9 +658,10 @@ class HttpModel:
                 deadline = deadline or Deadline(limits, self.clock.now)  # without the wait for the own limits
                 attempt = _Attempt(self, http, request, deadline)
                 began = self.clock.now()
-                logger.debug("%s %s%s, attempt %d", method, http.url.netloc.decode(), http.url.path, made)
+                logger.debug("%s %s%s, attempt %d", method, self.host, http.url.target.decode(), made)
+                connection = await connections.take()
                 try:
-                    async with aclosing(read(attempt, transport)) as items:
+                    async with aclosing(read(attempt, connection)) as items:
                         async for item in items:
                             if pace is not None and paced is not None and isinstance(item, StreamEnd) and item.usage:
                                 pace.settle(paced, item.usage.input_tokens, item.usage.output_tokens)
@@ -691,6 +696,8 @@ class HttpModel:
                         yield Notice(f"{error.message}{most}", code="waiting", seconds=wait)
                     if error.may_be_charged:
                         yield FailedAttempt()
+                finally:
+                    await connections.give_back(connection)
                 await self.clock.sleep(wait)
 
     @property
@@ -698,12 +705,13 @@ class HttpModel:
         """The secrets that errors must not contain."""
         return (self._key.reveal(),) if self._key else ()
 
-    def _http_request(self, method: str, call: WireRequest) -> "httpx2.Request":
-        """Write a call; httpx2 adds the headers `host` and `content-length`, and nothing else.
+    def _http_request(self, method: str, call: WireRequest) -> "httpcore2.Request":
+        """Write a call.
 
         Raises:
             ConfigError: a header cannot be sent.
         """
+        import httpcore2
         import httpx2
 
         auth = [header for secret in self.secrets for header in self.codec.auth(secret)]
@@ -711,20 +719,24 @@ class HttpModel:
         for name, text in own:
             if not (name.isascii() and name.isprintable() and text.isascii() and text.isprintable()):
                 raise ConfigError(f"the header {name[:40]!r} contains a character that is not allowed; set it again")
-        url = self._urls.get(call.path)
-        if url is None:
-            url = self._urls[call.path] = httpx2.URL(self.base.join(call.path))
-        return httpx2.Request(method, url, headers=[*HEADERS, *own], content=call.body or None)
+        known = self._urls.get(call.path)
+        if known is None:
+            parsed = httpx2.URL(self.base.join(call.path))
+            known = self._urls[call.path] = _wire_url(parsed), parsed.netloc
+        url, host = known
+        length = [("Content-Length", str(len(call.body)))] if call.body else []
+        headers = [("Host", host), *HEADERS, *own, *length]
+        return httpcore2.Request(method, url, headers=headers, content=call.body)
 
-    async def _connection(self) -> Connection:
-        """Return a connection of the running event loop that no call uses."""
+    def _connections_here(self) -> Connections:
+        """Return the connections of the running event loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._connections:
             with self._lock:
                 for old in [old for old in self._connections if old.is_closed()]:
                     del self._connections[old]
                 self._connections[loop] = Connections(self.base)
-        return await self._connections[loop].take()
+        return self._connections[loop]
 
     def __enter__(self) -> Self:
         return self
@@ -757,11 +769,11 @@ class _Body:
     one timer and one call of the decoder per wait, not per chunk.
     """
 
-    def __init__(self, response: "httpx2.Response", limit: int, *, whole: bool) -> None:
+    def __init__(self, response: "httpcore2.Response", limit: int, *, whole: bool) -> None:
         self._pieces: list[bytes] = []
         self._arrived = asyncio.Event()
         # `response.aiter_raw` counts and splits each piece, which costs as much as reading it
-        self._stream = aiter(cast("httpx2.AsyncByteStream", response.stream))
+        self._stream = aiter(cast("AsyncIterable[bytes]", response.stream))
         self._task = None if whole else asyncio.create_task(self._collect(self._stream, limit))
 
     async def _collect(self, stream: AsyncIterator[bytes], limit: int) -> None:
@@ -814,7 +826,9 @@ class _Body:
 class _Attempt:
     """One attempt of a call: its progress, and its remaining time."""
 
-    def __init__(self, model: HttpModel, http: "httpx2.Request", request: Request | None, deadline: Deadline) -> None:
+    def __init__(
+        self, model: HttpModel, http: "httpcore2.Request", request: Request | None, deadline: Deadline
+    ) -> None:
         self._model = model
         self._http = http
         self._request = request
@@ -823,7 +837,7 @@ class _Attempt:
         self._is_absent = False
         self._size = 0
         self._inflate: Callable[[bytes, int], bytes] | None = None
-        self._response: httpx2.Response | None = None
+        self._response: httpcore2.Response | None = None
         self._body: _Body | None = None
         self.headers: Mapping[str, str] = {}
         """The headers of the response; their names are lower-case, and the first of several with the same name counts."""
@@ -839,9 +853,9 @@ class _Attempt:
     @property
     def is_answered(self) -> bool:
         """Whether the server began to send an answer."""
-        return self._body is not None and self._response is not None and self._response.is_success
+        return self._body is not None and self._response is not None and 200 <= self._response.status < 300
 
-    async def answer(self, transport: "httpx2.AsyncHTTPTransport") -> AsyncGenerator[Chunk]:
+    async def answer(self, connection: "httpcore2.AsyncConnectionInterface") -> AsyncGenerator[Chunk]:
         """Yield the chunks of an answer; `StreamEnd` is yielded when the connection is free again, because no reader
         continues after it.
 
@@ -851,7 +865,7 @@ class _Attempt:
         finished: StreamEnd | None = None
         ended = False
         try:
-            body = await self._open(transport)
+            body = await self._open(connection)
             prefix = self._request.prefix if self._request else ""
             decoder = self._model.codec.decoder(self.headers.get("content-type", ""), prefix)
             while not ended and finished is None:
@@ -883,7 +897,7 @@ class _Attempt:
             self._model.has_kept_connection = True
             yield finished
 
-    async def whole(self, transport: "httpx2.AsyncHTTPTransport") -> AsyncGenerator[bytes]:
+    async def whole(self, connection: "httpcore2.AsyncConnectionInterface") -> AsyncGenerator[bytes]:
         """Yield the body of a response.
 
         Raises:
@@ -891,7 +905,7 @@ class _Attempt:
         """
         pieces: list[bytes] = []
         try:
-            body = await self._open(transport)
+            body = await self._open(connection)
             while data := await self._read(body):
                 pieces.append(data)
         except connection_faults() as fault:
@@ -901,22 +915,22 @@ class _Attempt:
         self._model.has_kept_connection = True
         yield b"".join(pieces)
 
-    async def _open(self, transport: "httpx2.AsyncHTTPTransport") -> _Body:
+    async def _open(self, connection: "httpcore2.AsyncConnectionInterface") -> _Body:
         """Send the request and check the head of the response."""
         http, deadline = self._http, self._deadline
         http.extensions["timeout"] = deadline.begin_attempt()
         try:
             async with asyncio.timeout(deadline.until_first_byte()):
-                self._response = await transport.handle_async_request(http)
+                self._response = await connection.handle_async_request(http)
         except connection_faults() as fault:
             raise self._error(fault) from None
         whole = self._request is not None and self._request.whole
         self._body = body = _Body(self._response, self._model.limits.response_bytes, whole=whole)
         headers: dict[str, str] = {}
-        for name, text in self._response.headers.raw:
+        for name, text in self._response.headers:
             headers.setdefault(name.decode("latin-1").lower(), text.decode("latin-1"))
         self.headers = headers
-        status, coding = self._response.status_code, headers.get("content-encoding", "identity").lower()
+        status, coding = self._response.status, headers.get("content-encoding", "identity").lower()
         if not 200 <= status < 300:  # the status is sufficient if the body is missing or cannot be read
             seconds = min(FAILURE_SECONDS, deadline.left)
             content = await body.read_rest(seconds) if coding == "identity" else b""

@@ -341,9 +341,10 @@ UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, 
 @cache
 def connection_faults() -> tuple[type[Exception], ...]:
     """Return the exceptions of connections, which `map_fault` maps."""
-    import httpx2
+    import httpcore2
 
-    return (httpx2.TransportError, OSError)
+    network = (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.ProxyError, httpcore2.TimeoutException)
+    return (*network, OSError)
 
 
 def map_fault(
@@ -356,7 +357,7 @@ def map_fault(
     late: bool,
     proxied: bool = False,
 ) -> tuple[ModelError, str]:
-    """Map an exception of httpx2, or an `OSError`, to an error and its row in the table.
+    """Map an exception of httpcore2, or an `OSError`, to an error and its row in the table.
 
     `late`: the time of the whole call is used up. `proxied`: the connection is one to a proxy.
     """
@@ -371,22 +372,22 @@ def map_fault(
 
 
 def _fault(cause: Exception, stage: Stage) -> str:
-    import httpx2
+    import httpcore2
 
     match cause:
-        case httpx2.ProxyError():
+        case httpcore2.ProxyError():
             return "proxy"
-        case httpx2.ConnectTimeout():
+        case httpcore2.ConnectTimeout():
             return "no connection"
-        case httpx2.ConnectError():
+        case httpcore2.ConnectError():
             return _connect_fault(cause)
-        case httpx2.WriteTimeout():
+        case httpcore2.WriteTimeout():
             return "not taken"
-        case httpx2.WriteError():
+        case httpcore2.WriteError():
             return "unsent"
-        case httpx2.TimeoutException() | builtins.TimeoutError():
+        case httpcore2.TimeoutException() | builtins.TimeoutError():
             return "no answer" if stage == "open" else "stalled"
-        case httpx2.ProtocolError() if not any(word in str(cause) for word in ("disconnected", "peer closed")):
+        case httpcore2.ProtocolError() if not any(word in str(cause) for word in ("disconnected", "peer closed")):
             return "not http"
         case _:
             return {"open": "hung up", "answer": "broken off"}.get(stage, "cut")

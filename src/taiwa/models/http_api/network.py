@@ -1,0 +1,99 @@
+"""TCP and TLS for httpcore2 by the streams of asyncio; those of anyio, which it has itself, cost as much as all else of a call."""
+
+import asyncio
+import builtins
+import select
+import ssl
+from asyncio.staggered import staggered_race
+from collections.abc import Iterable
+from functools import partial
+from socket import SOCK_STREAM
+from typing import Any
+
+import httpcore2
+
+STAGGER_SECONDS = 0.25
+"""How long an address of a host is tried alone."""
+
+
+class Network(httpcore2.AsyncNetworkBackend):
+    """The network as a running event loop of asyncio sees it."""
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109  (the interface of httpcore2)
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> "Stream":
+        """Connect to the address of a host that answers first."""
+        del local_address, socket_options  # not used
+        try:
+            async with asyncio.timeout(timeout):
+                found = await asyncio.get_running_loop().getaddrinfo(host, port, type=SOCK_STREAM)
+                tries = [partial(asyncio.open_connection, address[0], port) for *_, address in found]
+                opened, _, faults = await staggered_race(tries, STAGGER_SECONDS)
+        except builtins.TimeoutError as error:
+            raise httpcore2.ConnectTimeout from error
+        except OSError as error:
+            raise httpcore2.ConnectError from error
+        if opened is None:
+            raise httpcore2.ConnectError from ExceptionGroup(host, [each for each in faults if each is not None])
+        return Stream(*opened)
+
+
+class Stream(httpcore2.AsyncNetworkStream):
+    """A connection; who reads from it has a timeout of its own."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109, ARG002
+        """Return what arrives next, b"" at the end."""
+        try:
+            return await self._reader.read(max_bytes)
+        except OSError as error:
+            raise httpcore2.ReadError from error
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Write bytes, and wait while the server takes no more."""
+        self._writer.write(buffer)
+        if not self._writer.transport.get_write_buffer_size():
+            return
+        try:
+            async with asyncio.timeout(timeout):
+                await self._writer.drain()
+        except builtins.TimeoutError as error:
+            raise httpcore2.WriteTimeout from error
+        except OSError as error:
+            raise httpcore2.WriteError from error
+
+    async def aclose(self) -> None:
+        """Close the connection without waiting for what was not sent."""
+        self._writer.close()
+        self._writer.transport.abort()
+
+    async def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None  # noqa: ASYNC109
+    ) -> "Stream":  # fmt: skip
+        """Encrypt the connection."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self._writer.start_tls(ssl_context, server_hostname=server_hostname)
+        except OSError as error:
+            await self.aclose()
+            kind = httpcore2.ConnectTimeout if isinstance(error, builtins.TimeoutError) else httpcore2.ConnectError
+            raise kind from error
+        return self
+
+    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401
+        """Return what is known of the connection; `is_readable` asks the system, which knows of an end before the event loop does."""
+        if info != "is_readable":
+            return self._writer.get_extra_info(info)
+        socket = self._writer.get_extra_info("socket").fileno()
+        poll = select.poll()
+        if socket >= 0:
+            poll.register(socket, select.POLLIN)
+        return socket < 0 or bool(poll.poll(0))
