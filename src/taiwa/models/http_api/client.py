@@ -243,9 +243,10 @@ class Connections:
 
         # Loading the certificates takes as long as fifty calls; without TLS there is nothing to verify.
         tls = httpx2.create_ssl_context() if base.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        pool = httpcore2.AsyncConnectionPool(
-            tls, _proxy(base), keepalive_expiry=KEPT_SECONDS, network_backend=Network()
-        )
+        proxy = _proxy(base)
+        # The streams of asyncio cannot encrypt twice, to a proxy and through it, before Python 3.11.8.
+        network = Network() if proxy is None else None
+        pool = httpcore2.AsyncConnectionPool(tls, proxy, keepalive_expiry=KEPT_SECONDS, network_backend=network)
         self._open = partial(pool.create_connection, _wire_url(httpx2.URL(f"{base}")).origin)
         self._opened: set[httpcore2.AsyncConnectionInterface] = set()
         self._idle: list[httpcore2.AsyncConnectionInterface] = []
