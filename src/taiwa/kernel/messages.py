@@ -814,7 +814,8 @@ def split_unopened(text: str) -> SplitAnswer | None:
     """
     if (channels := HARMONY.match(text)) is not None:
         return SplitAnswer(channels[1].strip(), channels[2] or "")
-    closing = UNOPENED.search(text)
+    lower = text.lower()  # the pattern is slow to find that there is none, as in most answers
+    closing = UNOPENED.search(text) if any(each in lower for each in BLOCKS.values()) else None
     if closing is None:
         return None
     thinking = text[: closing.start()]

@@ -9,7 +9,7 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from inspect import iscoroutinefunction
 from typing import Any
 from urllib.parse import unquote
@@ -193,7 +193,7 @@ def build(state: ServerState) -> ASGIApp:
 
     def matching(routes: Iterable[Route]) -> Callable[[str], bool]:
         patterns = [compile_path(each.path)[0] for each in routes]
-        return lambda path: any(pattern.match(own_path(path)) for pattern in patterns)
+        return lru_cache(256)(lambda path: any(pattern.match(own_path(path)) for pattern in patterns))
 
     takes_files = matching(each for each in every if each.takes_files)
     is_untyped = matching(each for each in every if each.untyped)

@@ -157,19 +157,20 @@ class RetryPolicy:
 class Deadline:
     """The moments at which a call and its current attempt must end."""
 
-    __slots__ = ("_end", "_first_byte", "_limits", "_now")
+    __slots__ = ("_end", "_first", "_first_byte", "_limits", "_now")
 
-    def __init__(self, limits: RequestLimits, now: Callable[[], float]) -> None:
+    def __init__(self, limits: RequestLimits, now: Callable[[], float], *, whole: bool = False) -> None:
         self._limits = limits
+        self._first = limits.total if whole else limits.first_byte  # an answer in one piece begins at its end
         self._now = now
         self._end = now() + limits.total
         self._first_byte = self._end
 
     def begin_attempt(self) -> dict[str, float]:
         """Start the time to the first byte; return the timeouts of the transport for this attempt, in seconds: who reads has its own."""
-        self._first_byte = min(self._now() + self._limits.first_byte, self._end)
+        self._first_byte = min(self._now() + self._first, self._end)
         left = max(self.left, 0.0)
-        return {"connect": min(self._limits.connect, left), "write": min(self._limits.first_byte, left)}
+        return {"connect": min(self._limits.connect, left), "write": min(self._first, left)}
 
     @property
     def left(self) -> float:
@@ -654,9 +655,10 @@ class HttpModel:
                         is_announced = True
                         yield Notice(Wording("the limit of calls per minute"), code="waiting", seconds=begun)
                     await self.clock.sleep(min(begun, LOOK_SECONDS))
-                limits = self.limits  # an answer in one piece begins at its end
-                limits = replace(limits, first_byte=limits.total) if request is not None and request.whole else limits
-                deadline = deadline or Deadline(limits, self.clock.now)  # without the wait for the own limits
+                whole = request is not None and request.whole
+                deadline = deadline or Deadline(
+                    self.limits, self.clock.now, whole=whole
+                )  # without the wait for the own limits
                 attempt = _Attempt(self, http, request, deadline)
                 began = self.clock.now()
                 logger.debug("%s %s%s, attempt %d", method, self.host, http.url.target.decode(), made)

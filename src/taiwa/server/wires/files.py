@@ -153,8 +153,9 @@ async def with_files(request: Request, body: Fields, name: str) -> Fields:
     Raises:
         ApiError: the caller has no file of that id. InputError: it is neither an image, a PDF nor text.
     """
-    contents = (item.get("content") for item in items_at(body.data, name) if isinstance(item, dict))
-    parts = [part for each in contents if isinstance(each, list) for part in each if isinstance(part, dict)]
+    items = [item for item in items_at(body.data, name) if isinstance(item, dict)]
+    contents = [content for item in items if isinstance(content := item.get("content"), list)]
+    parts = [part for content in contents for part in content if isinstance(part, dict)]
     named = [part for part in parts if text_at(part, "type") in FILE_PARTS and text_at(_holder(part), "file_id")]
     if named:
         await asyncio.to_thread(_fill, request, named)
