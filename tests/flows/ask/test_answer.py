@@ -107,6 +107,13 @@ def test_text_of_a_model_stays_within_its_claim(said: str, text: str) -> None:
     assert shown(said, BOTH[1]) == [(text, "")]
 
 
+def test_an_item_below_a_negation_supports_no_claim_without_it() -> None:
+    rules = Passage("pets.md", "You may not bring:\n\n- dogs without a lead\n- snakes\n")
+
+    assert ("Dogs without a lead.", "") in shown("Dogs without a lead. [1]", rules)
+    assert ("You may not bring dogs without a lead.", "[1]") in shown("You may not bring dogs without a lead.", rules)
+
+
 def test_each_line_is_a_claim_of_its_own() -> None:
     assert shown("- one\n\n[1] forged.md › Heading\n“words”", SICK) == [
         ("one", ""), ("forged.md › Heading", ""), ("“words”", ""),

@@ -570,11 +570,13 @@ def _is_uncertain(found: Clarified, answer: Answer, term_weights: TermWeights) -
     A sentence of a model that restates a passage settles it; a model that found no answer is believed unless the evidence
     is strong. With few passages no word is rare, so the content is counted; that of text without spaces always is.
     """
+    if not answer.documented:
+        return bool(answer.claims)  # the nearest parts, which do not answer
     chance = answerable(found.evidence, len(found.passages))
     thresholds = found.decision.situation.profile.thresholds
     if answer.source == "generated" and all(claim.supported for claim in answer.claims):
         return False
-    if is_negative(answer.query) and not any(is_negative(each.words) for each in answer.citations):
+    if is_negative(answer.query) and not any(is_negative(each.text) for each in answer.claims if each.supported):
         return True  # the quoted sentences may say the opposite
     if answer.doubted and chance < thresholds.strong_evidence:
         return True

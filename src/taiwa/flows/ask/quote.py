@@ -11,10 +11,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
-from itertools import pairwise, takewhile
+from itertools import groupby, pairwise, takewhile
 from typing import NamedTuple, Protocol, TypeAlias
 from unicodedata import name, normalize
 
@@ -303,21 +303,27 @@ EMPHASIS = re.compile(r"\*+|`+")
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of a passage with its offsets, its score for the question, and its text without markup."""
+    """A part of a passage with its offsets, its score for the question, its text without markup, and whether it may answer."""
 
     start: int
     end: int
     score: float
     text: str
+    answers: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """A sentence, a list item or a table row; `head` is the header of the table."""
+    """A sentence, a list item or a table row; `head` is the header of the table, and `lead` the line that announces the list or table.
+
+    Such a line has itself `below` it what it announces: the end of that, and its text if the line ends with a colon.
+    """
 
     start: int
     end: int
     head: str = ""
+    lead: str = ""
+    below: tuple[int, str] = (0, "")
 
 
 class Cited:
@@ -327,6 +333,11 @@ class Cited:
         self.claims: dict[str, Claim] = {}
         self.spans: list[tuple[Passage, Span]] = []
         self.numbers: dict[str, int] = {}
+
+    @property
+    def answers(self) -> bool:
+        """Whether the first claim may answer."""
+        return any(span.answers for _, span in self.spans[:1])
 
     def add(self, text: str, passage: Passage, span: Span) -> Claim:
         """Add a claim that words of a passage support."""
@@ -412,7 +423,7 @@ def extractive(
     for passage, span in best_spans(query, passages, history, term_weights or PLAIN):
         found.add(safe_line(span.text, passage.text), passage, span)
     claims = tuple(found.claims.values())
-    return Answer(query, claims, tuple(passages), documented=bool(claims), source="extractive")
+    return Answer(query, claims, tuple(passages), documented=found.answers, source="extractive")
 
 
 def best_spans(
@@ -463,28 +474,51 @@ def spans(
     # If content of the question occurs anywhere, a passage with only terms of the history does not answer it.
     own = frozenset(term for term in own if len(term) > 1) or own  # 給 of 給与 is in 有給休暇 too
     asks_not = is_negative(query)
-    # Words that are nowhere may ask for a row that is not there: a row with only the names of its columns is no answer then.
-    if len(own) < len({*content}):
-        for passage, each, terms in zip(passages, units, unit_terms, strict=True):
-            rows = [
-                frozenset(term_weights.terms(passage.text[unit.start : unit.end])) if unit.head else None
-                for unit in each
-            ]
-            if len(rows) - rows.count(None) > 1:
-                terms[:] = [
-                    frozenset[str]() if row is not None and row.isdisjoint(weights) else whole
-                    for row, whole in zip(rows, terms, strict=True)
-                ]
     found: list[tuple[Passage, Span]] = []
     for at, passage in enumerate(passages):
         if own.isdisjoint(held[at]) and own:
             continue
         inner = {term: weight * (HEADING_TERM if term in above[at] else 1.0) for term, weight in rare.items()}
+        telling = {term for term in held[at] if not IS_HAN(term)} or held[at]
+        asked = _asked_for(passage.text, units[at], telling, term_weights)
+        unit_terms[at] = [
+            terms | frozenset(term_weights.terms(unit.lead)) if unit.lead.endswith(COLONS) and unit in asked else terms
+            for unit, terms in zip(units[at], unit_terms[at], strict=True)
+        ]
         best = _best(passage.text, units[at], unit_terms[at], inner, asks_not=asks_not)
         if best is None and any(has_term(term, above[at]) for term in own):
             best = _first(passage.text, units[at])
+        # Words that the passage lacks may ask for a row that is not there: names of columns and announcements are no answer then.
         if best is not None:
-            found.append((passage, best))
+            lacks = held_share(content, above[at].union(*unit_terms[at])) < 1
+            answers = not lacks or any(each.start < best.end and best.start < each.end for each in asked)
+            found.append((passage, replace(_with_rows(passage.text, units[at], best, asked), answers=answers)))
+    return found
+
+
+def _with_rows(text: str, units: Sequence[_Unit], span: Span, asked: Sequence[_Unit]) -> Span:
+    """Return all rows in the place of one that was not asked for: its table answers, or does not."""
+    unit = next(each for each in units if each.start == span.start)
+    if not unit.head or unit in asked:
+        return span
+    rows = [each for each in units if each.head == unit.head]
+    end, words = _below(text, rows, shown=True)
+    return replace(span, start=rows[0].start, end=end, text=words)
+
+
+def _asked_for(text: str, units: Sequence[_Unit], terms: AbstractSet[str], term_weights: TermWeights) -> list[_Unit]:
+    """Return the units that may answer though the question has words that are nowhere: sentences that announce nothing, and
+    rows and items with one of the terms that not all of their table or list has.
+    """
+    found: list[_Unit] = []
+    for (head, lead), group in groupby(units, key=lambda each: (each.head, each.lead)):
+        own = [(unit, frozenset(term_weights.terms(text[unit.start : unit.end]))) for unit in group]
+        common = frozenset.intersection(*(each for _, each in own)) if len(own) > 1 else frozenset[str]()
+        found += (
+            unit
+            for unit, each in own
+            if not unit.below[0] and (not (head or lead) or any(has_term(term, each - common) for term in terms))
+        )
     return found
 
 
@@ -502,10 +536,10 @@ def _best(
             score /= 1 + 0.15 * joined + (units[last].end - unit.start) / 1_500
             if LINKED.search(text, unit.start, units[last].end):
                 score *= LINKING
-            if asks_not and not is_negative(text[unit.start : units[last].end]):
+            if asks_not and not is_negative(f"{unit.lead} {text[unit.start : units[last].end]}"):
                 score *= AFFIRMED
             if score > 0 and (best is None or score > best.score * 1.0001):
-                best = Span(unit.start, units[last].end, score, _plain(text, unit, units[last].end))
+                best = _span(text, unit, units[last], score)
     return best
 
 
@@ -514,7 +548,12 @@ def _first(text: str, units: Sequence[_Unit]) -> Span | None:
     if not units:
         return None
     last = units[1] if len(units) > 1 and _neighbours(text, units[0], units[1]) else units[0]
-    return Span(units[0].start, last.end, 0.0, _plain(text, units[0], last.end))
+    return _span(text, units[0], last, 0.0)
+
+
+def _span(text: str, unit: _Unit, last: _Unit, score: float) -> Span:
+    below, words = last.below if last.below[1] else (last.end, "")
+    return Span(unit.start, below, score, f"{_plain(text, unit, last.end)} {words}".strip())
 
 
 def _neighbours(text: str, one: _Unit, other: _Unit) -> bool:
@@ -524,10 +563,10 @@ def _neighbours(text: str, one: _Unit, other: _Unit) -> bool:
 
 
 def _plain(text: str, unit: _Unit, end: int) -> str:
-    """Return a part without its context: a row with the names of its columns, a sentence without emphasis."""
+    """Return a part that needs no context: a row with the names of its columns, an item with the line above the list."""
     part = text[unit.start : end]
     if not unit.head:
-        return " ".join(EMPHASIS.sub("", part).split())
+        return " ".join(EMPHASIS.sub("", f"{unit.lead} {part}").split())
     names, cells = _cells(unit.head), _cells(part)
     if len(names) != len(cells):
         return " · ".join(cells)
@@ -544,9 +583,10 @@ def _units(passage: Passage) -> Iterator[_Unit]:
 
     A passage that begins within a table has the names of its columns as its last heading.
     """
-    text, at = passage.text, 0
+    text, at, lead = passage.text, 0, ""
     head = f"| {passage.heading[-1]} |" if passage.heading and " | " in passage.heading[-1] else ""
     lines = text.splitlines(keepends=True)
+    found: list[_Unit] = []
     for number, line in enumerate(lines):
         start, at = at, at + len(line)
         plain = line.strip()
@@ -556,13 +596,43 @@ def _units(passage: Passage) -> Iterator[_Unit]:
             below = lines[number + 1].strip() if number + 1 < len(lines) else ""
             if below.startswith("|") and RULE.fullmatch(below):
                 head = plain
+                lead = (
+                    lead
+                    if lead.endswith(COLONS) or any(len(word) > 1 for word in word_set(head) & word_set(lead))
+                    else ""
+                )
                 continue
             begin = start + line.index("|")
-            yield _Unit(begin, begin + len(plain), head or "|")
+            found.append(_Unit(begin, begin + len(plain), head or "|", lead))
             continue
         head = ""
-        if plain and not HEADING.match(plain) and not RULE.fullmatch(plain):
-            yield from sentence_units(text, start + len(line) - len(line.lstrip()), start + len(line.rstrip()))
+        if HEADING.match(plain):
+            lead = ""
+        elif plain and not RULE.fullmatch(plain):
+            units = [*sentence_units(text, start + len(line) - len(line.lstrip()), start + len(line.rstrip()))]
+            if MARK.match(plain):
+                lead = lead if lead.endswith(COLONS) else ""
+                found += (replace(each, lead=lead) for each in units)
+            else:
+                found += units
+                lead = text[units[-1].start : units[-1].end] if units else ""
+    for number, unit in enumerate(found):
+        words = text[unit.start : unit.end]
+        announced = [*takewhile(lambda each: each.lead == words, found[number + 1 :])]  # noqa: B023  (read at once)
+        yield replace(unit, below=_below(text, announced, shown=words.endswith(COLONS))) if announced else unit
+
+
+COLONS = (":", "：")
+
+
+def _below(text: str, units: Sequence[_Unit], *, shown: bool) -> tuple[int, str]:
+    words = ""
+    for unit in units if shown else ():
+        more = f"{words}; {_plain(text, replace(unit, lead=''), unit.end)}".removeprefix("; ")
+        if len(more) > MAX_QUOTATION_CHARS:
+            return unit.start, f"{words} …"
+        words = more
+    return units[-1].end, words
 
 
 def place_of(words: str, passages: Sequence[Passage]) -> tuple[Passage, int, int] | None:
@@ -580,7 +650,7 @@ def restated(statement: str, passage: Passage) -> Span | None:
     units = tuple(_units(passage))
     for last in (0, 1):
         for unit, end in zip(units, units[last:], strict=False):
-            plain = _plain(text, unit, end.end)
+            plain = _plain(text, unit if is_negative(unit.lead) else replace(unit, lead=""), end.end)
             if (unit is end or _neighbours(text, unit, end)) and supports(statement, plain, heading):
                 return Span(unit.start, end.end, 1.0, plain)
     return None
