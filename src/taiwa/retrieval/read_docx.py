@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape
 
 from taiwa.kernel.wording import Wording
 from taiwa.retrieval.read_html import sections
@@ -34,7 +36,6 @@ def read_docx(raw: bytes) -> ParsedDocument:
     except zipfile.BadZipFile:
         raise UnreadableError(Wording("broken or encrypted: not a DOCX that can be opened")) from None
     html = BACK_FROM_NOTE.sub("", NOTE_MARK.sub(lambda mark: mark[1].translate(RAISED), str(html)))
-    html = ONE_TERM.sub(r"\1", ONE_TERM.sub(r"\1", html)).replace(GROUP, "(").replace(GROUP_END, ")")
     reading = sections(html)
     found = len(reading.text.encode())
     few = f"only {found / written:.0%} of its text was found; it will be read again" if 4 * found < written else ""
@@ -43,9 +44,6 @@ def read_docx(raw: bytes) -> ParsedDocument:
 
 WORD_PART = re.compile(r"word/\w+\.xml")
 WRITTEN = re.compile(rb"<\w+:t(?: [^>]*)?>([^<]*)")
-GROUP, GROUP_END = "\ufdd0", "\ufdd1"
-"""Around a part of a formula that has brackets only if it needs them."""
-ONE_TERM = re.compile(rf"{GROUP}([\w.^]*|\([^(){GROUP}{GROUP_END}]*\)){GROUP_END}")
 DRAWING = re.compile(
     rb"<w:drawing>(?:(?!</?w:drawing>|<w:txbx).)*<w:txbxContent>(?:(?!</?w:drawing>).)*</w:drawing>", re.DOTALL
 )
@@ -58,16 +56,6 @@ REWRITTEN = tuple(
         (rb"</?\w+:(?:ruby|rubyBase|fldSimple)(?: [^>]*)?>", b""),
         # hidden text
         (rb"<(\w+):r(?: [^>]*)?><\1:rPr>(?:(?!</\1:rPr>|<\1:rPrChange).)*<\1:vanish */>(?:(?!<\1:r[ >]).)*?</\1:r>", b""),
-        # formulas
-        (rb"<m:(\w+Pr)(?: [^>]*)?>.*?</m:\1>", b""),
-        (rb"</m:num>", rb"\g<0><w:r><w:t>/</w:t></w:r>"),
-        (rb"<m:sup>", rb"<w:r><w:t>^</w:t></w:r>\g<0>"),
-        (rb"<m:(?:num|den|sup)>", f"<w:r><w:t>{GROUP}</w:t></w:r>".encode()),
-        (rb"</m:(?:num|den|sup)>", f"<w:r><w:t>{GROUP_END}</w:t></w:r>".encode()),
-        (rb"<m:d>", b"<w:r><w:t>(</w:t></w:r>"),
-        (rb"</m:d>", b"<w:r><w:t>)</w:t></w:r>"),
-        (rb"<(/?)m:([rt])(?: [^>]*)?>", rb"<\1w:\2>"),
-        (rb"</?m:\w+(?: [^>]*)?>", b""),
         # text boxes without a copy for older programs
         (rb"<mc:Choice [^>]*>((?:(?!</?mc:Choice[ >]).)*)</mc:Choice>\s*(?=</mc:AlternateContent>)", rb"<mc:Fallback>\1</mc:Fallback>"),
     )
@@ -79,6 +67,67 @@ NOTE_MARK = re.compile(r'<sup><a href="#(?:foot|end)note-[^"]*"[^>]*>\[(\d+)\]</
 BACK_FROM_NOTE = re.compile(r' ?<a href="#(?:foot|end)note-ref-[^"]*">↑</a>')
 
 
+FORMULA = re.compile(rb"<m:oMath(?: [^>]*)?>.*?</m:oMath>", re.DOTALL)
+PREFIX = re.compile(rb"[</ ](\w+):")
+ONE_TERM = re.compile(r"[\w.^]*|\([^()]*\)|\[[^\[\]]*\]|\|[^|]*\|")
+ACCENTS = {"acc": "\u0302", "bar": "\u0305"}
+INDEXED = ("nary", "sSub", "sSup", "sSubSup", "limLow", "limUpp")
+
+
+def _formula_text(formula: re.Match[bytes]) -> bytes:
+    """Return a run of text with a formula on one line: fractions as `a/b`, powers as `a^b`, indices as `a_b`."""
+    names = "".join(f' xmlns:{name.decode()}="{name.decode()}"' for name in {*PREFIX.findall(formula[0])})
+    try:
+        # It has no document type, and so no entities.
+        text = _line_of(ElementTree.fromstring(f"<x{names}>{formula[0].decode()}</x>"))  # noqa: S314
+    except (ElementTree.ParseError, ValueError, RecursionError):
+        text = " ".join(re.sub(rb"<[^>]*>", b" ", formula[0]).decode("utf-8", "replace").split())
+    return f'<w:r><w:t xml:space="preserve">{escape(text)}</w:t></w:r>'.encode()
+
+
+def _line_of(node: ElementTree.Element) -> str:
+    kind = _name(node)
+    if kind == "t":
+        return node.text or ""
+    properties = [each for each in node if each.tag == f"{{m}}{kind}Pr"]
+    marks = {_name(mark): next(iter(mark.attrib.values()), "") for each in properties for mark in each}
+    parts = [(_name(part), _line_of(part)) for part in node if not _name(part).endswith(("Pr", "del"))]
+    texts = [text for _, text in parts]
+    inner = dict(parts)
+    if kind == "f":
+        return "/".join(map(_one_term, texts))
+    if kind == "d":
+        return marks.get("begChr", "(") + marks.get("sepChr", "|").join(texts) + marks.get("endChr", ")")
+    if kind == "rad":
+        return f"√{f'[{degree}]' if (degree := inner.get('deg')) else ''}({inner.get('e', '')})"
+    if kind in ("m", "eqArr"):
+        return "; ".join(texts)
+    if kind == "mr":
+        return ", ".join(texts)
+    if kind == "func":
+        return f"{inner.get('fName', '')} {inner.get('e', '')}".replace(" (", "(")
+    if kind in ACCENTS:
+        return "".join(texts) + marks.get("chr", ACCENTS[kind])
+    if kind in INDEXED:
+        head, tail = (
+            (marks.get("chr", "∫"), f" {inner.get('e', '')}") if kind == "nary" else (_one_term(inner.get("e", "")), "")
+        )
+        limits = (
+            (sign, inner.get(name))
+            for name, sign in (("sub", "_"), ("sup", "^"), ("lim", "_" if kind == "limLow" else "^"))
+        )
+        return head + "".join(f"{sign}{_one_term(limit)}" for sign, limit in limits if limit) + tail
+    return "".join(texts)
+
+
+def _name(node: ElementTree.Element) -> str:
+    return node.tag.rpartition("}")[2]
+
+
+def _one_term(text: str) -> str:
+    return text if ONE_TERM.fullmatch(text) else f"({text})"
+
+
 def _rewritten(packed: zipfile.ZipFile, parts: Mapping[str, bytes]) -> bytes:
     """Return a DOCX that mammoth reads completely."""
     out = io.BytesIO()
@@ -87,6 +136,7 @@ def _rewritten(packed: zipfile.ZipFile, parts: Mapping[str, bytes]) -> bytes:
             if (part := parts.get(entry.filename)) is not None:
                 for old, new in REWRITTEN:
                     part = old.sub(new, part)
+                part = FORMULA.sub(_formula_text, part)
                 part = DRAWING.sub(
                     lambda drawing: b"<w:pict>%b</w:pict>" % b"".join(TEXT_BOX.findall(drawing[0])), part
                 )
