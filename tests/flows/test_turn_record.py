@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from taiwa.apps.catalog import load_text
 from taiwa.conversation.history import add_turn, begin
 from taiwa.conversation.state import StateField
@@ -60,6 +62,42 @@ def test_what_the_user_has_not_said_is_not_recorded_and_the_turn_says_so(drive: 
 
     assert driven.value[1].state == {"topics": ["tea"], "mood": None}
     assert driven.notes[0].text.startswith('not recorded, because it was not said: mood: "gloomy"')
+
+
+COUNT = StateField("count", "int | null")
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "count"),
+    [
+        ("What would five cost?", ["ask"], 2),
+        ("Can you make it five?", ["change"], 5),
+        ("Can you make it five?", ["I would say so"], 5),
+        ("Five, please. What would that cost?", [], 5),
+        ("5個だといくらですか。", ["ask"], 2),
+    ],
+)
+def test_a_question_that_only_asks_overwrites_no_value(drive: Drive, text: str, read: list[str], count: int) -> None:
+    before = add_turn(begin(app(COUNT, MOOD, reply="auto")), "Two.", "Yes.", {"count": 2})
+    under = [{"field": "count", "value": 5}, {"field": "mood", "value": None}]
+    changes = json.dumps([{"said": text.partition("What")[0].strip() or text, "changes": under}])
+    model = scripted_model(changes, *read, "That is 10.", capabilities=LOCAL)
+
+    driven = drive(lambda: say(text)(before), model)
+
+    assert driven.value[1].state == {"count": count, "mood": None}
+    assert len(model.requests) == 2 + len(read)
+    told = [note.text for note in driven.notes]
+    assert told == (["not recorded, because the message only asks: count: 5"] if count == 2 else [])
+
+
+def test_a_question_sets_a_field_that_has_no_value_yet(drive: Drive) -> None:
+    changes = json.dumps([{"said": "Is there one for five?", "changes": [{"field": "count", "value": 5}]}])
+    model = scripted_model(changes, "Yes.", capabilities=LOCAL)
+
+    assert drive(lambda: say("Is there one for five?")(begin(app(COUNT, reply="auto"))), model).value[1].state == {
+        "count": 5
+    }
 
 
 def test_an_answer_with_a_type_follows_the_changes_and_they_are_not_read_as_that_type(drive: Drive) -> None:

@@ -5,7 +5,7 @@ Its prompt holds the fields, examples made from them, the last exchange and the 
 fills in fewer fields that the user did not mention than where it writes the state beside its answer (decision 0045). It answers with a
 list of changes, because a list that may be empty is left empty more reliably than keys are left out or set to null. The changes of the
 user stand under the sentence of the message that states them, and the schema lists these sentences: none states an invented change,
-and a sentence that states several is not left after the first.
+and a sentence that states several is not left after the first. A question that would overwrite a value is read once more.
 """
 
 import json
@@ -21,9 +21,9 @@ from taiwa.conversation.replies import ParsedReply, fit_delta
 from taiwa.conversation.state import FieldSource, State, StateField
 from taiwa.conversation.turn_prompt import known_state
 from taiwa.kernel.errors import OutputValidationError
-from taiwa.kernel.messages import JsonSchema, Message, Request, Sampling, assistant, system, user
+from taiwa.kernel.messages import Choice, JsonSchema, Message, Request, Sampling, assistant, system, user
 from taiwa.kernel.serialization import Json
-from taiwa.kernel.text import sentences
+from taiwa.kernel.text import is_question, sentences
 from taiwa.structured import OutputType
 
 STATED = "^[^<>]+$"
@@ -32,6 +32,8 @@ MOST_SENTENCES = 20
 LONGEST_SENTENCE = 200
 MOST_PER_SENTENCE = 6
 """Changes under one sentence of a message; more are none that it states."""
+ASKS = "ask"
+"""What the model writes of a question that only wants to know something."""
 MAX_TOKENS = 1_024
 """Tokens of a list of changes; far more than a turn changes, so that a model that repeats itself ends."""
 
@@ -66,6 +68,31 @@ def record_request(
     messages = (*_opening(app, source, prompts), user(_last(prompts, said, view)))
     constraint = changes_schema(app, text) if reply is None else changes_schema(app)
     return Request(messages, constraint=constraint, sampling=Sampling(max_tokens=MAX_TOKENS))
+
+
+def questioned(app: App, state: State, delta: Mapping[str, Json], written: str, text: str) -> tuple[str, ...]:
+    """Return the fields whose value a question of the user would overwrite; `written` is the list of changes."""
+    return tuple(
+        field.name
+        for field in fields_from(app, "user")
+        if field.name in delta and field.reduce == "set"
+        and state[field.name] not in (None, "", [], {}, delta[field.name])
+        and all(map(is_question, sentences(stated_under(written, field.name) or text)))
+    )  # fmt: skip
+
+
+def question_request(app: App, state: State, delta: Mapping[str, Json], names: Sequence[str], text: str) -> Request:
+    """Return the request for what a question wants that would overwrite values: to change them, as `Could you make it five nights?`
+    does, or to be told something (decision 0124).
+    """
+    prompts = _prompts(app, "user", text)
+    messages = [system(prompts.question)]
+    for asked, changed, wishes in prompts.questions:
+        about = prompts.about.format(state=prompts.small, text=asked, changed=changed)
+        messages += user(about), assistant("change" if wishes else ASKS)
+    known, changes = (json.dumps({name: part[name] for name in names}, ensure_ascii=False) for part in (state, delta))
+    messages.append(user(prompts.about.format(state=known, text=text, changed=changes)))
+    return Request(tuple(messages), constraint=Choice(ASKS, "change"), sampling=Sampling(max_tokens=8))
 
 
 def changes_schema(app: App, text: str | None = None) -> JsonSchema:

@@ -24,7 +24,15 @@ from taiwa.conversation.history import (
 )
 from taiwa.conversation.replies import ParsedReply, find_delta, parse_delta, parse_reply, parse_typed, reply_watcher
 from taiwa.conversation.state import State, TurnContext, apply_delta
-from taiwa.conversation.state_record import fields_from, known_words, parse_changes, record_request
+from taiwa.conversation.state_record import (
+    ASKS,
+    fields_from,
+    known_words,
+    parse_changes,
+    question_request,
+    questioned,
+    record_request,
+)
 from taiwa.conversation.turn_prompt import TYPED, field_summary_request, reply_schema, summary_request, turn_request
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import (
@@ -375,12 +383,26 @@ def _record(conversation: Conversation, text: str) -> Program[tuple[ParsedReply,
                 f"{name}: {truncate(json.dumps(parsed.delta[name], ensure_ascii=False), 40)}" for name in left_out
             )
             yield from notify(Wording("not recorded, because it was not said: {names} (`cite: false` takes it all the same)", names=shown), code="turn", warning=True)  # fmt: skip
-        parsed = replace(parsed, delta=kept)
+        parsed = replace(parsed, delta=(yield from _wished(conversation, text, kept, response.text)))
     turn = TurnContext(conversation.count + 1, text, "", None)
     try:
         return parsed, apply_delta(app.fields, conversation.state, parsed.delta or {}, turn)
     except InputError as error:
         return ParsedReply("", None, (error.message,)), conversation.state
+
+
+def _wished(conversation: Conversation, text: str, delta: dict[str, Json], written: str) -> Program[dict[str, Json]]:
+    """Leave out what a question would overwrite that only wants to know something, as the model reads it."""
+    app, state = conversation.app, conversation.state
+    names = questioned(app, state, delta, written, text)
+    if not names:
+        return delta
+    answer = yield from complete_or_downgrade(question_request(app, state, delta, names, text), HideOutput)
+    if not answer.text.strip().casefold().startswith(ASKS):
+        return delta
+    shown = ", ".join(f"{name}: {truncate(json.dumps(delta[name], ensure_ascii=False), 40)}" for name in names)
+    yield from notify(Wording("not recorded, because the message only asks: {names}", names=shown), code="turn", warning=True)  # fmt: skip
+    return {name: part for name, part in delta.items() if name not in names}
 
 
 def _record_reply(
