@@ -87,6 +87,20 @@ def test_with_nothing_within_reach_a_small_model_is_offered(place: Place) -> Non
         assert shown.end() == 2
 
 
+def test_a_file_of_another_program_is_offered_before_one_is_fetched(place: Place, taiwa: Taiwa, tmp_path: Path) -> None:
+    place.set(base_urls=dict.fromkeys(SERVERS, "http://127.0.0.1:9/v1"), attempts=1)
+    (tmp_path / "own.gguf").write_bytes(b"none")
+
+    with Terminal(place.environment(LLAMA_CACHE=str(tmp_path)), "say", "Hi") as shown:
+        shown.see("own.gguf")
+        shown.see("llama.cpp")
+        shown.type("\r")
+        shown.see("the model is set to gguf:")
+        assert shown.end() == 2
+
+    assert taiwa.ok("config", "show", "--json").json["model"]["value"].endswith("own.gguf")
+
+
 @pytest.mark.parametrize("names", [("smollm2-135m",), (FIRST_MODEL, "smollm2-135m")])
 def test_a_pipe_is_referred_to_a_fetched_model_the_suggested_one_first(
     taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, names: tuple[str, ...]

@@ -374,7 +374,7 @@ def choose_first_model(settings: "Settings", *, asking: bool) -> "Settings":
         ConfigError: the model cannot be fetched.
     """
     from taiwa.models.providers import FoundModel, find_by_keys, find_servers
-    from taiwa.operations.model_files import fetched_models
+    from taiwa.operations.model_files import fetched_models, list_models
     from taiwa.settings import NoModelError
 
     by_keys = find_by_keys(settings)
@@ -394,7 +394,8 @@ def choose_first_model(settings: "Settings", *, asking: bool) -> "Settings":
                 _("no model is set; use -m {model}, or taiwa config set model {model}", model=fetched[0].name)
             )
         raise NoModelError
-    found = (*by_keys, *find_servers(settings), *fetched)[:MOST_MODELS]
+    others = [FoundModel(each.model, each.program) for each in list_models().found]
+    found = (*by_keys, *find_servers(settings), *fetched, *others)[:MOST_MODELS]
     return _ask_model(settings, found) if found else _fetch_first_model(settings)
 
 

@@ -9,7 +9,7 @@ from taiwa.kernel.serialization import Json
 from taiwa.models.providers import FoundModel, find_by_keys, find_servers
 from taiwa.models.weights.fetch import FetchEvent
 from taiwa.models.weights.model_files import FIRST_MODEL, MODEL_FILES, format_size
-from taiwa.operations.model_files import fetched_models, pull_model
+from taiwa.operations.model_files import fetched_models, list_models, pull_model
 from taiwa.sessions.ask_resources import BUNDLED_HANDBOOK
 from taiwa.settings import Settings
 
@@ -87,6 +87,7 @@ def offered_model() -> str:
 
 
 def found_models(settings: Settings) -> tuple[FoundModel, ...]:
-    """Find the models within reach: of providers whose key is set, of servers on this machine, and in fetched files."""
+    """Find the models within reach: of providers whose key is set, of servers on this machine, and in files here."""
     fetched = (FoundModel(name, "") for name in fetched_models())
-    return (*find_by_keys(settings), *find_servers(settings), *fetched)
+    others = (FoundModel(each.model, each.program) for each in list_models().found)
+    return (*find_by_keys(settings), *find_servers(settings), *fetched, *others)
