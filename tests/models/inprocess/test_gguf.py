@@ -634,12 +634,15 @@ def test_threads_step_down_while_they_do_not_get_their_processors_and_try_again_
     assert 5 < passes < LAST_RETRY_SECONDS / 0.3
 
 
-def test_a_number_of_threads_that_the_user_gives_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "getloadavg", lambda: (30.0, 0.0, 0.0))
-    found = Threads(3)
+@pytest.mark.parametrize(("given", "count"), [(3, 3), (4_000, 4)])
+def test_a_number_of_threads_that_the_user_gives_is_kept_up_to_the_processors(
+    monkeypatch: pytest.MonkeyPatch, given: int, count: int
+) -> None:
+    threads(monkeypatch, processors=4, load=30.0)
+    found = Threads(given)
 
     assert not found.note(1.0, 0.1)
-    assert found.count == 3
+    assert found.count == count
 
 
 # --- models that stay loaded ------------------------------------------------------------------------------------------

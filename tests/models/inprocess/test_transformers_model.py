@@ -22,6 +22,7 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.models.inprocess.generator import GeneratedText, TextGenerator
+from taiwa.models.inprocess.gguf_process import processors
 from taiwa.models.inprocess.transformers_model import GuideLogitsProcessor, Loaded, LocalModel
 from tests.lazily import Lazily
 from tests.peers.tiny import model_of, tokenizer_of
@@ -327,6 +328,13 @@ def test_a_text_is_read_to_its_end_whatever_the_tokenizer_says(folder: Path, tmp
     generator = LocalModel(f"local:{tmp_path}?threads=1").generator()
 
     assert len(generator.loaded.chat_template.tokens(ASK)) > 3
+
+
+def test_no_more_threads_are_started_than_there_are_processors(folder: Path) -> None:
+    LocalModel(f"local:{folder}?threads=4000").generator()
+
+    assert torch.get_num_threads() <= processors()
+    torch.set_num_threads(1)  # as in the other tests
 
 
 def test_a_model_too_large_for_this_machine_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

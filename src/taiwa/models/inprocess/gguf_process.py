@@ -204,7 +204,7 @@ def check_defaults(parameters: ctypes.Structure, expected: Mapping[str, float]) 
 
 
 class Threads:
-    """How many threads read tokens: as many as there are free processors.
+    """How many threads read tokens: as many as there are free processors, or a fixed number, at most all processors.
 
     The threads of llama.cpp wait for each other actively, so that one of them without a processor makes all slow. While they
     get clearly less processor time than they want, there is one fewer; while they get all of it, one more is tried from time
@@ -212,8 +212,8 @@ class Threads:
     """
 
     def __init__(self, fixed: int) -> None:
-        self.most = fixed or processors()
-        self.count = fixed or max(1, min(self.most, self.most - round(os.getloadavg()[0])))
+        self.most = min(fixed or sys.maxsize, processors())
+        self.count = self.most if fixed else max(1, self.most - round(os.getloadavg()[0]))
         self._fixed = fixed > 0
         self._wall = self._used = self._calm = 0.0
         self._retry = FIRST_RETRY_SECONDS

@@ -36,6 +36,7 @@ from taiwa.models.inprocess.chat_template import (
     names_pattern,
 )
 from taiwa.models.inprocess.generator import GB, InProcessModel, available_memory
+from taiwa.models.inprocess.gguf_process import processors
 from taiwa.safetensors_file import read_header
 
 if TYPE_CHECKING:
@@ -531,7 +532,7 @@ def load(spec: ModelSpec) -> Loaded:
     library = torch()
     device = _device(spec, library)
     if spec.threads:
-        library.set_num_threads(spec.threads)
+        library.set_num_threads(min(spec.threads, processors()))
     # float32 on a CPU: most compute more slowly with fewer bits
     auto = library.float32 if device.type == "cpu" else "auto"
     dtype = auto if spec.dtype == "auto" else getattr(library, spec.dtype)
